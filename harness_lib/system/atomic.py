@@ -1,0 +1,124 @@
+"""Files that a reader sees old or new, never half, also after a power cut.
+
+Crash model: a process may die, and the disk may fill, at any line below. What is left then is the old file, and
+perhaps a temporary file beside it that `sweep` removes later.
+Source: design section 3 ("unique temp file in the same directory, fsync, rename, fsync of the directory").
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import time
+from pathlib import Path
+
+STALE_SECONDS = 3600.0
+_ALL = 0o666
+
+
+def write(path: Path, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
+    """Replace the content of `path` by `data` in one step; its directory must exist.
+
+    A symlink stays a symlink: its target is replaced, as a person may have linked the file elsewhere.
+    `mode`: permission bits; None keeps those of the existing file, or follows the umask for a new one.
+    `durable`: return only when content and name have reached the disk.
+    Raises OSError; the old content then still stands and the temporary file is gone.
+    """
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    bits = _permissions(target) if mode is None else mode
+    temporary, descriptor = _create(target, _ALL if bits is None else bits)
+    try:
+        try:
+            # Explicit bits are not subject to the umask that cut down those of open().
+            if bits is not None:
+                os.fchmod(descriptor, bits)
+            _write_all(descriptor, data)
+            if durable:
+                _sync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_directory(target.parent)
+
+
+def sweep(directory: Path, name: str, *, older_than: float = STALE_SECONDS) -> None:
+    """Remove temporary files that writers of `name` left in `directory` when they died.
+
+    Only those not touched for `older_than` seconds: a younger one may belong to a writer that is still at it.
+    """
+    limit = time.time() - older_than
+    for temporary in directory.glob(f".{name}.*.tmp"):
+        try:
+            if temporary.lstat().st_mtime < limit:
+                temporary.unlink()
+        except FileNotFoundError:
+            # A peer sweeps the same directory.
+            continue
+
+
+def make_directory(path: Path, mode: int = 0o777) -> None:
+    """Make the directory `path` and those above it; one that exists is fine."""
+    path.mkdir(mode=mode, parents=True, exist_ok=True)
+
+
+def touch(path: Path) -> None:
+    """Make `path` an empty file; the content of one that exists stays."""
+    path.touch()
+
+
+def remove(path: Path) -> bool:
+    """Remove the file `path`; return whether it was there."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def sync_directory(directory: Path) -> None:
+    """Return when the names in `directory` have reached the disk."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _permissions(target: Path) -> int | None:
+    try:
+        return stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def _create(target: Path, mode: int) -> tuple[Path, int]:
+    """Return a new file beside `target` (renames do not cross file systems) and a descriptor to write it."""
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    return temporary, os.open(temporary, flags, mode)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync(descriptor: int) -> None:
+    """Reach the platter: on macOS fsync() stops at the drive's cache, and some file systems lack F_FULLFSYNC."""
+    import fcntl  # noqa: PLC0415 (hooks read through this package and never sync)
+
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        try:
+            fcntl.fcntl(descriptor, full)
+        except OSError:
+            pass
+        else:
+            return
+    os.fsync(descriptor)

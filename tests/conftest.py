@@ -1,0 +1,174 @@
+"""The house rules of every test: a home of its own, git repositories of its own, and nobody else's session.
+
+Source: design section 10; the guard itself is tested in `tests/test_guard.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+# What would tell the code under test about the developer's own agent, repository, harness or terminal.
+FOREIGN_PREFIXES = ("CLAUDE", "CODEX", "GEMINI", "CURSOR", "OPENCODE", "HARNESS", "GIT_", "XDG_")
+FOREIGN_NAMES = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH")
+
+GIT_CONFIG = """\
+[user]
+\tname = Test Person
+\temail = test@example.invalid
+[init]
+\tdefaultBranch = main
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+"""
+
+# A slow shared machine is not a bug; pytest-timeout ends what really hangs.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one harness process said: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The one object that `--json` prints; anything else on stdout fails the test here."""
+        answer = json.loads(self.out)
+        assert isinstance(answer, dict), self.out
+        return answer
+
+
+class Harness(Protocol):
+    """Run `python -m harness_lib ARGS` in the test's repository; a non-zero exit is an answer too."""
+
+    def __call__(
+        self,
+        *args: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str | None] | None = None,
+        stdin: str | None = None,
+    ) -> Answer: ...
+
+
+class Git(Protocol):
+    """Run git in `cwd` (default: the working directory); return stdout without the last line break.
+
+    `env` is added to the environment. A git that fails fails the test with its stderr.
+    """
+
+    def __call__(self, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str: ...
+
+
+class MakeRepo(Protocol):
+    """Make a repository in `tmp_path / name` with one commit (README.md) on main, and return its path."""
+
+    def __call__(self, name: str = "repo") -> Path: ...
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give each test an empty home and a working directory outside of every repository; return the home."""
+    for name in list(os.environ):
+        if name.startswith(FOREIGN_PREFIXES) or name in FOREIGN_NAMES:
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home").resolve()
+    config = home / ".gitconfig"
+    config.write_text(GIT_CONFIG, encoding="utf-8")
+    monkeypatch.setenv("HOME", str(home))
+    for name, folder in [("CONFIG", "config"), ("CACHE", "cache"), ("DATA", "data"), ("STATE", "state")]:
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(home / folder))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+    # A test directory is never inside a repository, whatever the temporary directory lies in.
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.resolve().parent))
+    monkeypatch.setenv("GIT_TERMINAL_PROMPT", "0")
+    # Child processes of a test import this checkout, from wherever they are started.
+    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
+    monkeypatch.chdir(tmp_path)
+    return home
+
+
+@pytest.fixture
+def git() -> Git:
+    """Return a callable that runs the real git."""
+
+    def run(*args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+        done = subprocess.run(
+            ["git", *args],
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == 0, f"git {' '.join(args)} exited {done.returncode}: {done.stderr}"
+        return done.stdout.rstrip("\n")
+
+    return run
+
+
+@pytest.fixture
+def make_repo(tmp_path: Path, git: Git) -> MakeRepo:
+    """Return a callable that makes as many repositories as a test needs."""
+
+    def make(name: str = "repo") -> Path:
+        path = tmp_path / name
+        git("init", "-q", str(path))
+        (path / "README.md").write_text("# Project\n", encoding="utf-8")
+        git("add", "README.md", cwd=path)
+        git("commit", "-q", "-m", "Begin", cwd=path)
+        return path
+
+    return make
+
+
+@pytest.fixture
+def repo(make_repo: MakeRepo) -> Path:
+    """Return a real repository with one commit on main."""
+    return make_repo()
+
+
+@pytest.fixture
+def harness(repo: Path) -> Harness:
+    """Return a callable that runs the command line of this checkout in `repo`."""
+
+    def run(
+        *args: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str | None] | None = None,
+        stdin: str | None = None,
+    ) -> Answer:
+        wanted = {**os.environ, **(env or {})}
+        done = subprocess.run(
+            [sys.executable, "-m", "harness_lib", *args],
+            cwd=cwd or repo,
+            env={name: value for name, value in wanted.items() if value is not None},
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            encoding="utf-8",
+            timeout=90,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return run

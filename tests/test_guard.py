@@ -1,0 +1,109 @@
+"""The guard of `conftest.py` keeps tests away from the developer's home, repositories and agent session."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Git, Harness, MakeRepo
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def test_home_is_a_new_directory_with_nothing_but_a_git_config(home: Path) -> None:
+    assert Path.home() == home
+    assert [entry.name for entry in home.iterdir()] == [".gitconfig"]
+
+
+def test_the_working_directory_is_the_tests_own_and_no_repository(tmp_path: Path) -> None:
+    assert Path.cwd() == tmp_path.resolve()
+    asked = subprocess.run(["git", "rev-parse", "--git-dir"], capture_output=True, check=False)
+    assert asked.returncode != 0
+
+
+def test_a_repository_above_the_tests_directory_is_not_found(tmp_path: Path, git: Git) -> None:
+    """As happens when the temporary directory lies in somebody's checkout."""
+    above = tmp_path.parent / "above"
+    inside = above / "inside"
+    inside.mkdir(parents=True)
+    git("init", "-q", str(above))
+    asked = subprocess.run(
+        ["git", "rev-parse", "--git-dir"],
+        cwd=inside,
+        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(above.resolve())},
+        capture_output=True,
+        check=False,
+    )
+    assert asked.returncode != 0
+    ceiling = Path(os.environ["GIT_CEILING_DIRECTORIES"])
+    assert ceiling in tmp_path.resolve().parents
+
+
+def test_git_reads_only_the_tests_own_configuration(git: Git, home: Path) -> None:
+    origins = {line.split("\t")[0] for line in git("config", "--list", "--show-origin").splitlines()}
+    assert origins == {f"file:{home / '.gitconfig'}"}
+
+
+def test_nothing_of_the_developers_agent_or_harness_is_in_the_environment() -> None:
+    foreign = ("CLAUDE", "CODEX", "GEMINI", "HARNESS")
+    assert [name for name in os.environ if name.startswith(foreign)] == []
+
+
+def test_the_guard_removes_what_the_developer_had_set(tmp_path: Path) -> None:
+    """A whole pytest run under a hostile environment, in which a test looks around."""
+    probe = tmp_path / "tests" / "test_probe.py"
+    probe.parent.mkdir()
+    source = (CHECKOUT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    (probe.parent / "conftest.py").write_text(source, encoding="utf-8")
+    probe.write_text(
+        "import os\n"
+        "def test_probe():\n"
+        "    hostile = [n for n, v in os.environ.items() if 'hostile' in v and n != 'PYTEST_CURRENT_TEST']\n"
+        "    assert hostile == []\n",
+        encoding="utf-8",
+    )
+    names = [
+        "HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "GIT_DIR", "GIT_INDEX_FILE", "GIT_CONFIG_GLOBAL",
+        "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID",
+        "HARNESS_STATE_ROOT", "HARNESS_DISABLED",
+    ]  # fmt: skip
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            str(tmp_path),
+            str(probe),
+        ],
+        env={**os.environ, **dict.fromkeys(names, "/hostile")},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_repositories_have_one_commit_on_main_by_the_test_person(repo: Path, git: Git) -> None:
+    assert git("log", "--format=%an %s", "main", cwd=repo) == "Test Person Begin"
+    assert git("status", "--porcelain", cwd=repo) == ""
+
+
+def test_a_test_may_have_several_repositories(make_repo: MakeRepo) -> None:
+    assert make_repo("one") != make_repo("two")
+
+
+@pytest.mark.skipif(not (CHECKOUT / "harness_lib" / "__main__.py").exists(), reason="no command line yet")
+def test_harness_runs_in_the_tests_repository_with_its_environment(harness: Harness) -> None:
+    answer = harness("status", "--json", env={"HARNESS_STATE_ROOT": None})
+    assert answer.json["verb"] == "status"
+    assert answer.code == answer.json["exit"]

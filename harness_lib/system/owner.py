@@ -1,0 +1,141 @@
+"""Who we are: the worker, and the process whose life is the session's life.
+
+A verb lives for milliseconds; the session belongs to the agent (or the terminal) that typed it.
+`life` fails closed: it says "dead" only when the recorded process is proven gone.
+Source: design section 4, "An exclusive session".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from harness_lib.system import process
+from harness_lib.system.process import Process
+
+Life = Literal["alive", "dead", "unknown"]
+
+MAX_NAME = 200
+
+# They come and go with one command, so their life says nothing about the session's.
+_SHELLS = frozenset("sh bash zsh dash fish ksh mksh tcsh csh ash busybox".split())
+_WRAPPERS = frozenset(
+    "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness".split()
+)
+_TRANSIENT = _SHELLS | _WRAPPERS
+
+_SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID")
+_AGENT_VARIABLES = (
+    ("claude", ("CLAUDECODE",)),
+    ("codex", ("CODEX_SESSION_ID", "CODEX_THREAD_ID")),
+    ("gemini", ("GEMINI_CLI", "GEMINI_SESSION_ID")),
+    ("copilot", ("COPILOT_PROJECT_DIR", "COPILOT_CLI")),
+    ("opencode", ("OPENCODE",)),
+)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """`worker` is the name that claims carry; the rest proves later whether the owner process still lives."""
+
+    worker: str
+    host: str
+    boot_id: str
+    pid: int
+    pid_started: str
+    agent_session_id: str | None
+
+
+def current(env: Mapping[str, str]) -> Owner:
+    """Return who runs us, from the environment `env` and our ancestors."""
+    host = _clean(os.uname().nodename)
+    owner = _owner_process(env)
+    session = next((name for key in _SESSION_VARIABLES if (name := _clean(env.get(key, "")))), None)
+    worker = _clean(env.get("HARNESS_WORKER_ID", "")) or session or f"{host}-{owner.pid}-{_token(owner)}"
+    return Owner(worker, host, process.boot_id(), owner.pid, owner.started, session)
+
+
+def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
+    """Tell whether the recorded process still lives, seen from this machine.
+
+    "unknown": another host, another pid namespace of this one, or a record that lacks what a proof needs.
+    """
+    here = process.boot_id()
+    if not host or host != _clean(os.uname().nodename) or not boot_id or not here or pid <= 0:
+        return "unknown"
+    boot, _, namespace = boot_id.partition("/")
+    our_boot, _, our_namespace = here.partition("/")
+    if boot != our_boot:
+        return "dead"
+    if namespace != our_namespace:
+        return "unknown"
+    return _life_here(pid, pid_started)
+
+
+def in_agent(env: Mapping[str, str]) -> str | None:
+    """Return the name of the known agent that runs us, or None (`hosts-measured`: what its commands can see)."""
+    for name, keys in _AGENT_VARIABLES:
+        if any(env.get(key) for key in keys):
+            return name
+    return None
+
+
+def _life_here(pid: int, pid_started: str) -> Life:
+    if not process.alive(pid):
+        return "dead"
+    found = process.look(pid)
+    if found is None:
+        # It answers to signals but may not be looked at (hidepid), or it ended between the two questions.
+        return "alive" if process.alive(pid) else "dead"
+    if not pid_started:
+        return "unknown"
+    return "alive" if found.started == pid_started else "dead"
+
+
+def _owner_process(env: Mapping[str, str]) -> Process:
+    line = list(process.ancestors())
+    named = _named_process(env.get("CLAUDE_PID", ""), line)
+    if named is not None:
+        return named
+    lasting = (ancestor for ancestor in line if not _is_transient(ancestor))
+    # Nothing but shells up to the top: a container whose first process is one.
+    return next(lasting, None) or (line[-1] if line else _ourselves())
+
+
+def _named_process(text: str, line: list[Process]) -> Process | None:
+    """Return the process that CLAUDE_PID names if it can be meant: an ancestor, or one we may signal."""
+    if not (text.isascii() and text.isdigit()):
+        return None
+    pid = int(text)
+    for ancestor in line:
+        if ancestor.pid == pid:
+            return ancestor
+    return process.look(pid) if _may_signal(pid) else None
+
+
+def _may_signal(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (OSError, OverflowError):
+        return False
+    return pid > 0
+
+
+def _is_transient(ancestor: Process) -> bool:
+    """Names come as `bash`, as `-bash` (a login shell), or as a path (`ps` on macOS)."""
+    return os.path.basename(ancestor.name).lstrip("-") in _TRANSIENT
+
+
+def _ourselves() -> Process:
+    return process.look(os.getpid()) or Process(os.getpid(), os.getppid(), "", "")
+
+
+def _token(owner: Process) -> str:
+    return hashlib.sha256(f"{process.boot_id()} {owner.started}".encode()).hexdigest()[:8]
+
+
+def _clean(text: str) -> str:
+    return "".join(char for char in text if char.isprintable()).strip()[:MAX_NAME]

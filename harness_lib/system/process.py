@@ -1,0 +1,140 @@
+"""What this machine knows about a process: who started it, when, and whether it still lives.
+
+Linux answers from /proc, without a child process; elsewhere `ps` is asked.
+A zombie counts as gone: it holds nothing and does nothing, it only waits to be read.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+_PROC = Path("/proc")
+# Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 4 and 22.
+_STATE, _PARENT, _STARTED = 0, 1, 19
+_PS_STARTED = 5
+
+
+@dataclass(frozen=True)
+class Process:
+    """`started` is an opaque token: with pid and boot id it names one process for ever, pids come round again."""
+
+    pid: int
+    parent: int
+    name: str
+    started: str
+
+
+def look(pid: int) -> Process | None:
+    """Return the living process `pid`, or None if it is gone, a zombie, or hidden from us."""
+    fields = _proc_fields(pid) if _has_proc() else _ps_fields(pid)
+    if fields is None or fields[0].startswith(("Z", "X")):
+        return None
+    _, parent, started, name = fields
+    return Process(pid, int(parent), name, started)
+
+
+def alive(pid: int) -> bool:
+    """Tell whether process `pid` lives; one that we may not signal does (EPERM)."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    fields = _proc_fields(pid) if _has_proc() else _ps_fields(pid)
+    # No answer although it took the signal: it is hidden (hidepid) or went this instant; the first is no proof.
+    return fields is None or not fields[0].startswith(("Z", "X"))
+
+
+def ancestors(pid: int | None = None) -> Iterator[Process]:
+    """Yield the ancestors of `pid` (default: of ourselves), nearest first, as far as we may see."""
+    start = look(pid) if pid is not None else None
+    above = os.getppid() if pid is None else (start.parent if start else 0)
+    seen: set[int] = set()
+    while above > 0 and above not in seen:
+        seen.add(above)
+        process = look(above)
+        if process is None:
+            return
+        yield process
+        above = process.parent
+
+
+def children(pid: int) -> list[int]:
+    """Return the pids of the children of `pid`, zombies too (their parent has yet to reap them)."""
+    return [child for child, parent in _parents() if parent == pid]
+
+
+@lru_cache(maxsize=1)
+def boot_id() -> str:
+    """Return a name for this boot and, on Linux, this pid namespace: `BOOT/NAMESPACE`; "" if unknown.
+
+    A pid means something only together with it.
+    """
+    if _has_proc():
+        return _linux_boot_id()
+    # kern.boottime moves when the clock is set, and a moved boot would count as proof of death.
+    return _run("sysctl", "-n", "kern.bootsessionuuid").strip() or _run("sysctl", "-n", "kern.boottime").strip()
+
+
+def _linux_boot_id() -> str:
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text("ascii").strip()
+        namespace = os.readlink(_PROC / "self/ns/pid")
+    except OSError:
+        return ""
+    return f"{boot}/{namespace}"
+
+
+@lru_cache(maxsize=1)
+def _has_proc() -> bool:
+    return sys.platform.startswith("linux") and (_PROC / "self/stat").exists()
+
+
+def _proc_fields(pid: int) -> tuple[str, str, str, str] | None:
+    """Return state, parent, start and name; the name stands in brackets and may hold brackets and spaces."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    name = text[text.index("(") + 1 : text.rindex(")")]
+    rest = text[text.rindex(")") + 1 :].split()
+    return rest[_STATE], rest[_PARENT], rest[_STARTED], name
+
+
+def _ps_fields(pid: int) -> tuple[str, str, str, str] | None:
+    words = _run("ps", "-o", "stat=,ppid=,lstart=,comm=", "-p", str(pid)).split()
+    if len(words) < 3 + _PS_STARTED:
+        return None
+    started = " ".join(words[2 : 2 + _PS_STARTED])
+    return words[0], words[1], started, " ".join(words[2 + _PS_STARTED :])
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    if not _has_proc():
+        for line in _run("ps", "-A", "-o", "pid=,ppid=").splitlines():
+            pid, parent = line.split()
+            yield int(pid), int(parent)
+        return
+    for name in os.listdir(_PROC):
+        fields = _proc_fields(int(name)) if name.isdigit() else None
+        if fields is not None:
+            yield int(name), int(fields[_PARENT])
+
+
+def _run(*command: str) -> str:
+    """Return what `command` prints, "" if it fails; in UTC and C, as `lstart` is written in the local time."""
+    env = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        done = subprocess.run(command, capture_output=True, env=env, stdin=subprocess.DEVNULL, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""

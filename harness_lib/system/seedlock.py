@@ -1,0 +1,224 @@
+"""The lock directory of the prose, so that agents which follow it and we exclude each other.
+
+It is `mkdir` on a name that everybody can compute, with the holder's `pid` in it. Its weak moments are not ours
+to mend: a peer that follows the prose takes over at once a directory whose `pid` is not yet written. So `pid` is
+written right after `mkdir`, and giving up is a rename, which never shows a directory without `pid`.
+What it does not promise: anything against a peer that was stopped between two of its shell commands.
+Source: seed, "Concurrency Control"; design section 4, "A stale lock directory".
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal
+
+from harness_lib import timestamps
+from harness_lib.errors import HeldError
+from harness_lib.system import process
+from harness_lib.system.clock import SYSTEM, Clock
+
+Grip = Literal["taken", "shared", "foreign"]
+
+NO_PID_SECONDS = 10.0
+POLL_SECONDS = 0.01
+_PID = "pid"
+_PID_LIMIT = 64
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who has the directory: `pid` None if none is written (yet); `foreign`: a symlink, or another user's."""
+
+    pid: int | None
+    since: datetime | None
+    foreign: bool
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A holder, with what tells this directory from the next one of the same name."""
+
+    holder: Holder
+    identity: tuple[int, int]
+    changed: float
+
+
+def path_for(root: Path) -> Path:
+    """Return the lock directory of the state root `root`, the same that the seed's shell computes for it."""
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()
+    return Path(f"/tmp/harness-{digest[:16]}.lock")  # noqa: S108 (the name is the protocol's)
+
+
+def look(path: Path) -> Holder | None:
+    """Return who holds the lock directory `path`, or None if there is none."""
+    seen = _see(path)
+    return None if seen is None else seen.holder
+
+
+class SeedLock:
+    """The lock directory of one state root; `acquire` and `release` may be called by different processes."""
+
+    def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
+        self.path = path_for(root)
+        self._clock = clock
+
+    def acquire(self, pid: int, *, deadline: float, ours: Collection[int] = ()) -> Grip:
+        """Take the directory in the name of `pid`, waiting until the monotonic moment `deadline`.
+
+        "taken": it is ours to release. "shared": it stands for a living process in `ours`, a session of ours.
+        "foreign": a symlink, another user's, or no place we may write to; left alone.
+        Raises HeldError naming the holder when `deadline` has passed.
+        """
+        while True:
+            grip = self._try(pid, ours)
+            if grip is not None:
+                return grip
+            if self._clock.monotonic() >= deadline:
+                raise _held(self.path)
+            self._clock.sleep(POLL_SECONDS)
+
+    def release(self, pid: int) -> None:
+        """Free the directory if it stands for `pid`; what others have put into it is never removed."""
+        seen = _see(self.path)
+        if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
+            self._retire(seen)
+
+    def _try(self, pid: int, ours: Collection[int]) -> Grip | None:
+        try:
+            os.mkdir(self.path, 0o755)
+        except FileExistsError:
+            return self._join(pid, ours)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                return "foreign"
+            raise
+        return "taken" if self._sign(pid) else None
+
+    def _join(self, pid: int, ours: Collection[int]) -> Grip | None:
+        """Answer for a directory that stands already; None: look again, it is held or it has just gone."""
+        seen = _see(self.path)
+        if seen is None:
+            return None
+        if seen.holder.foreign:
+            return "foreign"
+        if self._is_stale(seen):
+            self._retire(seen)
+            return None
+        if seen.holder.pid in ours:
+            return "shared"
+        # Our own pid, though we hold nothing: left by a dead process whose pid has come round to us.
+        return "taken" if seen.holder.pid == pid else None
+
+    def _sign(self, pid: int) -> bool:
+        """Write `pid` into the directory just made; False if a peer took it over before we could."""
+        try:
+            descriptor = os.open(self.path, _DIRECTORY)
+        except FileNotFoundError:
+            return False
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            file = os.open(_PID, flags, 0o644, dir_fd=descriptor)
+        except (FileExistsError, FileNotFoundError):
+            return False
+        finally:
+            os.close(descriptor)
+        try:
+            os.write(file, b"%d\n" % pid)
+        finally:
+            os.close(file)
+        seen = _see(self.path)
+        return seen is not None and seen.holder.pid == pid
+
+    def _is_stale(self, seen: _Seen) -> bool:
+        """Only proof counts: a dead process, or a directory that has had no pid for too long."""
+        if seen.holder.pid is not None:
+            return not process.alive(seen.holder.pid)
+        return self._clock.now().timestamp() - seen.changed > NO_PID_SECONDS
+
+    def _retire(self, seen: _Seen) -> None:
+        """Move the directory that was `seen` out of the way and remove it; put it back if it is another one.
+
+        Between our look and our rename a peer may have freed the place and taken it again: then what we moved is
+        its living lock.
+        """
+        private = self.path.with_name(f"{self.path.name}.{secrets.token_hex(8)}")
+        try:
+            os.rename(self.path, private)
+        except (FileNotFoundError, PermissionError):
+            return
+        moved = _see(private)
+        if moved is None:
+            return
+        if moved.identity != seen.identity or moved.holder.pid != seen.holder.pid:
+            self._put_back(private)
+        else:
+            _remove(private)
+
+    def _put_back(self, private: Path) -> None:
+        try:
+            # rename() would replace an empty directory that a peer has just made; mkdir() takes the place first.
+            os.mkdir(self.path)
+            os.rename(private, self.path)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+
+
+def _see(path: Path) -> _Seen | None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    identity = (found.st_dev, found.st_ino)
+    changed = _moment(found.st_mtime)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        return _Seen(Holder(None, changed, foreign=True), identity, found.st_mtime)
+    pid, since = _read_pid(path / _PID)
+    return _Seen(Holder(pid, since or changed, foreign=False), identity, found.st_mtime)
+
+
+def _read_pid(file: Path) -> tuple[int | None, datetime | None]:
+    """Return what is written in `file` and since when; what is no number (yet) is no pid."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        # Missing, or something that nobody who keeps to the protocol puts there.
+        return None, None
+    try:
+        text = os.read(descriptor, _PID_LIMIT).strip()
+        since = _moment(os.fstat(descriptor).st_mtime)
+    except IsADirectoryError:
+        return None, None
+    finally:
+        os.close(descriptor)
+    return (int(text), since) if text.isdigit() and int(text) > 0 else (None, None)
+
+
+def _remove(private: Path) -> None:
+    """Remove what the protocol put there; anything else is somebody's and stays, under the private name."""
+    (private / _PID).unlink(missing_ok=True)
+    try:
+        private.rmdir()
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+
+
+def _moment(stamp: float) -> datetime:
+    return datetime.fromtimestamp(stamp, timezone.utc)
+
+
+def _held(path: Path) -> HeldError:
+    holder = look(path)
+    who = "a process that has not written its pid" if holder is None or not holder.pid else f"pid {holder.pid}"
+    since = "" if holder is None or holder.since is None else f" since {timestamps.render(holder.since)}"
+    return HeldError(f"The project is locked by {who}{since}: {path}", "Wait until it ends, or end that session.")

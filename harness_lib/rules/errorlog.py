@@ -1,0 +1,53 @@
+"""What an entry of a task's `error_log` looks like: `[TEST_FAIL] what happened`, one line, bounded.
+
+Source: seed, "harness-tasks.json" and "Error Handling & Recovery Strategies".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+from harness_lib.task import CATEGORIES, Category
+
+LIMIT = 500  # characters of an entry, its category included
+_CUT = " … "
+_CATEGORY = re.compile(r"\[(" + "|".join(CATEGORIES) + r")\]")
+
+
+def entry(category: Category, message: str) -> str:
+    """Return `[CATEGORY] message` on one line of at most `LIMIT` characters."""
+    tag = f"[{category}] "
+    return (tag + line(message, LIMIT - len(tag))).rstrip()
+
+
+def line(message: str, limit: int = LIMIT) -> str:
+    """Return `message` on one line of at most `limit` characters.
+
+    Line breaks become ` | `; what cannot be printed (colours of a terminal) becomes a blank.
+    From the middle of a long text is cut: its beginning names the failure, its end is the output's last word.
+    """
+    rows = (" ".join("".join(c if c.isprintable() else " " for c in row).split()) for row in _rows(message))
+    text = " | ".join(row for row in rows if row)
+    if len(text) <= limit:
+        return text
+    start = (limit - len(_CUT)) // 3
+    return text[:start] + _CUT + text[start + len(_CUT) - limit :]
+
+
+def category_of(text: str) -> Category | None:
+    """Return the category of an entry, or None.
+
+    The first category named decides: prose-following agents put other things before it, and a failed check
+    may quote any category in its output.
+    """
+    found = _CATEGORY.search(text)
+    return cast("Category", found[1]) if found else None
+
+
+def _rows(message: str) -> list[str]:
+    # The output of a check may be megabytes; all but its ends would be cut anyway.
+    reach = LIMIT * 20
+    if len(message) > 2 * reach:
+        message = message[:reach] + "\n" + message[-reach:]
+    return message.splitlines()

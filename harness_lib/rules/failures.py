@@ -1,0 +1,199 @@
+"""What a failure means for the attempt, for the task, and for the tasks that wait for it.
+
+Source: seed, "Error Handling & Recovery Strategies" and "Task Selection Algorithm" (dependency validation);
+design section 7.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from harness_lib.rules import graph, transitions
+from harness_lib.rules.errorlog import category_of, entry
+from harness_lib.task import Category, State, Task
+
+__all__ = [
+    "STRATEGIES",
+    "Finding",
+    "Strategy",
+    "blocked_through",
+    "category_of",
+    "entry",
+    "is_permanent",
+    "strategy",
+    "validate_dependencies",
+]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """What follows from a failure of one category.
+
+    `rollback`: the attempt's work is rescued and taken back; `counts`: an attempt is used up;
+    `stops`: the session halts until a person has acted; `reruns_init`: harness-init.sh runs once more first.
+    """
+
+    rollback: bool
+    counts: bool
+    stops: bool
+    reruns_init: bool
+    summary: str
+
+
+STRATEGIES: dict[Category, Strategy] = {
+    "ENV_SETUP": Strategy(
+        rollback=False,
+        counts=False,
+        stops=True,
+        reruns_init=True,
+        summary="Run harness-init.sh again; stop if it still fails.",
+    ),
+    "CONFIG": Strategy(
+        rollback=False,
+        counts=False,
+        stops=True,
+        reruns_init=False,
+        summary="Stop: a person must edit the named field.",
+    ),
+    "TASK_EXEC": Strategy(
+        rollback=True,
+        counts=True,
+        stops=False,
+        reruns_init=False,
+        summary="Roll back, then retry while attempts are left.",
+    ),
+    "TEST_FAIL": Strategy(
+        rollback=True,
+        counts=True,
+        stops=False,
+        reruns_init=False,
+        summary="Roll back, then retry with what the check's output says.",
+    ),
+    "TIMEOUT": Strategy(
+        rollback=True,
+        counts=True,
+        stops=False,
+        reruns_init=False,
+        summary="Kill the check, roll back, then retry; split the task if it happens again.",
+    ),
+    "DEPENDENCY": Strategy(
+        rollback=True,
+        counts=False,
+        stops=False,
+        reruns_init=False,
+        summary="Skip the task: it is never retried by itself.",
+    ),
+    "SESSION_TIMEOUT": Strategy(
+        rollback=True,
+        counts=True,
+        stops=False,
+        reruns_init=False,
+        summary="The next session recovers what is left of the attempt.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A task that can never run, and why; `message` has no category in front."""
+
+    task_id: str
+    message: str
+
+
+def strategy(category: Category) -> Strategy:
+    """Return what follows from a failure of this category (seed, "Error Handling & Recovery Strategies")."""
+    return STRATEGIES[category]
+
+
+def is_permanent(task: Task) -> bool:
+    """Return True if the task has failed and is never retried by itself.
+
+    Its attempts are used up, or one of its errors is a [DEPENDENCY] (seed, "Blocked propagation").
+    """
+    return task.status == "failed" and (task.attempts >= task.max_attempts or _names_dependency(task))
+
+
+def validate_dependencies(state: State, now: datetime) -> tuple[State, tuple[Finding, ...]]:
+    """Return the state with every task that can never run marked `failed`, and what was found, in that order.
+
+    First the members of rings, then, to the fixed point, whatever waits for a task that failed for good.
+    Left alone are: completed tasks; tasks that have failed for good already; and tasks in progress, because
+    somebody works on them and may complete them.
+    Tasks that do not change stay the same objects; without a finding the same state is returned.
+    """
+    reasons = _cyclic(state)
+    reasons.update(_blocked(state, reasons))
+    if not reasons:
+        return state, ()
+    tasks = tuple(
+        transitions.doom(task, now=now, message=reasons[task.id]) if task.id in reasons else task
+        for task in state.tasks
+    )
+    return replace(state, tasks=tasks), tuple(Finding(*item) for item in reasons.items())
+
+
+def blocked_through(state: State, task_id: str) -> tuple[str, ...]:
+    """Return the failed tasks that a [DEPENDENCY] blocks and that wait, directly or not, for `task_id`.
+
+    They are what a person who retries `task_id` will want back as well; in the order of the chain.
+    """
+    waiting = _dependents(task for task in state.tasks if task.status == "failed" and _names_dependency(task))
+    found: dict[str, None] = {}
+    queue = deque([task_id])
+    while queue:
+        for task in waiting.get(queue.popleft(), ()):
+            if task.id != task_id and task.id not in found:
+                found[task.id] = None
+                queue.append(task.id)
+    return tuple(found)
+
+
+def _names_dependency(task: Task) -> bool:
+    return any(category_of(text) == "DEPENDENCY" for text in task.error_log)
+
+
+def _cyclic(state: State) -> dict[str, str]:
+    rings = graph.cycle_members(state.tasks)
+    if not rings:
+        return {}
+    return {
+        task.id: f"Circular dependency detected: {rings[task.id]}"
+        for task in state.tasks
+        if task.id in rings and _may_be_doomed(task)
+    }
+
+
+def _blocked(state: State, doomed: Iterable[str]) -> dict[str, str]:
+    """Return why each task is blocked that waits for a `doomed` one or for one that has failed for good."""
+    queue = deque([task.id for task in state.tasks if is_permanent(task)])
+    queue.extend(doomed)
+    if not queue:
+        return {}
+    waiting = _dependents(task for task in state.tasks if _may_be_doomed(task))
+    marked = set(queue)
+    reasons: dict[str, str] = {}
+    while queue:
+        cause = queue.popleft()
+        for task in waiting.get(cause, ()):
+            if task.id not in marked:
+                marked.add(task.id)
+                reasons[task.id] = f"Blocked by failed {cause}"
+                queue.append(task.id)
+    return reasons
+
+
+def _may_be_doomed(task: Task) -> bool:
+    return task.status in ("pending", "failed") and not is_permanent(task)
+
+
+def _dependents(tasks: Iterable[Task]) -> dict[str, list[Task]]:
+    """Return, for each id that is waited for, the tasks that wait for it."""
+    waiting: dict[str, list[Task]] = {}
+    for task in tasks:
+        for other in task.depends_on:
+            waiting.setdefault(other, []).append(task)
+    return waiting

@@ -1,0 +1,58 @@
+"""Leases: how long a claim stands when its worker is silent.
+
+A lease is permission to try, and it trades mutual exclusion for progress.
+It does not say that its holder is alive, nor that nobody else works on the task: a holder that slept past the
+end does not know it, and clocks of two machines differ.
+So nothing is recorded on the strength of a lease: every outcome re-checks the claim's fence under the state
+lock, and whoever comes back late changes nothing.
+Source: design section 4; seed, "Concurrency Control".
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from harness_lib import timestamps
+from harness_lib.errors import UsageError
+from harness_lib.task import Task
+
+DEFAULT_SECONDS = 1800
+LONGEST_SECONDS = 365 * 24 * 3600
+VARIABLE = "HARNESS_LEASE_SECONDS"
+
+
+def seconds(env_value: str | None) -> int:
+    """Return how long a lease lasts, in seconds: the variable's value, or the default when it is not set or empty.
+
+    Raises UsageError unless it is a whole number from 1 to `LONGEST_SECONDS`.
+    """
+    text = (env_value or "").strip()
+    if not text:
+        return DEFAULT_SECONDS
+    whole = text.isascii() and text.isdigit() and len(text) <= len(str(LONGEST_SECONDS))
+    if not whole or not 1 <= int(text) <= LONGEST_SECONDS:
+        message = f"{VARIABLE} is {text[:40]!r}: not a whole number of seconds from 1 to {LONGEST_SECONDS}."
+        raise UsageError(
+            message, hint=f"Unset it to get {DEFAULT_SECONDS}, or set it to a number such as 900."
+        )
+    return int(text)
+
+
+def expires(now: datetime, lease_seconds: int) -> str:
+    """Return the stamp at which a lease taken or renewed `now` ends."""
+    return timestamps.later(now, lease_seconds)
+
+
+def end(now: datetime, lease_seconds: int | None) -> str | None:
+    """Return what `lease_expires_at` becomes; None (exclusive mode) is a claim without a lease."""
+    return None if lease_seconds is None else expires(now, lease_seconds)
+
+
+def expired(task: Task, now: datetime) -> bool:
+    """Return True if the claim's lease has ended; a claim without a lease time is never stale."""
+    return task.lease_expires_at is not None and timestamps.parse(task.lease_expires_at) <= now
+
+
+def is_mine(task: Task, worker: str) -> bool:
+    """Return True if `worker` holds the claim; a task in progress that names nobody belongs to nobody."""
+    return task.status == "in_progress" and bool(worker) and task.claimed_by == worker

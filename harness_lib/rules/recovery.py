@@ -1,0 +1,158 @@
+"""What to do with a task that an earlier session left in progress.
+
+`TABLE` is the decision matrix of the seed, "Context Window Recovery Protocol", row by row; `plan` reads it and
+nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from harness_lib.rules import leases
+from harness_lib.task import Category, Task
+
+Action = Literal["fail", "resume", "validate", "complete"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What git and the list say about an interrupted attempt.
+
+    `uncommitted`: changes stand in the work tree; `task_commits`: commits since the base name the task;
+    `checkpoints`: it has some; `reflects`: the files show what the last one claims (without a checkpoint this
+    means nothing); `base_exists`: the commit to go back to is still there.
+    """
+
+    uncommitted: bool
+    task_commits: bool
+    checkpoints: bool
+    reflects: bool
+    base_exists: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do, the seed's words for it, and for a failure its category.
+
+    `permanent`: the task fails at max_attempts, because without its base nothing can be rolled back for a retry.
+    """
+
+    action: Action
+    reason: str
+    category: Category | None = None
+    words: str = ""
+    permanent: bool = False
+
+    def line(self) -> str:
+        """Return what stands behind `RECOVERY [task-id]` in the log."""
+        return f'action="{self.words or self.action}" reason="{self.reason}"'
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the matrix; None means that this question does not matter."""
+
+    uncommitted: bool
+    task_commits: bool
+    checkpoints: bool | None
+    reflects: bool | None
+    plan: Plan
+
+
+TABLE: tuple[Row, ...] = (
+    Row(
+        uncommitted=False,
+        task_commits=False,
+        checkpoints=False,
+        reflects=None,
+        plan=Plan("fail", "No progress detected", "SESSION_TIMEOUT", "mark failed"),
+    ),
+    Row(
+        uncommitted=False,
+        task_commits=False,
+        checkpoints=True,
+        reflects=True,
+        plan=Plan("resume", "files reflect checkpoint progress", None, "resume from last step"),
+    ),
+    Row(
+        uncommitted=False,
+        task_commits=False,
+        checkpoints=True,
+        reflects=False,
+        plan=Plan(
+            "fail", "files do not reflect the checkpoints: work was lost", "SESSION_TIMEOUT", "mark failed"
+        ),
+    ),
+    Row(
+        uncommitted=False,
+        task_commits=True,
+        checkpoints=None,
+        reflects=None,
+        plan=Plan("validate", "task commits found", None, "run validation"),
+    ),
+    Row(
+        uncommitted=True,
+        task_commits=False,
+        checkpoints=None,
+        reflects=None,
+        plan=Plan("validate", "uncommitted changes found", None, "run validation with uncommitted changes"),
+    ),
+    Row(
+        uncommitted=True,
+        task_commits=True,
+        checkpoints=None,
+        reflects=None,
+        plan=Plan(
+            "validate", "uncommitted changes and task commits found", None, "run validation with everything"
+        ),
+    ),
+)
+
+
+def plan(facts: Facts) -> Plan:
+    """Return what to do with the attempt; every combination of facts has exactly one answer."""
+    for row in TABLE:
+        if _fits(row, facts):
+            return _priced(row.plan, facts)
+    raise AssertionError(f"BUG: the recovery matrix has no row for {facts}.")
+
+
+def after_validation(facts: Facts, *, passed: bool, category: Category = "TEST_FAIL") -> Plan:
+    """Return what follows from the check that `plan` asked for; `category` says how a failed one failed."""
+    if passed:
+        return Plan("complete", "validation passed", None, "mark completed")
+    return _priced(Plan("fail", "validation failed", category, "roll back, mark failed"), facts)
+
+
+def recoverable(task: Task, *, concurrent: bool, worker: str, now: datetime, live_owner_holds: bool) -> bool:
+    """Return True if `worker` may recover the task.
+
+    Exclusive mode: whatever was left in progress, unless the session that holds it has a live owner.
+    Concurrent mode: what this worker itself left behind, or a claim whose lease has ended. An ended lease
+    counts even if its owner lives: it may hang, and it can record nothing once the fence has grown.
+    """
+    if task.status != "in_progress":
+        return False
+    if not concurrent:
+        return not live_owner_holds
+    return leases.expired(task, now) or (leases.is_mine(task, worker) and not live_owner_holds)
+
+
+def _fits(row: Row, facts: Facts) -> bool:
+    asked = (
+        (row.uncommitted, facts.uncommitted),
+        (row.task_commits, facts.task_commits),
+        (row.checkpoints, facts.checkpoints),
+        (row.reflects, facts.reflects),
+    )
+    return all(wanted is None or wanted == fact for wanted, fact in asked)
+
+
+def _priced(found: Plan, facts: Facts) -> Plan:
+    if found.action != "fail" or facts.base_exists:
+        return found
+    return Plan(
+        found.action, f"{found.reason}; base commit is gone", found.category, found.words, permanent=True
+    )

@@ -1,0 +1,133 @@
+"""Which task comes next, and why one does not.
+
+Validate dependencies first (`failures.validate_dependencies`): what can never run is then marked, not just
+passed over.
+Source: seed, "Task Selection Algorithm"; design section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from harness_lib import timestamps
+from harness_lib.errors import UsageError
+from harness_lib.rules import graph, leases
+from harness_lib.rules.failures import category_of, is_permanent
+from harness_lib.task import State, Task
+
+Rank = tuple[int, str, float, graph.IdKey]
+
+
+@dataclass(frozen=True)
+class Why:
+    """Whether a task may be claimed, and what speaks for or against it, one sentence each."""
+
+    eligible: bool
+    reasons: tuple[str, ...]
+
+
+def ranked(state: State, now: datetime) -> list[Task]:  # noqa: ARG001 - a rule of (state, now), as its siblings
+    """Return the tasks that may be claimed, the next one first.
+
+    Pending ones by priority, then id; after them failed ones with attempts left by priority, then the oldest
+    failure, then id. A failure without a time (made by the prose) is the oldest.
+    """
+    return sorted(_eligible(state), key=_rank)
+
+
+def pick(state: State, now: datetime) -> Task | None:  # noqa: ARG001 - as `ranked`
+    """Return the first of `ranked`, without sorting the rest; None if no task may be claimed."""
+    return min(_eligible(state), key=_rank, default=None)
+
+
+def why(state: State, task_id: str, now: datetime) -> Why:
+    """Explain whether the task may be claimed at `now`. Raises UsageError if there is no such task."""
+    task = state.find(task_id)
+    if task is None:
+        raise UsageError(
+            f"There is no task {task_id!r} in this list.", hint="See which there are: harness status"
+        )
+    if task.status == "completed":
+        return Why(eligible=False, reasons=(f"completed at {task.completed_at or 'an unknown time'}",))
+    if task.status == "in_progress":
+        return Why(eligible=False, reasons=tuple(_held(task, now)))
+    against = tuple(_against(state, task))
+    if against:
+        return Why(eligible=False, reasons=against)
+    return Why(eligible=True, reasons=(_place(state, task, now),))
+
+
+def _eligible(state: State) -> Iterator[Task]:
+    completed = {task.id for task in state.tasks if task.status == "completed"}
+    return (task for task in state.tasks if _is_open(task) and completed.issuperset(task.depends_on))
+
+
+def _is_open(task: Task) -> bool:
+    """Return True if nothing in the task itself speaks against it."""
+    if task.halt is not None or task.intent is not None:
+        return False
+    return task.status == "pending" or (task.status == "failed" and not is_permanent(task))
+
+
+def _rank(task: Task) -> Rank:
+    retry = task.status == "failed"
+    since = timestamps.parse(task.failed_at).timestamp() if retry and task.failed_at else float("-inf")
+    return int(retry), task.priority, since, graph.id_key(task.id)
+
+
+def _held(task: Task, now: datetime) -> Iterator[str]:
+    who = f"in progress by {task.claimed_by}" if task.claimed_by else "in progress, claimed by nobody"
+    if task.lease_expires_at is None:
+        yield who + (f" since {task.claimed_at}" if task.claimed_at else "")
+    elif leases.expired(task, now):
+        yield f"{who}, whose lease ended at {task.lease_expires_at}: harness recover takes it back"
+    else:
+        yield f"{who}, leased until {task.lease_expires_at}"
+    if task.intent is not None:
+        yield f"a {task.intent.action} is under way since {task.intent.at}"
+    if task.halt is not None:
+        yield f"halted until a person has acted: {task.halt}"
+
+
+def _against(state: State, task: Task) -> Iterator[str]:
+    if task.halt is not None:
+        yield f"halted until a person has acted: {task.halt}"
+    if task.intent is not None:
+        yield f"a {task.intent.action} is under way since {task.intent.at}: harness recover finishes it"
+    if task.status == "failed" and task.attempts >= task.max_attempts:
+        yield f"attempts used up ({task.attempts}/{task.max_attempts}): harness retry {task.id} gives it new ones"
+    if task.status == "failed":
+        yield from (
+            f"failed for good: {text}" for text in task.error_log if category_of(text) == "DEPENDENCY"
+        )
+    ring = graph.cycle_members(state.tasks).get(task.id)
+    if ring is not None:
+        yield f"in a cycle: {ring}"
+    known = {other.id: other for other in state.tasks}
+    for other in dict.fromkeys(task.depends_on):
+        if other != task.id:
+            yield from _missing(other, known.get(other))
+
+
+def _missing(task_id: str, task: Task | None) -> Iterator[str]:
+    if task is None:
+        yield f"depends on {task_id}, which is not in the list"
+    elif is_permanent(task):
+        yield f"depends on {task_id}, which has failed for good"
+    elif task.status != "completed":
+        yield f"waits for {task_id} ({task.status})"
+
+
+def _place(state: State, task: Task, now: datetime) -> str:
+    order = ranked(state, now)
+    place = next(number for number, other in enumerate(order, 1) if other.id == task.id)
+    kind = (
+        f"retry, {task.attempts}/{task.max_attempts} attempts used" if task.status == "failed" else "pending"
+    )
+    if place == 1:
+        return f"next: {kind}, {task.priority}"
+    return (
+        f"number {place} of {len(order)} that can be claimed ({kind}, {task.priority}); next is {order[0].id}"
+    )

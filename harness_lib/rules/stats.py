@@ -1,0 +1,63 @@
+"""The numbers of a task list (seed, "Session Statistics")."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from harness_lib.rules.failures import is_permanent
+from harness_lib.task import State
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many tasks are how far.
+
+    `blocked` are those of `pending` that depend directly on a task failed for good; it is computed, never stored.
+    `failed` is `retryable` + `permanent`.
+    `attempts` counts those that failed, `checkpoints` those of each task's last attempt.
+    """
+
+    total: int
+    completed: int
+    failed: int
+    pending: int
+    in_progress: int
+    blocked: int
+    attempts: int
+    checkpoints: int
+    retryable: int
+    permanent: int
+
+
+def count(state: State) -> Counts:
+    """Return the numbers of `state`."""
+    by_status = Counter(task.status for task in state.tasks)
+    permanent = {task.id for task in state.tasks if is_permanent(task)}
+    pending = (task for task in state.tasks if task.status == "pending")
+    return Counts(
+        total=len(state.tasks),
+        completed=by_status["completed"],
+        failed=by_status["failed"],
+        pending=by_status["pending"],
+        in_progress=by_status["in_progress"],
+        blocked=sum(not permanent.isdisjoint(task.depends_on) for task in pending),
+        attempts=sum(task.attempts for task in state.tasks),
+        checkpoints=sum(len(task.checkpoints) for task in state.tasks),
+        retryable=by_status["failed"] - len(permanent),
+        permanent=len(permanent),
+    )
+
+
+def line(state: State) -> str:
+    """Return what stands behind `STATS` in the log.
+
+    The seed's fields in the seed's order; `in_progress`, for which it has none, stands last and only if there
+    are some, so that an old reader finds everything where it was.
+    """
+    n = count(state)
+    text = (
+        f"tasks_total={n.total} completed={n.completed} failed={n.failed} pending={n.pending} "
+        f"blocked={n.blocked} attempts_total={n.attempts} checkpoints={n.checkpoints}"
+    )
+    return f"{text} in_progress={n.in_progress}" if n.in_progress else text

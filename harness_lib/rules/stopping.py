@@ -1,0 +1,57 @@
+"""When a session has nothing left to do, or may do no more.
+
+Source: seed, "Stopping Conditions" and "Activation Marker"; design section 7.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from harness_lib.rules import selection
+from harness_lib.rules.failures import is_permanent
+from harness_lib.task import Session, State, Task
+
+Stop = Literal["done", "blocked", "waiting", "max_tasks_per_session", "max_sessions"]
+
+
+def no_work(state: State, now: datetime) -> Stop | None:
+    """Return why no task can be claimed, or None if one can.
+
+    `done`: all are completed (an empty list too); `waiting`: others work on what is left, or a person must act
+    on a halted task first; `blocked`: what is left has failed for good or depends on such a task.
+    """
+    if all(task.status == "completed" for task in state.tasks):
+        return "done"
+    if selection.pick(state, now) is not None:
+        return None
+    if any(_is_awaited(task) for task in state.tasks):
+        return "waiting"
+    return "blocked"
+
+
+def session_spent(state: State, session: Session) -> Stop | None:
+    """Return `max_tasks_per_session` if this session has finished as many attempts; 0 is no limit."""
+    limit = state.session_config.max_tasks_per_session
+    return "max_tasks_per_session" if 0 < limit <= session.finished_attempts else None
+
+
+def sessions_spent(state: State) -> Stop | None:
+    """Return `max_sessions` if no further session may start; ask before counting it, so the last one runs too."""
+    limit = state.session_config.max_sessions
+    return "max_sessions" if 0 < limit <= state.session_count else None
+
+
+def work_remains(state: State, now: datetime) -> bool:  # noqa: ARG001 - a rule of (state, now), as its siblings
+    """Return True while a task is pending, in progress or retryable: so long the marker stands and hooks work.
+
+    A task that can never run counts until validation has recorded that, and so does a halted one: a person
+    will come back to it.
+    """
+    return any(task.status != "completed" and not is_permanent(task) for task in state.tasks)
+
+
+def _is_awaited(task: Task) -> bool:
+    if task.status == "in_progress":
+        return True
+    return task.status != "completed" and task.halt is not None and not is_permanent(task)

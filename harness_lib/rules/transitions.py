@@ -1,0 +1,307 @@
+"""How a task changes: one table, and for each arrow the one function that performs it.
+
+    pending, failed ──A claim──▶ in_progress ──F complete──▶ completed
+                                  │  B resume, C checkpoint, D renew, E begin_commit, I drop_intent: stays
+                                  └──G begin_rollback, H fail──▶ failed, or pending when handed back
+    pending, failed ──L doom──▶ failed
+    pending, failed, completed ──J reset──▶ pending;   K halt changes no status
+
+What git does lies between two arrows, with an intent in the state that says what is under way: commit between
+E and F, rollback between G and H. The attempt is counted at G, so a crash before H counts it once.
+Every function returns a new task and changes nothing else. An arrow that is not in the table is our bug, not the
+caller's error: who may be late or wrong asks `may` first.
+Source: seed, "Task Execution Cycle"; design section 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from harness_lib import timestamps
+from harness_lib.rules import errorlog, leases
+from harness_lib.task import Category, Checkpoint, Gate, Intent, Status, Task
+
+ArrowName = Literal[
+    "claim",
+    "resume",
+    "checkpoint",
+    "renew",
+    "begin_commit",
+    "complete",
+    "begin_rollback",
+    "fail",
+    "drop_intent",
+    "reset",
+    "halt",
+    "doom",
+]
+Underway = Literal["commit", "rollback"] | None
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """From which statuses, with which intent under way, to which statuses."""
+
+    start: tuple[Status, ...]
+    underway: tuple[Literal["commit", "rollback"] | None, ...]
+    end: tuple[Status, ...]
+
+
+_WORKING: tuple[Status, ...] = ("in_progress",)
+_IDLE: tuple[Status, ...] = ("pending", "failed")
+
+ARROWS: dict[ArrowName, Arrow] = {
+    "claim": Arrow(_IDLE, (None,), _WORKING),
+    # Whoever takes over also takes over what its predecessor had under way.
+    "resume": Arrow(_WORKING, (None, "commit", "rollback"), _WORKING),
+    "checkpoint": Arrow(_WORKING, (None, "commit"), _WORKING),
+    # A beat comes at any moment.
+    "renew": Arrow(_WORKING, (None, "commit", "rollback"), _WORKING),
+    "begin_commit": Arrow(_WORKING, (None,), _WORKING),
+    # Without an intent: the agent has committed everything itself.
+    "complete": Arrow(_WORKING, (None, "commit"), ("completed",)),
+    "begin_rollback": Arrow(_WORKING, (None,), _WORKING),
+    "fail": Arrow(_WORKING, ("rollback",), _IDLE),
+    # A rollback is never dropped: its attempt has been counted, and its work may be half taken back.
+    "drop_intent": Arrow(_WORKING, ("commit",), _WORKING),
+    "reset": Arrow(("pending", "failed", "completed"), (None,), ("pending",)),
+    "halt": Arrow(("pending", "failed", "in_progress"), (None, "commit", "rollback"), (*_IDLE, *_WORKING)),
+    "doom": Arrow(_IDLE, (None,), ("failed",)),
+}
+
+
+def may(arrow: ArrowName, task: Task) -> bool:
+    """Return True if the table allows this arrow for the task as it is."""
+    rule = ARROWS[arrow]
+    return task.status in rule.start and _underway(task) in rule.underway
+
+
+# A
+def claim(
+    task: Task,
+    *,
+    worker: str,
+    now: datetime,
+    base: str | None,
+    gate: Gate | None,
+    worktree: str | None,
+    lease_seconds: int | None,
+) -> Task:
+    """Return the task with a fresh attempt begun by `worker` on the commit `base`.
+
+    `lease_seconds` None (exclusive mode) makes a claim without a lease.
+    """
+    _check("claim", task)
+    return replace(
+        task,
+        status="in_progress",
+        claimed_by=worker,
+        claimed_at=timestamps.render(now),
+        lease_expires_at=leases.end(now, lease_seconds),
+        worktree=worktree,
+        fence=task.fence + 1,
+        started_at_commit=base,
+        gate=gate,
+        checkpoints=(),
+        completed_at=None,
+        failed_at=None,
+        halt=None,
+    )
+
+
+# B
+def resume(
+    task: Task, *, worker: str, now: datetime, worktree: str | None, lease_seconds: int | None
+) -> Task:
+    """Return the task with the same attempt gone on by `worker`: base, gate, checkpoints and intent stay.
+
+    The fence grows, so whoever held it before can record nothing any more.
+    """
+    _check("resume", task)
+    return replace(
+        task,
+        claimed_by=worker,
+        claimed_at=timestamps.render(now),
+        lease_expires_at=leases.end(now, lease_seconds),
+        worktree=worktree,
+        fence=task.fence + 1,
+        halt=None,
+    )
+
+
+# C
+def checkpoint(task: Task, point: Checkpoint, *, now: datetime, lease_seconds: int | None) -> Task:
+    """Return the task with one more checkpoint and its lease renewed."""
+    _check("checkpoint", task)
+    return renew(replace(task, checkpoints=(*task.checkpoints, point)), now, lease_seconds)
+
+
+# D
+def renew(task: Task, now: datetime, lease_seconds: int | None) -> Task:
+    """Return the task with its lease running from `now`; a claim without a lease stays without one."""
+    _check("renew", task)
+    if task.lease_expires_at is None or lease_seconds is None:
+        return task
+    return replace(task, lease_expires_at=leases.expires(now, lease_seconds))
+
+
+# E
+def begin_commit(task: Task, *, now: datetime, head: str, commit: str) -> Task:
+    """Return the task with the intent to move HEAD from `head` to `commit`."""
+    _check("begin_commit", task)
+    intent = Intent("commit", timestamps.render(now), base=task.started_at_commit, head=head, commit=commit)
+    return replace(task, intent=intent)
+
+
+# F
+def complete(task: Task, *, now: datetime) -> Task:
+    """Return the task completed; base, checkpoints and errors stay as its history."""
+    _check("complete", task)
+    return replace(_unclaimed(task), status="completed", completed_at=timestamps.render(now), failed_at=None)
+
+
+# G
+def begin_rollback(
+    task: Task,
+    *,
+    now: datetime,
+    category: Category | None,
+    message: str | None,
+    rescue: str | None,
+    head: str | None,
+    counts: bool,
+    permanent: bool,
+    outcome: Literal["failed", "pending"],
+) -> Task:
+    """Return the task with the intent to rescue the attempt's work under `rescue` and go back to its base.
+
+    `counts`: an attempt is used up. `permanent`: all are (its base is gone, say). Outcome `failed` needs a
+    category and adds to `error_log`; `pending` hands the task back without blame.
+    """
+    _check("begin_rollback", task)
+    text = errorlog.line(message or "")
+    attempts = task.attempts + counts
+    intent = Intent(
+        "rollback",
+        timestamps.render(now),
+        base=task.started_at_commit,
+        head=head,
+        rescue=rescue,
+        category=category,
+        message=text or None,
+        outcome=outcome,
+    )
+    return replace(
+        task,
+        attempts=max(attempts, task.max_attempts) if permanent else attempts,
+        error_log=task.error_log if outcome == "pending" else (*task.error_log, _blame(task, category, text)),
+        intent=intent,
+    )
+
+
+def release(task: Task, *, now: datetime, message: str | None, rescue: str | None, head: str | None) -> Task:
+    """Return the task with a rollback begun that hands it back: no attempt counted, nobody blamed."""
+    return begin_rollback(
+        task,
+        now=now,
+        category=None,
+        message=message,
+        rescue=rescue,
+        head=head,
+        counts=False,
+        permanent=False,
+        outcome="pending",
+    )
+
+
+# H
+def fail(task: Task, *, now: datetime) -> Task:
+    """Return the task rolled back: `failed`, or `pending` where the intent says that it was handed back.
+
+    The claim is gone; base, checkpoints and errors stay for whoever looks at the attempt.
+    """
+    _check("fail", task)
+    assert task.intent is not None
+    outcome = task.intent.outcome
+    return replace(
+        _unclaimed(task),
+        status=outcome,
+        failed_at=timestamps.render(now) if outcome == "failed" else None,
+    )
+
+
+# I
+def drop_intent(task: Task) -> Task:
+    """Return the task as it was before `begin_commit`: the commit was not made."""
+    _check("drop_intent", task)
+    return replace(task, intent=None)
+
+
+# J
+def reset(task: Task) -> Task:
+    """Return the task as good as new, for a person who wants it tried again.
+
+    The errors stay, because the next attempt learns from them; those that say [DEPENDENCY] go, because with
+    one of them a task is never retried.
+    """
+    _check("reset", task)
+    errors = tuple(text for text in task.error_log if errorlog.category_of(text) != "DEPENDENCY")
+    return replace(
+        _unclaimed(task),
+        status="pending",
+        attempts=0,
+        error_log=errors,
+        checkpoints=(),
+        completed_at=None,
+        failed_at=None,
+    )
+
+
+# K
+def halt(task: Task, reason: str | None) -> Task:
+    """Return the task halted until a person has acted on `reason`; None lifts it."""
+    _check("halt", task)
+    return replace(task, halt=reason)
+
+
+# L
+def doom(task: Task, *, now: datetime, message: str) -> Task:
+    """Return the task failed for good because of what it depends on; no attempt is counted."""
+    _check("doom", task)
+    return replace(
+        task,
+        status="failed",
+        error_log=(*task.error_log, errorlog.entry("DEPENDENCY", message)),
+        failed_at=timestamps.render(now),
+    )
+
+
+def _unclaimed(task: Task) -> Task:
+    return replace(
+        task,
+        claimed_by=None,
+        claimed_at=None,
+        lease_expires_at=None,
+        worktree=None,
+        gate=None,
+        intent=None,
+        halt=None,
+    )
+
+
+def _blame(task: Task, category: Category | None, text: str) -> str:
+    assert category is not None, f"BUG: {task.id} fails without a category."
+    return errorlog.entry(category, text)
+
+
+def _underway(task: Task) -> Literal["commit", "rollback"] | None:
+    return task.intent.action if task.intent else None
+
+
+def _check(arrow: ArrowName, task: Task) -> None:
+    if not may(arrow, task):
+        # Not `assert`: it must hold under `python -O` too.
+        doing = f", {_underway(task)} under way" if task.intent else ""
+        raise AssertionError(f"BUG: no arrow {arrow} for task {task.id}, which is {task.status}{doing}.")

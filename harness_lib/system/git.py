@@ -1,0 +1,357 @@
+"""Git as a facility: one repository, one method per question.
+
+Real git only, called with an environment of our own making, `-z` wherever names come out, and `str` paths
+in the file system's encoding with surrogateescape, so that any name a disk can hold survives the trip.
+Hooks, fsmonitor, signing and background maintenance are off for our calls: a person's hook must not run
+inside a rollback, and a detached `git gc` must not outlive us while it holds our lock.
+Source: design sections 6 and 8.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system import atomic, gitlocks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.quotePath=false",
+    "core.safecrlf=false",
+    "color.ui=false",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "i18n.commitEncoding=UTF-8",
+    "log.showSignature=false",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "advice.addEmbeddedRepo=false",
+)
+PREFIX = ("git", "--no-pager", *(word for setting in SETTINGS for word in ("-c", setting)))
+
+# Who commits, how to reach a network, and which configuration a person chose. Every other GIT_* variable
+# says where the repository is or how a calling git wants its own children to behave; in a hook or an alias
+# those name another repository than the one asked about.
+KEPT = (
+    "GIT_AUTHOR_",
+    "GIT_COMMITTER_",
+    "GIT_ASKPASS",
+    "GIT_SSH",
+    "GIT_SSL_",
+    "GIT_HTTP_",
+    "GIT_LFS_",
+    "GIT_EXEC_PATH",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_KEY_",
+    "GIT_CONFIG_VALUE_",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+)
+FORCED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+# What git says when it does not know who commits, in all versions since 2.25.
+NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
+
+STDERR_TAIL = 2000
+
+
+class GitError(EnvSetupError):
+    """A git command failed that never fails on a healthy repository."""
+
+    def __init__(self, argv: Sequence[str], returncode: int, stderr: bytes) -> None:
+        self.argv = tuple(argv)
+        self.returncode = returncode
+        self.stderr = os.fsdecode(stderr).strip()[-STDERR_TAIL:]
+        words = " ".join(argv)[:200]
+        super().__init__(
+            f"`git {words}` failed with {returncode}: {self.stderr or 'no message'}",
+            "see that git works here (`git status`), then try again",
+        )
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What differs from HEAD: tracked files, and files git does not know (a nested repository ends in `/`)."""
+
+    tracked: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Commit:
+    oid: str
+    message: str
+
+
+def clean_env(env: Mapping[str, str]) -> dict[str, str]:
+    """Return `env` for a git child: locations stripped, identity kept, no prompt, English messages."""
+    kept = {key: value for key, value in env.items() if not key.startswith("GIT_") or key.startswith(KEPT)}
+    return {**kept, **FORCED}
+
+
+def covers(prefixes: Sequence[str], path: str) -> bool:
+    """Say whether `path` is one of `prefixes` or lies below one; both relative to the top."""
+    return any(path == prefix or path.startswith(prefix + "/") for prefix in prefixes)
+
+
+def decode(output: bytes) -> list[str]:
+    """Return the entries of NUL-separated `output`."""
+    return [os.fsdecode(part) for part in output.split(b"\0") if part]
+
+
+def encode(entries: Sequence[str]) -> bytes:
+    """Return `entries` NUL-terminated, for a command that reads them with -z."""
+    return b"".join(os.fsencode(entry) + b"\0" for entry in entries)
+
+
+def _call(
+    args: Sequence[str],
+    cwd: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    fds: tuple[int, ...] = (),
+) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(  # noqa: S603 - an argument list, never a shell
+            [*PREFIX, *args],
+            cwd=cwd,
+            env={**clean_env(os.environ), **(env or {})},
+            input=b"" if stdin is None else stdin,
+            capture_output=True,
+            check=False,
+            pass_fds=fds,
+        )
+    except FileNotFoundError:
+        if not cwd.is_dir():
+            raise EnvSetupError(f"{cwd} is not there any more", "change to a directory that exists") from None
+        raise EnvSetupError("git is not installed, or not on PATH", "install git 2.25 or newer") from None
+    except NotADirectoryError:
+        raise EnvSetupError(f"{cwd} is not a directory", "name a directory") from None
+
+
+@dataclass(frozen=True)
+class Git:
+    """One work tree; `git_dir` is its own, `common_dir` is shared with its linked worktrees."""
+
+    top: Path
+    git_dir: Path
+    common_dir: Path
+
+    @classmethod
+    def open(cls, path: Path) -> Git:
+        """Return the work tree around `path`; EnvSetupError where there is none that git may use."""
+        questions = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+        result = _call(("rev-parse", *questions), path)
+        if result.returncode:
+            raise _not_usable(path, result.stderr)
+        answers = os.fsdecode(result.stdout).split("\n")[:-1]
+        if len(answers) != len(questions):
+            # A directory name with a line break in it: asked one by one the answers are unambiguous.
+            answers = [os.fsdecode(_call(("rev-parse", q), path).stdout)[:-1] for q in questions]
+        top, git_dir, common = answers
+        return cls(Path(top), Path(git_dir), Path(os.path.realpath(path / common)))
+
+    @classmethod
+    def init(cls, path: Path) -> Git:
+        """Make `path` a repository with a first, empty commit, unless it has one already."""
+        result = _call(("init", "--quiet"), path)
+        if result.returncode:
+            raise GitError(("init", "--quiet"), result.returncode, result.stderr)
+        git = cls.open(path)
+        if git.head() is None:
+            first = git.commit(git.empty_tree(), (), "Begin")
+            git.run("update-ref", "-m", "harness: begin", "HEAD", first, "")
+        return git
+
+    def run(
+        self,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
+        result = _call(args, self.top, env=env, stdin=stdin, fds=gitlocks.held_fds(self.git_dir))
+        if check and result.returncode:
+            raise GitError(args, result.returncode, result.stderr)
+        return result
+
+    def text(self, *args: str) -> str:
+        """Return what git prints, stripped."""
+        return os.fsdecode(self.run(*args).stdout).strip()
+
+    def _answer(self, *args: str) -> str | None:
+        """Return what git prints, or None where it says no."""
+        result = self.run(*args, check=False)
+        return None if result.returncode else os.fsdecode(result.stdout).strip()
+
+    def head(self) -> str | None:
+        """Return the commit that HEAD stands for; None before the first commit."""
+        return self.ref("HEAD")
+
+    def branch(self) -> str | None:
+        """Return the full name of HEAD's branch, born or not; None when detached."""
+        return self._answer("symbolic-ref", "--quiet", "HEAD")
+
+    def exists(self, oid: str) -> bool:
+        """Say whether `oid` is a commit that is still here (seed: `git cat-file -t`)."""
+        return self._answer("cat-file", "-t", oid) == "commit"
+
+    def is_ancestor(self, ancestor: str, descendant: str) -> bool:
+        return self.run("merge-base", "--is-ancestor", ancestor, descendant, check=False).returncode == 0
+
+    def tree_of(self, commit: str) -> str:
+        return self.text("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+
+    def empty_tree(self) -> str:
+        """Return the tree without entries, in this repository's hash."""
+        return self.text("hash-object", "-t", "tree", "-w", "--stdin")
+
+    def under_way(self) -> str | None:
+        """Name the operation that waits to be continued: merge, rebase, am, cherry-pick, revert, bisect."""
+        # A rebase that stopped may also have a CHERRY_PICK_HEAD, so it is looked for first.
+        if (self.git_dir / "rebase-apply" / "applying").exists():
+            return "am"
+        signs = {
+            "rebase-merge": "rebase",
+            "rebase-apply": "rebase",
+            "MERGE_HEAD": "merge",
+            "CHERRY_PICK_HEAD": "cherry-pick",
+            "REVERT_HEAD": "revert",
+            "sequencer": "cherry-pick",
+            "BISECT_LOG": "bisect",
+        }
+        return next((name for sign, name in signs.items() if (self.git_dir / sign).exists()), None)
+
+    def changes(self, keep_out: Sequence[str] = ()) -> Changes:
+        """Return what differs from HEAD, without `keep_out` (files, or directories with all below them)."""
+        output = self.run(
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+            "--ignore-submodules=untracked",
+        ).stdout
+        found: dict[str, list[str]] = {"tracked": [], "untracked": []}
+        for record in decode(output):
+            kind, path = _status(record)
+            if kind and not covers(keep_out, path.rstrip("/")):
+                found[kind].append(path)
+        return Changes(tuple(found["tracked"]), tuple(found["untracked"]))
+
+    def commits_since(self, base: str) -> tuple[Commit, ...]:
+        """Return the commits of HEAD that `base` lacks, newest first; none if `base` is no commit here."""
+        answer = self.run("log", "-z", "--encoding=UTF-8", "--format=%H%x00%B", f"{base}..HEAD", check=False)
+        if answer.returncode:
+            return ()
+        parts = os.fsdecode(answer.stdout).split("\0")
+        return tuple(Commit(oid, body.strip()) for oid, body in zip(parts[::2], parts[1::2], strict=False))
+
+    def recent(self, count: int) -> list[str]:
+        """Return the last `count` commits, one line each; none before the first."""
+        answer = self._answer("log", "--oneline", "--no-decorate", "--encoding=UTF-8", f"--max-count={count}")
+        return answer.splitlines() if answer else []
+
+    def diff_stat(self) -> str:
+        """Return `git diff --stat`: what is not staged."""
+        return self.text("diff", "--no-ext-diff", "--stat")
+
+    def stash_list(self) -> list[str]:
+        return self.text("stash", "list").splitlines()
+
+    def show_stat(self, old: str, new: str) -> str:
+        """Return `git diff --stat` between two commits or trees."""
+        return self.text("diff", "--no-ext-diff", "--stat", old, new, "--")
+
+    def message(self, commit: str) -> str:
+        return self.text("log", "-1", "--encoding=UTF-8", "--format=%B", commit, "--")
+
+    def is_tracked(self, path: Path) -> bool:
+        """Say whether the index has `path` (absolute, or relative to the top), or anything below it."""
+        result = self.run("--literal-pathspecs", "ls-files", "-z", "--", str(path), check=False)
+        return result.returncode == 0 and bool(result.stdout)
+
+    def ref(self, name: str) -> str | None:
+        """Return what the ref called `name` points at; None if it does not exist."""
+        return self._answer("rev-parse", "--verify", "--quiet", name)
+
+    def refs(self, prefix: str) -> list[tuple[str, str]]:
+        """Return (name, object) of the refs below `prefix`, by name."""
+        lines = self.text("for-each-ref", "--format=%(refname) %(objectname)", prefix).splitlines()
+        return [(name, oid) for name, _, oid in (line.partition(" ") for line in lines)]
+
+    def set_ref(self, name: str, oid: str, expected: str | None = None) -> None:
+        """Let `name` point at `oid`; with `expected`, only if it points there now ("": only if it is new)."""
+        self.run("update-ref", name, oid, *(() if expected is None else (expected,)))
+
+    def delete_ref(self, name: str, expected: str | None = None) -> None:
+        """Delete `name`, if it points at `expected` where that is given; a missing one is fine without."""
+        self.run("update-ref", "-d", name, *(() if expected is None else (expected,)))
+
+    def commit(self, tree: str, parents: Sequence[str], message: str) -> str:
+        """Return a new commit of `tree`; no ref moves, no hook runs, nothing is signed.
+
+        A machine that has no identity gets one for this call; one that exists is kept (design section 8).
+        """
+        lineage = [word for parent in parents for word in ("-p", parent)]
+        args = ("commit-tree", "--no-gpg-sign", *lineage, "-F", "-", tree)
+        body = message.encode("utf-8", "surrogateescape")
+        result = self.run(*args, stdin=body, check=False)
+        if result.returncode and any(words in result.stderr for words in NO_IDENTITY):
+            result = self.run(*args, stdin=body, env=self._identity(), check=False)
+        if result.returncode:
+            raise GitError(args, result.returncode, result.stderr)
+        return os.fsdecode(result.stdout).strip()
+
+    def _identity(self) -> dict[str, str]:
+        name = self._answer("config", "user.name") or "harness"
+        email = self._answer("config", "user.email") or os.environ.get("EMAIL") or "harness@localhost"
+        wanted = {
+            f"GIT_{role}_{part}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for part, value in (("NAME", name), ("EMAIL", email))
+        }
+        return {key: os.environ.get(key) or value for key, value in wanted.items()}
+
+    def exclude(self, patterns: Sequence[str]) -> None:
+        """Add each of `patterns` once to info/exclude; what is there stays."""
+        path = self.common_dir / "info" / "exclude"
+        old = path.read_bytes() if path.exists() else b""
+        there = set(old.splitlines())
+        new = [line for line in map(os.fsencode, dict.fromkeys(patterns)) if line not in there]
+        if not new:
+            return
+        path.parent.mkdir(exist_ok=True)
+        gap = b"" if not old or old.endswith(b"\n") else b"\n"
+        atomic.write(path, old + gap + b"\n".join(new) + b"\n")
+
+
+def _status(record: str) -> tuple[str, str]:
+    """Return ("tracked" or "untracked", path) of one record of `status --porcelain=v2 -z`."""
+    if record.startswith("? "):
+        return "untracked", record[2:]
+    fields = {"1": 8, "u": 10}.get(record[:1])
+    return ("tracked", record.split(" ", fields)[fields]) if fields else ("", "")
+
+
+def _not_usable(path: Path, stderr: bytes) -> EnvSetupError:
+    said = os.fsdecode(stderr).strip()
+    if "dubious ownership" in said or "unsafe repository" in said:
+        return EnvSetupError(f"git does not trust the repository at {path}: {said.splitlines()[0]}", said)
+    if "must be run in a work tree" in said:
+        return EnvSetupError(f"{path} is in a git directory or a bare repository", "use a work tree of it")
+    if "not a git repository" in said:
+        return EnvSetupError(f"{path} is not in a git repository", "`harness init --git` makes one")
+    return EnvSetupError(f"git cannot use the repository at {path}: {said[-STDERR_TAIL:]}", "repair it first")

@@ -36,7 +36,7 @@ def id_key(task_id: str) -> IdKey:
 
 
 def cycles(tasks: Iterable[Task]) -> tuple[tuple[str, ...], ...]:
-    """Return each ring of dependencies once, as `("a", "b", "a")`, a task that waits for itself as `("a", "a")`.
+    """Return each ring of dependencies once: `("a", "b", "a")`, or `("a", "a")` for a task waiting for itself.
 
     Rings that share a task are one knot; it is named by the shortest ring through its lowest id.
     A ring begins at its lowest id, and the rings are in the order of their first ids.
@@ -114,7 +114,7 @@ class _Rings:
 
 
 def _tree(root: str, edges: Edges, members: Collection[str]) -> dict[str, str]:
-    """Return the node by which the shortest way from `root` reaches each member, and back to `root` by a ring."""
+    """Return the node by which the shortest way from `root` reaches each member, and `root` again."""
     reached_by: dict[str, str] = {}
     queue = deque([root])
     while queue:

@@ -22,7 +22,7 @@ VARIABLE = "HARNESS_LEASE_SECONDS"
 
 
 def seconds(env_value: str | None) -> int:
-    """Return how long a lease lasts, in seconds: the variable's value, or the default when it is not set or empty.
+    """Return how long a lease lasts, in seconds: what the variable says; the default if it is unset or empty.
 
     Raises UsageError unless it is a whole number from 1 to `LONGEST_SECONDS`.
     """
@@ -32,9 +32,7 @@ def seconds(env_value: str | None) -> int:
     whole = text.isascii() and text.isdigit() and len(text) <= len(str(LONGEST_SECONDS))
     if not whole or not 1 <= int(text) <= LONGEST_SECONDS:
         message = f"{VARIABLE} is {text[:40]!r}: not a whole number of seconds from 1 to {LONGEST_SECONDS}."
-        raise UsageError(
-            message, hint=f"Unset it to get {DEFAULT_SECONDS}, or set it to a number such as 900."
-        )
+        raise UsageError(message, f"Unset it for {DEFAULT_SECONDS}, or set it to a number such as 900.")
     return int(text)
 
 

@@ -1,12 +1,12 @@
 """What to do with a task that an earlier session left in progress.
 
-`TABLE` is the decision matrix of the seed, "Context Window Recovery Protocol", row by row; `plan` reads it and
-nothing else.
+`TABLE` is the decision matrix of the seed, "Context Window Recovery Protocol", row by row; `plan` reads it
+and nothing else.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -36,7 +36,7 @@ class Facts:
 class Plan:
     """What to do, the seed's words for it, and for a failure its category.
 
-    `permanent`: the task fails at max_attempts, because without its base nothing can be rolled back for a retry.
+    `permanent`: the task fails at max_attempts, for without its base nothing can be rolled back for a retry.
     """
 
     action: Action
@@ -153,6 +153,4 @@ def _fits(row: Row, facts: Facts) -> bool:
 def _priced(found: Plan, facts: Facts) -> Plan:
     if found.action != "fail" or facts.base_exists:
         return found
-    return Plan(
-        found.action, f"{found.reason}; base commit is gone", found.category, found.words, permanent=True
-    )
+    return replace(found, reason=f"{found.reason}; base commit is gone", permanent=True)

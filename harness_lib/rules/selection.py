@@ -46,9 +46,7 @@ def why(state: State, task_id: str, now: datetime) -> Why:
     """Explain whether the task may be claimed at `now`. Raises UsageError if there is no such task."""
     task = state.find(task_id)
     if task is None:
-        raise UsageError(
-            f"There is no task {task_id!r} in this list.", hint="See which there are: harness status"
-        )
+        raise UsageError(f"There is no task {task_id!r} in this list.", "See which there are: harness status")
     if task.status == "completed":
         return Why(eligible=False, reasons=(f"completed at {task.completed_at or 'an unknown time'}",))
     if task.status == "in_progress":
@@ -97,11 +95,10 @@ def _against(state: State, task: Task) -> Iterator[str]:
     if task.intent is not None:
         yield f"a {task.intent.action} is under way since {task.intent.at}: harness recover finishes it"
     if task.status == "failed" and task.attempts >= task.max_attempts:
-        yield f"attempts used up ({task.attempts}/{task.max_attempts}): harness retry {task.id} gives it new ones"
+        yield f"attempts used up ({_used(task)}): harness retry {task.id} gives it new ones"
     if task.status == "failed":
-        yield from (
-            f"failed for good: {text}" for text in task.error_log if category_of(text) == "DEPENDENCY"
-        )
+        blame = (text for text in task.error_log if category_of(text) == "DEPENDENCY")
+        yield from (f"failed for good: {text}" for text in blame)
     ring = graph.cycle_members(state.tasks).get(task.id)
     if ring is not None:
         yield f"in a cycle: {ring}"
@@ -123,11 +120,11 @@ def _missing(task_id: str, task: Task | None) -> Iterator[str]:
 def _place(state: State, task: Task, now: datetime) -> str:
     order = ranked(state, now)
     place = next(number for number, other in enumerate(order, 1) if other.id == task.id)
-    kind = (
-        f"retry, {task.attempts}/{task.max_attempts} attempts used" if task.status == "failed" else "pending"
-    )
+    kind = f"retry, attempts {_used(task)}" if task.status == "failed" else "pending"
     if place == 1:
         return f"next: {kind}, {task.priority}"
-    return (
-        f"number {place} of {len(order)} that can be claimed ({kind}, {task.priority}); next is {order[0].id}"
-    )
+    return f"number {place} of {len(order)} to claim ({kind}, {task.priority}); next is {order[0].id}"
+
+
+def _used(task: Task) -> str:
+    return f"{task.attempts}/{task.max_attempts}"

@@ -13,7 +13,7 @@ from harness_lib.task import State
 class Counts:
     """How many tasks are how far.
 
-    `blocked` are those of `pending` that depend directly on a task failed for good; it is computed, never stored.
+    `blocked` are those of `pending` that depend directly on a task failed for good: computed, never stored.
     `failed` is `retryable` + `permanent`.
     `attempts` counts those that failed, `checkpoints` those of each task's last attempt.
     """

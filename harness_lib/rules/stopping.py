@@ -18,8 +18,8 @@ Stop = Literal["done", "blocked", "waiting", "max_tasks_per_session", "max_sessi
 def no_work(state: State, now: datetime) -> Stop | None:
     """Return why no task can be claimed, or None if one can.
 
-    `done`: all are completed (an empty list too); `waiting`: others work on what is left, or a person must act
-    on a halted task first; `blocked`: what is left has failed for good or depends on such a task.
+    `done`: all are completed (an empty list too); `waiting`: others work on what is left, or a person must
+    act on a halted task first; `blocked`: what is left has failed for good or depends on such a task.
     """
     if all(task.status == "completed" for task in state.tasks):
         return "done"
@@ -37,13 +37,13 @@ def session_spent(state: State, session: Session) -> Stop | None:
 
 
 def sessions_spent(state: State) -> Stop | None:
-    """Return `max_sessions` if no further session may start; ask before counting it, so the last one runs too."""
+    """Return `max_sessions` if no further session may start; asked before counting it, the last one runs too."""
     limit = state.session_config.max_sessions
     return "max_sessions" if 0 < limit <= state.session_count else None
 
 
 def work_remains(state: State, now: datetime) -> bool:  # noqa: ARG001 - a rule of (state, now), as its siblings
-    """Return True while a task is pending, in progress or retryable: so long the marker stands and hooks work.
+    """Return True while a task is pending, in progress or retryable: as long, the marker stands.
 
     A task that can never run counts until validation has recorded that, and so does a halted one: a person
     will come back to it.

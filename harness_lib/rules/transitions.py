@@ -8,8 +8,8 @@
 
 What git does lies between two arrows, with an intent in the state that says what is under way: commit between
 E and F, rollback between G and H. The attempt is counted at G, so a crash before H counts it once.
-Every function returns a new task and changes nothing else. An arrow that is not in the table is our bug, not the
-caller's error: who may be late or wrong asks `may` first.
+Every function returns a new task and changes nothing else. An arrow that is not in the table is our bug, not
+the caller's error: who may be late or wrong asks `may` first.
 Source: seed, "Task Execution Cycle"; design section 6.
 """
 
@@ -45,7 +45,7 @@ class Arrow:
     """From which statuses, with which intent under way, to which statuses."""
 
     start: tuple[Status, ...]
-    underway: tuple[Literal["commit", "rollback"] | None, ...]
+    underway: tuple[Underway, ...]
     end: tuple[Status, ...]
 
 
@@ -106,6 +106,7 @@ def claim(
         gate=gate,
         checkpoints=(),
         completed_at=None,
+        completed_commit=None,
         failed_at=None,
         halt=None,
     )
@@ -157,9 +158,15 @@ def begin_commit(task: Task, *, now: datetime, head: str, commit: str) -> Task:
 
 # F
 def complete(task: Task, *, now: datetime) -> Task:
-    """Return the task completed; base, checkpoints and errors stay as its history."""
+    """Return the task completed by the commit that its intent names; base, checkpoints and errors stay."""
     _check("complete", task)
-    return replace(_unclaimed(task), status="completed", completed_at=timestamps.render(now), failed_at=None)
+    return replace(
+        _unclaimed(task),
+        status="completed",
+        completed_at=timestamps.render(now),
+        completed_commit=task.intent.commit if task.intent else None,
+        failed_at=None,
+    )
 
 
 # G
@@ -255,6 +262,7 @@ def reset(task: Task) -> Task:
         error_log=errors,
         checkpoints=(),
         completed_at=None,
+        completed_commit=None,
         failed_at=None,
     )
 
@@ -296,7 +304,7 @@ def _blame(task: Task, category: Category | None, text: str) -> str:
     return errorlog.entry(category, text)
 
 
-def _underway(task: Task) -> Literal["commit", "rollback"] | None:
+def _underway(task: Task) -> Underway:
     return task.intent.action if task.intent else None
 
 

@@ -1,7 +1,7 @@
 """Files that a reader sees old or new, never half, also after a power cut.
 
-Crash model: a process may die, and the disk may fill, at any line below. What is left then is the old file, and
-perhaps a temporary file beside it that `sweep` removes later.
+Crash model: a process may die, and the disk may fill, at any line below.
+What is left then is the old file, and perhaps a temporary file beside it that `sweep` removes later.
 Source: design section 3 ("unique temp file in the same directory, fsync, rename, fsync of the directory").
 """
 
@@ -38,7 +38,7 @@ def write(path: Path, data: bytes, *, durable: bool = True, mode: int | None = N
                 _sync(descriptor)
         finally:
             os.close(descriptor)
-        os.replace(temporary, target)
+        temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -110,7 +110,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _sync(descriptor: int) -> None:
-    """Reach the platter: on macOS fsync() stops at the drive's cache, and some file systems lack F_FULLFSYNC."""
+    """Reach the platter: on macOS fsync() stops at the drive's cache, and not every volume can do better."""
     import fcntl  # noqa: PLC0415 (hooks read through this package and never sync)
 
     full = getattr(fcntl, "F_FULLFSYNC", None)

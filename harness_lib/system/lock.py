@@ -36,7 +36,7 @@ class StateLock:
         self._lock: FileLock | None = None
         self._descriptor = -1
 
-    def __enter__(self) -> StateLock:
+    def __enter__(self) -> StateLock:  # noqa: PYI034 (`Self` came with Python 3.11)
         if self._lock is not None:
             message = f"BUG: the lock is held already: {self.path}"
             raise RuntimeError(message)
@@ -60,7 +60,10 @@ class StateLock:
         _make_private(self.path.parent)
         # filelock's fallback without flock() is a marker file that survives its holder: rather none at all.
         self._lock = FileLock(
-            self.path, poll_interval=POLL_SECONDS, fallback_to_soft=False, on_acquired=self._remember_descriptor
+            self.path,
+            poll_interval=POLL_SECONDS,
+            fallback_to_soft=False,
+            on_acquired=self._remember_descriptor,
         )
         try:
             self._lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
@@ -105,19 +108,23 @@ class StateLock:
 
     def _held(self) -> HeldError:
         message = f"The state is held by {holder(self.path)}: {self.path}"
-        return HeldError(message, "A state change takes milliseconds: try again, or see what that process waits for.")
+        return HeldError(
+            message, "A state change takes milliseconds: try again, or see what that process waits for."
+        )
 
     def _explained(self, error: OSError) -> Exception:
         if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
             return error
         message = f"This file system cannot lock files: {self.path} ({error.strerror})"
-        return EnvSetupError(message, "Keep the state on a local file system and set HARNESS_STATE_ROOT to it.")
+        return EnvSetupError(
+            message, "Keep the state on a local file system and set HARNESS_STATE_ROOT to it."
+        )
 
 
 def holder(path: Path) -> str:
     """Return who holds the lock file `path`, as `pid 12 on HOST since 2025-07-01T10:00:00Z`."""
     try:
-        with open(path, "rb") as stream:
+        with path.open("rb") as stream:
             text = stream.read(_HOLDER_LIMIT).decode("utf-8", "replace").strip()
     except FileNotFoundError:
         text = ""

@@ -26,7 +26,7 @@ _BREAKS = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u206
 
 
 def escape(text: str) -> str:
-    """Return `text` as one printable line: breaks and control characters become `\\n`, `\\x1b`, `\\u2028` …."""
+    r"""Return `text` as one printable line: breaks and control characters become `\n`, `\x1b`, `\u2028` …."""
     return "".join(map(_visible, text))
 
 
@@ -107,7 +107,7 @@ def _check_regular(descriptor: int, path: Path) -> None:
 
 
 def _is_torn(descriptor: int) -> bool:
-    """Racing writers may both see a torn end: an empty line then stands between them, which no reader minds."""
+    """Two writers may see the same torn end: then an empty line stands between them, which nobody minds."""
     size = os.fstat(descriptor).st_size
     return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from harness_lib.system import process
@@ -21,11 +22,9 @@ Life = Literal["alive", "dead", "unknown"]
 MAX_NAME = 200
 
 # They come and go with one command, so their life says nothing about the session's.
-_SHELLS = frozenset("sh bash zsh dash fish ksh mksh tcsh csh ash busybox".split())
-_WRAPPERS = frozenset(
-    "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness".split()
-)
-_TRANSIENT = _SHELLS | _WRAPPERS
+_SHELLS = "sh bash zsh dash fish ksh mksh tcsh csh ash busybox"
+_WRAPPERS = "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness"
+_TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS}".split())
 
 _SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID")
 _AGENT_VARIABLES = (
@@ -76,7 +75,7 @@ def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
 
 
 def in_agent(env: Mapping[str, str]) -> str | None:
-    """Return the name of the known agent that runs us, or None (`hosts-measured`: what its commands can see)."""
+    """Return the name of the known agent that runs us, or None."""
     for name, keys in _AGENT_VARIABLES:
         if any(env.get(key) for key in keys):
             return name
@@ -126,7 +125,7 @@ def _may_signal(pid: int) -> bool:
 
 def _is_transient(ancestor: Process) -> bool:
     """Names come as `bash`, as `-bash` (a login shell), or as a path (`ps` on macOS)."""
-    return os.path.basename(ancestor.name).lstrip("-") in _TRANSIENT
+    return Path(ancestor.name).name.lstrip("-") in _TRANSIENT
 
 
 def _ourselves() -> Process:

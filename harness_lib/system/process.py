@@ -22,7 +22,7 @@ _PS_STARTED = 5
 
 @dataclass(frozen=True)
 class Process:
-    """`started` is an opaque token: with pid and boot id it names one process for ever, pids come round again."""
+    """`started` is an opaque token: pids come round again, pid, boot id and start together never do."""
 
     pid: int
     parent: int
@@ -50,7 +50,7 @@ def alive(pid: int) -> bool:
     except PermissionError:
         return True
     fields = _proc_fields(pid) if _has_proc() else _ps_fields(pid)
-    # No answer although it took the signal: it is hidden (hidepid) or went this instant; the first is no proof.
+    # No answer although it took the signal: hidden (hidepid), or gone this instant. That proves nothing.
     return fields is None or not fields[0].startswith(("Z", "X"))
 
 
@@ -81,14 +81,14 @@ def boot_id() -> str:
     """
     if _has_proc():
         return _linux_boot_id()
-    # kern.boottime moves when the clock is set, and a moved boot would count as proof of death.
-    return _run("sysctl", "-n", "kern.bootsessionuuid").strip() or _run("sysctl", "-n", "kern.boottime").strip()
+    # Not kern.boottime: that moves when the clock is set, and another boot counts as proof of death.
+    return _run("sysctl", "-n", "kern.bootsessionuuid").strip()
 
 
 def _linux_boot_id() -> str:
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text("ascii").strip()
-        namespace = os.readlink(_PROC / "self/ns/pid")
+        namespace = (_PROC / "self/ns/pid").readlink()
     except OSError:
         return ""
     return f"{boot}/{namespace}"
@@ -124,14 +124,14 @@ def _parents() -> Iterator[tuple[int, int]]:
             pid, parent = line.split()
             yield int(pid), int(parent)
         return
-    for name in os.listdir(_PROC):
+    for name in os.listdir(_PROC):  # noqa: PTH208 (a Path for each process costs more than reading it)
         fields = _proc_fields(int(name)) if name.isdigit() else None
         if fields is not None:
-            yield int(name), int(fields[_PARENT])
+            yield int(name), int(fields[1])
 
 
 def _run(*command: str) -> str:
-    """Return what `command` prints, "" if it fails; in UTC and C, as `lstart` is written in the local time."""
+    """Return what `command` prints, "" if it fails; in UTC, as `lstart` follows the local time."""
     env = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     try:
         done = subprocess.run(command, capture_output=True, env=env, stdin=subprocess.DEVNULL, check=False)

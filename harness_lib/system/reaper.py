@@ -65,7 +65,7 @@ def reap(group: int) -> None:
 def end_orphans(known: frozenset[int], clock: Clock) -> None:
     """Kill and collect the children that came to us since `known`, and theirs, until no new one appears.
 
-    A child in our own session was started by ourselves: what left the command's group cannot come back to ours.
+    A child in our own session was started by ourselves: what a command started can never come into ours.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -79,8 +79,8 @@ def end_orphans(known: frozenset[int], clock: Clock) -> None:
 
 
 def _orphans(known: frozenset[int]) -> list[int]:
-    ours = os.getsid(0)
-    return [pid for pid in process.children(os.getpid()) if pid not in known and _session(pid) not in (None, ours)]
+    new = (pid for pid in process.children(os.getpid()) if pid not in known)
+    return [pid for pid in new if _session(pid) not in (None, os.getsid(0))]
 
 
 def _session(pid: int) -> int | None:

@@ -34,42 +34,52 @@ class Root:
 
     @property
     def state(self) -> Path:
+        """The list itself."""
         return self.path / STATE_FILE
 
     @property
     def backup(self) -> Path:
+        """The generation before, as the seed keeps it."""
         return self.path / BACKUP_FILE
 
     @property
     def log(self) -> Path:
+        """The append-only log."""
         return self.path / LOG_FILE
 
     @property
     def marker(self) -> Path:
+        """Without it every hook is a silent no-op."""
         return self.path / MARKER
 
     @property
     def init_script(self) -> Path:
+        """Set-up and health check of the environment; optional."""
         return self.path / INIT_SCRIPT
 
     @property
     def private(self) -> Path:
+        """Ours; may be deleted at any time."""
         return self.path / PRIVATE_DIR
 
     @property
     def lock_file(self) -> Path:
+        """What a state change locks; never removed."""
         return self.private / "state.lock"
 
     @property
     def summary(self) -> Path:
+        """What hooks read instead of the list."""
         return self.private / "summary.json"
 
     @property
     def generations(self) -> Path:
+        """The last generations of the list, each a file."""
         return self.private / _GENERATIONS
 
     @property
     def logs(self) -> Path:
+        """The output of checks."""
         return self.private / "logs"
 
     def harness_names(self) -> tuple[str, ...]:
@@ -94,14 +104,14 @@ def find(env: Mapping[str, str], cwd: Path) -> Root | None:
     """Return the state root that `env` and `cwd` stand in, or None.
 
     In this order: HARNESS_STATE_ROOT; upwards from CLAUDE_PROJECT_DIR; upwards from `cwd`; the main worktree
-    that `remember` noted in the common git directory of `cwd`. One that belongs to another user is passed over.
+    that `remember` noted in the common git directory of `cwd`. Another user's is passed over.
     Raises EnvSetupError if HARNESS_STATE_ROOT is set but is no directory.
     """
     pinned = env.get("HARNESS_STATE_ROOT")
     if pinned:
         return _pinned(pinned)
     project = env.get("CLAUDE_PROJECT_DIR")
-    starts = [Path(project)] if project and os.path.isdir(project) else []
+    starts = [Path(project)] if project and Path(project).is_dir() else []
     for start in (*starts, cwd):
         for directory in _upwards(start):
             if _holds_state(directory) and _is_ours(directory):
@@ -121,7 +131,7 @@ def remember(root: Path, common_git_dir: Path) -> None:
 
 
 def _pinned(text: str) -> Root:
-    path = Path(os.path.realpath(os.path.expanduser(text)))
+    path = Path(os.path.realpath(os.path.expanduser(text)))  # noqa: PTH111 (Path raises where there is no home)
     if path.is_dir():
         return Root(path)
     message = f"HARNESS_STATE_ROOT is no directory: {text}"
@@ -136,7 +146,7 @@ def _upwards(start: Path) -> Iterator[Path]:
 
 def _holds_state(directory: Path) -> bool:
     """Tell whether the list, or (it was lost) a generation to restore it from, lies in `directory`."""
-    if os.path.isfile(directory / STATE_FILE):
+    if (directory / STATE_FILE).is_file():
         return True
     try:
         with os.scandir(directory / PRIVATE_DIR / _GENERATIONS) as entries:
@@ -168,17 +178,17 @@ def _linked_git_dir(start: Path) -> Path | None:
     """Return what the nearest `.git` above `start` points to, if it is a file (git never checks one out)."""
     for directory in _upwards(start):
         dot_git = directory / ".git"
-        if os.path.isdir(dot_git):
+        if dot_git.is_dir():
             return None
-        if os.path.isfile(dot_git):
+        if dot_git.is_file():
             return _pointer(dot_git, "gitdir: ", directory)
     return None
 
 
 def _pointer(file: Path, prefix: str, base: Path) -> Path | None:
-    """Return the path that the one line of `file` names (relative to `base`), resolved; None if it is none."""
+    """Return the path in the one line of `file`, relative to `base`, resolved; None if there is none."""
     try:
-        with open(file, "rb") as stream:
+        with file.open("rb") as stream:
             text = os.fsdecode(stream.read(_POINTER_LIMIT)).rstrip("\r\n")
     except OSError:
         return None

@@ -40,8 +40,8 @@ _Ending = Literal["ended", "timeout", "loud", "told"]
 class Finished:
     """How a command ended.
 
-    `returncode`: its own, negative for a signal as in `subprocess`; None if we ended it, because of the deadline
-    (`timed_out`), of too much output (`too_loud`), or because `on_tick` said so (neither).
+    `returncode`: its own, negative for a signal as in `subprocess`; None if we ended it, because of the
+    deadline (`timed_out`), of too much output (`too_loud`), or because `on_tick` said so (neither).
     """
 
     returncode: int | None
@@ -52,6 +52,7 @@ class Finished:
 
     @property
     def ok(self) -> bool:
+        """Whether it ended by itself and found nothing wrong."""
         return self.returncode == 0
 
 
@@ -97,9 +98,9 @@ def run(
 
 
 def tail_of(log: Path) -> str:
-    """Return the last lines of `log` (TAIL_LINES, TAIL_CHARS), readable as plain text; "" if it is not there."""
+    """Return the end of `log` (TAIL_LINES, TAIL_CHARS) as plain text; "" if it is not there."""
     try:
-        with open(log, "rb") as stream:
+        with log.open("rb") as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - _TAIL_BYTES))
             raw = stream.read(_TAIL_BYTES)
     except FileNotFoundError:
@@ -169,7 +170,7 @@ def _start(command: str, cwd: Path, log: Path, env: Mapping[str, str]) -> subpro
 
 
 def _ask_to_end(child: subprocess.Popen[bytes], grace: float, clock: Clock) -> None:
-    """TERM, then wait until the whole group is gone: the shell dies at once, what it runs may have to tidy up."""
+    """TERM, then wait for the whole group: the shell dies at once, but what it runs may have to tidy up."""
     deadline = clock.monotonic() + grace
     reaper.signal_group(child.pid, signal.SIGTERM)
     # A stopped process acts on TERM only when it goes on.

@@ -1,8 +1,9 @@
 """The lock directory of the prose, so that agents which follow it and we exclude each other.
 
-It is `mkdir` on a name that everybody can compute, with the holder's `pid` in it. Its weak moments are not ours
-to mend: a peer that follows the prose takes over at once a directory whose `pid` is not yet written. So `pid` is
-written right after `mkdir`, and giving up is a rename, which never shows a directory without `pid`.
+It is `mkdir` on a name that everybody can compute, with the holder's `pid` in it.
+Its weak moments are not ours to mend: a peer that follows the prose at once takes over a directory that has
+no `pid` yet. So `pid` is written right after `mkdir`, and giving up is a rename, which never shows a
+directory without `pid`.
 What it does not promise: anything against a peer that was stopped between two of its shell commands.
 Source: seed, "Concurrency Control"; design section 4, "A stale lock directory".
 """
@@ -94,7 +95,7 @@ class SeedLock:
 
     def _try(self, pid: int, ours: Collection[int]) -> Grip | None:
         try:
-            os.mkdir(self.path, 0o755)
+            self.path.mkdir(0o755)
         except FileExistsError:
             return self._join(pid, ours)
         except OSError as error:
@@ -147,12 +148,12 @@ class SeedLock:
     def _retire(self, seen: _Seen) -> None:
         """Move the directory that was `seen` out of the way and remove it; put it back if it is another one.
 
-        Between our look and our rename a peer may have freed the place and taken it again: then what we moved is
-        its living lock.
+        Between our look and our rename a peer may have freed the place and taken it again: then what we moved
+        is its living lock.
         """
         private = self.path.with_name(f"{self.path.name}.{secrets.token_hex(8)}")
         try:
-            os.rename(self.path, private)
+            self.path.rename(private)
         except (FileNotFoundError, PermissionError):
             return
         moved = _see(private)
@@ -165,9 +166,9 @@ class SeedLock:
 
     def _put_back(self, private: Path) -> None:
         try:
-            # rename() would replace an empty directory that a peer has just made; mkdir() takes the place first.
-            os.mkdir(self.path)
-            os.rename(private, self.path)
+            # rename() would replace an empty directory that a peer has just made: mkdir() takes the place.
+            self.path.mkdir()
+            private.rename(self.path)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
@@ -219,6 +220,8 @@ def _moment(stamp: float) -> datetime:
 
 def _held(path: Path) -> HeldError:
     holder = look(path)
-    who = "a process that has not written its pid" if holder is None or not holder.pid else f"pid {holder.pid}"
+    pid = holder.pid if holder is not None else None
+    who = "a process that has not written its pid" if pid is None else f"pid {pid}"
     since = "" if holder is None or holder.since is None else f" since {timestamps.render(holder.since)}"
-    return HeldError(f"The project is locked by {who}{since}: {path}", "Wait until it ends, or end that session.")
+    message = f"The project is locked by {who}{since}: {path}"
+    return HeldError(message, "Wait until it ends, or end that session.")

@@ -208,6 +208,10 @@ class Git:
         """Say whether `oid` is a commit that is still here (seed: `git cat-file -t`)."""
         return self._answer("cat-file", "-t", oid) == "commit"
 
+    def object_exists(self, oid: str) -> bool:
+        """Say whether an object of any type, called `oid`, is still here."""
+        return self.run("cat-file", "-e", oid, check=False).returncode == 0
+
     def is_ancestor(self, ancestor: str, descendant: str) -> bool:
         return self.run("merge-base", "--is-ancestor", ancestor, descendant, check=False).returncode == 0
 
@@ -233,6 +237,24 @@ class Git:
             "BISECT_LOG": "bisect",
         }
         return next((name for sign, name in signs.items() if (self.git_dir / sign).exists()), None)
+
+    def merge_heads(self) -> tuple[str, ...]:
+        """Return the commits that a merge under way is bringing in."""
+        try:
+            return tuple((self.git_dir / "MERGE_HEAD").read_text("ascii").split())
+        except FileNotFoundError:
+            return ()
+
+    def quit_under_way(self) -> str | None:
+        """Forget the merge, rebase, am, cherry-pick or revert under way, and return its name.
+
+        HEAD, index and files stay; what git had set aside for it (autostash) goes to the stash list.
+        A bisect is left alone: ending it moves HEAD.
+        """
+        name = self.under_way()
+        if name not in (None, "bisect"):
+            self.run(str(name), "--quit")
+        return name
 
     def changes(self, keep_out: Sequence[str] = ()) -> Changes:
         """Return what differs from HEAD, without `keep_out` (files, or directories with all below them)."""

@@ -19,7 +19,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.system import atomic, gitlocks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -81,7 +81,7 @@ class GitError(EnvSetupError):
 
 @dataclass(frozen=True)
 class Changes:
-    """What differs from HEAD: tracked files, and files git does not know (a nested repository ends in `/`)."""
+    """What differs from HEAD: tracked files, and untracked ones (a nested repository ends in `/`)."""
 
     tracked: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
@@ -89,6 +89,8 @@ class Changes:
 
 @dataclass(frozen=True)
 class Commit:
+    """One commit and its whole message."""
+
     oid: str
     message: str
 
@@ -99,9 +101,12 @@ def clean_env(env: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **FORCED}
 
 
-def covers(prefixes: Sequence[str], path: str) -> bool:
-    """Say whether `path` is one of `prefixes` or lies below one; both relative to the top."""
-    return any(path == prefix or path.startswith(prefix + "/") for prefix in prefixes)
+def covers(names: Collection[str], path: str) -> bool:
+    """Say whether `names` has `path` or a directory above it; hand over a set where there are many."""
+    at = path
+    while at and at not in names:
+        at = at.rpartition("/")[0]
+    return bool(at)
 
 
 def decode(output: bytes) -> list[str]:
@@ -123,7 +128,7 @@ def _call(
     fds: tuple[int, ...] = (),
 ) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(  # noqa: S603 - an argument list, never a shell
+        return subprocess.run(
             [*PREFIX, *args],
             cwd=cwd,
             env={**clean_env(os.environ), **(env or {})},
@@ -213,9 +218,11 @@ class Git:
         return self.run("cat-file", "-e", oid, check=False).returncode == 0
 
     def is_ancestor(self, ancestor: str, descendant: str) -> bool:
+        """Say whether `descendant` is `ancestor` or has it in its history."""
         return self.run("merge-base", "--is-ancestor", ancestor, descendant, check=False).returncode == 0
 
     def tree_of(self, commit: str) -> str:
+        """Return the tree of a commit (of a tree: itself)."""
         return self.text("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
 
     def empty_tree(self) -> str:
@@ -251,10 +258,14 @@ class Git:
         HEAD, index and files stay; what git had set aside for it (autostash) goes to the stash list.
         A bisect is left alone: ending it moves HEAD.
         """
-        name = self.under_way()
-        if name not in (None, "bisect"):
+        first = name = self.under_way()
+        # A rebase may have stopped inside a merge: one --quit each.
+        while name not in (None, "bisect"):
             self.run(str(name), "--quit")
-        return name
+            last, name = name, self.under_way()
+            if name == last:
+                raise EnvSetupError(f"git cannot end the {name} under way in {self.top}", "end it by hand")
+        return first
 
     def changes(self, keep_out: Sequence[str] = ()) -> Changes:
         """Return what differs from HEAD, without `keep_out` (files, or directories with all below them)."""
@@ -291,6 +302,7 @@ class Git:
         return self.text("diff", "--no-ext-diff", "--stat")
 
     def stash_list(self) -> list[str]:
+        """Return what is stashed, one line each."""
         return self.text("stash", "list").splitlines()
 
     def show_stat(self, old: str, new: str) -> str:
@@ -298,6 +310,7 @@ class Git:
         return self.text("diff", "--no-ext-diff", "--stat", old, new, "--")
 
     def message(self, commit: str) -> str:
+        """Return the whole message of `commit`."""
         return self.text("log", "-1", "--encoding=UTF-8", "--format=%B", commit, "--")
 
     def is_tracked(self, path: Path) -> bool:

@@ -168,7 +168,7 @@ def _works_in(process: Path, places: Sequence[str]) -> bool:
         if HARMLESS.intersection(argv):
             return False
         # A zombie has neither arguments nor a directory, and holds nothing.
-        cwd = os.readlink(process / "cwd") if any(argv) else ""
+        cwd = str((process / "cwd").readlink()) if any(argv) else ""
     except (FileNotFoundError, ProcessLookupError):
         return False
     except PermissionError:

@@ -33,12 +33,21 @@ INDEX = ("-c", "core.splitIndex=false", "-c", "core.protectNTFS=false", "-c", "c
 Entry = tuple[str, str]
 """Mode and object of one file in a tree, as git writes them."""
 
-_UNREADABLE = re.compile(rb"^error: unable to index file '(.*)'$", re.MULTILINE | re.DOTALL)
+# What `add --ignore-errors` says of what it passes over: unreadable files, repositories without a commit, and
+# FIFOs or sockets in the place of a tracked file.
+_UNREADABLE = re.compile(rb"^error: unable to index file '(.*?)'$", re.MULTILINE | re.DOTALL)
+_PASSED_OVER = (
+    b"unable to index file",
+    b"open(",
+    b"does not have a commit",
+    b"can only add",
+    b"adding files failed",
+)
 
 
 @dataclass(frozen=True)
 class Before:
-    """What was untracked before: kept in `tree`, or (`unprotected`) too large or unreadable, and only named."""
+    """What was untracked before: kept in `tree`, or too large or unreadable and only named there."""
 
     tree: str
     protected: tuple[str, ...] = ()
@@ -46,6 +55,7 @@ class Before:
 
     @property
     def paths(self) -> frozenset[str]:
+        """Everything that was untracked."""
         return frozenset((*self.protected, *self.unprotected))
 
 
@@ -105,16 +115,19 @@ def capture(
         tree = _write_tree(git, env)
         hidden = _hidden(git, tree, keep_out, base, before)
         if hidden:
-            git.run(*INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(hidden))
+            git.run(
+                *INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(hidden)
+            )
             tree = _write_tree(git, env)
     return _as_in_head(git, tree, keep_out)
 
 
 def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, stderr: bytes) -> None:
     """Raise GitError unless everything that could not be added is untracked, or no content at all."""
-    names = [os.fsdecode(name) for name in _UNREADABLE.findall(stderr)]
-    if not names and b"does not have a commit checked out" not in stderr and b"can only add" not in stderr:
+    errors = [line for line in stderr.splitlines() if line.startswith((b"error:", b"fatal:"))]
+    if not all(any(words in line for words in _PASSED_OVER) for line in errors):
         raise GitError(args, code, stderr)
+    names = [os.fsdecode(name) for name in _UNREADABLE.findall(stderr)]
     known = git.run("--literal-pathspecs", "ls-files", "-z", "--", *names, env=env).stdout if names else b""
     if any(_is_content(git.top / name) for name in decode(known)):
         raise GitError(args, code, stderr)
@@ -145,7 +158,9 @@ def _hidden(
     """Return files that `base` or `before` know and `tree` lacks although they stand on disk."""
     missing: set[str] = set()
     if base is not None:
-        listing = git.run("diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=D", base, tree)
+        listing = git.run(
+            "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=D", base, tree
+        )
         missing.update(decode(listing.stdout))
     if before is not None and before.protected:
         missing.update(set(before.protected).difference(entries(git, tree)))
@@ -170,12 +185,12 @@ def obstructed(top: Path, path: str) -> bool:
 def _as_in_head(git: Git, tree: str, keep_out: Sequence[str]) -> str:
     if not keep_out:
         return tree
-    head = git.head()
-    source = git.empty_tree() if head is None else head
-    listing = git.run(
-        "--literal-pathspecs", "diff-tree", "-r", "-z", "--no-renames", "--name-only", source, tree, "--", *keep_out
-    )
-    return with_from(git, tree, source, keep_out) if listing.stdout else tree
+    compare = ("--literal-pathspecs", "diff-tree", "--quiet", "HEAD", tree, "--", *keep_out)
+    answer = git.run(*compare, check=False).returncode
+    if answer == 0:
+        return tree
+    # Anything but 0 and 1: there is no HEAD yet.
+    return with_from(git, tree, "HEAD" if answer == 1 else git.empty_tree(), keep_out)
 
 
 # -- trees ------------------------------------------------------------------------------------------------
@@ -197,33 +212,37 @@ def difference(git: Git, old: str, new: str) -> tuple[str, ...]:
     return tuple(decode(git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new).stdout))
 
 
+def changed(git: Git, old: str, new: str) -> dict[str, tuple[Entry | None, Entry | None]]:
+    """Return path → (old, new) entry of what differs between two trees or commits; None is absent."""
+    parts = decode(git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new).stdout)
+    found = {}
+    for facts, path in zip(parts[::2], parts[1::2], strict=True):
+        old_mode, new_mode, old_oid, new_oid, letter = facts.removeprefix(":").split(" ")
+        found[path] = (
+            None if letter == "A" else (old_mode, old_oid),
+            None if letter == "D" else (new_mode, new_oid),
+        )
+    return found
+
+
 def without(git: Git, tree: str, paths: Collection[str]) -> str:
     """Return `tree` less `paths` (files, or directories with all below them)."""
-    dropped = [path for path in entries(git, tree) if _named(paths, path)] if paths else []
-    return _changed(git, tree, dict.fromkeys(dropped)) if dropped else tree
+    names = frozenset(paths)
+    dropped = [path for path in entries(git, tree) if covers(names, path)] if names else []
+    return _edited(git, tree, dict.fromkeys(dropped)) if dropped else tree
 
 
 def with_from(git: Git, tree: str, source: str, paths: Collection[str]) -> str:
     """Return `tree` with `paths` (files or directories) as they are in `source`: changed, added or gone."""
-    wanted = {path: entry for path, entry in entries(git, source).items() if _named(paths, path)}
-    present = {path: entry for path, entry in entries(git, tree).items() if _named(paths, path)}
+    names = frozenset(paths)
+    wanted = {path: entry for path, entry in entries(git, source).items() if covers(names, path)}
+    present = {path: entry for path, entry in entries(git, tree).items() if covers(names, path)}
     if wanted == present:
         return tree
-    return _changed(git, tree, {**dict.fromkeys(present), **wanted})
+    return _edited(git, tree, {**dict.fromkeys(present), **wanted})
 
 
-def _named(paths: Collection[str], path: str) -> bool:
-    """Say whether `paths` has `path` or a directory above it; quick also where both are thousands."""
-    names = paths if isinstance(paths, (set, frozenset, dict)) else frozenset(paths)
-    at = path
-    while at:
-        if at in names:
-            return True
-        at = at.rpartition("/")[0]
-    return False
-
-
-def _changed(git: Git, tree: str, edits: Mapping[str, Entry | None]) -> str:
+def _edited(git: Git, tree: str, edits: Mapping[str, Entry | None]) -> str:
     with _index(git) as env:
         git.run(*INDEX, "read-tree", tree, env=env)
         _update(git, env, edits)
@@ -267,7 +286,10 @@ def hashed(git: Git, paths: Iterable[str], *, store: bool) -> dict[str, Entry]:
     if not modes:
         return {}
     with scratch(git) as place:
-        names = [_readable_copy(git.top / path, mode, place / str(n)) for n, (path, mode) in enumerate(modes.items())]
+        names = [
+            _readable_copy(git.top / path, mode, place / str(n))
+            for n, (path, mode) in enumerate(modes.items())
+        ]
         write_it = ("-w",) if store else ()
         listing = b"".join(_quoted(name) + b"\n" for name in names)
         result = git.run("hash-object", *write_it, "--no-filters", "--stdin-paths", stdin=listing)
@@ -293,7 +315,7 @@ def _readable_copy(path: Path, mode: str, copy: Path) -> Path:
     """Return a file with the content of `path`: hash-object would follow a symlink."""
     if mode != SYMLINK:
         return path
-    copy.write_bytes(os.fsencode(os.readlink(path)))
+    copy.write_bytes(os.fsencode(os.readlink(path)))  # noqa: PTH115 (a Path forgets the "./" of a target)
     return copy
 
 

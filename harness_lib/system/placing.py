@@ -1,0 +1,136 @@
+"""Single files of a work tree: put there in one step, or taken away, and nothing else touched.
+
+Crash model: git writes a checked-out file in place; killed half-way it leaves a half file that nobody can tell
+from a person's edit. So a file is made elsewhere and renamed to its place: old or new, never between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness_lib.system.git import Git, encode
+from harness_lib.system.snapshot import INDEX, SYMLINK, Entry, obstructed, scratch
+
+BATCH = 64
+
+
+def checkout(git: Git, files: Mapping[str, Entry]) -> list[str]:
+    """Put tracked `files` (path → mode, object) in their places; return those whose place is obstructed.
+
+    Line endings and filters as in any checkout.
+    """
+    free = {path: entry for path, entry in files.items() if not obstructed(git.top, path)}
+    if free:
+        with scratch(git) as place:
+            env = {"GIT_INDEX_FILE": str(place / "index")}
+            listing = encode([f"{mode} {oid}\t{path}" for path, (mode, oid) in free.items()])
+            git.run(*INDEX, "update-index", "-z", "--index-info", env=env, stdin=listing)
+            prefix = f"--prefix={place}/files/"
+            git.run(*INDEX, "checkout-index", "-z", "--stdin", prefix, env=env, stdin=encode(list(free)))
+            for path in free:
+                _move(place / "files" / path, git.top / path)
+    return [path for path in files if path not in free]
+
+
+def write_exactly(git: Git, files: Mapping[str, Entry]) -> list[str]:
+    """Put `files` in their places byte for byte; return those whose place is obstructed."""
+    free = {path: entry for path, entry in files.items() if not obstructed(git.top, path)}
+    if free:
+        with scratch(git) as place:
+            copy = place / "file"
+            for (path, (mode, _)), content in zip(free.items(), _contents(git, free.values()), strict=True):
+                _make(copy, mode, content, git.top / path)
+                _move(copy, git.top / path)
+    return [path for path in files if path not in free]
+
+
+def remove(top: Path, path: str) -> None:
+    """Remove the file or symlink at `path` (relative to `top`); a missing one is fine."""
+    if not obstructed(top, path):
+        with _writable((top / path).parent):
+            (top / path).unlink(missing_ok=True)
+
+
+def prune(top: Path, paths: Iterable[str]) -> None:
+    """Remove the directories above `paths` that are empty now; never one that a symlink leads to."""
+    for directory in sorted({path.rpartition("/")[0] for path in paths}, key=len, reverse=True):
+        at = directory
+        while at and not obstructed(top, at + "/x") and _removed_if_empty(top / at):
+            at = at.rpartition("/")[0]
+
+
+def _removed_if_empty(directory: Path) -> bool:
+    try:
+        with _writable(directory.parent):
+            directory.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _make(copy: Path, mode: str, content: bytes, like: Path) -> None:
+    if mode == SYMLINK:
+        copy.symlink_to(os.fsdecode(content))
+        return
+    copy.write_bytes(content)
+    if like.is_file() and not like.is_symlink():
+        # git knows only one permission bit; a private key that still stands keeps the others.
+        copy.chmod(stat.S_IMODE(like.stat().st_mode))
+    bits = stat.S_IMODE(copy.stat().st_mode)
+    readable = (bits & 0o444) >> 2
+    copy.chmod(bits | readable if mode == "100755" else bits & ~0o111)
+
+
+def _move(source: Path, target: Path) -> None:
+    """Rename `source` to `target`, whose directories are made; across file systems by way of a neighbour."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _writable(target.parent):
+        if source.lstat().st_dev != target.parent.stat().st_dev:
+            # The same name each time, so that what a kill leaves is taken up by the next run.
+            name = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]
+            neighbour = target.parent / f".harness-moving-{name}"
+            neighbour.unlink(missing_ok=True)
+            shutil.copy2(source, neighbour, follow_symlinks=False)
+            source.unlink()
+            source = neighbour
+        source.replace(target)
+
+
+@contextmanager
+def _writable(directory: Path) -> Iterator[None]:
+    """Make entries of `directory` changeable, where its owner had switched that off."""
+    try:
+        mode = stat.S_IMODE(directory.stat().st_mode)
+    except FileNotFoundError:
+        mode = stat.S_IRWXU
+    wanted = mode | stat.S_IWUSR | stat.S_IXUSR
+    if wanted == mode:
+        yield
+        return
+    directory.chmod(wanted)
+    try:
+        yield
+    finally:
+        directory.chmod(mode)
+
+
+def _contents(git: Git, files: Iterable[Entry]) -> Iterator[bytes]:
+    """Yield the content of each object, a bounded number of them in memory at a time."""
+    oids = [oid for _, oid in files]
+    for start in range(0, len(oids), BATCH):
+        batch = oids[start : start + BATCH]
+        output = git.run("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in batch).encode()).stdout
+        at = 0
+        for _ in batch:
+            line = output.index(b"\n", at)
+            end = line + 1 + int(output[at:line].split(b" ")[2])
+            yield output[line + 1 : end]
+            at = end + 1

@@ -1,0 +1,235 @@
+"""Move a repository to another commit, and its work tree with it, without losing what nobody else has.
+
+Crash model: any line may be the last one, and so may any line of git. Every function here, called again with
+the same arguments inside `gitlocks.hold()`, ends in the same place.
+The rule: a file is replaced or removed only if its present content is already in a tree that was kept
+(`base`, `made`, `before`); anything else is left where it is, and named.
+Source: design section 6, "Rollback".
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from harness_lib.errors import RefusedError
+from harness_lib.system import placing, snapshot
+from harness_lib.system.git import Git, GitError, covers, decode, encode
+from harness_lib.system.gitlocks import leftover_locks, remove_dead_locks
+from harness_lib.system.snapshot import GITLINK, Before, Entry
+
+__all__ = ["HeadMovedError", "go_back", "leftover_locks", "publish", "remove_dead_locks", "undo_tracked"]
+
+# An editor that refreshes its view takes index.lock for milliseconds.
+PATIENCE_SECONDS = 3.0
+
+# Files that change how git sees other files; they are put right before those.
+RULES = (".gitattributes", ".gitignore")
+
+
+class HeadMovedError(RefusedError):
+    """HEAD is not where it was: somebody committed or switched meanwhile."""
+
+
+def publish(git: Git, commit: str, expected_head: str | None) -> None:
+    """Move HEAD's branch (or a detached HEAD) from `expected_head` to `commit`, and the index with it.
+
+    The work tree is not touched. Raises HeadMovedError if HEAD is neither of the two.
+    """
+    _move_head(git, commit, expected_head, "harness: commit")
+    _reset_index(git, commit)
+
+
+def _move_head(git: Git, commit: str, expected: str | None, why: str) -> None:
+    head = git.head()
+    if head == commit:
+        return
+    if head == expected:
+        try:
+            _patiently(git, "update-ref", "-m", why, "HEAD", commit, expected or "")
+        except GitError:
+            head = git.head()
+            if head == expected:
+                raise
+        else:
+            return
+    raise HeadMovedError(
+        f"HEAD is at {(head or 'no commit')[:12]}, not at {(expected or 'no commit')[:12]} as it was",
+        "look at `git log`: somebody committed or switched the branch here",
+    )
+
+
+def _reset_index(git: Git, commit: str) -> None:
+    # Without -u no file is touched; with --reset conflicts go, and what is known of unchanged files stays.
+    _patiently(git, "read-tree", "--reset", commit)
+    git.run("update-index", "-q", "--refresh", check=False)
+
+
+def _patiently(git: Git, *args: str) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            git.run(*args)
+        except GitError as error:
+            if "File exists" not in error.stderr or time.monotonic() >= end:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+def undo_tracked(git: Git, commit: str, keep_out: Sequence[str] = ()) -> tuple[str, ...]:
+    """Give the files of `commit` that differ on disk their content back; return those that were put back.
+
+    What stood there is lost unless the caller kept it; untracked files are not touched.
+    """
+    listing = git.run(
+        "diff",
+        "--name-only",
+        "-z",
+        "--no-renames",
+        "--no-ext-diff",
+        "--ignore-submodules=all",
+        "--diff-filter=MDTU",
+        commit,
+    )
+    known = snapshot.entries(git, commit)
+    wanted = {
+        path: known[path]
+        for path in decode(listing.stdout)
+        if path in known and known[path][0] != GITLINK and not covers(keep_out, path)
+    }
+    blocked = set(placing.checkout(git, wanted))
+    git.run("update-index", "-q", "--refresh", check=False)
+    return tuple(path for path in wanted if path not in blocked)
+
+
+@dataclass(frozen=True)
+class _Move:
+    """Which files have to change; decided once, from trees alone."""
+
+    restore: dict[str, Entry] = field(default_factory=dict)
+    remove: list[str] = field(default_factory=list)
+    emptied: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def go_back(
+    git: Git,
+    base: str,
+    *,
+    branch: str | None,
+    made: str,
+    before: Before | None = None,
+    keep_out: Sequence[str] = (),
+) -> list[str]:
+    """Put the work tree, the index, HEAD and its branch back to `base`; return what had to be left as it is.
+
+    `branch`: the full name that HEAD shall stand for, None for a detached HEAD.
+    `made`: the tree captured just before, with this `base` and `before`, which the caller has kept.
+    `before`: what was untracked at the base.
+    Of untracked files only those go that `made` has and `before` has not. Ignored files, submodules, nested
+    repositories and `keep_out` are not touched; `keep_out` files that `base` tracks keep their content.
+    """
+    git.quit_under_way()
+    _point_head(git, branch, base)
+    now = snapshot.capture(git, keep_out, base=base, before=before)
+    move = _plan(git, base, made, now, before, keep_out)
+    problems = list(move.problems)
+    for rules in (True, False):
+        problems += _carry_out(git, move, rules=rules)
+        if before is not None:
+            problems += _give_back(git, before, made, now, keep_out, rules=rules)
+    if before is not None:
+        problems += _lost(git, before)
+    _move_head(git, base, git.head(), "harness: go back")
+    _reset_index(git, base)
+    return problems
+
+
+def _point_head(git: Git, branch: str | None, base: str) -> None:
+    present = git.branch()
+    if present == branch:
+        return
+    if branch is None:
+        _patiently(git, "update-ref", "--no-deref", "-m", "harness: go back", "HEAD", base)
+    else:
+        _patiently(git, "symbolic-ref", "-m", "harness: go back", "HEAD", branch)
+
+
+def _plan(git: Git, base: str, made: str, now: str, before: Before | None, keep_out: Sequence[str]) -> _Move:
+    left_alone = {*keep_out, *(before.unprotected if before else ())}
+    given_back = set(before.protected) if before else set()
+    in_made = snapshot.changed(git, base, made)
+    move = _Move(emptied=[path for path, (wanted, _) in in_made.items() if wanted is None])
+    for path, (wanted, present) in snapshot.changed(git, base, now).items():
+        if covers(left_alone, path) or (wanted is None and path in given_back):
+            continue
+        _, saved = in_made.get(path, (wanted, wanted))
+        if GITLINK in {entry[0] for entry in (wanted, present) if entry}:
+            move.problems.append(f"{path} is a repository of its own and was left as it is")
+        elif wanted is None and path not in in_made:
+            # It appeared after `made`: whoever made it, nothing has kept it.
+            continue
+        elif present not in (None, saved):
+            move.problems.append(f"{path} has changed since it was saved and was left as it is")
+        elif wanted is None:
+            move.remove.append(path)
+        else:
+            move.restore[path] = wanted
+    return move
+
+
+def _carry_out(git: Git, move: _Move, *, rules: bool) -> list[str]:
+    """Move the files that are rules for others, or all the others; return what could not be moved."""
+    restore = {path: entry for path, entry in move.restore.items() if _is_rule(path) == rules}
+    remove = [path for path in move.remove if _is_rule(path) == rules]
+    blocked = placing.checkout(git, restore)
+    for path in _unless_ignored(git, remove):
+        placing.remove(git.top, path)
+    # Of everything that was made: a killed run may have removed the file and not its directory.
+    placing.prune(git.top, move.emptied)
+    blocked = placing.checkout(git, {path: restore[path] for path in blocked})
+    return [f"{path} could not be put back: something else stands in its place" for path in blocked]
+
+
+def _is_rule(path: str) -> bool:
+    return path.rpartition("/")[2] in RULES
+
+
+def _unless_ignored(git: Git, paths: Sequence[str]) -> Iterable[str]:
+    """Return `paths` less those that the base ignores: an edited .gitignore makes them visible."""
+    if not paths:
+        return ()
+    answer = git.run("check-ignore", "--no-index", "-z", "--stdin", stdin=encode(paths), check=False)
+    if answer.returncode not in (0, 1):
+        raise GitError(("check-ignore",), answer.returncode, answer.stderr)
+    ignored = set(decode(answer.stdout))
+    return [path for path in paths if path not in ignored]
+
+
+def _give_back(
+    git: Git, before: Before, made: str, now: str, keep_out: Sequence[str], *, rules: bool
+) -> list[str]:
+    """Write the files of `before` that are missing or different; return what had to be left."""
+    paths = [path for path in before.protected if _is_rule(path) == rules and not covers(keep_out, path)]
+    kept = snapshot.entries(git, before.tree) if paths else {}
+    wanted = {path: kept[f"content/{path}"] for path in paths}
+    standing = snapshot.hashed(git, wanted, store=False)
+    differing = {path: entry for path, entry in wanted.items() if standing.get(path) != entry}
+    at_made, at_now = (snapshot.entries(git, tree) for tree in (made, now)) if differing else ({}, {})
+    unsaved = {path for path in differing if path in standing and at_now.get(path) != at_made.get(path)}
+    blocked = placing.write_exactly(
+        git, {path: entry for path, entry in differing.items() if path not in unsaved}
+    )
+    return [
+        *(f"{path} has changed since it was saved and was left as it is" for path in sorted(unsaved)),
+        *(f"{path} could not be put back: something else stands in its place" for path in blocked),
+    ]
+
+
+def _lost(git: Git, before: Before) -> list[str]:
+    gone = [path for path in before.unprotected if not os.path.lexists(git.top / path)]
+    return [f"{path} was there before, could not be kept, and is gone" for path in gone]

@@ -1,0 +1,139 @@
+"""The packages that a bare checkout runs with: outside of the skill folder and of every project, made once.
+
+It is a directory of packages, not a virtual environment: there is no interpreter in it to break when the
+machine's Python is upgraded, and the launcher needs no second start of Python to use it.
+Every run of the launcher passes here, so this half only looks; `private_env_build` makes the directory.
+Standard library only. Source: design section 8.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError
+
+_REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+_ELSEWHERE = "Set HARNESS_HOME to the absolute path of a directory that only you can write."
+
+
+def data_directory(environ: Mapping[str, str]) -> Path:
+    """Return where our own files live: HARNESS_HOME, else `harness` in the user's data directory.
+
+    A relative XDG_DATA_HOME is ignored, as its standard demands.
+    Raises EnvSetupError when the place would depend on the current directory, which is a project.
+    """
+    chosen = environ.get("HARNESS_HOME")
+    if chosen:
+        path = Path(chosen)
+    elif environ.get("XDG_DATA_HOME", "").startswith("/"):
+        path = Path(environ["XDG_DATA_HOME"], "harness")
+    else:
+        path = Path(os.path.expanduser("~"), ".local", "share", "harness")  # noqa: PTH111 - it never raises
+    if not path.is_absolute():
+        message = f"The data directory of harness is not an absolute path: {path}."
+        raise EnvSetupError(message, _ELSEWHERE)
+    return path
+
+
+def is_safe(data: Path) -> bool:
+    """Return whether `data` is a directory that nobody else can put code into; False: there is none.
+
+    Raises EnvSetupError when there is one that others control: what lies in it will be executed.
+    """
+    try:
+        found = data.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        message = f"The data directory {data} cannot be used: {error.strerror}."
+        raise EnvSetupError(message, _ELSEWHERE) from error
+    problem = _problem(found)
+    if problem:
+        message = f"The data directory {data} {problem}; harness runs no code from there."
+        raise EnvSetupError(message, _ELSEWHERE)
+    return True
+
+
+def _problem(found: os.stat_result) -> str | None:
+    if stat.S_ISLNK(found.st_mode):
+        return "is a symbolic link"
+    if not stat.S_ISDIR(found.st_mode):
+        return "is not a directory"
+    if found.st_uid != os.geteuid():
+        return "belongs to another user"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return "can be written by other users"
+    return None
+
+
+def recipe() -> str:
+    """Return what the environment is made from: pins, and the Python and machine that binary packages fit."""
+    python = f"{sys.implementation.cache_tag}{sys.abiflags} {sys.platform} {os.uname().machine}"
+    return f"{python}\n{_REQUIREMENTS.read_text(encoding='utf-8')}"
+
+
+def environment(data: Path) -> Path:
+    """Return the directory in `data` for the recipe of this Python; it need not exist.
+
+    Its name holds a checksum, not a proof: `is_ready` compares the whole recipe.
+    """
+    return data / f"env-{zlib.crc32(recipe().encode()):08x}"
+
+
+def packages(env: Path) -> Path:
+    """Return what belongs on `sys.path`."""
+    return env / "packages"
+
+
+def ready_marker(env: Path) -> Path:
+    """Return the file that is written last and holds the recipe."""
+    return env / "ready"
+
+
+def is_ready(env: Path) -> bool:
+    """Return whether `env` was finished, by the recipe of this Python."""
+    try:
+        return ready_marker(env).read_text(encoding="utf-8") == recipe()
+    except (OSError, UnicodeDecodeError):
+        # Unreadable is as good as absent: making it says what is wrong.
+        return False
+
+
+def byte_code(data: Path) -> Path:
+    """Return where compiled modules go, so that nothing is ever written into the skill folder."""
+    return data / "pycache"
+
+
+def find(environ: Mapping[str, str]) -> Path | None:
+    """Return the finished packages without making anything; None when there are none (for hooks).
+
+    Raises EnvSetupError as `is_safe` does.
+    """
+    data = data_directory(environ)
+    if not is_safe(data):
+        return None
+    env = environment(data)
+    return packages(env) if is_ready(env) else None
+
+
+def enter(environ: Mapping[str, str], launcher: str) -> None:
+    """Put the private packages on `sys.path` and byte code into its cache; make the environment if need be.
+
+    `launcher` is the path of the program, to be named in a hint. Talks on stderr only, and only while making.
+    Raises EnvSetupError, and then nothing is left that looks ready.
+    """
+    data = data_directory(environ)
+    env = environment(data)
+    if not (is_safe(data) and is_ready(env)):
+        # Imported here: it costs every run tens of milliseconds that only the first one needs.
+        from harness_lib.system import private_env_build  # noqa: PLC0415
+
+        private_env_build.make(data, env, launcher)
+    sys.path.append(str(packages(env)))
+    sys.pycache_prefix = str(byte_code(data))
+    sys.dont_write_bytecode = False

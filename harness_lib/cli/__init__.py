@@ -1,0 +1,1 @@
+"""argv in, text or JSON out: the only floor that prints."""

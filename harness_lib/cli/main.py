@@ -1,0 +1,88 @@
+"""The outermost counter: every failure becomes one message and one exit code here."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from harness_lib.cli import parser, render
+from harness_lib.cli.screen import Screen
+from harness_lib.errors import EnvSetupError, Exit, HarnessError
+from harness_lib.ops.context import Context
+from harness_lib.system import atomic, roots
+
+INTERRUPTED = 130
+
+
+def entry() -> NoReturn:
+    """Run the command that the process was started with, and exit with its code."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `argv` (without the program's name) and return the exit code of design section 5."""
+    _accept_any_text()
+    screen = Screen(json="--json" in argv)
+    verb = next((word for word in argv if not word.startswith("-")), "harness")
+    try:
+        return _run(parser.parse(argv), screen)
+    except HarnessError as error:
+        return render.error(error, verb, screen)
+    except BrokenPipeError:
+        return _reader_is_gone()
+    except OSError as error:
+        return render.error(_machine(error), verb, screen)
+    except KeyboardInterrupt:
+        screen.talk("interrupted; nothing is lost. Go on with: harness start")
+        return INTERRUPTED
+    except Exception:  # noqa: BLE001 - the outermost counter: a bug of ours is reported, not shown as a traceback
+        return render.error(_bug(traceback.format_exc()), verb, screen)
+
+
+def _run(args: Namespace, screen: Screen) -> int:
+    try:
+        cwd = Path.cwd()
+    except FileNotFoundError as error:
+        raise EnvSetupError(
+            "The current directory no longer exists.", "cd to the project and try again"
+        ) from error
+    ctx = Context(env=dict(os.environ), cwd=cwd, say=screen.talk)
+    return render.reply(args.verb.handler(ctx, args, screen), screen)
+
+
+def _accept_any_text() -> None:
+    """Let names that are no valid Unicode pass through a stream that cannot show them."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _machine(error: OSError) -> HarnessError:
+    where = f" ({error.filename})" if error.filename else ""
+    return EnvSetupError(
+        f"The system said: {error.strerror or error}{where}. What was recorded before stays as it was.",
+        "Free some space or give yourself the right to write there, then type the same command again.",
+    )
+
+
+def _reader_is_gone() -> int:
+    # Python flushes stdout at exit and would complain about the closed pipe once more.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return int(Exit.DONE)
+
+
+def _bug(report: str) -> HarnessError:
+    problem = HarnessError(f"This is a bug in harness: {report.strip().splitlines()[-1]}")
+    root = roots.find(os.environ, Path.cwd())
+    if root and root.private.is_dir():
+        file = root.private / f"bug-{os.getpid()}.txt"
+        atomic.write(file, report.encode(errors="backslashreplace"))
+        problem.hint = f"Please report it with {file}"
+    else:
+        sys.stderr.write(report)
+        problem.hint = "Please report it with the lines above"
+    return problem

@@ -1,0 +1,39 @@
+"""Where output goes: stdout is data, stderr is talk; with `--json` stdout is one object and nothing else."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TextIO
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The two streams of a command; `json` asks for the reply object."""
+
+    json: bool = False
+    out: TextIO = sys.stdout
+    err: TextIO = sys.stderr
+
+    @property
+    def is_terminal(self) -> bool:
+        """Return whether a person watches: then colours and live tables are welcome."""
+        return not self.json and self.out.isatty()
+
+    def data(self, text: str) -> None:
+        """Write a line of what was asked for."""
+        print(text, file=self.out, flush=True)
+
+    def talk(self, text: str) -> None:
+        """Write a line about what is going on."""
+        print(f"harness: {text}", file=self.err, flush=True)
+
+    @property
+    def is_answerable(self) -> bool:
+        """Return whether a person can be asked."""
+        return sys.stdin is not None and sys.stdin.isatty() and self.err.isatty()
+
+    def ask(self, question: str) -> bool:
+        """Ask a yes-or-no question; only "y" and "yes" mean yes."""
+        print(question, end="", file=self.err, flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")

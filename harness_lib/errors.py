@@ -1,0 +1,89 @@
+"""The ways to fail, each defined by what the caller should do about it.
+
+A failed check, a timeout and "nothing left to do" are results, not errors: see `harness_lib.ops.reply`.
+An error carries facts; the sentence is finished where it is printed (`harness_lib.cli`).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of every verb; the table in README is generated from these meanings."""
+
+    DONE = 0
+    CHECK_FAILED = 1
+    USAGE = 2
+    CONFIG = 3
+    STATE_UNREADABLE = 4
+    HELD = 5
+    LEASE_LOST = 6
+    ENV_SETUP = 7
+    REFUSED = 8
+    STOP = 9
+    BUG = 70
+
+
+class HarnessError(Exception):
+    """An expected failure: `kind` names it, `hint` says what to do next."""
+
+    kind = "BUG"
+    exit_code = Exit.BUG
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class UsageError(HarnessError):
+    """The command is wrong: fix its arguments."""
+
+    kind = "USAGE"
+    exit_code = Exit.USAGE
+
+
+class ConfigError(HarnessError):
+    """A person must edit the named field of a file."""
+
+    kind = "CONFIG"
+    exit_code = Exit.CONFIG
+
+
+class StateUnreadableError(HarnessError):
+    """The state cannot be read and nothing good is left to restore it from."""
+
+    kind = "STATE_UNREADABLE"
+    exit_code = Exit.STATE_UNREADABLE
+
+
+class HeldError(HarnessError):
+    """Another session or process holds it: wait or leave."""
+
+    kind = "HELD"
+    exit_code = Exit.HELD
+
+
+class LeaseLostError(HarnessError):
+    """Another worker has the claim now: drop this work."""
+
+    kind = "LEASE_LOST"
+    exit_code = Exit.LEASE_LOST
+
+
+class EnvSetupError(HarnessError):
+    """The machine lacks something: fix the machine."""
+
+    kind = "ENV_SETUP"
+    exit_code = Exit.ENV_SETUP
+
+
+class RefusedError(HarnessError):
+    """It would lose work that no task made, or run what nobody trusted."""
+
+    kind = "REFUSED"
+    exit_code = Exit.REFUSED

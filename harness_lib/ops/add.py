@@ -1,0 +1,125 @@
+"""`harness add`: append a task (seed "Add Command")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from harness_lib.errors import UsageError
+from harness_lib.ops import brief, marker, trusting
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.rules import graph
+from harness_lib.state.store import Tx
+from harness_lib.task import (
+    DEFAULT_MAX_ATTEMPTS,
+    DEFAULT_TIMEOUT_SECONDS,
+    OnFailure,
+    Priority,
+    State,
+    Task,
+    Validation,
+)
+
+NO_CHECK = "It has no check, and without one it cannot be completed: harness edit {id} --validate 'COMMAND'"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A task as a person describes it; the list gives it an id."""
+
+    title: str
+    description: str | None = None
+    priority: Priority = "P1"
+    depends_on: tuple[str, ...] = ()
+    validate: str | None = None
+    cwd: str | None = None
+    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+    cleanup: str | None = None
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    protect: tuple[str, ...] = ()
+    red_first: bool = False
+
+
+def run(ctx: Context, wish: Wish) -> Reply:
+    """Append one task; UsageError if its title is empty or it depends on nothing that exists."""
+    if not wish.title.strip():
+        raise UsageError("A task needs a title.", 'harness add "what is to be done" --validate "command"')
+    with ctx.store.transaction() as tx:
+        mine = may_trust(ctx, tx.state)
+        task = build(wish, next_id(tx.state))
+        append(tx, ctx, (task,))
+        if mine:
+            state = tx.state
+            tx.on_commit(lambda: trusting.note(ctx, state))
+    warnings = [] if wish.validate else [NO_CHECK.format(id=task.id)]
+    if not mine:
+        warnings.append(
+            "This list's commands are not trusted here yet: look with harness check, then harness trust"
+        )
+    return Reply(
+        "add",
+        f"added {task.id} [{task.priority}]: {brief.title(task)}",
+        task=task,
+        next="harness start",
+        warnings=tuple(warnings),
+    )
+
+
+def may_trust(ctx: Context, state: State) -> bool:
+    """Return whether adding to `state` may take its commands for this person's: never a clone's."""
+    return trusting.runs_nothing(state) or trusting.is_trusted(ctx, state)
+
+
+def next_id(state: State, ahead: int = 0) -> str:
+    """Return the next free `task-NNN`, after the highest number in use."""
+    numbers = [int(found[1]) for task in state.tasks if (found := re.fullmatch(r"task-(\d+)", task.id))]
+    return f"task-{max(numbers, default=0) + 1 + ahead:03d}"
+
+
+def build(wish: Wish, task_id: str) -> Task:
+    return Task(
+        id=task_id,
+        title=wish.title,
+        priority=wish.priority,
+        depends_on=wish.depends_on,
+        max_attempts=wish.max_attempts,
+        validation=Validation(
+            command=wish.validate,
+            timeout_seconds=wish.timeout_seconds,
+            cwd=wish.cwd,
+            protect=wish.protect,
+            red_first=wish.red_first,
+        ),
+        on_failure=OnFailure(cleanup=wish.cleanup),
+        description=wish.description,
+    )
+
+
+def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
+    """Put `tasks` at the end of the list and switch the hooks on: there is work.
+
+    Raises UsageError if one depends on nothing that exists, or on itself in a ring.
+    """
+    state = replace(tx.state, tasks=(*tx.state.tasks, *tasks))
+    require_sound(state, tasks)
+    tx.state = state
+    tx.on_commit(lambda: marker.raise_it(ctx.root))
+
+
+def require_sound(state: State, changed: tuple[Task, ...]) -> None:
+    """Raise UsageError if one of the `changed` tasks has a dependency that cannot be met."""
+    known = {task.id for task in state.tasks}
+    for task in changed:
+        unknown = [name for name in task.depends_on if name not in known]
+        if unknown:
+            raise UsageError(
+                f"{task.id} depends on {', '.join(unknown)}, which this list does not have.",
+                "See which tasks there are: harness status --all",
+            )
+    rings = graph.cycle_members(state.tasks)
+    for task in changed:
+        if task.id in rings:
+            raise UsageError(
+                f"{task.id} would depend on itself: {rings[task.id]}.", "Leave one of these dependencies out."
+            )

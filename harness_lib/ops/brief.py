@@ -1,0 +1,56 @@
+"""What an agent is told about a task: short, and every text from the list quoted as data."""
+
+from __future__ import annotations
+
+from harness_lib.ops import checking
+from harness_lib.ops.outcome import RESCUE_REFS
+from harness_lib.system.git import Git
+from harness_lib.task import Task
+
+TITLE_LENGTH = 200
+DESCRIPTION_LENGTH = 2000
+FAILURE_LENGTH = 600
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return `text` without line breaks and control characters, cut to `limit` characters."""
+    flat = " ".join("".join(c if c.isprintable() or c.isspace() else "\ufffd" for c in text).split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def title(task: Task) -> str:
+    return one_line(task.title, TITLE_LENGTH)
+
+
+def of(task: Task, git: Git | None = None) -> str:
+    """Return the brief of `task`; with `git` it also says where earlier attempts can be looked at."""
+    lines = [f"{task.id} [{task.priority}] attempt {task.attempts + 1} of {task.max_attempts}: {title(task)}"]
+    if task.description:
+        lines.append(f"description: {one_line(task.description, DESCRIPTION_LENGTH)}")
+    lines.append(f"check: {_check(task)}")
+    if task.validation.protect:
+        lines.append(f"do not change: {', '.join(task.validation.protect)}")
+    if task.checkpoints:
+        last = task.checkpoints[-1]
+        lines.append(f"last checkpoint: {last.step}/{last.total} {one_line(last.description, TITLE_LENGTH)}")
+    if task.error_log:
+        lines.append(f"last failure: {one_line(task.error_log[-1], FAILURE_LENGTH)}")
+    rescued = rescues(task, git) if git else []
+    if rescued:
+        lines.append(f"what the last attempt did (rolled back): git show --stat {rescued[-1]}")
+    return "\n".join(lines)
+
+
+def _check(task: Task) -> str:
+    command = task.validation.command
+    if not command:
+        return (
+            f"none yet. Give it one, or it cannot be completed: harness edit {task.id} --validate 'COMMAND'"
+        )
+    place = f" in {task.validation.cwd}" if task.validation.cwd else ""
+    return f"{one_line(command, DESCRIPTION_LENGTH)}{place} (at most {task.validation.timeout_seconds} s)"
+
+
+def rescues(task: Task, git: Git) -> list[str]:
+    """Return the refs that keep the work of this task's earlier attempts, oldest first."""
+    return [name for name, _oid in git.refs(f"{RESCUE_REFS}{checking.safe_name(task.id)}/")]

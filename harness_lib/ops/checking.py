@@ -1,0 +1,132 @@
+"""Running a task's check: the objective answer to "is it done?" (seed step 3, design section 6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness_lib.errors import ConfigError
+from harness_lib.ops import environment
+from harness_lib.ops.context import Context
+from harness_lib.system import runner
+from harness_lib.task import Task
+
+COMMAND_NOT_FOUND = 127
+Verdict = Literal["pass", "TEST_FAIL", "TIMEOUT", "ENV_SETUP"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check said: the verdict, one line why, the end of its output, and where all of it is."""
+
+    verdict: Verdict
+    message: str
+    tail: str
+    log: Path
+    interrupted: bool = False
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "pass"
+
+    def failure(self) -> str:
+        """Return one line for the error log: why, and the last thing the check printed."""
+        last = self.tail.strip().splitlines()[-1:] or [""]
+        return f"{self.message} {last[0].strip()}".strip()
+
+
+def safe_name(task_id: str) -> str:
+    """Return `task_id` as one harmless component of a path or a ref name."""
+    return re.sub(r"[^A-Za-z0-9_-]", lambda found: "%" + found[0].encode().hex(), task_id)
+
+
+def require_command(task: Task, index: int) -> str:
+    """Return the check's command; ConfigError, naming the field, if there is none."""
+    command = task.validation.command
+    if command is None or not command.strip():
+        raise ConfigError(
+            f"tasks[{index}].validation.command: missing. Without a check, task {task.id} cannot be completed.",
+            f"Give it one: harness edit {task.id} --validate 'COMMAND'",
+        )
+    return command
+
+
+def working_directory(ctx: Context, task: Task) -> Path:
+    """Return where the check runs; ConfigError if `validation.cwd` leaves the work tree or is no directory."""
+    top = ctx.git.top
+    wanted = (top / (task.validation.cwd or "")).resolve()
+    if wanted != top and top not in wanted.parents:
+        raise ConfigError(
+            f"Task {task.id}: validation.cwd {task.validation.cwd!r} is outside of {top}.",
+            f"Name a directory of the project: harness edit {task.id} --cwd DIRECTORY",
+        )
+    if not wanted.is_dir():
+        raise ConfigError(
+            f"Task {task.id}: validation.cwd {task.validation.cwd!r} is no directory in {top}.",
+            f"Name a directory of the project: harness edit {task.id} --cwd DIRECTORY",
+        )
+    return wanted
+
+
+def run_check(
+    ctx: Context,
+    task: Task,
+    command: str,
+    *,
+    log_name: str,
+    on_tick: Callable[[], bool] | None = None,
+    tick: float = 60.0,
+) -> Checked:
+    """Run the check once, or twice with `harness-init.sh` between if its command is not there.
+
+    The full output goes to `.harness/logs/<task>/<log_name>.log`.
+    """
+    cwd = working_directory(ctx, task)
+    log = ctx.root.logs / safe_name(task.id) / f"{log_name}.log"
+    checked = _once(ctx, task, command, cwd, log, on_tick, tick)
+    if checked.verdict == "ENV_SETUP" and environment.exists(ctx):
+        environment.run_once(ctx)
+        checked = _once(ctx, task, command, cwd, log, on_tick, tick)
+    return checked
+
+
+def _once(
+    ctx: Context,
+    task: Task,
+    command: str,
+    cwd: Path,
+    log: Path,
+    on_tick: Callable[[], bool] | None,
+    tick: float,
+) -> Checked:
+    missing = runner.missing_command(command, cwd=cwd, env=ctx.env)
+    if missing:
+        return Checked("ENV_SETUP", f"Command not found: {missing}.", "", log)
+    finished = runner.run(
+        command,
+        cwd=cwd,
+        log=log,
+        timeout=float(task.validation.timeout_seconds),
+        env=ctx.env,
+        on_tick=on_tick,
+        tick=tick,
+        clock=ctx.clock,
+    )
+    return _judge(finished, task, log)
+
+
+def _judge(finished: runner.Finished, task: Task, log: Path) -> Checked:
+    if finished.ok:
+        return Checked("pass", f"The check passed in {finished.seconds:.1f} s.", finished.tail, log)
+    if finished.timed_out:
+        message = f"The check did not end within {task.validation.timeout_seconds} s."
+        return Checked("TIMEOUT", message, finished.tail, log)
+    if finished.too_loud:
+        return Checked("TEST_FAIL", "The check printed without end and was stopped.", finished.tail, log)
+    if finished.returncode == COMMAND_NOT_FOUND:
+        return Checked("ENV_SETUP", "The check ended with 127: a command was not found.", finished.tail, log)
+    message = f"The check failed with exit code {finished.returncode}."
+    return Checked("TEST_FAIL", message, finished.tail, log, interrupted=finished.returncode is None)

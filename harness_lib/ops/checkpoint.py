@@ -1,0 +1,50 @@
+"""`harness checkpoint`: say how far the work has come; evidence for recovery (seed step 2)."""
+
+from __future__ import annotations
+
+import re
+
+from harness_lib import timestamps
+from harness_lib.errors import UsageError
+from harness_lib.ops import brief, holding, outcome
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.rules import transitions
+from harness_lib.system import snapshot
+from harness_lib.task import Checkpoint
+
+DESCRIPTION_LENGTH = 1000
+
+
+def run(ctx: Context, task_id: str, step: str, text: str) -> Reply:
+    """Record `step`, "M/N", of the held task with the content of the work tree, and renew the lease."""
+    done, total = _parse(step)
+    held = holding.require(ctx.store.read().state, task_id, ctx)
+    tree = snapshot.capture(ctx.git, ctx.keep_out)
+    description = brief.one_line(text, DESCRIPTION_LENGTH)
+    with ctx.store.transaction() as tx:
+        task = transitions.checkpoint(
+            outcome.require_claim(tx, held.task),
+            Checkpoint(done, total, description, timestamps.render(tx.now), tree),
+            now=tx.now,
+            lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+        )
+        tx.replace(task)
+        quoted = description.replace('"', "'")
+        tx.log("CHECKPOINT", f'step={done}/{total} "{quoted}"', session=held.session.number, task=task.id)
+    return Reply(
+        "checkpoint",
+        f"{task.id}: step {done} of {total} recorded.",
+        session=held.session.number,
+        task=task,
+        next=f"harness finish {task.id}",
+    )
+
+
+def _parse(step: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", step)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise UsageError(
+            f"{step!r} is no step.", 'Write it as M/N: harness checkpoint task-001 2/4 "what was done"'
+        )
+    return int(found[1]), int(found[2])

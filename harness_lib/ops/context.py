@@ -1,0 +1,99 @@
+"""Everything a verb needs from the world, found once and only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.rules import leases
+from harness_lib.state.store import Store
+from harness_lib.system import owner, roots
+from harness_lib.system.clock import SYSTEM, Clock
+from harness_lib.system.git import Git
+
+
+def _silent(_text: str) -> None:
+    """Say nothing."""
+
+
+class Context:
+    """The caller's environment, directory, identity, task list and git work tree.
+
+    `say` narrates on stderr what takes long.
+    """
+
+    def __init__(
+        self,
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        clock: Clock = SYSTEM,
+        say: Callable[[str], None] = _silent,
+    ) -> None:
+        self.env = env
+        self.cwd = cwd
+        self.clock = clock
+        self.say = say
+
+    @cached_property
+    def root(self) -> roots.Root:
+        """The state root; UsageError where there is none (design section 3)."""
+        found = roots.find(self.env, self.cwd)
+        if found is None:
+            raise UsageError(
+                f"No {roots.STATE_FILE} in {self.cwd} or above it.",
+                "Make one with: harness init",
+            )
+        return found
+
+    @cached_property
+    def store(self) -> Store:
+        return Store(self.root, clock=self.clock)
+
+    @cached_property
+    def owner(self) -> owner.Owner:
+        return owner.current(self.env)
+
+    @cached_property
+    def git(self) -> Git:
+        """The work tree that the caller works in.
+
+        A submodule or a nested repository inside the project is not it; a linked worktree or, with
+        HARNESS_STATE_ROOT, a separate clone is.
+        """
+        try:
+            here = Git.open(self.cwd)
+        except EnvSetupError:
+            return Git.open(self.root.path)
+        if here.top == self.root.path or here.top in self.root.path.parents:
+            return here
+        if self.env.get("HARNESS_STATE_ROOT") or here.common_dir == self._root_git.common_dir:
+            return here
+        return self._root_git
+
+    @cached_property
+    def _root_git(self) -> Git:
+        return Git.open(self.root.path)
+
+    def at(self, git: Git) -> Context:
+        """Return this context as seen from another work tree of the same repository."""
+        there = Context(env=self.env, cwd=git.top, clock=self.clock, say=self.say)
+        there.__dict__.update({"root": self.root, "store": self.store, "owner": self.owner, "git": git})
+        return there
+
+    @cached_property
+    def keep_out(self) -> tuple[str, ...]:
+        """The harness's own files, relative to the top of a work tree: never committed, never rolled back."""
+        top = self.git.top
+        if top != self.root.path and top not in self.root.path.parents:
+            top = self._root_git.top
+        inside = self.root.path.relative_to(top)
+        ours = (name for name in self.root.harness_names() if "*" not in name)
+        names = (*ours, roots.INIT_SCRIPT)
+        return tuple(str(inside / name) for name in dict.fromkeys(names))
+
+    @property
+    def lease_seconds(self) -> int:
+        return leases.seconds(self.env.get("HARNESS_LEASE_SECONDS"))

@@ -1,0 +1,41 @@
+"""`harness-init.sh`: the optional set-up and health check (seed "Environment Initialization")."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from harness_lib.ops.context import Context
+from harness_lib.system import runner
+
+TIMEOUT_SECONDS = 600.0
+
+
+def exists(ctx: Context) -> bool:
+    return ctx.root.init_script.is_file()
+
+
+def run_once(ctx: Context) -> runner.Finished:
+    """Run the script in the caller's work tree; the list must be trusted."""
+    script = ctx.root.init_script
+    quoted = shlex.quote(str(script))
+    return runner.run(
+        quoted if os.access(script, os.X_OK) else f"sh {quoted}",
+        cwd=ctx.git.top,
+        log=ctx.root.logs / "harness-init.log",
+        timeout=TIMEOUT_SECONDS,
+        env=ctx.env,
+        clock=ctx.clock,
+    )
+
+
+def prepare(ctx: Context) -> runner.Finished | None:
+    """Run the script, and once more if it fails; None where there is none.
+
+    Source: seed, error category ENV_SETUP: "Run harness-init.sh again immediately".
+    """
+    if not exists(ctx):
+        return None
+    ctx.say(f"running {ctx.root.init_script.name} …")
+    first = run_once(ctx)
+    return first if first.ok else run_once(ctx)

@@ -1,0 +1,70 @@
+"""`harness fail`: the agent gives up; the same rescue and rollback as a failed check (seed "Error Handling")."""
+
+from __future__ import annotations
+
+from harness_lib.errors import Exit, UsageError
+from harness_lib.ops import brief, holding, outcome, sessions
+from harness_lib.ops.context import Context
+from harness_lib.ops.holding import Held
+from harness_lib.ops.reply import Reply
+from harness_lib.rules import failures, stats, transitions
+from harness_lib.task import Category, Task
+
+STOPPED_WITH = {"CONFIG": Exit.CONFIG, "ENV_SETUP": Exit.ENV_SETUP}
+
+
+def run(ctx: Context, task_id: str, category: Category, message: str) -> Reply:
+    """Roll the held attempt back with `category`; CONFIG and ENV_SETUP halt the session and cost no attempt.
+
+    Exit 0, or 3 and 7 for the two that a person must see to.
+    """
+    if not message.strip():
+        raise UsageError(
+            "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
+        )
+    held = holding.require(ctx.store.read().state, task_id, ctx)
+    strategy = failures.strategy(category)
+    ended = outcome.roll_back(
+        ctx,
+        held.session,
+        held.task,
+        outcome.Verdict(category, brief.one_line(message, brief.FAILURE_LENGTH), counts=strategy.counts),
+    )
+    if strategy.stops:
+        _halt(ctx, held, ended.task, category, message)
+    return _reply(ctx, held, ended, category, stops=strategy.stops)
+
+
+def _halt(ctx: Context, held: Held, task: Task, category: Category, message: str) -> None:
+    with ctx.store.transaction() as tx:
+        reason = f"{category}: {brief.one_line(message, brief.FAILURE_LENGTH)}"
+        current = sessions.mine(tx.state, ctx)
+        if current:
+            sessions.halt(tx, current, reason)
+        now = tx.state.find(task.id)
+        if category == "CONFIG" and now is not None and now.fence == held.task.fence:
+            tx.replace(transitions.halt(now, reason))
+
+
+def _reply(ctx: Context, held: Held, ended: outcome.Ended, category: Category, *, stops: bool) -> Reply:
+    task = ended.task
+    lines = [
+        f"{task.id} failed ({category}) and was rolled back; attempts used: {task.attempts} of {task.max_attempts}"
+    ]
+    if ended.rescue:
+        lines.append(f"the work is kept: git show --stat {ended.rescue}")
+    if stops:
+        lines.append(f"stop here: {failures.strategy(category).summary}")
+    if ended.stop:
+        lines.append(f"stop: {ended.stop}; {stats.line(ctx.store.read().state)}")
+    return Reply(
+        "fail",
+        "\n".join(lines),
+        exit=STOPPED_WITH.get(category, Exit.DONE) if stops else Exit.DONE,
+        session=held.session.number,
+        task=task,
+        stop=ended.stop,
+        next=None if ended.stop or stops else "harness claim",
+        warnings=ended.warnings,
+        extra={"rescue": ended.rescue},
+    )

@@ -1,0 +1,89 @@
+"""Which task the caller holds, and under what right (design section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness_lib.errors import HeldError, LeaseLostError, UsageError
+from harness_lib.ops import sessions
+from harness_lib.ops.context import Context
+from harness_lib.rules import leases
+from harness_lib.task import Session, State, Task
+
+
+@dataclass(frozen=True)
+class Held:
+    """A task in progress, its place in the list, and the session that holds it."""
+
+    state: State
+    session: Session
+    task: Task
+    index: int
+
+
+def held_by_me(state: State, ctx: Context) -> Task | None:
+    """Return the task that this worker has in progress."""
+    return next((t for t in state.tasks if t.status == "in_progress" and is_mine(state, t, ctx)), None)
+
+
+def is_mine(state: State, task: Task, ctx: Context) -> bool:
+    """Return whether this worker holds `task`; in exclusive mode a claim without a name is the session's."""
+    if task.claimed_by is None:
+        return not state.concurrent and sessions.mine(state, ctx) is not None
+    return leases.is_mine(task, ctx.owner.worker)
+
+
+def require(state: State, task_id: str | None, ctx: Context) -> Held:
+    """Return the task in progress that the caller may finish.
+
+    `task_id` None means the one that this worker holds.
+    Raises UsageError, HeldError (somebody else's session), LeaseLostError (somebody else's claim).
+    """
+    sessions.refuse_other(state, ctx)
+    task = _named(state, task_id, ctx)
+    if task.status != "in_progress":
+        _refuse_idle(state, task)
+    if not is_mine(state, task, ctx):
+        raise LeaseLostError(
+            f"Task {task.id} is held by {task.claimed_by or 'nobody that this session knows'}, not by you "
+            f"({ctx.owner.worker}). Nothing was recorded.",
+            "Drop this work and type: harness claim",
+        )
+    session = sessions.mine(state, ctx)
+    if session is None:
+        raise HeldError(
+            f"Task {task.id} is in progress, but no session of yours is open.",
+            "Open one, which recovers the task: harness start",
+        )
+    return Held(state, session, task, state.tasks.index(task))
+
+
+def _named(state: State, task_id: str | None, ctx: Context) -> Task:
+    if task_id is None:
+        mine = held_by_me(state, ctx)
+        if mine is None:
+            raise UsageError("You hold no task.", "Take one with: harness claim")
+        return mine
+    return require_task(state, task_id)
+
+
+def require_task(state: State, task_id: str) -> Task:
+    """Return the task called `task_id`; UsageError if there is none."""
+    task = state.find(task_id)
+    if task is None:
+        raise UsageError(
+            f"There is no task {task_id!r} in this list.", "See which there are: harness status --all"
+        )
+    return task
+
+
+def _refuse_idle(state: State, task: Task) -> None:
+    if state.concurrent and task.fence:
+        raise LeaseLostError(
+            f"Task {task.id} is {task.status}, no longer in progress: your claim of it has ended. "
+            "Nothing was recorded.",
+            "Set your changes aside (git stash --include-untracked), then type: harness claim",
+        )
+    raise UsageError(
+        f"Task {task.id} is {task.status}, not in progress.", f"Take it first: harness claim {task.id}"
+    )

@@ -1,0 +1,124 @@
+"""`harness init`: make the files of a task list (seed "Init Command", design section 3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness_lib import timestamps
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.ops import marker, trusting
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.state import journal
+from harness_lib.state.store import Store
+from harness_lib.system import atomic, log, roots
+from harness_lib.system.git import Git
+from harness_lib.task import Mode, SessionConfig, State
+
+INIT_SCRIPT = """\
+#!/bin/sh
+# Sets this project up and says whether it is healthy. `harness start` runs it at every session start:
+# it must be safe to run again. A non-zero exit, twice in a row, stops the session.
+set -e
+
+# Examples; keep what fits:
+#   npm ci --silent
+#   python3 -m pip install --quiet -r requirements.txt
+#   python3 -m pytest -q --maxfail=1 tests/smoke
+"""
+
+
+def run(
+    ctx: Context,
+    path: Path | None = None,
+    *,
+    mode: Mode | None = None,
+    init_script: bool = False,
+    gitignore: bool = False,
+    make_git: bool = False,
+) -> Reply:
+    """Make the list in `path` (default: here); run again it changes nothing that is there.
+
+    Raises UsageError (no such directory), EnvSetupError (no git repository, and not `make_git`).
+    """
+    place = (ctx.cwd / (path or ".")).resolve()
+    if not place.is_dir():
+        raise UsageError(f"{place} is no directory.", "Make it first, or name another: harness init PATH")
+    git = _repository(place, make_git=make_git)
+    root = roots.Root(place)
+    here = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(place)}, cwd=place, clock=ctx.clock, say=ctx.say)
+    made = _make_files(here, root, git, mode or "exclusive")
+    if init_script and not root.init_script.exists():
+        atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)
+        made.append(root.init_script.name)
+    ignored_in = _ignore(root, git, gitignore=gitignore)
+    roots.remember(place, git.common_dir)
+    marker.raise_it(root)
+    return _reply(root, made, ignored_in, mode, here)
+
+
+def _repository(place: Path, *, make_git: bool) -> Git:
+    try:
+        git = Git.open(place)
+    except EnvSetupError:
+        if not make_git:
+            raise
+        return Git.init(place)
+    if make_git and git.head() is None:
+        return Git.init(place)
+    return git
+
+
+def _make_files(ctx: Context, root: roots.Root, git: Git, mode: Mode) -> list[str]:
+    if root.state.exists():
+        return []
+    state = State(
+        created=timestamps.render(ctx.clock.now()),
+        session_config=SessionConfig(concurrency_mode=mode),
+        sessions=(),
+    )
+    Store(root, clock=ctx.clock).create(state)
+    line = journal.line("INIT", f"Harness initialized for project {git.top}", now=ctx.clock.now(), session=0)
+    log.append(root.log, line)
+    trusting.note(ctx, state)
+    return [root.state.name, root.log.name, root.marker.name]
+
+
+def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
+    names = [f"/{path}" for path in _relative(root, git)]
+    if not gitignore:
+        git.exclude(names)
+        return ".git/info/exclude"
+    file = git.top / ".gitignore"
+    old = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
+    missing = [name for name in names if name not in old.splitlines()]
+    if missing:
+        glue = "" if not old or old.endswith("\n") else "\n"
+        text = old + glue + "\n".join(missing) + "\n"
+        atomic.write(file, text.encode(errors="surrogateescape"))
+    return ".gitignore"
+
+
+def _relative(root: roots.Root, git: Git) -> list[str]:
+    inside = root.path.relative_to(git.top)
+    return [str(inside / name) for name in root.harness_names()]
+
+
+def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None, ctx: Context) -> Reply:
+    warnings = []
+    state = ctx.store.read().state
+    if not made:
+        told = f"{root.path} has a task list already ({len(state.tasks)} tasks); it was left as it is."
+        if mode and mode != state.session_config.concurrency_mode:
+            warnings.append(
+                f"The list stays in {state.session_config.concurrency_mode} mode; to change it: harness edit --mode {mode}"
+            )
+    else:
+        told = f"made {', '.join(made)} in {root.path}; git ignores them ({ignored_in})."
+    return Reply(
+        "init",
+        told,
+        next='harness add "what is to be done" --validate "command that proves it"',
+        warnings=tuple(warnings),
+        extra={"root": str(root.path), "made": made},
+    )

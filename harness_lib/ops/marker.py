@@ -1,0 +1,23 @@
+"""The marker `.harness-active`: without it every hook is a silent no-op (seed "Activation Marker")."""
+
+from __future__ import annotations
+
+from harness_lib.rules import stopping
+from harness_lib.state.store import Tx
+from harness_lib.system import atomic, roots
+
+
+def raise_it(root: roots.Root) -> None:
+    """Switch the hooks on."""
+    atomic.touch(root.marker)
+
+
+def lower_it(root: roots.Root) -> bool:
+    """Switch the hooks off; return whether they were on."""
+    return atomic.remove(root.marker)
+
+
+def lower_when_finished(tx: Tx, root: roots.Root) -> None:
+    """Switch the hooks off with this transaction if it leaves no work."""
+    if not stopping.work_remains(tx.state, tx.now):
+        tx.on_commit(lambda: lower_it(root))

@@ -1,0 +1,143 @@
+"""What is recorded before an attempt begins, and what refuses one (design section 6, "At `claim`")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from harness_lib.errors import EnvSetupError, RefusedError
+from harness_lib.ops.context import Context
+from harness_lib.rules import gates
+from harness_lib.system import snapshot
+from harness_lib.system.git import Git
+from harness_lib.task import Gate, State, Task
+
+# Untracked files up to these sizes are kept by content; larger ones are remembered by name alone.
+LIMIT_EACH_BYTES = 10 * 1024 * 1024
+LIMIT_TOTAL_BYTES = 100 * 1024 * 1024
+
+NAMED = 5
+BEFORE_REFS = "refs/harness/before/"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The work tree an attempt starts from; `unprotected` are untracked files too large to keep a copy of."""
+
+    base: str
+    branch: str | None
+    before: str | None
+    unprotected: tuple[str, ...]
+
+
+def survey(ctx: Context) -> Ground:
+    """Return the ground of an attempt that begins now.
+
+    Raises RefusedError where changes stand that no task made, EnvSetupError where there is no commit yet.
+    Untracked files never refuse.
+    """
+    git = ctx.git
+    base = git.head()
+    if base is None:
+        raise EnvSetupError(
+            f"The repository {git.top} has no commit yet, so a failed attempt could not be rolled back.",
+            "Make a first commit (an empty one will do): git commit --allow-empty -m 'Start'",
+        )
+    _refuse_half_done(git)
+    changes = git.changes(ctx.keep_out)
+    if changes.tracked:
+        raise RefusedError(
+            f"{_some(changes.tracked)} changed in {git.top}, and no task made the change; "
+            "an attempt could not be rolled back without it.",
+            "Commit the change, or set it aside with: git stash",
+        )
+    before, unprotected = _keep_untracked(git, base, changes.untracked)
+    return Ground(base, git.branch(), before, unprotected)
+
+
+def _refuse_half_done(git: Git) -> None:
+    under_way = git.under_way()
+    if under_way:
+        raise RefusedError(
+            f"A {under_way} is under way in {git.top}.",
+            f"Finish it, or give it up, before a task begins: git {under_way} --continue, or --abort",
+        )
+
+
+def _keep_untracked(git: Git, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    if not paths:
+        return None, ()
+    before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES)
+    commit = snapshot.commit(git, before.tree, [base], "harness: untracked files before an attempt")
+    git.set_ref(BEFORE_REFS + commit, commit)
+    return commit, before.unprotected
+
+
+def plain_gate(task: Task, ground: Ground) -> Gate:
+    """Return the gate of a task that protects no files; needs no git."""
+    return Gate(
+        command=gates.command_hash(task.validation),
+        cwd=task.validation.cwd,
+        before=ground.before,
+        branch=ground.branch,
+    )
+
+
+def gate_for(ctx: Context, task: Task, ground: Ground) -> Gate:
+    """Return what the attempt at `task` may not weaken."""
+    return replace(plain_gate(task, ground), protected=protected_tree(ctx, task))
+
+
+def protected_tree(ctx: Context, task: Task) -> str | None:
+    """Return the tree of the files that the check says no attempt may change, as they are now."""
+    if not task.validation.protect:
+        return None
+    return snapshot.glob_tree(ctx.git, task.validation.protect, task.validation.cwd)
+
+
+def regate(ctx: Context, task: Task) -> Task:
+    """Return `task` with a gate for its present check: a person edited it during an attempt."""
+    if task.gate is None:
+        return task
+    gate = replace(
+        task.gate,
+        command=gates.command_hash(task.validation),
+        cwd=task.validation.cwd,
+        protected=protected_tree(ctx, task),
+    )
+    return replace(task, gate=gate)
+
+
+def touched(ctx: Context, task: Task) -> tuple[str, ...]:
+    """Return what of the gate the attempt has changed: field names and file names."""
+    if task.gate is None:
+        # A claim of ours always has a gate; the prose knows none, and no fence either.
+        return ("gate",) if task.fence else ()
+    now = protected_tree(ctx, task)
+    fields = gates.changed(task.gate, task.validation, now)
+    if "protected" not in fields or task.gate.protected is None or now is None:
+        return fields
+    files = snapshot.difference(ctx.git, task.gate.protected, now)
+    return (*(name for name in fields if name != "protected"), *files)
+
+
+def require_dependencies(ctx: Context, state: State, task: Task) -> None:
+    """Raise RefusedError if a dependency's commit is not in this work tree's history (concurrent mode)."""
+    if not state.concurrent:
+        return
+    for name in task.depends_on:
+        dependency = state.find(name)
+        commit = dependency.completed_commit if dependency else None
+        if commit is None or ctx.git.is_ancestor(commit, "HEAD"):
+            continue
+        fetch = "" if ctx.git.exists(commit) else f" (fetch it first: git fetch {ctx.root.path})"
+        raise RefusedError(
+            f"Task {task.id} builds on {name}, whose commit {commit[:12]} is not in {ctx.git.top} yet.",
+            f"Bring it in and claim again: git merge {commit[:12]}{fetch}",
+        )
+
+
+def _some(paths: tuple[str, ...]) -> str:
+    shown = ", ".join(repr(path) for path in paths[:NAMED])
+    if len(paths) == 1:
+        return f"{shown} is"
+    return f"{shown} are" if len(paths) <= NAMED else f"{shown} and {len(paths) - NAMED} more files are"

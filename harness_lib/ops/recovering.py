@@ -1,0 +1,225 @@
+"""The seed's Context Window Recovery Protocol, row by row.
+
+First whatever a killed process had under way in git is finished, then each interrupted task goes through the
+decision matrix with facts from git, checkpoints and, where the matrix says so, its check.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.ops import checking, finish, holding, outcome, preparing, sessions, trusting
+from harness_lib.ops.context import Context
+from harness_lib.rules import recovery, transitions
+from harness_lib.state.store import Tx
+from harness_lib.system import snapshot
+from harness_lib.system.git import Git
+from harness_lib.task import Category, Session, State, Task
+
+
+@dataclass(frozen=True)
+class Report:
+    """What recovery did, one line per task, and why the session is over if it is."""
+
+    told: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    stop: str | None = None
+
+
+def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
+    """Recover all that `session` may recover, one task after another.
+
+    In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed command
+    of ours has left under way.
+    Raises RefusedError (untrusted commands), ConfigError (no check), EnvSetupError; the session is then halted.
+    """
+    told: list[str] = []
+    warnings: list[str] = []
+    seen: set[str] = set()
+    while True:
+        task = _take_over_next(ctx, session, seen, fresh=fresh)
+        if task is None:
+            return Report(tuple(told), tuple(warnings))
+        line, ended = _recover_one(ctx.at(_work_tree(ctx, task)), session, task)
+        told.append(line)
+        if ended:
+            warnings += ended.warnings
+            if ended.stop in ("done", "blocked", "max_tasks_per_session"):
+                return Report(tuple(told), tuple(warnings), ended.stop)
+
+
+def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bool) -> Task | None:
+    """Take over the next interrupted task: from here on its old holder can record nothing."""
+    with ctx.store.transaction() as tx:
+        for task in tx.state.tasks:
+            if task.id in seen or not _may_recover(tx, task, session, ctx, fresh=fresh):
+                continue
+            seen.add(task.id)
+            if _is_worked_on_elsewhere(tx.state, task, session, ctx):
+                return task
+            taken = transitions.resume(
+                task,
+                worker=ctx.owner.worker,
+                now=tx.now,
+                worktree=task.worktree or str(ctx.git.top),
+                lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+            )
+            tx.replace(taken)
+            return taken
+    return None
+
+
+def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: bool) -> bool:
+    if task.status != "in_progress":
+        return False
+    if not fresh and holding.is_mine(tx.state, task, ctx):
+        return task.intent is not None
+    return recovery.recoverable(
+        task,
+        concurrent=tx.state.concurrent,
+        worker=session.worker,
+        now=tx.now,
+        live_owner_holds=_is_worked_on_elsewhere(tx.state, task, session, ctx),
+    )
+
+
+def _is_worked_on_elsewhere(state: State, task: Task, session: Session, ctx: Context) -> bool:
+    """Return whether somebody else, whose session is open and whose process lives, claimed `task`."""
+    return task.claimed_by != session.worker and sessions.worker_is_live(task.claimed_by, state, ctx)
+
+
+def _work_tree(ctx: Context, task: Task) -> Git:
+    """Return the work tree the attempt was made in; where that is gone, the caller's."""
+    if task.worktree and Path(task.worktree).is_dir():
+        try:
+            there = Git.open(Path(task.worktree))
+        except EnvSetupError:
+            return ctx.git
+        if there.common_dir == ctx.git.common_dir:
+            return there
+    return ctx.git
+
+
+def _recover_one(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
+    """Return the line that tells what was done, and how the attempt ended if it did."""
+    if task.claimed_by != session.worker:
+        return _leave_files_to_the_living(ctx, session, task)
+    if task.intent is not None:
+        action = f"finish the interrupted {task.intent.action}"
+        ended = outcome.settle(ctx, session, task)
+        return _log(ctx, session, task, action, "a command was killed in the middle"), ended
+    facts = _facts(ctx, task)
+    plan = recovery.plan(facts)
+    if plan.action == "resume":
+        return _log(ctx, session, task, plan.words, plan.reason), None
+    if plan.action == "fail":
+        return _log(ctx, session, task, plan.words, plan.reason), _fail_in_place(ctx, session, task, plan)
+    return _validate(ctx, session, task, plan)
+
+
+def _log(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
+    with ctx.store.transaction() as tx:
+        tx.log("RECOVERY", f'action="{action}" reason="{reason}"', session=session.number, task=task.id)
+    return f"recovered {task.id}: {action} ({reason})"
+
+
+def _facts(ctx: Context, task: Task) -> recovery.Facts:
+    """Answer the questions of the matrix from git and the task's checkpoints."""
+    git = ctx.git
+    base = task.started_at_commit
+    if base is None or not git.exists(base):
+        return recovery.Facts(
+            uncommitted=False, task_commits=False, checkpoints=False, reflects=False, base_exists=False
+        )
+    changes = git.changes(ctx.keep_out)
+    before = task.gate.before if task.gate else None
+    known = snapshot.read_untracked(git, before).paths if before else frozenset()
+    named = re.compile(rf"(?<![\w-]){re.escape(task.id)}(?![\w-])")
+    return recovery.Facts(
+        uncommitted=bool(changes.tracked) or any(path not in known for path in changes.untracked),
+        task_commits=any(named.search(commit.message) for commit in git.commits_since(base)),
+        checkpoints=bool(task.checkpoints),
+        reflects=_reflects(ctx, task, base),
+        base_exists=True,
+    )
+
+
+def _reflects(ctx: Context, task: Task, base: str) -> bool:
+    """Return whether all that the last checkpoint's tree had changed is in the work tree as it was then.
+
+    A checkpoint without a tree, made by the prose, is no evidence.
+    """
+    tree = task.checkpoints[-1].tree if task.checkpoints else None
+    if tree is None or not ctx.git.object_exists(tree):
+        return False
+    now = snapshot.capture(ctx.git, ctx.keep_out)
+    changed = snapshot.difference(ctx.git, ctx.git.tree_of(base), tree)
+    differs = set(snapshot.difference(ctx.git, tree, now))
+    return not differs.intersection(changed)
+
+
+def _fail_in_place(ctx: Context, session: Session, task: Task, plan: recovery.Plan) -> outcome.Ended:
+    """Record the failure; there is nothing in git that would have to go back."""
+    return outcome.fail_without_git(
+        ctx,
+        session,
+        task,
+        outcome.Verdict(plan.category or "SESSION_TIMEOUT", plan.reason, permanent=plan.permanent),
+    )
+
+
+def _leave_files_to_the_living(
+    ctx: Context, session: Session, task: Task
+) -> tuple[str, outcome.Ended | None]:
+    """Take the task, whose lease has run out, from a worker that still lives: its files are its own.
+
+    What it has made so far is rescued, its work tree is left alone, and when it comes back it finds its claim gone.
+    """
+    rescue = outcome.rescue_only(ctx, task)
+    reason = f"the lease of {task.claimed_by} ran out at {task.lease_expires_at}; its work so far is kept in {rescue}"
+    ended = outcome.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
+    return _log(ctx, session, task, "mark failed, leave the work tree to its worker", reason), ended
+
+
+def _validate(
+    ctx: Context, session: Session, task: Task, plan: recovery.Plan
+) -> tuple[str, outcome.Ended | None]:
+    """Let the check decide, with everything in place as the interrupted attempt left it."""
+    try:
+        state = ctx.store.read().state
+        trusting.require(ctx, state)
+        index = next(i for i, t in enumerate(state.tasks) if t.id == task.id)
+        command = checking.require_command(task, index)
+        touched = preparing.touched(ctx, task)
+        tree = snapshot.capture(ctx.git, ctx.keep_out)
+        checked = (
+            checking.Checked(
+                "TEST_FAIL", f"The attempt changed its own gate: {', '.join(touched)}.", "", ctx.root.log
+            )
+            if touched
+            else finish.check_under_lease(ctx, session, task, command)
+        )
+        if checked.verdict == "ENV_SETUP":
+            raise EnvSetupError(checked.message, "Install it, or fix the command; then: harness start")
+    except HarnessError as error:
+        with ctx.store.transaction() as tx:
+            tx.log("ERROR", error.message, session=session.number, task=task.id, category=_category(error))
+            current = sessions.mine(tx.state, ctx)
+            if current:
+                sessions.halt(tx, current, f"{error.kind}: {error.message}")
+        raise
+    if checked.passed:
+        line = _log(ctx, session, task, f"{plan.words}; mark completed", f"{plan.reason}; the check passed")
+        return line, outcome.commit(ctx, session, task, tree)
+    line = _log(
+        ctx, session, task, f"{plan.words}; roll back, mark failed", f"{plan.reason}; {checked.message}"
+    )
+    verdict = outcome.Verdict("TIMEOUT" if checked.verdict == "TIMEOUT" else "TEST_FAIL", checked.failure())
+    return line, outcome.roll_back(ctx, session, task, verdict)
+
+
+def _category(error: HarnessError) -> Category:
+    return "ENV_SETUP" if isinstance(error, EnvSetupError) else "CONFIG"

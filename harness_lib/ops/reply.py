@@ -1,0 +1,48 @@
+"""What every verb answers: one value, rendered as text or as JSON by `cli`.
+
+Source: design section 5, the reply object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness_lib.errors import Exit
+from harness_lib.state import codec
+from harness_lib.task import Task
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The outcome of a verb.
+
+    `message` is what the caller reads, `next` the command to type now, `stop` why there is nothing to go on with.
+    `extra` are keys of the verb's own in the JSON object.
+    """
+
+    verb: str
+    message: str
+    exit: Exit = Exit.DONE
+    session: int | None = None
+    task: Task | None = None
+    stop: str | None = None
+    next: str | None = None
+    warnings: tuple[str, ...] = ()
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    def document(self) -> dict[str, object]:
+        """Return the JSON object of schemas/reply.schema.json."""
+        return {
+            "ok": self.exit is Exit.DONE,
+            "verb": self.verb,
+            "exit": int(self.exit),
+            "session": self.session,
+            "task": codec.encode_task(self.task) if self.task else None,
+            "stop": {"reason": self.stop} if self.stop else None,
+            "next": self.next,
+            "message": self.message,
+            "error": None,
+            "warnings": list(self.warnings),
+            **self.extra,
+        }

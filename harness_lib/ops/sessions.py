@@ -1,0 +1,143 @@
+"""Sessions: who works on the list, for how long, and how a session ends.
+
+An exclusive session outlives the shell call that opened it: it is a record in the state, and ends when its
+owner says so or is provably gone (design section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from harness_lib import timestamps
+from harness_lib.errors import HeldError
+from harness_lib.ops.context import Context
+from harness_lib.rules import stats, stopping
+from harness_lib.state.store import Tx
+from harness_lib.system import owner
+from harness_lib.task import Session, State, Task
+
+# A session of another host cannot be probed; after this long without an end it counts as gone.
+FOREIGN_SESSION_LIFE = timedelta(hours=24)
+
+
+def mine(state: State, ctx: Context) -> Session | None:
+    """Return the open session of this worker."""
+    return next((s for s in state.sessions or () if s.worker == ctx.owner.worker), None)
+
+
+def is_live(session: Session, ctx: Context) -> bool:
+    """Return whether the session's owner may still be there; only proof makes it False."""
+    life = owner.life(session.host, session.boot_id or "", session.pid or 0, session.pid_started or "")
+    if life != "unknown" or session.started_at is None:
+        return life != "dead"
+    return ctx.clock.now() - timestamps.parse(session.started_at) < FOREIGN_SESSION_LIFE
+
+
+def worker_is_live(worker: str | None, state: State, ctx: Context) -> bool:
+    """Return whether an open session with a live owner belongs to `worker`."""
+    return any(s.worker == worker and is_live(s, ctx) for s in state.sessions or ())
+
+
+def fold_dead(tx: Tx, ctx: Context) -> None:
+    """Remove the sessions whose owner is gone; what they left in progress is up to recovery."""
+    for session in tx.state.sessions or ():
+        if not is_live(session, ctx):
+            tx.log(
+                "WARN",
+                f"its owner (pid {session.pid}) is gone without `harness stop`",
+                session=session.number,
+            )
+            _remove(tx, session)
+
+
+def refuse_other(state: State, ctx: Context) -> None:
+    """Raise HeldError if the list is exclusive and a live session of somebody else is open."""
+    if state.concurrent:
+        return
+    for session in state.sessions or ():
+        if session.worker != ctx.owner.worker and is_live(session, ctx):
+            raise HeldError(
+                f"Session {session.number} of {session.worker} (pid {session.pid} on {session.host}) "
+                f"holds this list since {session.started_at}.",
+                f"Wait until it ends. A person can end it with: harness stop --session {session.number}",
+            )
+
+
+def open_one(tx: Tx, ctx: Context) -> Session:
+    """Add this worker's session, not yet counted, and in exclusive mode keep the seed's lock for it."""
+    me = ctx.owner
+    taken = [s.number for s in tx.state.sessions or ()]
+    session = Session(
+        number=max([tx.state.session_count, *taken]) + 1,
+        worker=me.worker,
+        host=me.host,
+        boot_id=me.boot_id,
+        pid=me.pid,
+        pid_started=me.pid_started,
+        agent_session_id=me.agent_session_id,
+        started_at=timestamps.render(tx.now),
+    )
+    tx.state = replace(tx.state, sessions=(*(tx.state.sessions or ()), session))
+    if not tx.state.concurrent:
+        tx.hold_session(me.pid)
+    tx.log("LOCK", f"acquired (pid={me.pid})", session=session.number)
+    return session
+
+
+def update(tx: Tx, session: Session) -> None:
+    """Replace the record with the same number."""
+    records = tuple(session if s.number == session.number else s for s in tx.state.sessions or ())
+    tx.state = replace(tx.state, sessions=records)
+
+
+def close(tx: Tx, session: Session) -> None:
+    """End a session as the seed's "Session Statistics" says: STATS, `last_session`, locks released."""
+    tx.log("STATS", stats.line(tx.state), session=session.number)
+    _remove(tx, session)
+
+
+def _remove(tx: Tx, session: Session) -> None:
+    left = tuple(s for s in tx.state.sessions or () if s.number != session.number)
+    tx.state = replace(tx.state, sessions=left, last_session=timestamps.render(tx.now))
+    for task in tx.state.tasks:
+        if _left_behind(task, session):
+            tx.replace(replace(task, lease_expires_at=timestamps.render(tx.now)))
+    if session.pid is not None:
+        tx.drop_session(session.pid)
+    tx.log("LOCK", "released", session=session.number)
+
+
+def _left_behind(task: Task, session: Session) -> bool:
+    """Return whether others would wait in vain for the lease of a session that has ended."""
+    return (
+        task.status == "in_progress"
+        and task.claimed_by == session.worker
+        and task.lease_expires_at is not None
+    )
+
+
+def attempt_finished(tx: Tx, session: Session) -> Session:
+    """Count a finished attempt of this session."""
+    counted = replace(session, finished_attempts=session.finished_attempts + 1)
+    update(tx, counted)
+    return counted
+
+
+def halt(tx: Tx, session: Session, reason: str) -> None:
+    """Record why this session cannot go on, so that the Stop hook lets its agent go."""
+    update(tx, replace(session, halt=reason))
+
+
+def after_attempt(tx: Tx, session: Session) -> str | None:
+    """End or halt the session if it has nothing to go on with; return the stop reason."""
+    spent = stopping.session_spent(tx.state, session)
+    reason = stopping.no_work(tx.state, tx.now)
+    if reason in ("done", "blocked"):
+        close(tx, session)
+        return reason
+    if spent:
+        tx.log("STATS", stats.line(tx.state), session=session.number)
+        halt(tx, session, spent)
+        return spent
+    return reason

@@ -1,0 +1,210 @@
+"""`harness start`: the seed's Session Start, in its order (design section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from harness_lib.errors import EnvSetupError, Exit
+from harness_lib.ops import brief, environment, holding, marker, recovering, sessions, trusting
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.rules import failures, selection, stats, stopping
+from harness_lib.state.store import Tx
+from harness_lib.system import log
+from harness_lib.task import Session, State, Task
+
+LOG_LINES = 200
+COMMITS = 20
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A session that is open now, or the reason why there is none."""
+
+    session: Session | None
+    stop: str | None = None
+    recovered: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def run(ctx: Context) -> Reply:
+    """Open a session, recover what was interrupted, check the environment, and name the next task.
+
+    Raises HeldError, RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` failed twice).
+    """
+    state = ctx.store.read().state
+    history = log.tail(ctx.root.log, LOG_LINES)
+    facts = git_facts(ctx)
+    live = sessions.mine(state, ctx)
+    if live and sessions.is_live(live, ctx) and live.halt is None:
+        return _reply(ctx, Opened(live), history, facts)
+    opened = open_session(ctx)
+    return _reply(ctx, opened, history, facts)
+
+
+def git_facts(ctx: Context) -> dict[str, object]:
+    """Return what the seed reads from git at a session's start."""
+    return {
+        "log": ctx.git.recent(COMMITS),
+        "diff_stat": ctx.git.diff_stat(),
+        "stashes": ctx.git.stash_list(),
+    }
+
+
+def open_session(ctx: Context) -> Opened:
+    """Open and count a session for this worker; a halted one of its own is ended first."""
+    session, stop, warnings = _take(ctx)
+    if session is None:
+        return Opened(None, stop, warnings=warnings)
+    report = recovering.interrupted(ctx, session, fresh=True)
+    if report.stop:
+        return Opened(None, report.stop, report.told, (*warnings, *report.warnings))
+    _check_environment(ctx, session)
+    with ctx.store.transaction() as tx:
+        tx.state = replace(tx.state, session_count=max(tx.state.session_count, session.number))
+        current = sessions.mine(tx.state, ctx)
+        if current is not None and holding.held_by_me(tx.state, ctx) is None:
+            stop = _nothing_to_do(tx)
+            if stop in ("done", "blocked"):
+                sessions.close(tx, current)
+                marker.lower_when_finished(tx, ctx.root)
+                return Opened(None, stop, report.told, (*warnings, *report.warnings))
+    return Opened(session, None, report.told, (*warnings, *report.warnings))
+
+
+def _take(ctx: Context) -> tuple[Session | None, str | None, tuple[str, ...]]:
+    """Add the session's record, unless there is nothing to do or no session is left."""
+    with ctx.store.transaction() as tx:
+        halted = sessions.mine(tx.state, ctx)
+        if halted is not None and (halted.halt or not sessions.is_live(halted, ctx)):
+            sessions.close(tx, halted)
+        sessions.fold_dead(tx, ctx)
+        find_blocked(tx)
+        stop = _nothing_to_do(tx) or stopping.sessions_spent(tx.state)
+        if stop == "waiting" and not tx.state.concurrent:
+            sessions.refuse_other(tx.state, ctx)
+        if stop in ("done", "blocked", "max_sessions"):
+            tx.log("STATS", stats.line(tx.state), session=tx.state.session_count)
+            marker.lower_when_finished(tx, ctx.root)
+            return None, stop, tuple(tx.warnings)
+        sessions.refuse_other(tx.state, ctx)
+        session = sessions.open_one(tx, ctx)
+        tx.on_commit(lambda: marker.raise_it(ctx.root))
+        return session, None, tuple(tx.warnings)
+
+
+def find_blocked(tx: Tx) -> None:
+    """Record what dependency validation finds (seed "Task Selection Algorithm")."""
+    tx.state, findings = failures.validate_dependencies(tx.state, tx.now)
+    for finding in findings:
+        message = finding.message.removeprefix("[DEPENDENCY] ")
+        tx.log("ERROR", message, session=tx.state.session_count, task=finding.task_id, category="DEPENDENCY")
+
+
+def _nothing_to_do(tx: Tx) -> str | None:
+    """Return why no task could run, not counting what an interrupted session left in progress."""
+    if any(task.status == "in_progress" for task in tx.state.tasks):
+        return None
+    return stopping.no_work(tx.state, tx.now)
+
+
+def _check_environment(ctx: Context, session: Session) -> None:
+    if not environment.exists(ctx):
+        return
+    state = ctx.store.read().state
+    if not trusting.is_trusted(ctx, state):
+        _end(ctx, session)
+        trusting.require(ctx, state)
+    finished = environment.prepare(ctx)
+    if finished is None or finished.ok:
+        with ctx.store.transaction() as tx:
+            tx.log("INIT", "Environment health check: PASS", session=session.number)
+        return
+    with ctx.store.transaction() as tx:
+        tx.log(
+            "ERROR", f"{ctx.root.init_script.name} failed twice", session=session.number, category="ENV_SETUP"
+        )
+    _end(ctx, session)
+    raise EnvSetupError(
+        f"{ctx.root.init_script.name} failed twice: {brief.one_line(finished.tail, brief.FAILURE_LENGTH)}",
+        f"Its output is in {ctx.root.logs / 'harness-init.log'}. Fix the environment, then: harness start",
+    )
+
+
+def _end(ctx: Context, session: Session) -> None:
+    with ctx.store.transaction() as tx:
+        sessions.close(tx, session)
+
+
+def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, object]) -> Reply:
+    snapshot = ctx.store.read()
+    state = snapshot.state
+    extra = {"git": facts, "log": history[-SHOWN:], "recovered": list(opened.recovered)}
+    if opened.session is None:
+        return nothing_left("start", state, opened.stop, opened.recovered, extra)
+    held = holding.held_by_me(state, ctx)
+    upcoming = held or selection.pick(state, ctx.clock.now())
+    lines = [f"session {opened.session.number} is open; {stats.line(state)}", *opened.recovered]
+    lines += _told(facts)
+    return Reply(
+        "start",
+        "\n".join([*lines, *_next_lines(ctx, held, upcoming)]),
+        session=opened.session.number,
+        task=upcoming,
+        stop=None if upcoming else stopping.no_work(state, ctx.clock.now()),
+        next=f"harness finish {held.id}" if held else "harness claim",
+        warnings=(*opened.warnings, *snapshot.warnings),
+        extra=extra,
+    )
+
+
+def _told(facts: dict[str, object]) -> list[str]:
+    lines = []
+    diff, stashes = facts["diff_stat"], facts["stashes"]
+    if diff:
+        lines.append(f"uncommitted: {str(diff).splitlines()[-1].strip()}")
+    if isinstance(stashes, list) and stashes:
+        lines.append(f"stashes: {len(stashes)} (git stash list)")
+    return lines
+
+
+def _next_lines(ctx: Context, held: Task | None, upcoming: Task | None) -> list[str]:
+    if held:
+        return ["you hold a task; go on with it:", brief.of(held, ctx.git)]
+    if upcoming:
+        return [f"next task: {upcoming.id} {brief.title(upcoming)}"]
+    return ["nothing can be taken right now; others hold the rest"]
+
+
+def nothing_left(
+    verb: str,
+    state: State,
+    stop: str | None,
+    told: tuple[str, ...] = (),
+    extra: Mapping[str, object] | None = None,
+) -> Reply:
+    """Return the reply that ends with exit 9, saying why nothing is left."""
+    words = {
+        "done": "Every task is completed.",
+        "blocked": "No task is left that could run: the rest failed for good or depends on one that did.",
+        "waiting": "Nothing can be taken right now: others hold the rest, or a person must act (harness why ID).",
+        "max_sessions": f"All {state.session_config.max_sessions} sessions of this list are used up.",
+        "max_tasks_per_session": "This session has finished as many tasks as it may.",
+    }
+    more = {
+        "blocked": "harness status",
+        "waiting": "harness claim --wait 600",
+        "max_sessions": "harness status",
+        "max_tasks_per_session": "harness stop",
+    }
+    return Reply(
+        verb,
+        "\n".join([*told, words[stop or "done"], stats.line(state)]),
+        exit=Exit.STOP,
+        session=None,
+        stop=stop,
+        next=more.get(stop or ""),
+        extra=extra or {},
+    )

@@ -1,0 +1,42 @@
+"""A list that came with a clone must not run anything (design section 8, "Trust")."""
+
+from __future__ import annotations
+
+from harness_lib.errors import RefusedError
+from harness_lib.ops.context import Context
+from harness_lib.state import trust
+from harness_lib.task import State
+
+
+def _init_script(ctx: Context) -> bytes | None:
+    script = ctx.root.init_script
+    return script.read_bytes() if script.is_file() else None
+
+
+def is_trusted(ctx: Context, state: State) -> bool:
+    """Return whether this person has taken the list's commands for their own."""
+    return trust.trusted(
+        ctx.git.common_dir,
+        ctx.root.path,
+        trust.fingerprint(state, _init_script(ctx)),
+        tracked=ctx.git.is_tracked(ctx.root.state) or ctx.git.is_tracked(ctx.root.init_script),
+    )
+
+
+def note(ctx: Context, state: State) -> None:
+    """Remember that this list, with the commands it has now, is this person's."""
+    trust.note(ctx.git.common_dir, ctx.root.path, state, _init_script(ctx))
+
+
+def require(ctx: Context, state: State) -> None:
+    """Raise RefusedError unless the list's commands may run."""
+    if not is_trusted(ctx, state):
+        raise RefusedError(
+            f"The commands in {ctx.root.state} have not been trusted on this machine, so none is run.",
+            "Look at them with: harness check. If they are yours, type: harness trust",
+        )
+
+
+def runs_nothing(state: State) -> bool:
+    """Return whether the list has no command yet that a clone could have brought."""
+    return not any(task.validation.command or task.on_failure.cleanup for task in state.tasks)

@@ -1,0 +1,189 @@
+"""The nouns: what a task list is made of, in the field names of the protocol.
+
+All values are frozen; a change is `dataclasses.replace`, so an object that is still the same object has not
+changed.
+`extra` holds keys this version does not know; they survive every write.
+Source: seed, "harness-tasks.json (Structured State)"; design section 3 for the fields beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, get_args
+
+Status = Literal["pending", "in_progress", "completed", "failed"]
+Priority = Literal["P0", "P1", "P2"]
+Mode = Literal["exclusive", "concurrent"]
+Category = Literal[
+    "ENV_SETUP", "CONFIG", "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "DEPENDENCY", "SESSION_TIMEOUT"
+]
+LogType = Literal[
+    "INIT", "Starting", "Completed", "ERROR", "CHECKPOINT", "ROLLBACK", "RECOVERY", "STATS", "LOCK", "WARN"
+]
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+MODES: tuple[Mode, ...] = get_args(Mode)
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+VERSION = 2
+DEFAULT_TIMEOUT_SECONDS = 300
+DEFAULT_MAX_ATTEMPTS = 3
+
+Extra = Mapping[str, object]
+NO_EXTRA: Extra = MappingProxyType({})
+
+
+def no_extra() -> Extra:
+    """Return the shared empty mapping; before Python 3.12 dataclasses refuse it as a plain default."""
+    return NO_EXTRA
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """The objective check: `command` exits 0 exactly when the task is done."""
+
+    command: str | None = None
+    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+    cwd: str | None = None
+    protect: tuple[str, ...] = ()
+    red_first: bool = False
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class OnFailure:
+    """What to run after a failed attempt has been rolled back."""
+
+    cleanup: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Progress inside an attempt; `tree` is the content's git tree at that moment."""
+
+    step: int
+    total: int
+    description: str = ""
+    timestamp: str | None = None
+    tree: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What an attempt may not weaken, taken when it was claimed (design section 6).
+
+    `command` is a SHA-256, `protected` a git tree of the protected files, `before` the commit that holds what
+    was untracked, `branch` the full name of the ref that HEAD stood for (None when detached).
+    """
+
+    command: str | None = None
+    cwd: str | None = None
+    protected: str | None = None
+    before: str | None = None
+    branch: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What is under way in git, written before it begins, so that a crash can be finished (design section 6)."""
+
+    action: Literal["commit", "rollback"]
+    at: str
+    base: str | None = None
+    head: str | None = None
+    commit: str | None = None
+    rescue: str | None = None
+    category: Category | None = None
+    message: str | None = None
+    outcome: Literal["failed", "pending"] = "failed"
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work, its check, and how it has fared.
+
+    `completed_commit` is the commit that holds the finished work: a worker in another worktree must have it
+    before it may claim a task that depends on this one.
+    """
+
+    id: str
+    title: str = ""
+    status: Status = "pending"
+    priority: Priority = "P1"
+    depends_on: tuple[str, ...] = ()
+    attempts: int = 0
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    started_at_commit: str | None = None
+    validation: Validation = field(default_factory=Validation)
+    on_failure: OnFailure = field(default_factory=OnFailure)
+    error_log: tuple[str, ...] = ()
+    checkpoints: tuple[Checkpoint, ...] = ()
+    completed_at: str | None = None
+    completed_commit: str | None = None
+    description: str | None = None
+    claimed_by: str | None = None
+    claimed_at: str | None = None
+    lease_expires_at: str | None = None
+    worktree: str | None = None
+    fence: int = 0
+    gate: Gate | None = None
+    intent: Intent | None = None
+    failed_at: str | None = None
+    halt: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open session and the process that owns it (design section 4)."""
+
+    number: int
+    worker: str
+    host: str
+    boot_id: str | None = None
+    pid: int | None = None
+    pid_started: str | None = None
+    agent_session_id: str | None = None
+    started_at: str | None = None
+    finished_attempts: int = 0
+    halt: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConfig:
+    """Limits of a session and of all sessions; 0 is no limit."""
+
+    concurrency_mode: Mode = "exclusive"
+    max_tasks_per_session: int = 20
+    max_sessions: int = 50
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The whole of harness-tasks.json; `sessions` is None in a list that the prose made."""
+
+    version: int = VERSION
+    created: str | None = None
+    session_config: SessionConfig = field(default_factory=SessionConfig)
+    tasks: tuple[Task, ...] = ()
+    session_count: int = 0
+    last_session: str | None = None
+    sessions: tuple[Session, ...] | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+    @property
+    def concurrent(self) -> bool:
+        return self.session_config.concurrency_mode == "concurrent"
+
+    def find(self, task_id: str) -> Task | None:
+        """Return the task called `task_id`, or None."""
+        return next((task for task in self.tasks if task.id == task_id), None)

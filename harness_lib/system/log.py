@@ -7,6 +7,7 @@ Source: design section 3; seed, "Standardized Log Format".
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -44,6 +45,8 @@ def append(path: Path, line: str) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666)
     try:
         _check_regular(descriptor, path)
+        # Linux lets readers see a write page by page: without the lock, a line just being written looks torn.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         if _is_torn(descriptor):
             data = b"\n" + data
         while data:
@@ -107,7 +110,7 @@ def _check_regular(descriptor: int, path: Path) -> None:
 
 
 def _is_torn(descriptor: int) -> bool:
-    """Two writers may see the same torn end: then an empty line stands between them, which nobody minds."""
+    """Tell whether the last line lacks its end (an `echo >>` under way may look so: then a line is empty)."""
     size = os.fstat(descriptor).st_size
     return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 

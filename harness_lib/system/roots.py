@@ -111,7 +111,7 @@ def find(env: Mapping[str, str], cwd: Path) -> Root | None:
     if pinned:
         return _pinned(pinned)
     project = env.get("CLAUDE_PROJECT_DIR")
-    starts = [Path(project)] if project and Path(project).is_dir() else []
+    starts = [Path(project)] if project and _is_directory(Path(project)) else []
     for start in (*starts, cwd):
         for directory in _upwards(start):
             if _holds_state(directory) and _is_ours(directory):
@@ -132,7 +132,7 @@ def remember(root: Path, common_git_dir: Path) -> None:
 
 def _pinned(text: str) -> Root:
     path = Path(os.path.realpath(os.path.expanduser(text)))  # noqa: PTH111 (Path raises where there is no home)
-    if path.is_dir():
+    if _is_directory(path):
         return Root(path)
     message = f"HARNESS_STATE_ROOT is no directory: {text}"
     raise EnvSetupError(message, "Make that directory, or unset HARNESS_STATE_ROOT.")
@@ -146,7 +146,7 @@ def _upwards(start: Path) -> Iterator[Path]:
 
 def _holds_state(directory: Path) -> bool:
     """Tell whether the list, or (it was lost) a generation to restore it from, lies in `directory`."""
-    if (directory / STATE_FILE).is_file():
+    if _is_file(directory / STATE_FILE):
         return True
     try:
         with os.scandir(directory / PRIVATE_DIR / _GENERATIONS) as entries:
@@ -154,6 +154,15 @@ def _holds_state(directory: Path) -> bool:
     except OSError:
         # Missing is the usual case; what we may not look into is not ours.
         return False
+
+
+# Path.is_file() and Path.is_dir() raise where we may not look; on the way up that is "not here".
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def _is_directory(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def _is_ours(directory: Path) -> bool:
@@ -178,9 +187,9 @@ def _linked_git_dir(start: Path) -> Path | None:
     """Return what the nearest `.git` above `start` points to, if it is a file (git never checks one out)."""
     for directory in _upwards(start):
         dot_git = directory / ".git"
-        if dot_git.is_dir():
+        if _is_directory(dot_git):
             return None
-        if dot_git.is_file():
+        if _is_file(dot_git):
             return _pointer(dot_git, "gitdir: ", directory)
     return None
 

@@ -23,7 +23,7 @@ from typing import Literal
 
 from harness_lib import timestamps
 from harness_lib.errors import HeldError
-from harness_lib.system import process
+from harness_lib.system import atomic, process
 from harness_lib.system.clock import SYSTEM, Clock
 
 Grip = Literal["taken", "shared", "foreign"]
@@ -92,6 +92,13 @@ class SeedLock:
         seen = _see(self.path)
         if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
             self._retire(seen)
+
+    def hand_over(self, pid: int, to: int) -> None:
+        """Let the directory that stands for `pid` stand for the process `to`: it outlives us with its session."""
+        seen = _see(self.path)
+        if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
+            # By rename: a peer that read half a number would take the lock over.
+            atomic.write(self.path / _PID, b"%d\n" % to, durable=False)
 
     def _try(self, pid: int, ours: Collection[int]) -> Grip | None:
         try:

@@ -1,0 +1,149 @@
+"""A reader sees the old content or the new one, and nothing is left lying about."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness_lib.system import atomic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CRASH = 73
+DIE_AT = """
+import os, sys
+from pathlib import Path
+from harness_lib.system import atomic
+
+def die(event, args):
+    if event == {event!r} and any(str(arg).startswith({directory!r}) for arg in args):
+        os._exit(73)
+
+sys.addaudithook(die)
+atomic.write(Path({path!r}), b"new")
+"""
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(entry.name for entry in directory.iterdir())
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_write_makes_and_replaces(tmp_path: Path, durable: bool) -> None:
+    file = tmp_path / "state"
+
+    atomic.write(file, b"old", durable=durable)
+    atomic.write(file, b"new", durable=durable)
+
+    assert file.read_bytes() == b"new"
+    assert names(tmp_path) == ["state"]
+
+
+def test_a_new_file_follows_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        atomic.write(tmp_path / "state", b"")
+    finally:
+        os.umask(before)
+
+    assert mode_of(tmp_path / "state") == 0o640
+
+
+def test_permissions_of_an_existing_file_stay(tmp_path: Path) -> None:
+    file = tmp_path / "state"
+    file.write_bytes(b"old")
+    file.chmod(0o666)
+
+    atomic.write(file, b"new")
+
+    assert mode_of(file) == 0o666
+
+
+def test_a_given_mode_wins_over_umask_and_file(tmp_path: Path) -> None:
+    file = tmp_path / "state"
+    file.write_bytes(b"old")
+
+    atomic.write(file, b"new", mode=0o606)
+
+    assert mode_of(file) == 0o606
+
+
+def test_a_symlink_stays_one_and_its_target_is_replaced(tmp_path: Path) -> None:
+    """A person may keep the file elsewhere and link it."""
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "elsewhere" / "real"
+    target.write_bytes(b"old")
+    link = tmp_path / "state"
+    link.symlink_to("elsewhere/real")
+
+    atomic.write(link, b"new")
+
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_a_dangling_symlink_gets_its_target(tmp_path: Path) -> None:
+    link = tmp_path / "state"
+    link.symlink_to("real")
+
+    atomic.write(link, b"new")
+
+    assert (tmp_path / "real").read_bytes() == b"new"
+
+
+def test_failure_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
+    target = tmp_path / "state"
+    (target / "full").mkdir(parents=True)
+
+    with pytest.raises(OSError, match="state"):
+        atomic.write(target, b"new")
+
+    assert names(tmp_path) == ["state"]
+
+
+@pytest.mark.parametrize("event", ["open", "os.rename"])
+def test_death_on_the_way_leaves_the_old_content(tmp_path: Path, event: str) -> None:
+    """The writer dies before its temporary file exists, and between writing it and the rename."""
+    file = tmp_path / "state"
+    file.write_bytes(b"old")
+    program = DIE_AT.format(event=event, directory=str(tmp_path / ".state."), path=str(file))
+
+    died = subprocess.run([sys.executable, "-c", program], check=False)
+
+    assert died.returncode == CRASH
+    assert file.read_bytes() == b"old"
+
+
+def test_sweep_removes_only_what_the_dead_left(tmp_path: Path) -> None:
+    hour_ago = time.time() - 3700
+    for name in (".state.dead.tmp", ".state.busy.tmp", ".other.dead.tmp", "state", ".state.note"):
+        (tmp_path / name).write_bytes(b"")
+        os.utime(tmp_path / name, (hour_ago, hour_ago))
+    os.utime(tmp_path / ".state.busy.tmp")
+
+    atomic.sweep(tmp_path, "state")
+
+    assert names(tmp_path) == [".other.dead.tmp", ".state.busy.tmp", ".state.note", "state"]
+
+
+def test_small_acts_may_be_repeated(tmp_path: Path) -> None:
+    atomic.make_directory(tmp_path / "a" / "b")
+    atomic.make_directory(tmp_path / "a" / "b")
+    file = tmp_path / "a" / "b" / "marker"
+    file.write_bytes(b"kept")
+    atomic.touch(file)
+
+    assert file.read_bytes() == b"kept"
+    assert atomic.remove(file)
+    assert not atomic.remove(file)

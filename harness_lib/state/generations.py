@@ -1,0 +1,71 @@
+"""The last states of the list, each a file of its own, to restore a broken one from.
+
+Source: design section 3: "the last generations of the state (the current one included, …; 20, or 64 MB)".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness_lib.state import codec
+from harness_lib.state.codec import ContractError, UnparseableError
+from harness_lib.system import atomic
+from harness_lib.system.roots import Root
+
+KEPT = 20
+KEPT_BYTES = 64 * 1024 * 1024
+_DIGITS = 10
+
+
+def save(root: Root, data: bytes) -> None:
+    """Keep `data` as the newest generation and remove those beyond 20 files or 64 MB, never the newest.
+
+    Only inside a transaction: the number of the next file is found by looking.
+    Raises OSError.
+    """
+    atomic.make_directory(root.generations)
+    present = _newest_first(root)
+    number = int(present[0].stem) + 1 if present else 1
+    path = root.generations / f"{number:0{_DIGITS}}.json"
+    # Not durable: the state itself is, and behind this one stand its predecessors.
+    atomic.write(path, data, durable=False)
+    _prune([path, *present])
+
+
+def newest_good(root: Root) -> tuple[str, object] | None:
+    """Return (file name, document) of the newest generation that decodes strictly, or None."""
+    for path in _newest_first(root):
+        document = good_document(path)
+        if document is not None:
+            return path.name, document
+    return None
+
+
+def good_document(path: Path) -> object | None:
+    """Return the document in `path` if it is a whole and valid list, else None."""
+    try:
+        document = codec.parse(path.read_bytes())
+        codec.decode(document)
+    except (OSError, UnparseableError, ContractError):
+        return None
+    return document
+
+
+def _newest_first(root: Root) -> list[Path]:
+    return sorted(_present(root), key=lambda path: int(path.stem), reverse=True)
+
+
+def _present(root: Root) -> Iterator[Path]:
+    # What is not named as ours is somebody's: never read, never removed.
+    for path in root.generations.glob("*.json"):
+        if path.stem.isascii() and path.stem.isdigit() and len(path.stem) == _DIGITS:
+            yield path
+
+
+def _prune(newest_first: list[Path]) -> None:
+    size = 0
+    for place, path in enumerate(newest_first):
+        size += path.stat().st_size
+        if place and (place >= KEPT or size > KEPT_BYTES):
+            atomic.remove(path)

@@ -1,0 +1,111 @@
+"""How a changed list gets onto the disk, and in which order.
+
+1. The contract is checked; what breaks it is never written.
+2. `.bak`: the old bytes.
+3. The list: atomic and durable. From here on the change has happened.
+4. A generation, then the summary. If the process dies or the disk fills before them, the next reader decodes the
+   list instead of the summary, and the next writer adds a generation: nothing is lost but time.
+
+Source: design section 3.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.state import codec, generations, schema, summary
+from harness_lib.state.codec import ContractError
+from harness_lib.system import atomic
+from harness_lib.system.roots import Root
+from harness_lib.task import State, Task
+
+
+def check(state: State, old: tuple[Task, ...]) -> None:
+    """Raise ContractError if `state` breaks the contract; tasks that stand in `old`, too, are known to keep it."""
+    known = {id(task) for task in old}
+    shell = codec.encode_shell(state)
+    problems = schema.shell_problems(shell)
+    for index, task in enumerate(state.tasks):
+        if id(task) not in known:
+            problems += schema.task_problems(codec.encode_task(task), index)
+    problems += codec.links([(task.id, task.depends_on) for task in state.tasks])
+    if problems:
+        raise ContractError(problems, "the change would break harness-tasks.json")
+
+
+def publish(
+    root: Root, state: State, now: datetime, *, old: bytes | None, reuse: Mapping[int, str] = codec.NO_BLOCKS
+) -> list[str]:
+    """Make `state` the list at `root` and return warnings about what failed after that.
+
+    `old`: the bytes that it replaces. `reuse`: see `codec.render`.
+    Raises EnvSetupError (disk full, not writable) if the old list still stands.
+    """
+    data = codec.render(state, reuse).encode()
+    # Made before anything is written: a mistake in the rules must not surface after the change has happened.
+    digest = summary.build(state, now, [])
+    with _explained(root):
+        if old is not None:
+            atomic.write(root.backup, old, durable=False, mode=_bits(root))
+    warnings = _replace(root, data)
+    warnings += attempt("the generation for a later repair", lambda: generations.save(root, data))
+    return warnings + attempt("the summary for hooks", lambda: _summarize(root, digest, len(data)))
+
+
+def _replace(root: Root, data: bytes) -> list[str]:
+    with _explained(root):
+        try:
+            atomic.write(root.state, data)
+        except OSError as error:
+            # The rename came through and the sync of the directory did not.
+            if not _stands(root, data):
+                raise
+            return [f"{root.state.name} was written, but may not survive a power cut: {error.strerror}"]
+    return []
+
+
+def _stands(root: Root, data: bytes) -> bool:
+    try:
+        return root.state.read_bytes() == data
+    except OSError:
+        return False
+
+
+def _summarize(root: Root, digest: dict[str, Any], size: int) -> None:
+    found = os.stat(root.state)
+    # Another size: somebody saved the list since; a stamp of their file would pass it off as ours.
+    if found.st_size == size:
+        summary.write(root, {**digest, "stamp": summary.stamp(found)})
+
+
+def _bits(root: Root) -> int | None:
+    # A list that is private keeps a private backup.
+    try:
+        return os.stat(root.state).st_mode & 0o777
+    except FileNotFoundError:
+        return None
+
+
+def attempt(what: str, act: Callable[[], None]) -> list[str]:
+    """Do what may fail after the change has happened, and return the warning about it, if any."""
+    try:
+        act()
+    except OSError as error:
+        return [f"The change is made, but {what} could not be written: {error.strerror or error}"]
+    return []
+
+
+@contextmanager
+def _explained(root: Root) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"{root.path} cannot be written, so nothing was changed: {error.strerror or error}"
+        raise EnvSetupError(
+            message, "Make room, or make the directory writable, then type it again."
+        ) from error

@@ -1,0 +1,103 @@
+"""Checks documents against the published contract in `schemas/`.
+
+`codec` has said the same before, in better words; this is the second opinion before every write, and the only
+user of jsonschema, which takes longer to import than a whole hook may run.
+Source: design section 3, "Reading is strict, and says where".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.state.shapes import Problem, is_moment
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
+
+TASKS = "harness-tasks.schema.json"
+REPLY = "reply.schema.json"
+LONGEST = 300
+# Beside harness_lib in a checkout, inside it in an installed package.
+_PLACES = (Path(__file__).parents[2] / "schemas", Path(__file__).parents[1] / "schemas")
+
+
+def problems(document: object) -> list[Problem]:
+    """Return what is wrong with a whole list, the most telling first; [] if it keeps the contract.
+
+    Not checked, because no schema can say it: unique ids and existing dependencies (`codec.links`).
+    """
+    return _check(_validator("list"), document, "")
+
+
+def task_problems(document: object, index: int) -> list[Problem]:
+    """Return what is wrong with one task, which stands at `index` in its list."""
+    return _check(_validator("task"), document, f"tasks[{index}]")
+
+
+def shell_problems(document: Mapping[str, object]) -> list[Problem]:
+    """Return what is wrong with a list beside its tasks; a `tasks` in it is not looked at."""
+    return _check(_validator("shell"), document, "")
+
+
+def reply_problems(document: object) -> list[Problem]:
+    """Return what is wrong with the object that a verb prints with `--json`."""
+    return _check(_validator("reply"), document, "")
+
+
+def load(name: str) -> dict[str, Any]:
+    """Return the schema in the file `name`. Raises EnvSetupError if this installation lacks it."""
+    for place in _PLACES:
+        if (place / name).is_file():
+            schema: dict[str, Any] = json.loads((place / name).read_bytes())
+            return schema
+    raise EnvSetupError(f"This installation lacks schemas/{name}.", "Install harness again.")
+
+
+def _schema(part: str) -> dict[str, Any]:
+    if part == "reply":
+        return load(REPLY)
+    schema = load(TASKS)
+    if part == "task":
+        return {"$schema": schema["$schema"], "$ref": "#/$defs/task", "$defs": schema["$defs"]}
+    if part == "shell":
+        schema["properties"]["tasks"] = True
+        schema["required"] = []
+    return schema
+
+
+@cache
+def _validator(part: str) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator, FormatChecker  # noqa: PLC0415 (see the top of this file)
+
+    formats = FormatChecker(formats=())
+    formats.checks("harness-moment")(lambda value: not isinstance(value, str) or is_moment(value))
+    return Draft202012Validator(_schema(part), format_checker=formats)
+
+
+def _check(validator: Draft202012Validator, document: object, prefix: str) -> list[Problem]:
+    from jsonschema.exceptions import relevance  # noqa: PLC0415 (see the top of this file)
+
+    found = sorted(validator.iter_errors(document), key=relevance, reverse=True)
+    return [Problem(_path(prefix, error), _message(error)) for error in found]
+
+
+def _path(prefix: str, error: ValidationError) -> str:
+    return _join(prefix, error.absolute_path)
+
+
+def _join(prefix: str, parts: Iterable[str | int]) -> str:
+    path = prefix
+    for part in parts:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return path.lstrip(".") if not prefix else path
+
+
+def _message(error: ValidationError) -> str:
+    text = error.message
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -1,0 +1,185 @@
+"""How one JSON value is read strictly: small readers, and `Shape`, which reads an object into a dataclass.
+
+A reader takes (value, path, problems), appends to `problems` what is wrong, and returns the value for the
+dataclass; what it returns beside a problem is never used.
+Standard library only: hooks read the list with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from harness_lib import timestamps
+from harness_lib.task import NO_EXTRA
+
+SHOWN = 60
+LARGEST = 2**53 - 1
+
+# `$` also matches before a last line break in Python, but not in other JSON Schema validators.
+_END = r"(?![\s\S])"
+ID_PATTERN = r"^(?![.-])[^\s\[\]/\\\x00-\x1f\x7f\ud800-\udfff]{1,100}" + _END
+COMMAND_PATTERN = r"^[^\x00\ud800-\udfff]*" + _END
+REVISION_PATTERN = r"^(?!-)[^\s\x00-\x1f\x7f\ud800-\udfff]{0,200}" + _END
+MOMENT_PATTERN = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?" + _END
+)
+
+
+class Problem(NamedTuple):
+    """Where in the document (`tasks[2].validation.command`), and what is wrong there."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path or '(top level)'}: {self.message}"
+
+
+Problems = list[Problem]
+Reader = Callable[[Any, str, Problems], Any]
+
+
+def show(value: object) -> str:
+    """Return `value` for a message: as Python writes it, cut at 60 characters."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = repr(value[: SHOWN + 1] if isinstance(value, str) else value)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+
+
+def text(limit: int | None = None, pattern: str = "", what: str = "", least: int = 0) -> Reader:
+    """A string of `least` to `limit` characters; `what` says in words what `pattern` asks for."""
+    matches = re.compile(pattern).match
+
+    def read(value: Any, path: str, problems: Problems) -> Any:
+        if type(value) is not str:
+            problems.append(Problem(path, f"is {show(value)}, must be a string"))
+        elif limit is not None and len(value) > limit:
+            problems.append(Problem(path, f"has {len(value)} characters, at most {limit} are allowed"))
+        elif len(value) < least:
+            problems.append(Problem(path, "must not be empty"))
+        elif pattern and not matches(value):
+            problems.append(Problem(path, f"is {show(value)}, must be {what}"))
+        return value
+
+    return read
+
+
+def moment(value: Any, path: str, problems: Problems) -> Any:
+    """An ISO-8601 moment; kept as it is written."""
+    if type(value) is not str:
+        problems.append(Problem(path, f"is {show(value)}, must be a string"))
+    elif not is_moment(value):
+        problems.append(Problem(path, f"is {show(value)}, must be a moment such as 2025-07-01T10:00:00Z"))
+    return value
+
+
+_looks_like_moment = re.compile(MOMENT_PATTERN).match
+
+
+def is_moment(value: str) -> bool:
+    """Say whether `value` is a moment that every supported Python reads alike."""
+    if not _looks_like_moment(value):
+        return False
+    try:
+        timestamps.parse(value)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def integer(least: int, most: int = LARGEST) -> Reader:
+    """A whole number of at least `least`; 3.0 is one, as JSON Schema says, `true` and "3" are none."""
+
+    def read(value: Any, path: str, problems: Problems) -> Any:
+        if type(value) is float and value.is_integer():
+            value = int(value)
+        if type(value) is not int:
+            problems.append(Problem(path, f"is {show(value)}, must be a whole number"))
+        elif not least <= value <= most:
+            bound = f"at least {least}" if value < least else f"at most {most}"
+            problems.append(Problem(path, f"is {show_number(value)}, must be {bound}"))
+        return value
+
+    return read
+
+
+def show_number(value: int) -> str:
+    """Return `value` in digits unless it has so many that Python refuses to write them."""
+    return str(value) if abs(value) <= 10**SHOWN else "a number of more than 60 digits"
+
+
+def flag(value: Any, path: str, problems: Problems) -> Any:
+    """True or false."""
+    if type(value) is not bool:
+        problems.append(Problem(path, f"is {show(value)}, must be true or false"))
+    return value
+
+
+def choice(*allowed: str) -> Reader:
+    """One of a few words."""
+
+    def read(value: Any, path: str, problems: Problems) -> Any:
+        if value not in allowed:
+            problems.append(Problem(path, f"is {show(value)}, must be one of {', '.join(allowed)}"))
+        return value
+
+    return read
+
+
+def items(reader: Reader) -> Reader:
+    """A list, read into a tuple."""
+
+    def read(value: Any, path: str, problems: Problems) -> Any:
+        if type(value) is not list:
+            problems.append(Problem(path, f"is {show(value)}, must be a list"))
+            return ()
+        return tuple([reader(item, f"{path}[{index}]", problems) for index, item in enumerate(value)])
+
+    return read
+
+
+class Shape:
+    """An object of known keys; it is itself a reader.
+
+    A key in `nullable` that holds null counts as absent, and an absent key gets the default of `build`.
+    Unknown keys are kept in `extra`.
+    """
+
+    def __init__(
+        self,
+        build: Callable[..., Any],
+        *,
+        required: Mapping[str, Reader] = NO_EXTRA,  # type: ignore[assignment]
+        plain: Mapping[str, Reader] = NO_EXTRA,  # type: ignore[assignment]
+        nullable: Mapping[str, Reader] = NO_EXTRA,  # type: ignore[assignment]
+    ) -> None:
+        self.build = build
+        self.required = tuple(required)
+        self.nullable = frozenset(nullable)
+        self.readers = {**required, **plain, **nullable}
+
+    def __call__(self, value: Any, path: str, problems: Problems) -> Any:
+        if type(value) is not dict:
+            problems.append(Problem(path, f"is {show(value)}, must be an object"))
+            return None
+        before = len(problems)
+        known, extra = self._fields(value, f"{path}." if path else "", problems)
+        problems.extend(Problem(f"{path}.{key}", "is missing") for key in self.required if key not in value)
+        return self.build(**known, extra=extra) if len(problems) == before else None
+
+    def _fields(
+        self, value: dict[str, Any], prefix: str, problems: Problems
+    ) -> tuple[dict[str, Any], Mapping[str, object]]:
+        known: dict[str, Any] = {}
+        extra: dict[str, object] = {}
+        for key, item in value.items():
+            reader = self.readers.get(key)
+            if reader is None:
+                extra[key] = item
+            elif item is not None or key not in self.nullable:
+                known[key] = reader(item, prefix + key, problems)
+        return known, extra or NO_EXTRA

@@ -1,0 +1,130 @@
+"""What a hook needs to know of the list, in a file that stays small however long the list is.
+
+It carries the stat stamp of the state it was made from; while that holds, nobody has touched the state since we
+wrote it, and it need not be parsed. Standard library only.
+Source: design section 3, "The summary".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from typing import Any
+
+from harness_lib.rules import failures, selection, stats, stopping
+from harness_lib.state import codec
+from harness_lib.system import atomic
+from harness_lib.system.roots import Root
+from harness_lib.task import State, Task
+
+# Raised with every change of this file's shape or of what `codec.encode` writes: an older harness's stamp then
+# proves nothing to us.
+FORMAT = 1
+LISTED = 100
+SHORT = 300
+
+Stamp = list[int]
+
+
+def stamp(found: os.stat_result) -> Stamp:
+    """Return [size in bytes, inode, mtime in ns, ctime in ns]."""
+    return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
+    """Return the summary of `state`, which was published as the file stamped `made_from`."""
+    counts = stats.count(state)
+    eligible = selection.ranked(state, now)
+    doomed = [finding.task_id for finding in failures.validate_dependencies(state, now)[1]]
+    working = [task for task in state.tasks if task.status == "in_progress"]
+    return {
+        "format": FORMAT,
+        "stamp": made_from,
+        "version": state.version,
+        "mode": state.session_config.concurrency_mode,
+        "counts": {
+            "total": counts.total,
+            "completed": counts.completed,
+            "failed": counts.failed,
+            "pending": counts.pending,
+            "in_progress": counts.in_progress,
+            "blocked": counts.blocked,
+            "retryable": counts.retryable,
+            "eligible": len(eligible),
+            "remaining": counts.total - counts.completed - counts.permanent,
+            "doomed": len(doomed),
+            "attempts": counts.attempts,
+            "checkpoints": counts.checkpoints,
+        },
+        "work_remains": stopping.work_remains(state, now),
+        "stop": stopping.no_work(state, now),
+        "next": _named(eligible[0]) if eligible else None,
+        "in_progress": [_worked_on(task) for task in working[:LISTED]],
+        "halted": [_halted(task) for task in state.tasks if task.halt is not None][:LISTED],
+        "doomed": doomed[:LISTED],
+        "sessions": codec.encode_sessions(state),
+        "session_count": state.session_count,
+        "limits": {
+            "max_tasks_per_session": state.session_config.max_tasks_per_session,
+            "max_sessions": state.session_config.max_sessions,
+        },
+        "last_failure": _last_failure(state),
+    }
+
+
+def _named(task: Task) -> dict[str, Any]:
+    return {"id": task.id, "title": task.title[:SHORT]}
+
+
+def _worked_on(task: Task) -> dict[str, Any]:
+    return {
+        **_named(task),
+        "claimed_by": task.claimed_by,
+        "claimed_at": task.claimed_at,
+        "lease_expires_at": task.lease_expires_at,
+        "worktree": task.worktree,
+        "halt": _short(task.halt),
+    }
+
+
+def _halted(task: Task) -> dict[str, Any]:
+    return {"id": task.id, "halt": _short(task.halt)}
+
+
+def _last_failure(state: State) -> dict[str, Any] | None:
+    """A failure without a time (made by the prose) is older than every one that has it."""
+    told = [task for task in state.tasks if task.error_log and task.status != "completed"]
+    if not told:
+        return None
+    last = max(told, key=lambda task: task.failed_at or "")
+    return {"id": last.id, "text": _short(last.error_log[-1])}
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else text[:SHORT]
+
+
+def read(root: Root) -> dict[str, Any] | None:
+    """Return the summary if it was made from the state file as that lies there now, else None."""
+    try:
+        return read_for(root, os.stat(root.state))
+    except OSError:
+        return None
+
+
+def read_for(root: Root, found: os.stat_result) -> dict[str, Any] | None:
+    """Return the summary if it was made from the file that `found` describes, else None."""
+    try:
+        data = json.loads(root.summary.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        # It is only a shortcut, and may be deleted or torn at any time.
+        return None
+    fits = isinstance(data, dict) and data.get("format") == FORMAT and data.get("stamp") == stamp(found)
+    return data if fits else None
+
+
+def write(root: Root, data: dict[str, Any]) -> None:
+    """Replace the summary; not durable, because after a power cut it merely no longer fits the state."""
+    text = json.dumps(data, separators=(",", ":"), check_circular=False)
+    atomic.write(root.summary, text.encode(), durable=False)

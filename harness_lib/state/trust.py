@@ -1,0 +1,71 @@
+"""Whose list this is: a note in the git directory, where no clone can bring one.
+
+Without the note no check, no init script and no cleanup of the list is run.
+Source: design section 8, "Trust".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness_lib.system import atomic
+from harness_lib.system.lock import StateLock
+from harness_lib.task import State
+
+_PRIVATE = 0o600
+
+
+def fingerprint(state: State, init_script: bytes | None) -> str:
+    """Return the SHA-256 of everything in the list that would be run: checks, where, cleanups, init script."""
+    commands = sorted(
+        [task.id, task.validation.command, task.validation.cwd, task.on_failure.cleanup]
+        for task in state.tasks
+    )
+    script = None if init_script is None else hashlib.sha256(init_script).hexdigest()
+    return hashlib.sha256(json.dumps([commands, script]).encode()).hexdigest()
+
+
+def note(git_common_dir: Path, root: Path, state: State, init_script: bytes | None) -> None:
+    """Note that the list in the directory `root` is this person's, with the commands it has now.
+
+    Raises HeldError if another process keeps noting, OSError if the git directory cannot be written.
+    """
+    file = _file(git_common_dir)
+    # Several lists may share one git directory, each with a lock of its own: this file needs its own too.
+    with StateLock(file.with_suffix(".lock")):
+        notes = {**_notes(file), os.fspath(root): {"fingerprint": fingerprint(state, init_script)}}
+        text = json.dumps(notes, indent=2, sort_keys=True) + "\n"
+        atomic.write(file, text.encode(), mode=_PRIVATE)
+
+
+def trusted(git_common_dir: Path, root: Path, current: str, *, tracked: bool) -> bool:
+    """Tell whether the list at `root`, whose commands have the fingerprint `current`, may run them.
+
+    A list that is not tracked by git can only be changed by who may write here, so the note is enough;
+    a tracked one changes with every pull, so the note covers only the commands it was made for.
+    """
+    found = _notes(_file(git_common_dir)).get(os.fspath(root))
+    if not isinstance(found, Mapping):
+        return False
+    return not tracked or found.get("fingerprint") == current
+
+
+def _file(git_common_dir: Path) -> Path:
+    return git_common_dir / "harness" / "trust.json"
+
+
+def _notes(file: Path) -> dict[str, object]:
+    """Return the notes of this user; a file that is not theirs (a shared machine) says nothing."""
+    try:
+        with open(file, "rb") as stream:
+            if os.fstat(stream.fileno()).st_uid != os.geteuid():
+                return {}
+            notes = json.loads(stream.read())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        # Torn or edited by hand: asking again is the safe answer.
+        return {}
+    return notes if isinstance(notes, dict) else {}

@@ -12,9 +12,9 @@ def raise_it(root: roots.Root) -> None:
     atomic.touch(root.marker)
 
 
-def lower_it(root: roots.Root) -> bool:
-    """Switch the hooks off; return whether they were on."""
-    return atomic.remove(root.marker)
+def lower_it(root: roots.Root) -> None:
+    """Switch the hooks off."""
+    atomic.remove(root.marker)
 
 
 def lower_when_finished(tx: Tx, root: roots.Root) -> None:

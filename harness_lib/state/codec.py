@@ -226,6 +226,7 @@ _SESSION_FIELDS = tuple(field.name for field in fields(Session) if field.name !=
 _GATE_FIELDS = tuple(field.name for field in fields(Gate) if field.name != "extra")
 _INTENT_FIELDS = tuple(field.name for field in fields(Intent) if field.name != "extra")
 _TASK_OPTIONS = (
+    "completed_commit",
     "description",
     "claimed_by",
     "claimed_at",

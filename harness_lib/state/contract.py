@@ -100,6 +100,7 @@ _TASK = Shape(
         "error_log": items(_string),
         "checkpoints": items(_CHECKPOINT),
         "completed_at": moment,
+        "completed_commit": _revision,
         "description": _long,
         "claimed_by": _string,
         "claimed_at": moment,

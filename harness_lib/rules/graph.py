@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from harness_lib.task import Task
@@ -36,7 +36,7 @@ def id_key(task_id: str) -> IdKey:
 
 
 def cycles(tasks: Iterable[Task]) -> tuple[tuple[str, ...], ...]:
-    """Return each ring of dependencies once: `("a", "b", "a")`, or `("a", "a")` for a task waiting for itself.
+    """Return each ring of dependencies once: `("a", "b", "a")`, or `("a", "a")` for one waiting for itself.
 
     Rings that share a task are one knot; it is named by the shortest ring through its lowest id.
     A ring begins at its lowest id, and the rings are in the order of their first ids.
@@ -54,7 +54,9 @@ def cycle_members(tasks: Iterable[Task]) -> dict[str, str]:
         for task_id in knot:
             if task_id not in found:
                 members = ring(task_id)
-                found.update(dict.fromkeys(members, describe(members)))
+                text = describe(members)
+                for member in members:
+                    found.setdefault(member, text)
     return found
 
 
@@ -78,21 +80,22 @@ def _knots(edges: Edges) -> Iterator[tuple[list[str], _Rings]]:
         TopologicalSorter(edges).prepare()
     except CycleError:
         # graphlib names one ring of all; the members of every ring are what must be marked.
-        back = _reversed(edges)
-        knots = (sorted(group, key=id_key) for group in _components(edges, back))
+        knots = (sorted(group, key=id_key) for group in _components(edges))
         rings = (knot for knot in knots if len(knot) > 1 or knot[0] in edges[knot[0]])
         for knot in sorted(rings, key=lambda knot: id_key(knot[0])):
-            yield knot, _Rings(knot, edges, back)
+            yield knot, _Rings(knot, edges)
 
 
 class _Rings:
     """Finds a ring through any member of one knot, from two trees of shortest ways through its lowest id."""
 
-    def __init__(self, knot: list[str], edges: Edges, back: Edges) -> None:
+    def __init__(self, knot: list[str], edges: Edges) -> None:
         self._lead = knot[0]
         members = frozenset(knot)
-        self._from_lead = _tree(self._lead, edges, members)
-        self._to_lead = _tree(self._lead, back, members)
+        # In the order of the ids: the list's own must not decide which of two equally short ways is named.
+        inside = {node: [other for other in edges[node] if other in members] for node in knot}
+        self._from_lead = _tree(self._lead, inside)
+        self._to_lead = _tree(self._lead, _reversed(inside))
 
     def __call__(self, member: str) -> tuple[str, ...]:
         """Return a ring through `member` that meets no task twice, beginning at its lowest id.
@@ -113,21 +116,22 @@ class _Rings:
         return (*ring[first:], *ring[:first], ring[first])
 
 
-def _tree(root: str, edges: Edges, members: Collection[str]) -> dict[str, str]:
-    """Return the node by which the shortest way from `root` reaches each member, and `root` again."""
+def _tree(root: str, edges: Edges) -> dict[str, str]:
+    """Return the node by which the shortest way from `root` reaches each other, and `root` again."""
     reached_by: dict[str, str] = {}
     queue = deque([root])
     while queue:
         node = queue.popleft()
         for other in edges[node]:
-            if other in members and other not in reached_by:
+            if other not in reached_by:
                 reached_by[other] = node
                 queue.append(other)
     return reached_by
 
 
-def _components(edges: Edges, back: Edges) -> Iterator[list[str]]:
+def _components(edges: Edges) -> Iterator[list[str]]:
     """Yield the strongly connected components (Kosaraju's two passes)."""
+    back = _reversed(edges)
     placed: set[str] = set()
     for root in reversed(_postorder(edges)):
         if root in placed:

@@ -22,7 +22,7 @@ VARIABLE = "HARNESS_LEASE_SECONDS"
 
 
 def seconds(env_value: str | None) -> int:
-    """Return how long a lease lasts, in seconds: what the variable says; the default if it is unset or empty.
+    """Return how long a lease lasts, in seconds: what the variable says, or the default if it is empty.
 
     Raises UsageError unless it is a whole number from 1 to `LONGEST_SECONDS`.
     """

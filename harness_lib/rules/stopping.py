@@ -37,7 +37,7 @@ def session_spent(state: State, session: Session) -> Stop | None:
 
 
 def sessions_spent(state: State) -> Stop | None:
-    """Return `max_sessions` if no further session may start; asked before counting it, the last one runs too."""
+    """Return `max_sessions` if no further session may start; asked before that one is counted."""
     limit = state.session_config.max_sessions
     return "max_sessions" if 0 < limit <= state.session_count else None
 

@@ -1,0 +1,181 @@
+"""What a failure means, for the task and for those that wait for it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.rules import errorlog, failures
+from harness_lib.rules.errorlog import category_of, entry
+from harness_lib.rules.failures import Finding, is_permanent, validate_dependencies
+from harness_lib.rules.graph import cycle_members
+from harness_lib.task import CATEGORIES, Category, State, Task
+from tests.rules.lists import BLOCKED, NOW, STAMP, state, states, waiting
+
+
+@pytest.mark.parametrize(
+    ("task", "permanent"),
+    [
+        pytest.param(Task("a", status="failed", attempts=2), False, id="attempts left"),
+        pytest.param(Task("a", status="failed", attempts=3), True, id="attempts used up"),
+        pytest.param(Task("a", status="failed", attempts=9), True, id="more than there were"),
+        pytest.param(Task("a", status="failed", error_log=(BLOCKED,)), True, id="dependency"),
+        pytest.param(
+            Task("a", status="failed", error_log=("10:00 ERROR [DEPENDENCY] x",)),
+            True,
+            id="dependency, by the prose",
+        ),
+        pytest.param(
+            Task("a", status="failed", error_log=("[TEST_FAIL] said [DEPENDENCY]",)),
+            False,
+            id="a check quotes it",
+        ),
+        pytest.param(Task("a", attempts=3), False, id="pending"),
+        pytest.param(Task("a", status="in_progress", attempts=3), False, id="in progress"),
+        pytest.param(Task("a", status="completed", attempts=3), False, id="completed"),
+    ],
+)
+def test_is_permanent(task: Task, permanent: bool) -> None:
+    assert is_permanent(task) is permanent
+
+
+def test_every_category_has_a_strategy_and_only_the_environment_runs_init_again() -> None:
+    assert set(failures.STRATEGIES) == set(CATEGORIES)
+    assert [c for c in CATEGORIES if failures.strategy(c).reruns_init] == ["ENV_SETUP"]
+    assert [c for c in CATEGORIES if failures.strategy(c).stops] == ["ENV_SETUP", "CONFIG"]
+    assert [c for c in CATEGORIES if failures.strategy(c).counts] == [
+        "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "SESSION_TIMEOUT",
+    ]  # fmt: skip
+
+
+def test_what_counts_an_attempt_also_rolls_it_back() -> None:
+    assert all(strategy.rollback for strategy in failures.STRATEGIES.values() if strategy.counts)
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        pytest.param("no", "[TEST_FAIL] no", id="plain"),
+        pytest.param("", "[TEST_FAIL]", id="empty"),
+        pytest.param("one\n\n two\r\nthree\u2028four", "[TEST_FAIL] one | two | three | four", id="lines"),
+        pytest.param("\x1b[31mred\x1b[0m\tblue\x00", "[TEST_FAIL] [31mred [0m blue", id="unprintable"),
+    ],
+)
+def test_entry(message: str, text: str) -> None:
+    assert entry("TEST_FAIL", message) == text
+
+
+def test_a_long_message_keeps_its_beginning_and_its_end() -> None:
+    text = entry("TIMEOUT", "begin " + "x" * 10_000_000 + " end")
+
+    assert len(text) == errorlog.LIMIT
+    assert text.startswith("[TIMEOUT] begin xx")
+    assert text.endswith("xx end")
+
+
+@given(st.sampled_from(CATEGORIES), st.text())
+def test_an_entry_is_one_bounded_line_and_tells_its_category(category: Category, message: str) -> None:
+    text = entry(category, message)
+
+    assert len(text) <= errorlog.LIMIT
+    assert len(text.splitlines()) == 1
+    assert category_of(text) == category
+
+
+def test_cycles_are_marked_before_those_that_wait_for_them() -> None:
+    before = state(*waiting(d="c", a="b", b="a", c="a", e=""))
+
+    after, found = validate_dependencies(before, NOW)
+
+    assert found == (
+        Finding("a", "Circular dependency detected: a -> b -> a"),
+        Finding("b", "Circular dependency detected: a -> b -> a"),
+        Finding("c", "Blocked by failed a"),
+        Finding("d", "Blocked by failed c"),
+    )
+    task = after.find("d")
+    assert task == Task(
+        "d",
+        status="failed",
+        depends_on=("c",),
+        error_log=("[DEPENDENCY] Blocked by failed c",),
+        failed_at=STAMP,
+    )
+    assert after.tasks[4] is before.tasks[4]
+
+
+def test_a_failure_with_attempts_left_blocks_nobody() -> None:
+    before = state(Task("a", status="failed", attempts=1), *waiting(b="a"))
+
+    assert validate_dependencies(before, NOW) == (before, ())
+
+
+def test_a_task_that_somebody_works_on_is_left_alone_and_passes_nothing_on() -> None:
+    before = state(
+        Task("a", status="failed", attempts=3),
+        Task("b", status="in_progress", depends_on=("a",)),
+        *waiting(c="b"),
+    )
+
+    after, found = validate_dependencies(before, NOW)
+
+    assert after is before
+    assert found == ()
+
+
+def test_a_failed_task_with_attempts_left_is_given_up_when_its_dependency_is() -> None:
+    before = state(
+        Task("a", status="failed", attempts=3), Task("b", status="failed", attempts=1, depends_on=("a",))
+    )
+
+    after, found = validate_dependencies(before, NOW)
+
+    assert found == (Finding("b", "Blocked by failed a"),)
+    assert is_permanent(after.tasks[1])
+    assert after.tasks[1].attempts == 1
+
+
+def test_a_chain_of_five_thousand_is_blocked_to_its_end() -> None:
+    links = (Task(f"t{n}", depends_on=(f"t{n - 1}",)) for n in range(4999, 0, -1))
+    chain = state(*links, Task("t0", status="failed", attempts=3))
+
+    after, found = validate_dependencies(chain, NOW)
+
+    assert len(found) == 4999
+    assert all(is_permanent(task) for task in after.tasks)
+
+
+@given(states())
+def test_validation_reaches_the_fixed_point_and_touches_nothing_else(before: State) -> None:
+    after, found = validate_dependencies(before, NOW)
+
+    assert validate_dependencies(after, NOW) == (after, ())
+    by_id = {task.id: task for task in after.tasks}
+    marked = {finding.task_id for finding in found}
+    for old, new in zip(before.tasks, after.tasks, strict=True):
+        assert (old is not new) == (new.id in marked)
+        if new.id in marked:
+            assert is_permanent(new)
+            assert old.status in ("pending", "failed")
+            assert new.failed_at == STAMP
+        elif new.status in ("pending", "failed") and not is_permanent(new):
+            assert not any(is_permanent(by_id[other]) for other in new.depends_on)
+
+
+@given(states())
+def test_every_member_of_a_ring_ends_failed_for_good_unless_somebody_works_on_it(before: State) -> None:
+    after, _found = validate_dependencies(before, NOW)
+
+    members = cycle_members(before.tasks)
+    assert all(
+        is_permanent(task) for task in after.tasks if task.id in members and task.status != "in_progress"
+    )
+
+
+def test_who_was_blocked_through_a_task_is_found_along_the_chain() -> None:
+    before = state(Task("a", status="failed", attempts=3), *waiting(b="a", c="b", d=""))
+    after, _found = validate_dependencies(before, NOW)
+
+    assert failures.blocked_through(after, "a") == ("b", "c")
+    assert failures.blocked_through(after, "d") == ()

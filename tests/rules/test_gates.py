@@ -1,0 +1,47 @@
+"""What an attempt must leave as it was at the claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness_lib.rules import gates
+from harness_lib.task import Gate, Validation
+
+CHECK = Validation("make test", cwd="app", protect=("tests/**",))
+TREE = "a" * 40
+GATE = Gate(gates.command_hash(CHECK), CHECK.cwd, TREE)
+
+
+@pytest.mark.parametrize(
+    ("check", "tree", "names"),
+    [
+        pytest.param(CHECK, TREE, (), id="nothing"),
+        pytest.param(replace(CHECK, timeout_seconds=9), TREE, (), id="more patience is no weaker check"),
+        pytest.param(replace(CHECK, command="true"), TREE, ("validation.command",), id="command"),
+        pytest.param(replace(CHECK, command=None), TREE, ("validation.command",), id="command gone"),
+        pytest.param(replace(CHECK, cwd=None), TREE, ("validation.cwd",), id="directory"),
+        pytest.param(CHECK, "b" * 40, ("protected",), id="protected files"),
+        pytest.param(replace(CHECK, protect=()), None, ("protected",), id="protection gone"),
+        pytest.param(
+            Validation("true"), None, ("validation.command", "validation.cwd", "protected"), id="everything"
+        ),
+    ],
+)
+def test_changed(check: Validation, tree: str | None, names: tuple[str, ...]) -> None:
+    assert gates.changed(GATE, check, tree) == names
+
+
+def test_a_claim_made_by_the_prose_recorded_nothing_that_could_differ() -> None:
+    assert gates.changed(None, CHECK, TREE) == ()
+    assert gates.changed(Gate(), CHECK, TREE) == ()
+
+
+def test_command_and_directory_cannot_be_shifted_into_one_another() -> None:
+    assert gates.command_hash(Validation("a", cwd="b")) != gates.command_hash(Validation("ab"))
+    assert gates.command_hash(Validation("a", cwd="b")) != gates.command_hash(Validation("b", cwd="a"))
+
+
+def test_the_hash_names_its_algorithm_and_takes_any_text_that_json_can_carry() -> None:
+    assert gates.command_hash(Validation("\udc80 é")).startswith("sha256:")

@@ -1,0 +1,118 @@
+"""What to do with an interrupted attempt: the seed's matrix, and every combination of facts."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from harness_lib.rules import recovery
+from harness_lib.rules.recovery import Facts
+from harness_lib.task import Status, Task
+from tests.rules.lists import NOW, ago
+
+ANY = (False, True)
+EVERY = [Facts(*combination) for combination in product(ANY, repeat=5)]
+
+
+def _facts(letters: str, *, base_exists: bool = True) -> Facts:
+    """Return the facts whose first letter stands in `letters`."""
+    return Facts("u" in letters, "t" in letters, "c" in letters, "r" in letters, base_exists)
+
+
+@pytest.mark.parametrize(
+    ("letters", "action", "reason"),
+    [
+        pytest.param("", "fail", "No progress detected", id="nothing"),
+        pytest.param("r", "fail", "No progress detected", id="nothing, and no checkpoint to reflect"),
+        pytest.param("cr", "resume", "files reflect checkpoint progress", id="checkpoints that hold"),
+        pytest.param(
+            "c", "fail", "files do not reflect the checkpoints: work was lost", id="checkpoints, work lost"
+        ),
+        pytest.param("t", "validate", "task commits found", id="commits"),
+        pytest.param("tc", "validate", "task commits found", id="commits and checkpoints"),
+        pytest.param("u", "validate", "uncommitted changes found", id="changes"),
+        pytest.param("uc", "validate", "uncommitted changes found", id="changes and checkpoints"),
+        pytest.param("ut", "validate", "uncommitted changes and task commits found", id="both"),
+    ],
+)
+def test_the_five_rows_of_the_seed(letters: str, action: str, reason: str) -> None:
+    plan = recovery.plan(_facts(letters))
+
+    assert (plan.action, plan.reason) == (action, reason)
+    assert plan.category == ("SESSION_TIMEOUT" if action == "fail" else None)
+    assert not plan.permanent
+
+
+@pytest.mark.parametrize("facts", EVERY, ids=str)
+def test_every_combination_of_facts_has_exactly_one_row(facts: Facts) -> None:
+    assert sum(recovery._fits(row, facts) for row in recovery.TABLE) == 1
+    assert recovery.plan(facts).words
+
+
+@pytest.mark.parametrize("facts", EVERY, ids=str)
+def test_work_that_stands_is_never_failed_without_its_check(facts: Facts) -> None:
+    if facts.uncommitted or facts.task_commits:
+        assert recovery.plan(facts).action == "validate"
+
+
+@pytest.mark.parametrize("facts", EVERY, ids=str)
+@pytest.mark.parametrize("passed", ANY)
+def test_after_validation(facts: Facts, passed: bool) -> None:
+    plan = recovery.after_validation(facts, passed=passed, category="TIMEOUT")
+
+    assert plan.action == ("complete" if passed else "fail")
+    assert plan.category == (None if passed else "TIMEOUT")
+    assert plan.permanent == (not passed and not facts.base_exists)
+
+
+def test_without_its_base_a_failed_attempt_is_the_last() -> None:
+    plan = recovery.plan(_facts("", base_exists=False))
+
+    assert plan.permanent
+    assert plan.reason == "No progress detected; base commit is gone"
+
+
+def test_a_missing_base_does_not_keep_an_attempt_from_going_on() -> None:
+    assert recovery.plan(_facts("cr", base_exists=False)).action == "resume"
+
+
+def test_the_line_in_the_log() -> None:
+    assert recovery.plan(_facts("t")).line() == 'action="run validation" reason="task commits found"'
+
+
+MINE = "w1"
+
+
+@pytest.mark.parametrize("concurrent", ANY)
+@pytest.mark.parametrize("status", ["pending", "completed", "failed"])
+def test_only_what_is_in_progress_is_recovered(concurrent: bool, status: Status) -> None:
+    task = Task("a", status=status, claimed_by=MINE, lease_expires_at=ago(9))
+
+    assert not recovery.recoverable(task, concurrent=concurrent, worker=MINE, now=NOW, live_owner_holds=False)
+
+
+@pytest.mark.parametrize(
+    ("concurrent", "claimed_by", "lease", "live", "recovers"),
+    [
+        pytest.param(False, "w2", None, False, True, id="exclusive: whosever it was"),
+        pytest.param(False, None, None, False, True, id="exclusive: made by the prose"),
+        pytest.param(False, MINE, None, True, False, id="exclusive: its owner lives"),
+        pytest.param(False, "w2", ago(9), True, False, id="exclusive: age does not decide"),
+        pytest.param(True, MINE, ago(-9), False, True, id="concurrent: my own"),
+        pytest.param(True, MINE, ago(-9), True, False, id="concurrent: I am still at it"),
+        pytest.param(True, "w2", ago(-9), False, False, id="concurrent: another's"),
+        pytest.param(True, "w2", ago(9), False, True, id="concurrent: another's, lease ended"),
+        pytest.param(True, "w2", ago(9), True, True, id="concurrent: hangs"),
+        pytest.param(True, "w2", None, False, False, id="concurrent: another's without a lease"),
+        pytest.param(True, None, None, False, False, id="concurrent: nobody's is not mine"),
+    ],
+)
+def test_recoverable(
+    concurrent: bool, claimed_by: str | None, lease: str | None, live: bool, recovers: bool
+) -> None:
+    task = Task("a", status="in_progress", claimed_by=claimed_by, lease_expires_at=lease)
+
+    assert recovers is recovery.recoverable(
+        task, concurrent=concurrent, worker=MINE, now=NOW, live_owner_holds=live
+    )

@@ -1,0 +1,57 @@
+"""The numbers of a list."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from harness_lib.rules import stats
+from harness_lib.task import Checkpoint, State, Task
+from tests.rules.lists import BLOCKED, state, states, waiting
+
+POINT = Checkpoint(1, 2)
+EXAMPLE = (
+    Task("a", status="completed", attempts=1),
+    Task("b", status="failed", attempts=1, checkpoints=(POINT,)),
+    *waiting(c="", d="b", e="c"),
+)
+
+
+def test_the_line_of_the_seeds_example() -> None:
+    assert (
+        stats.line(state(*EXAMPLE))
+        == "tasks_total=5 completed=1 failed=1 pending=3 blocked=0 attempts_total=2 checkpoints=1"
+    )
+
+
+def test_tasks_in_progress_stand_behind_the_seeds_fields() -> None:
+    assert stats.line(state(Task("a", status="in_progress"))).endswith("checkpoints=0 in_progress=1")
+
+
+def test_an_empty_list_is_all_zeros() -> None:
+    assert stats.line(state()) == (
+        "tasks_total=0 completed=0 failed=0 pending=0 blocked=0 attempts_total=0 checkpoints=0"
+    )
+
+
+def test_blocked_are_pending_tasks_that_depend_directly_on_one_failed_for_good() -> None:
+    counts = stats.count(
+        state(
+            Task("gone", status="failed", attempts=3),
+            Task("doomed", status="failed", error_log=(BLOCKED,)),
+            Task("retry", status="failed", attempts=2),
+            Task("worked", status="in_progress", depends_on=("gone",)),
+            *waiting(a="gone", b="a", c="doomed gone", d="retry"),
+        )
+    )
+
+    assert counts.blocked == 2
+    assert (counts.pending, counts.permanent, counts.retryable) == (4, 2, 1)
+
+
+@given(states())
+def test_the_numbers_add_up(any_state: State) -> None:
+    n = stats.count(any_state)
+
+    assert n.total == len(any_state.tasks) == n.completed + n.failed + n.pending + n.in_progress
+    assert n.failed == n.retryable + n.permanent
+    assert n.blocked <= n.pending

@@ -1,0 +1,314 @@
+"""How a task changes: each arrow, what it refuses, and any walk along them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from harness_lib.rules import transitions as arrows
+from harness_lib.rules.failures import is_permanent
+from harness_lib.task import STATUSES, Category, Checkpoint, Gate, Intent, Status, Task
+from tests.rules.lists import BLOCKED, NOW, STAMP
+
+BASE, HEAD, COMMIT = "b" * 40, "e" * 40, "c" * 40
+GATE = Gate("sha256:x")
+RESCUE = "refs/harness/rescue/a/1"
+
+
+def claim(task: Task, worker: str = "w1", lease_seconds: int | None = 60) -> Task:
+    return arrows.claim(
+        task, worker=worker, now=NOW, base=BASE, gate=GATE, worktree="/wt", lease_seconds=lease_seconds
+    )
+
+
+def resume(task: Task, worker: str = "w2") -> Task:
+    return arrows.resume(task, worker=worker, now=NOW, worktree="/wt2", lease_seconds=None)
+
+
+def commit(task: Task) -> Task:
+    return arrows.begin_commit(task, now=NOW, head=HEAD, commit=COMMIT)
+
+
+def roll_back(
+    task: Task,
+    category: Category | None = "TEST_FAIL",
+    *,
+    counts: bool = True,
+    permanent: bool = False,
+    outcome: Literal["failed", "pending"] = "failed",
+) -> Task:
+    return arrows.begin_rollback(
+        task,
+        now=NOW,
+        category=category,
+        message="2 failed\n1 passed",
+        rescue=RESCUE,
+        head=HEAD,
+        counts=counts,
+        permanent=permanent,
+        outcome=outcome,
+    )
+
+
+def release(task: Task) -> Task:
+    return arrows.release(task, now=NOW, message=None, rescue=RESCUE, head=HEAD)
+
+
+CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
+    "claim": claim,
+    "resume": resume,
+    "checkpoint": lambda task: arrows.checkpoint(task, Checkpoint(1, 2), now=NOW, lease_seconds=60),
+    "renew": lambda task: arrows.renew(task, NOW, 60),
+    "begin_commit": commit,
+    "complete": lambda task: arrows.complete(task, now=NOW),
+    "begin_rollback": roll_back,
+    "fail": lambda task: arrows.fail(task, now=NOW),
+    "drop_intent": arrows.drop_intent,
+    "reset": arrows.reset,
+    "halt": lambda task: arrows.halt(task, "CONFIG"),
+    "doom": lambda task: arrows.doom(task, now=NOW, message="Blocked by failed b"),
+}
+INTENTS = (None, Intent("commit", STAMP, commit=COMMIT), Intent("rollback", STAMP))
+
+
+def test_every_arrow_of_the_table_is_tried_here() -> None:
+    assert set(CALLS) == set(arrows.ARROWS)
+
+
+@pytest.mark.parametrize("intent", INTENTS, ids=lambda intent: intent.action if intent else "idle")
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("name", CALLS)
+def test_an_arrow_is_either_in_the_table_or_a_bug(
+    name: arrows.ArrowName, status: Status, intent: Intent | None
+) -> None:
+    task = Task("a", status=status, intent=intent)
+
+    if arrows.may(name, task):
+        assert CALLS[name](task).status in arrows.ARROWS[name].end
+    else:
+        with pytest.raises(AssertionError, match=rf"BUG: no arrow {name} .* is {status}"):
+            CALLS[name](task)
+
+
+def test_a_completed_task_moves_only_when_a_person_wants_it_again() -> None:
+    assert [name for name in arrows.ARROWS if arrows.may(name, Task("a", status="completed"))] == ["reset"]
+
+
+def test_a_claim_begins_a_fresh_attempt() -> None:
+    old = Task(
+        "a",
+        status="failed",
+        attempts=1,
+        error_log=("[TEST_FAIL] x",),
+        fence=4,
+        checkpoints=(Checkpoint(1, 2),),
+        failed_at=STAMP,
+        started_at_commit="0" * 40,
+    )
+
+    assert claim(old) == Task(
+        "a",
+        status="in_progress",
+        attempts=1,
+        error_log=("[TEST_FAIL] x",),
+        fence=5,
+        claimed_by="w1",
+        claimed_at=STAMP,
+        lease_expires_at="2025-07-01T10:01:00Z",
+        worktree="/wt",
+        started_at_commit=BASE,
+        gate=GATE,
+    )
+
+
+def test_an_exclusive_claim_has_no_lease_and_a_beat_gives_it_none() -> None:
+    task = claim(Task("a"), lease_seconds=None)
+
+    assert task.lease_expires_at is None
+    assert arrows.renew(task, NOW, 60) is task
+
+
+def test_a_checkpoint_is_appended_and_renews_the_lease() -> None:
+    task = replace(claim(Task("a")), lease_expires_at=STAMP)
+
+    after = arrows.checkpoint(task, Checkpoint(2, 4, "half"), now=NOW, lease_seconds=60)
+
+    assert after.checkpoints == (Checkpoint(2, 4, "half"),)
+    assert after.lease_expires_at == "2025-07-01T10:01:00Z"
+
+
+def test_whoever_takes_over_gets_the_attempt_as_it_is_and_shuts_out_its_predecessor() -> None:
+    before = roll_back(claim(Task("a")))
+
+    after = resume(before)
+
+    assert after.fence == before.fence + 1
+    assert (after.claimed_by, after.worktree, after.lease_expires_at) == ("w2", "/wt2", None)
+    assert (after.started_at_commit, after.gate, after.intent) == (BASE, GATE, before.intent)
+    assert after.attempts == before.attempts
+
+
+def test_a_completed_task_remembers_its_commit_and_nobody_holds_it() -> None:
+    after = arrows.complete(commit(claim(Task("a"))), now=NOW)
+
+    assert after == Task(
+        "a", status="completed", completed_at=STAMP, completed_commit=COMMIT, started_at_commit=BASE, fence=1
+    )
+
+
+def test_a_commit_that_was_not_made_leaves_the_task_as_it_was() -> None:
+    task = claim(Task("a"))
+
+    assert arrows.drop_intent(commit(task)) == task
+
+
+def test_a_failed_attempt_is_counted_once_and_before_git_moves() -> None:
+    begun = roll_back(claim(Task("a")))
+
+    assert begun.attempts == 1
+    assert begun.error_log == ("[TEST_FAIL] 2 failed | 1 passed",)
+    assert begun.intent == Intent(
+        "rollback",
+        STAMP,
+        base=BASE,
+        head=HEAD,
+        rescue=RESCUE,
+        category="TEST_FAIL",
+        message="2 failed | 1 passed",
+    )
+
+    after = arrows.fail(begun, now=NOW)
+    assert after == Task(
+        "a",
+        status="failed",
+        attempts=1,
+        error_log=begun.error_log,
+        failed_at=STAMP,
+        started_at_commit=BASE,
+        fence=1,
+    )
+
+
+@pytest.mark.parametrize(("attempts", "after"), [(0, 3), (2, 3), (3, 4)])
+def test_a_permanent_failure_uses_up_all_attempts(attempts: int, after: int) -> None:
+    begun = roll_back(claim(Task("a", attempts=attempts)), permanent=True)
+
+    assert begun.attempts == after
+    assert is_permanent(arrows.fail(begun, now=NOW))
+
+
+def test_a_dependency_failure_counts_no_attempt_and_is_permanent_all_the_same() -> None:
+    after = arrows.fail(roll_back(claim(Task("a")), "DEPENDENCY", counts=False), now=NOW)
+
+    assert after.attempts == 0
+    assert is_permanent(after)
+
+
+def test_a_claim_handed_back_leaves_no_trace_but_base_and_fence() -> None:
+    after = arrows.fail(release(claim(Task("a", attempts=1, error_log=("[TEST_FAIL] x",)))), now=NOW)
+
+    assert after == Task("a", attempts=1, error_log=("[TEST_FAIL] x",), started_at_commit=BASE, fence=1)
+
+
+def test_a_failure_without_a_category_is_a_bug() -> None:
+    with pytest.raises(AssertionError, match="BUG: a fails without a category"):
+        roll_back(claim(Task("a")), None)
+
+
+def test_a_reset_keeps_what_the_next_attempt_can_learn_from() -> None:
+    old = Task(
+        "a",
+        status="failed",
+        attempts=3,
+        error_log=("[TEST_FAIL] x", BLOCKED),
+        fence=7,
+        failed_at=STAMP,
+        halt="x",
+        checkpoints=(Checkpoint(1, 2),),
+        started_at_commit=BASE,
+    )
+
+    assert arrows.reset(old) == Task("a", error_log=("[TEST_FAIL] x",), fence=7, started_at_commit=BASE)
+
+
+def test_a_halt_can_be_lifted() -> None:
+    assert arrows.halt(arrows.halt(Task("a"), "CONFIG"), None) == Task("a")
+
+
+class Walk(RuleBasedStateMachine):
+    """Any walk of one task along the arrows, by workers that come and go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.task = Task("a", max_attempts=2)
+        self.fence = 0
+        self.begun = 0
+        self.errors = 0
+
+    def may(self, name: arrows.ArrowName) -> bool:
+        return arrows.may(name, self.task)
+
+    @precondition(lambda self: self.may("claim") and not is_permanent(self.task))
+    @rule(worker=st.sampled_from(("w1", "w2")))
+    def claims(self, worker: str) -> None:
+        self.task = claim(self.task, worker)
+        self.fence += 1
+
+    @precondition(lambda self: self.may("resume"))
+    @rule(worker=st.sampled_from(("w1", "w2")))
+    def resumes(self, worker: str) -> None:
+        self.task = resume(self.task, worker)
+        self.fence += 1
+
+    @precondition(lambda self: self.may("begin_rollback"))
+    @rule(counts=st.booleans(), outcome=st.sampled_from(("failed", "pending")))
+    def rolls_back(self, counts: bool, outcome: Literal["failed", "pending"]) -> None:
+        blamed = outcome == "failed"
+        self.task = roll_back(self.task, counts=counts and blamed, outcome=outcome)
+        self.begun += counts and blamed
+        self.errors += blamed
+
+    @rule(
+        name=st.sampled_from(
+            ("checkpoint", "renew", "begin_commit", "complete", "fail", "drop_intent", "halt")
+        )
+    )
+    def goes_on(self, name: arrows.ArrowName) -> None:
+        if self.may(name):
+            self.task = CALLS[name](self.task)
+
+    @precondition(lambda self: self.may("reset"))
+    @rule()
+    def resets(self) -> None:
+        self.task = arrows.reset(self.task)
+        self.begun = 0
+
+    @invariant()
+    def nobody_is_blamed_twice_or_too_often(self) -> None:
+        assert self.task.attempts == self.begun <= self.task.max_attempts
+        assert len(self.task.error_log) == self.errors
+
+    @invariant()
+    def the_fence_grows_with_every_claim_and_never_shrinks(self) -> None:
+        assert self.task.fence == self.fence
+
+    @invariant()
+    def a_claim_belongs_to_somebody_exactly_while_in_progress(self) -> None:
+        working = self.task.status == "in_progress"
+        assert (self.task.claimed_by is not None) == working
+        assert (self.task.gate is not None) == working
+        assert working or self.task.intent is None
+        assert working or self.task.lease_expires_at is None
+
+    @invariant()
+    def the_time_of_the_end_stands_exactly_when_it_has_ended(self) -> None:
+        assert (self.task.completed_at is not None) == (self.task.status == "completed")
+        assert (self.task.failed_at is not None) == (self.task.status == "failed")
+
+
+TestWalk = Walk.TestCase

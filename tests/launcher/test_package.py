@@ -33,7 +33,7 @@ def test_an_installed_harness_is_whole_and_runs_anywhere(tmp_path: Path) -> None
         shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", source]
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", str(source)]
     done = subprocess.run(pip, env=REAL_ENVIRON, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
 

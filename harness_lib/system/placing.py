@@ -1,6 +1,6 @@
 """Single files of a work tree: put there in one step, or taken away, and nothing else touched.
 
-Crash model: git writes a checked-out file in place; killed half-way it leaves a half file that nobody can tell
+Crash model: git writes a checked-out file in place; killed half-way it leaves a half file, which nobody can tell
 from a person's edit. So a file is made elsewhere and renamed to its place: old or new, never between.
 """
 

@@ -12,6 +12,7 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import process, runner
+from harness_lib.system.clock import Clock
 from harness_lib.system.runner import Finished
 
 LONG = 60.0
@@ -27,6 +28,20 @@ with open("daemon.new", "w") as file: file.write(str(os.getpid()))
 os.rename("daemon.new", "daemon")
 time.sleep(600)
 """
+
+
+class LateOnceUp(Clock):
+    """The deadline has passed as soon as the command has written `file`."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def monotonic(self) -> float:
+        return super().monotonic() + (2 * LONG if is_written(self.file) else 0)
+
+
+def is_written(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
 
 
 @pytest.fixture
@@ -89,33 +104,44 @@ def test_a_folder_that_is_gone_is_named(log: Path, tmp_path: Path) -> None:
 class TestDeadline:
     """TERM to the group, some grace, KILL."""
 
-    def test_it_ends_the_command_and_keeps_its_output(self, log: Path) -> None:
-        finished = run("echo begun; sleep 600", log, timeout=0.3)
+    @pytest.fixture
+    def up(self, log: Path) -> Path:
+        return log.parents[2] / "up"
+
+    def test_it_ends_the_command_and_keeps_its_output(self, log: Path, up: Path) -> None:
+        finished = run("echo begun; echo x > up; sleep 600", log, clock=LateOnceUp(up))
 
         assert (finished.returncode, finished.timed_out, finished.ok) == (None, True, False)
         assert finished.tail == "begun"
 
-    def test_a_command_may_tidy_up(self, log: Path) -> None:
+    def test_a_command_may_tidy_up(self, log: Path, up: Path) -> None:
         """The shell dies of TERM at once; what it runs is given its time."""
-        tidy = "trap 'sleep 0.2; echo tidied; exit' TERM; echo up; while :; do sleep 0.05; done"
-        finished = run(f'sh -c "{tidy}"; true', log, timeout=0.3, grace=LONG)
+        tidy = "trap 'sleep 0.2; echo tidied; exit' TERM; echo x > up; while :; do sleep 0.05; done"
+        finished = run(f'sh -c "{tidy}"; true', log, clock=LateOnceUp(up), grace=LONG)
 
         assert finished.timed_out
         assert finished.tail.splitlines()[-1] == "tidied"
 
-    def test_ignoring_term_does_not_help(self, log: Path) -> None:
-        finished = run("trap '' TERM; echo $$ > pid; while :; do sleep 1; done", log, timeout=0.3, grace=0.1)
+    def test_ignoring_term_does_not_help(self, log: Path, up: Path) -> None:
+        stubborn = "trap '' TERM; echo $$ > up; while :; do sleep 1; done"
+        finished = run(stubborn, log, clock=LateOnceUp(up), grace=0.1)
 
         assert finished.timed_out
-        assert not process.alive(pid_in(log.parents[2] / "pid"))
+        assert not process.alive(pid_in(up))
 
-    def test_a_stopped_command_ends_too(self, log: Path) -> None:
-        assert run("kill -STOP $$; sleep 600", log, timeout=0.3, grace=LONG).timed_out
+    def test_a_stopped_command_ends_too(self, log: Path, up: Path) -> None:
+        finished = run("echo $$ > up; kill -STOP $$; sleep 600", log, clock=LateOnceUp(up), grace=LONG)
 
-    def test_all_of_its_children_end(self, log: Path) -> None:
-        run("sleep 600 & echo $! > pid; sleep 600", log, timeout=0.3)
+        assert finished.timed_out
+        assert not process.alive(pid_in(up))
 
-        assert not process.alive(pid_in(log.parents[2] / "pid"))
+    def test_all_of_its_children_end(self, log: Path, up: Path) -> None:
+        run("sleep 600 & echo $! > up; sleep 600", log, clock=LateOnceUp(up))
+
+        assert not process.alive(pid_in(up))
+
+    def test_it_passes_by_the_clock(self, log: Path) -> None:
+        assert run("sleep 600", log, timeout=0.05).timed_out
 
 
 class TestNothingIsLeft:
@@ -141,8 +167,9 @@ class TestNothingIsLeft:
 
     @linux_only
     def test_a_daemon_with_children_of_its_own(self, log: Path) -> None:
-        command = "setsid sh -c 'setsid sleep 600 & echo $! > pid; sleep 600' & until [ -s pid ]; do sleep 0.02; done"
-        assert run(command, log).ok
+        family = "setsid sh -c 'setsid sleep 600 & echo $! > pid; sleep 600' &"
+
+        assert run(f"{family} until [ -s pid ]; do sleep 0.02; done", log).ok
 
         assert not process.alive(pid_in(log.parents[2] / "pid"))
 
@@ -181,20 +208,26 @@ class TestTick:
         assert len(calls) >= 3
 
     def test_false_ends_the_command(self, log: Path) -> None:
-        finished = run("echo $$ > pid; sleep 600", log, on_tick=lambda: False, tick=0.3)
+        up = log.parents[2] / "up"
+
+        finished = run("echo $$ > up; sleep 600", log, on_tick=lambda: not is_written(up), tick=0.02)
 
         assert (finished.returncode, finished.timed_out, finished.too_loud) == (None, False, False)
-        assert not process.alive(pid_in(log.parents[2] / "pid"))
+        assert not process.alive(pid_in(up))
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
     def test_an_error_ends_the_command_first(self, log: Path, error: type[BaseException]) -> None:
+        up = log.parents[2] / "up"
+
         def tick() -> bool:
-            raise error
+            if is_written(up):
+                raise error
+            return True
 
         with pytest.raises(error):
-            run("echo $$ > pid; sleep 600", log, on_tick=tick, tick=0.3)
+            run("echo $$ > up; sleep 600", log, on_tick=tick, tick=0.02)
 
-        assert not process.alive(pid_in(log.parents[2] / "pid"))
+        assert not process.alive(pid_in(up))
 
 
 class TestLoud:
@@ -211,7 +244,7 @@ class TestLoud:
         assert run("head -c 5000 /dev/zero", log, max_log=5000).ok
 
     def test_a_limit_that_is_no_number_is_named(self, log: Path) -> None:
-        with pytest.raises(EnvSetupError, match="HARNESS_LOG_LIMIT_BYTES.*1 GB"):
+        with pytest.raises(EnvSetupError, match="HARNESS_LOG_LIMIT_BYTES is no number of bytes: 1 GB"):
             run("true", log, env={**os.environ, "HARNESS_LOG_LIMIT_BYTES": "1 GB"})
 
     def test_a_command_may_remove_its_log(self, log: Path) -> None:

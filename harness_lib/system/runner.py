@@ -75,7 +75,8 @@ def run(
     HARNESS_LOG_LIMIT_BYTES in `env`), its process group gets TERM, `grace` seconds later KILL.
     `on_tick` is called about every `tick` seconds; False ends the command in the same way.
     Whatever it started is gone on return, also when it passed, also when an exception passes through. Daemons
-    that left the process group are found on Linux only; one run at a time in a process.
+    that left the process group are found on Linux only; one run at a time in a process, and what `on_tick`
+    starts in a session of its own counts as the command's.
     Raises FileNotFoundError or NotADirectoryError naming `cwd` if that is no directory.
     """
     limit = _log_limit(env) if max_log is None else max_log

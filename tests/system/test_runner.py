@@ -175,7 +175,7 @@ class TestNothingIsLeft:
 
     @linux_only
     def test_children_that_are_not_its_own_live_on(self, log: Path) -> None:
-        """A server that this process started before, in its own session, is none of the command's business."""
+        """A server that this process started earlier is none of the command's business."""
         pid = os.spawnlp(os.P_NOWAIT, "setsid", "setsid", "sleep", "600")
         try:
             assert run("true", log).ok

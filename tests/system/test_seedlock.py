@@ -224,6 +224,16 @@ def test_without_a_number_it_is_held_for_ten_seconds(lock: SeedLock, tmp_path: P
     assert late.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
 
 
+def test_a_holder_that_died_before_signing_holds_for_ten_seconds(lock: SeedLock, tmp_path: Path) -> None:
+    lock.path.mkdir()
+
+    with pytest.raises(HeldError, match="has not written its pid"):
+        SeedLock(tmp_path, LaterClock(5)).acquire(os.getpid(), deadline=0)
+
+    late = SeedLock(tmp_path, LaterClock(11))
+    assert late.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
+
+
 def test_a_pid_file_that_is_none(lock: SeedLock) -> None:
     """A directory, a pipe or a link in its place neither hangs nor misleads us."""
     lock.path.mkdir()

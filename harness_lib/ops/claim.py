@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from harness_lib.errors import ConfigError, HarnessError, HeldError, UsageError
-from harness_lib.ops import brief, checking, holding, marker, outcome, preparing, sessions, start, trusting
+from harness_lib.ops import (
+    brief,
+    checking,
+    dependencies,
+    holding,
+    marker,
+    outcome,
+    preparing,
+    sessions,
+    start,
+    stopped,
+    trusting,
+)
 from harness_lib.ops.context import Context
 from harness_lib.ops.preparing import Ground
 from harness_lib.ops.reply import Reply
@@ -45,11 +57,11 @@ def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait
 def _claim(ctx: Context, task_id: str | None) -> Reply:
     session, opened = _session(ctx)
     if session is None:
-        return start.nothing_left("claim", ctx.store.read().state, opened.stop, opened.recovered)
+        return stopped.reply("claim", ctx.store.read().state, opened.stop, opened.recovered)
     while True:
         taken = _try(ctx, session, task_id)
         if taken.stop:
-            return start.nothing_left("claim", ctx.store.read().state, taken.stop, opened.recovered)
+            return stopped.reply("claim", ctx.store.read().state, taken.stop, opened.recovered)
         if taken.task:
             return _reply(ctx, session, taken.task, opened, resumed=taken.resumed)
 
@@ -78,7 +90,7 @@ def _try(ctx: Context, session: Session, task_id: str | None) -> Taken:
     preparing.require_dependencies(ctx, state, wanted)
     gate = preparing.gate_for(ctx, wanted, ground)
     with ctx.store.transaction() as tx:
-        start.find_blocked(tx)
+        dependencies.record_blocked(tx, session.number)
         _require_own_work_tree(tx.state, ctx)
         current = sessions.mine(tx.state, ctx)
         spent = stopping.session_spent(tx.state, current) if current else None
@@ -142,7 +154,7 @@ def _choose(ctx: Context, state: State, task_id: str | None) -> Task | None:
 
 def _settle_nothing(ctx: Context, session: Session) -> Taken:
     with ctx.store.transaction() as tx:
-        start.find_blocked(tx)
+        dependencies.record_blocked(tx, session.number)
         return _nothing(tx, ctx, sessions.mine(tx.state, ctx) or session)
 
 
@@ -236,7 +248,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     held = holding.held_by_me(state, ctx)
     task = held or _choose(ctx, state, task_id)
     if task is None:
-        return start.nothing_left("claim", state, stopping.no_work(state, ctx.clock.now()))
+        return stopped.reply("claim", state, stopping.no_work(state, ctx.clock.now()))
     reasons = selection.why(state, task.id, ctx.clock.now()).reasons
     told = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
     return Reply("claim", f"would take {task.id}: {told}\n{brief.of(task)}", task=task, next="harness claim")

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from harness_lib.errors import ConfigError, EnvSetupError, Exit, LeaseLostError
-from harness_lib.ops import brief, checking, holding, outcome, preparing, sessions, trusting
+from harness_lib.errors import ConfigError, EnvSetupError, Exit
+from harness_lib.ops import (
+    brief,
+    checking,
+    holding,
+    leased_check,
+    outcome,
+    preparing,
+    sessions,
+    stopped,
+    trusting,
+)
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.ops.holding import Held
 from harness_lib.ops.reply import Reply
-from harness_lib.rules import stats, transitions
+from harness_lib.rules import stats
 from harness_lib.system import snapshot
-from harness_lib.task import Category, Session, Task
+from harness_lib.task import Category, Task
 
 TAIL_LINES = 20
-RENEWALS_PER_LEASE = 3
 
 
 def run(ctx: Context, task_id: str | None = None) -> Reply:
@@ -37,7 +46,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     command = _command(ctx, held)
     tree = snapshot.capture(ctx.git, ctx.keep_out)
     ctx.say(f"checking {held.task.id} …")
-    checked = check_under_lease(ctx, held.session, held.task, command)
+    checked = leased_check.run(ctx, held.task, command)
     if checked.verdict == "ENV_SETUP":
         _halt(ctx, held, "ENV_SETUP", checked.message)
         raise EnvSetupError(
@@ -47,33 +56,6 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     if not checked.passed:
         return _failed(ctx, held, checked)
     return _reply(ctx, held, outcome.commit(ctx, held.session, held.task, tree), checked)
-
-
-def check_under_lease(ctx: Context, session: Session, task: Task, command: str) -> Checked:
-    """Run the check and keep the claim alive meanwhile; LeaseLostError if it was lost, and the check is stopped."""
-    lost: list[LeaseLostError] = []
-
-    def renew() -> bool:
-        try:
-            with ctx.store.transaction() as tx:
-                now = outcome.require_claim(tx, task)
-                if tx.state.concurrent:
-                    tx.replace(transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds))
-        except LeaseLostError as error:
-            lost.append(error)
-        return not lost
-
-    checked = checking.run_check(
-        ctx,
-        task,
-        command,
-        log_name=f"{task.attempts + 1}",
-        on_tick=renew,
-        tick=max(1.0, ctx.lease_seconds / RENEWALS_PER_LEASE),
-    )
-    if lost:
-        raise lost[0]
-    return checked
 
 
 def _command(ctx: Context, held: Held) -> str:
@@ -114,7 +96,7 @@ def _reply(ctx: Context, held: Held, ended: outcome.Ended, checked: Checked | No
         session=held.session.number,
         task=task,
         stop=ended.stop,
-        next=None if ended.stop else "harness claim",
+        next=stopped.GO_ON.get(ended.stop) if ended.stop else "harness claim",
         warnings=ended.warnings,
         extra=extra,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.ops import holding, recovering, sessions, start
+from harness_lib.ops import holding, recovering, sessions, start, stopped
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 
@@ -13,7 +13,7 @@ def run(ctx: Context) -> Reply:
     if session is None or not sessions.is_live(session, ctx):
         opened = start.open_session(ctx)
         if opened.session is None:
-            return start.nothing_left("recover", ctx.store.read().state, opened.stop, opened.recovered)
+            return stopped.reply("recover", ctx.store.read().state, opened.stop, opened.recovered)
         told, warnings = opened.recovered, opened.warnings
         session = opened.session
     else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.ops import checking, finish, holding, outcome, preparing, sessions, trusting
+from harness_lib.ops import checking, holding, leased_check, outcome, preparing, sessions, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.store import Tx
@@ -200,7 +200,7 @@ def _validate(
                 "TEST_FAIL", f"The attempt changed its own gate: {', '.join(touched)}.", "", ctx.root.log
             )
             if touched
-            else finish.check_under_lease(ctx, session, task, command)
+            else leased_check.run(ctx, task, command)
         )
         if checked.verdict == "ENV_SETUP":
             raise EnvSetupError(checked.message, "Install it, or fix the command; then: harness start")

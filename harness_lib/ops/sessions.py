@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from harness_lib import timestamps
 from harness_lib.errors import HeldError
+from harness_lib.ops import dependencies
 from harness_lib.ops.context import Context
 from harness_lib.rules import stats, stopping
 from harness_lib.state.store import Tx
@@ -131,6 +132,7 @@ def halt(tx: Tx, session: Session, reason: str) -> None:
 
 def after_attempt(tx: Tx, session: Session) -> str | None:
     """End or halt the session if it has nothing to go on with; return the stop reason."""
+    dependencies.record_blocked(tx, session.number)
     spent = stopping.session_spent(tx.state, session)
     reason = stopping.no_work(tx.state, tx.now)
     if reason in ("done", "blocked"):

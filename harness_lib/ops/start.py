@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from harness_lib.errors import EnvSetupError, Exit
-from harness_lib.ops import brief, environment, holding, marker, recovering, sessions, trusting
+from harness_lib.errors import EnvSetupError
+from harness_lib.ops import (
+    brief,
+    dependencies,
+    environment,
+    holding,
+    marker,
+    recovering,
+    sessions,
+    stopped,
+    trusting,
+)
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.rules import failures, selection, stats, stopping
+from harness_lib.rules import selection, stats, stopping
 from harness_lib.state.store import Tx
 from harness_lib.system import log
 from harness_lib.task import Session, State, Task
@@ -81,7 +91,7 @@ def _take(ctx: Context) -> tuple[Session | None, str | None, tuple[str, ...]]:
         if halted is not None and (halted.halt or not sessions.is_live(halted, ctx)):
             sessions.close(tx, halted)
         sessions.fold_dead(tx, ctx)
-        find_blocked(tx)
+        dependencies.record_blocked(tx, tx.state.session_count)
         stop = _nothing_to_do(tx) or stopping.sessions_spent(tx.state)
         if stop == "waiting" and not tx.state.concurrent:
             sessions.refuse_other(tx.state, ctx)
@@ -93,14 +103,6 @@ def _take(ctx: Context) -> tuple[Session | None, str | None, tuple[str, ...]]:
         session = sessions.open_one(tx, ctx)
         tx.on_commit(lambda: marker.raise_it(ctx.root))
         return session, None, tuple(tx.warnings)
-
-
-def find_blocked(tx: Tx) -> None:
-    """Record what dependency validation finds (seed "Task Selection Algorithm")."""
-    tx.state, findings = failures.validate_dependencies(tx.state, tx.now)
-    for finding in findings:
-        message = finding.message.removeprefix("[DEPENDENCY] ")
-        tx.log("ERROR", message, session=tx.state.session_count, task=finding.task_id, category="DEPENDENCY")
 
 
 def _nothing_to_do(tx: Tx) -> str | None:
@@ -143,7 +145,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
     state = snapshot.state
     extra = {"git": facts, "log": history[-SHOWN:], "recovered": list(opened.recovered)}
     if opened.session is None:
-        return nothing_left("start", state, opened.stop, opened.recovered, extra)
+        return stopped.reply("start", state, opened.stop, opened.recovered, extra)
     held = holding.held_by_me(state, ctx)
     upcoming = held or selection.pick(state, ctx.clock.now())
     lines = [f"session {opened.session.number} is open; {stats.line(state)}", *opened.recovered]
@@ -176,35 +178,3 @@ def _next_lines(ctx: Context, held: Task | None, upcoming: Task | None) -> list[
     if upcoming:
         return [f"next task: {upcoming.id} {brief.title(upcoming)}"]
     return ["nothing can be taken right now; others hold the rest"]
-
-
-def nothing_left(
-    verb: str,
-    state: State,
-    stop: str | None,
-    told: tuple[str, ...] = (),
-    extra: Mapping[str, object] | None = None,
-) -> Reply:
-    """Return the reply that ends with exit 9, saying why nothing is left."""
-    words = {
-        "done": "Every task is completed.",
-        "blocked": "No task is left that could run: the rest failed for good or depends on one that did.",
-        "waiting": "Nothing can be taken right now: others hold the rest, or a person must act (harness why ID).",
-        "max_sessions": f"All {state.session_config.max_sessions} sessions of this list are used up.",
-        "max_tasks_per_session": "This session has finished as many tasks as it may.",
-    }
-    more = {
-        "blocked": "harness status",
-        "waiting": "harness claim --wait 600",
-        "max_sessions": "harness status",
-        "max_tasks_per_session": "harness stop",
-    }
-    return Reply(
-        verb,
-        "\n".join([*told, words[stop or "done"], stats.line(state)]),
-        exit=Exit.STOP,
-        session=None,
-        stop=stop,
-        next=more.get(stop or ""),
-        extra=extra or {},
-    )

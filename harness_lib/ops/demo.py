@@ -1,0 +1,146 @@
+"""`harness demo`: the whole protocol in a temporary project, with a scripted agent and no key or network.
+
+Everything in it is real: git, the command line, processes, the SIGKILL.
+Only the agent is a script (`harness_lib.ops.demo_agent`), and what it will do wrong is written there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from harness_lib.errors import Exit
+from harness_lib.ops import add, demo_agent, init
+from harness_lib.ops.add import Wish
+from harness_lib.ops.context import Context
+from harness_lib.ops.outcome import RESCUE_REFS
+from harness_lib.ops.reply import Reply
+from harness_lib.rules import failures
+from harness_lib.system import log, program
+from harness_lib.system.git import Git
+from harness_lib.task import State
+
+LOG_LINES = 200
+MOST_SESSIONS = 4
+
+
+def _python(code: str) -> str:
+    return f'python3 -B -c "{code}"'
+
+
+TASKS = (
+    Wish("Add two numbers", priority="P0", validate=_python("from calc import add; assert add(2, 3) == 5")),
+    Wish(
+        "Multiply two numbers",
+        depends_on=("task-001",),
+        validate=_python("from calc import mul; assert mul(2, 3) == 6"),
+    ),
+    Wish(
+        "Print a bill",
+        depends_on=("task-001",),
+        validate=_python("from bill import bill; assert bill([1, 2]) == 'total: 3'"),
+    ),
+    Wish("Charge the card", max_attempts=1, validate=_python("import payments")),
+    Wish("Send receipts", depends_on=("task-004",), validate=_python("import receipts")),
+    Wish("Document it", priority="P2", depends_on=("task-002", "task-003"), validate="grep -q mul README.md"),
+)
+
+
+def run(ctx: Context, show: Callable[[str], None]) -> Reply:
+    """Run the demo, telling `show` what happens; exit 1 unless all that it promises really happened."""
+    project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
+    env = {**ctx.env, "HARNESS_STATE_ROOT": str(project)}
+    env = {key: value for key, value in env.items() if key not in demo_agent.IDENTITY}
+    there = Context(env=env, cwd=project, clock=ctx.clock, say=ctx.say)
+    _prepare(there, project, show)
+    killed = _work(there, project, show)
+    state = there.store.read().state
+    broken = [promise for promise, kept in _promises(there, state, killed=killed) if not kept]
+    return _reply(there, project, state, broken)
+
+
+def _prepare(ctx: Context, project: Path, show: Callable[[str], None]) -> None:
+    show(f"a project in {project}, six tasks with dependencies and a check each:")
+    Git.init(project)
+    init.run(ctx, project)
+    for wish in TASKS:
+        task = add.run(ctx, wish).task
+        assert task is not None
+        after = f"  (after {', '.join(task.depends_on)})" if task.depends_on else ""
+        show(f"  {task.id} {task.title}{after}")
+
+
+def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
+    """Let one agent after another work until one ends by itself; return whether one was killed with SIGKILL."""
+    killed = False
+    for number in range(1, MOST_SESSIONS + 1):
+        show(f"\nagent {number} starts" + (", where the last one was killed:" if killed else ":"))
+        code = _agent(ctx, project, show)
+        if code != -signal.SIGKILL:
+            return killed
+        killed = True
+        show("agent killed with SIGKILL in the middle of its work")
+    return killed
+
+
+def _agent(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
+    command = program.python("from harness_lib.ops.demo_agent import main; main()")
+    with subprocess.Popen(
+        command, cwd=project, env=dict(ctx.env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as agent:
+        assert agent.stdout is not None
+        for line in agent.stdout:
+            show(f"  {line.rstrip()}")
+    return agent.returncode
+
+
+def _promises(ctx: Context, state: State, *, killed: bool) -> list[tuple[str, bool]]:
+    git = ctx.git
+    lines = log.tail(ctx.root.log, LOG_LINES)
+    task = {each.id: each for each in state.tasks}
+    rescued = [name for name, _oid in git.refs(RESCUE_REFS)]
+    done = [task[f"task-00{n}"] for n in (1, 2, 3, 6)]
+    return [
+        ("an agent was killed with SIGKILL", killed),
+        ("task-003 was recovered", any(" RECOVERY [task-003] " in line for line in lines)),
+        ("task-002 failed its check once and was retried", task["task-002"].attempts == 1),
+        ("its first attempt is kept", f"{RESCUE_REFS}task-002/1" in rescued),
+        ("it was rolled back", any(" ROLLBACK [task-002] " in line for line in lines)),
+        ("task-004 failed for good", failures.is_permanent(task["task-004"])),
+        ("task-005 is blocked by it", "[DEPENDENCY]" in " ".join(task["task-005"].error_log)),
+        ("the other four are completed", all(each.status == "completed" for each in done)),
+        (
+            "their commits are on the branch",
+            all(each.completed_commit and git.is_ancestor(each.completed_commit, "HEAD") for each in done),
+        ),
+        ("the work tree is clean", not git.changes(ctx.keep_out).tracked),
+    ]
+
+
+def _reply(ctx: Context, project: Path, state: State, broken: list[str]) -> Reply:
+    rescued = [name for name, _oid in ctx.git.refs(RESCUE_REFS)]
+    lines = [
+        "",
+        f"the log:          {ctx.root.log}",
+        "the commits:      " + f"git -C {project} log --oneline",
+        *(f"a failed attempt: git -C {project} show {name}" for name in rescued),
+    ]
+    lines += [f"NOT as promised: {promise}" for promise in broken]
+    return Reply(
+        "demo",
+        "\n".join(lines),
+        exit=Exit.CHECK_FAILED if broken else Exit.DONE,
+        next="harness init",
+        extra={
+            "root": str(project),
+            "broken": broken,
+            "rescue": rescued,
+            "python": sys.executable,
+            "pid": os.getpid(),
+        },
+    )

@@ -1,0 +1,13 @@
+"""What the dependencies of a list rule out, found before every choice (seed "Task Selection Algorithm")."""
+
+from __future__ import annotations
+
+from harness_lib.rules import failures
+from harness_lib.state.store import Tx
+
+
+def record_blocked(tx: Tx, session: int) -> None:
+    """Mark the tasks in a cycle and those behind a permanent failure as failed, and log each."""
+    tx.state, findings = failures.validate_dependencies(tx.state, tx.now)
+    for finding in findings:
+        tx.log("ERROR", finding.message, session=session, task=finding.task_id, category="DEPENDENCY")

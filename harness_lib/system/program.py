@@ -1,0 +1,19 @@
+"""How to start this program again as a child, from whatever it was started: checkout, package, or launcher."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_HOME = Path(__file__).resolve().parents[2]
+
+
+def python(code: str) -> list[str]:
+    """Return the command that runs `code` with this interpreter, isolated, and this package importable."""
+    setting = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
+    return [sys.executable, *setting, "-I", "-c", f"import sys; sys.path.insert(0, {str(_HOME)!r}); {code}"]
+
+
+def harness() -> list[str]:
+    """Return the command `harness`."""
+    return python("from harness_lib.cli.main import entry; entry()")

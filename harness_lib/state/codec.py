@@ -11,13 +11,20 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from json.encoder import encode_basestring
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from harness_lib.errors import ConfigError
 from harness_lib.state import shapes
 from harness_lib.state.contract import STATE
+from harness_lib.state.encoding import (
+    NO_BLOCKS,
+    blocks,
+    encode,
+    encode_sessions,
+    encode_shell,
+    encode_task,
+    render,
+)
 from harness_lib.state.shapes import Problem, Problems
 from harness_lib.task import (
     Checkpoint,
@@ -31,14 +38,31 @@ from harness_lib.task import (
     Validation,
 )
 
-LISTED = 20
-NO_BLOCKS: Mapping[int, str] = MappingProxyType({})
+__all__ = [
+    "NO_BLOCKS",
+    "ContractError",
+    "UnparseableError",
+    "blocks",
+    "decode",
+    "decode_trusted",
+    "encode",
+    "encode_sessions",
+    "encode_shell",
+    "encode_task",
+    "links",
+    "parse",
+    "render",
+]
 
+LISTED = 20
 T = TypeVar("T")
 
 
 class ContractError(ConfigError):
-    """A document that parses but is no task list; `problems` holds every problem, the message the first 20."""
+    """A document that parses but is no task list.
+
+    `problems` holds every problem, the message the first 20 of them.
+    """
 
     def __init__(self, problems: Sequence[Problem], source: str = "harness-tasks.json") -> None:
         self.problems = tuple(problems)
@@ -57,8 +81,8 @@ class UnparseableError(ValueError):
 def parse(data: bytes) -> object:
     """Return the JSON document in `data` (UTF-8, with or without a byte order mark).
 
-    Raises UnparseableError if it is not JSON, and ContractError for JSON that cannot be held: nested too deep,
-    or a number of thousands of digits.
+    Raises UnparseableError if it is not JSON, and ContractError for JSON that cannot be held: nested too
+    deep, or a number of thousands of digits.
     """
     try:
         return json.loads(data, parse_constant=_refuse_constant, parse_float=_finite)
@@ -71,7 +95,7 @@ def parse(data: bytes) -> object:
 
 
 def _refuse_constant(name: str) -> object:
-    # Python's reader takes NaN and Infinity; no other does, so writing them back would break the file for them.
+    # Python's reader takes NaN and Infinity, no other does: written back they would break the file.
     raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
 
 
@@ -104,7 +128,10 @@ def _ends(task: Mapping[str, Any]) -> tuple[object, Sequence[object]]:
 
 
 def links(ends: Iterable[tuple[object, Sequence[object]]]) -> Problems:
-    """Return what is wrong between tasks, given (id, depends_on) of each: repeated ids, dependencies on nothing."""
+    """Return what is wrong between tasks, given (id, depends_on) of each.
+
+    That is an id that stands twice, and a dependency on a task that is not there.
+    """
     ends = list(ends)
     problems: Problems = []
     seen: set[object] = set()
@@ -123,8 +150,6 @@ def links(ends: Iterable[tuple[object, Sequence[object]]]) -> Problems:
         )
     return problems
 
-
-# --- what we wrote and checked ourselves ---------------------------------------------------------------------
 
 _NO_CLEANUP = {"cleanup": None}
 _DEFAULT_ON_FAILURE = OnFailure()
@@ -175,181 +200,3 @@ def _build(build: Callable[..., T], document: Mapping[str, Any]) -> T:
         return build(**document)
     extra = {key: document[key] for key in document.keys() - known}
     return build(**{key: value for key, value in document.items() if key in known}, extra=extra)
-
-
-# --- writing -------------------------------------------------------------------------------------------------
-
-
-def encode(state: State) -> dict[str, Any]:
-    """Return `state` as a JSON document: the seed's fields in its order, then ours where they say something."""
-    document = encode_shell(state)
-    document["tasks"] = [encode_task(task) for task in state.tasks]
-    return document
-
-
-def encode_shell(state: State) -> dict[str, Any]:
-    """Return the document of `state` without its tasks."""
-    document: dict[str, Any] = {
-        "version": state.version,
-        "created": state.created,
-        "session_config": _encode_config(state.session_config),
-        "tasks": [],
-        "session_count": state.session_count,
-        "last_session": state.last_session,
-    }
-    sessions = encode_sessions(state)
-    if sessions is not None:
-        document["sessions"] = sessions
-    return {**document, **state.extra}
-
-
-def _encode_config(config: SessionConfig) -> dict[str, Any]:
-    return {
-        "concurrency_mode": config.concurrency_mode,
-        "max_tasks_per_session": config.max_tasks_per_session,
-        "max_sessions": config.max_sessions,
-        **config.extra,
-    }
-
-
-def encode_sessions(state: State) -> list[dict[str, Any]] | None:
-    """Return the open sessions as they stand in the document; None for a list that the prose made."""
-    if state.sessions is None:
-        return None
-    return [
-        {**{name: getattr(session, name) for name in _SESSION_FIELDS}, **session.extra}
-        for session in state.sessions
-    ]
-
-
-_SESSION_FIELDS = tuple(field.name for field in fields(Session) if field.name != "extra")
-_GATE_FIELDS = tuple(field.name for field in fields(Gate) if field.name != "extra")
-_INTENT_FIELDS = tuple(field.name for field in fields(Intent) if field.name != "extra")
-_TASK_OPTIONS = (
-    "completed_commit",
-    "description",
-    "claimed_by",
-    "claimed_at",
-    "lease_expires_at",
-    "worktree",
-    "failed_at",
-    "halt",
-)
-
-
-def encode_task(task: Task) -> dict[str, Any]:
-    """Return `task` as it stands in the list's document."""
-    document: dict[str, Any] = {
-        "id": task.id,
-        "title": task.title,
-        "status": task.status,
-        "priority": task.priority,
-        "depends_on": list(task.depends_on),
-        "attempts": task.attempts,
-        "max_attempts": task.max_attempts,
-        "started_at_commit": task.started_at_commit,
-        "validation": _encode_validation(task.validation),
-        "on_failure": {"cleanup": task.on_failure.cleanup, **task.on_failure.extra},
-        "error_log": list(task.error_log),
-        "checkpoints": [_encode_checkpoint(each) for each in task.checkpoints],
-        "completed_at": task.completed_at,
-    }
-    for name in _TASK_OPTIONS:
-        value = getattr(task, name)
-        if value is not None:
-            document[name] = value
-    if task.fence:
-        document["fence"] = task.fence
-    if task.gate is not None:
-        document["gate"] = _said(task.gate, _GATE_FIELDS)
-    if task.intent is not None:
-        document["intent"] = _said(task.intent, _INTENT_FIELDS)
-    document.update(task.extra)
-    return document
-
-
-def _encode_validation(validation: Validation) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "command": validation.command,
-        "timeout_seconds": validation.timeout_seconds,
-    }
-    if validation.cwd is not None:
-        document["cwd"] = validation.cwd
-    if validation.protect:
-        document["protect"] = list(validation.protect)
-    if validation.red_first:
-        document["red_first"] = True
-    document.update(validation.extra)
-    return document
-
-
-def _encode_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "step": checkpoint.step,
-        "total": checkpoint.total,
-        "description": checkpoint.description,
-        "timestamp": checkpoint.timestamp,
-    }
-    if checkpoint.tree is not None:
-        document["tree"] = checkpoint.tree
-    document.update(checkpoint.extra)
-    return document
-
-
-def _said(record: Gate | Intent, names: tuple[str, ...]) -> dict[str, Any]:
-    values = {name: getattr(record, name) for name in names}
-    return {**{name: value for name, value in values.items() if value is not None}, **record.extra}
-
-
-_inline = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False).encode
-_BETWEEN = ",\n    "
-_OPENING = '"tasks": [\n    '
-
-
-def render(state: State, reuse: Mapping[int, str] = NO_BLOCKS) -> str:
-    """Return `state` as the text of the file: each field of a task on a line of its own, what is in it inline.
-
-    `reuse` maps `id(task)` to the text it had in the file it was read from (see `blocks`), so that what did not
-    change is not written anew. The caller keeps those tasks alive, else another object may get their id.
-    """
-    shell = encode_shell(state)
-    lines = [f"{encode_basestring(key)}: {_value(item)}" for key, item in shell.items()]
-    if state.tasks:
-        tasks = [reuse.get(id(task)) or _render_task(task) for task in state.tasks]
-        lines[list(shell).index("tasks")] = _OPENING + _BETWEEN.join(tasks) + "\n  ]"
-    text = "{\n  " + ",\n  ".join(lines) + "\n}\n"
-    # Half of a surrogate pair is a legal JSON string, but only when escaped: UTF-8 cannot hold it.
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def blocks(state: State, text: str) -> Mapping[int, str]:
-    """Return what `render` can reuse: `id(task)` to its text in `text`, which `render` made for an equal state.
-
-    Nothing is returned if `text` is not cut into as many tasks as `state` has.
-    """
-    start = text.find(_OPENING) + len(_OPENING)
-    # A text of ours holds no raw line break inside a string, so these marks stand only between tasks.
-    found = text[start : text.find("\n  ]", start)].split(_BETWEEN + "{")
-    if len(found) != len(state.tasks):
-        return NO_BLOCKS
-    found[1:] = ["{" + each for each in found[1:]]
-    return {id(task): block for task, block in zip(state.tasks, found, strict=True)}
-
-
-def _render_task(task: Task) -> str:
-    lines = [f"{encode_basestring(key)}: {_value(item)}" for key, item in encode_task(task).items()]
-    return "{\n      " + ",\n      ".join(lines) + "\n    }"
-
-
-def _value(value: Any) -> str:
-    # The common kinds are answered without setting up an encoder, which costs ten times as much.
-    if type(value) is str:
-        return encode_basestring(value)
-    if value is None:
-        return "null"
-    if type(value) is int:
-        return str(value)
-    return _inline(value) if value else _EMPTY.get(type(value)) or _inline(value)
-
-
-_EMPTY = {list: "[]", dict: "{}", bool: "false"}

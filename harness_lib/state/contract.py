@@ -128,7 +128,7 @@ _SESSION = Shape(
 
 
 def _config(**known: Any) -> SessionConfig:
-    # A limit that a file does not name is no limit (design section 7), whatever `init` would write into a new one.
+    # A limit that a file does not name is no limit (design section 7), whatever `init` writes into a new one.
     return SessionConfig(**{"max_tasks_per_session": 0, "max_sessions": 0, **known})
 
 

@@ -35,12 +35,16 @@ class Found:
     source: str | None = None
     why: str | None = None
 
+    def text(self) -> str:
+        """Return the file's text; only for a file that is `ours`, as others may not be UTF-8."""
+        return (self.data or b"").decode()
+
 
 def find(root: Root) -> Found:
     """Return the list at `root`, or the newest good one that can stand in for a broken or missing file.
 
-    Raises ContractError if the file parses but is no list (never replaced by an older one: a person edited it),
-    StateUnreadableError if nothing good is left, EnvSetupError if it may not be read.
+    Raises ContractError if the file parses but is no list (a person edited it, so no older one takes its
+    place), StateUnreadableError if nothing good is left, EnvSetupError if it may not be read.
     """
     content = _content(root.state)
     if content is None:
@@ -58,15 +62,16 @@ def find(root: Root) -> Found:
 def stamp_now(root: Root) -> Stamp | None:
     """Return the stamp of the file as it lies there, None if it is missing."""
     try:
-        return summary.stamp(os.stat(root.state))
+        return summary.stamp(root.state.stat())
     except FileNotFoundError:
         return None
 
 
 def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
-    """The stat is of the file that was read, taken after reading: a change meanwhile makes it a stranger's."""
+    """Return the bytes of `path` and its stat, None if it is missing."""
     try:
-        with open(path, "rb") as stream:
+        with path.open("rb") as stream:
+            # The stat comes last: a change while we read then makes the file a stranger's.
             return stream.read(), os.fstat(stream.fileno())
     except FileNotFoundError:
         return None
@@ -88,9 +93,22 @@ def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -
 
 
 def _good(root: Root) -> Iterator[tuple[str, object]]:
+    """Yield the names and documents of good earlier states, the newest first."""
     newest = generations.newest_good(root)
-    if newest is not None:
-        yield f"{root.generations.relative_to(root.path)}/{newest[0]}", newest[1]
     backup = generations.good_document(root.backup)
-    if backup is not None:
-        yield root.backup.name, backup
+    spare = None if backup is None else (root.backup.name, backup)
+    if newest is None:
+        found = [spare]
+    else:
+        path = root.generations / newest[0]
+        kept = (os.fspath(path.relative_to(root.path)), newest[1])
+        # Who follows the prose writes .bak and no generations: then .bak is the newer one.
+        found = [spare, kept] if _is_newer(root.backup, path) else [kept, spare]
+    yield from (each for each in found if each is not None)
+
+
+def _is_newer(backup: Path, generation: Path) -> bool:
+    try:
+        return backup.stat().st_mtime_ns > generation.stat().st_mtime_ns
+    except FileNotFoundError:
+        return False

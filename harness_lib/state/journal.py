@@ -20,7 +20,7 @@ def line(
     task: str | None = None,
     category: Category | None = None,
 ) -> str:
-    """Return `[stamp] [SESSION-N] TYPE [task]? [category]? message`; line breaks are escaped by the writer."""
+    """Return `[stamp] [SESSION-N] TYPE [task]? [category]? message`; the writer escapes line breaks."""
     parts = [f"[{timestamps.render(now)}]", f"[SESSION-{session}]", kind]
     parts += [f"[{tag}]" for tag in (task, category) if tag is not None]
     return " ".join([*parts, message]) if message else " ".join(parts)

@@ -3,16 +3,15 @@
 1. The contract is checked; what breaks it is never written.
 2. `.bak`: the old bytes.
 3. The list: atomic and durable. From here on the change has happened.
-4. A generation, then the summary. If the process dies or the disk fills before them, the next reader decodes the
-   list instead of the summary, and the next writer adds a generation: nothing is lost but time.
+4. A generation, then the summary. If the process dies or the disk fills before them, the next reader decodes
+   the list instead of the summary, and the next writer adds a generation: nothing is lost but time.
 
 Source: design section 3.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -20,13 +19,13 @@ from typing import Any
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec, generations, schema, summary
 from harness_lib.state.codec import ContractError
-from harness_lib.system import atomic
+from harness_lib.system import atomic, log
 from harness_lib.system.roots import Root
 from harness_lib.task import State, Task
 
 
 def check(state: State, old: tuple[Task, ...]) -> None:
-    """Raise ContractError if `state` breaks the contract; tasks that stand in `old`, too, are known to keep it."""
+    """Raise ContractError if `state` breaks the contract; tasks that are in `old` are known to keep it."""
     known = {id(task) for task in old}
     shell = codec.encode_shell(state)
     problems = schema.shell_problems(shell)
@@ -49,7 +48,7 @@ def publish(
     data = codec.render(state, reuse).encode()
     # Made before anything is written: a mistake in the rules must not surface after the change has happened.
     digest = summary.build(state, now, [])
-    with _explained(root):
+    with explained(root):
         if old is not None:
             atomic.write(root.backup, old, durable=False, mode=_bits(root))
     warnings = _replace(root, data)
@@ -58,7 +57,7 @@ def publish(
 
 
 def _replace(root: Root, data: bytes) -> list[str]:
-    with _explained(root):
+    with explained(root):
         try:
             atomic.write(root.state, data)
         except OSError as error:
@@ -77,7 +76,7 @@ def _stands(root: Root, data: bytes) -> bool:
 
 
 def _summarize(root: Root, digest: dict[str, Any], size: int) -> None:
-    found = os.stat(root.state)
+    found = root.state.stat()
     # Another size: somebody saved the list since; a stamp of their file would pass it off as ours.
     if found.st_size == size:
         summary.write(root, {**digest, "stamp": summary.stamp(found)})
@@ -86,7 +85,7 @@ def _summarize(root: Root, digest: dict[str, Any], size: int) -> None:
 def _bits(root: Root) -> int | None:
     # A list that is private keeps a private backup.
     try:
-        return os.stat(root.state).st_mode & 0o777
+        return root.state.stat().st_mode & 0o777
     except FileNotFoundError:
         return None
 
@@ -100,8 +99,19 @@ def attempt(what: str, act: Callable[[], None]) -> list[str]:
     return []
 
 
+def append(root: Root, lines: Iterable[str]) -> list[str]:
+    """Add `lines` to the log; what fails is a warning, as the change they tell of has happened."""
+    try:
+        for line in lines:
+            log.append(root.log, line)
+    except (OSError, EnvSetupError) as error:
+        return [f"The change is made, but the log could not be written: {error}"]
+    return []
+
+
 @contextmanager
-def _explained(root: Root) -> Iterator[None]:
+def explained(root: Root) -> Iterator[None]:
+    """Turn an OSError of a write before the change has happened into an EnvSetupError."""
     try:
         yield
     except OSError as error:

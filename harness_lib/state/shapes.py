@@ -51,7 +51,7 @@ def show(value: object) -> str:
 
 
 def text(limit: int | None = None, pattern: str = "", what: str = "", least: int = 0) -> Reader:
-    """A string of `least` to `limit` characters; `what` says in words what `pattern` asks for."""
+    """Read a string of `least` to `limit` characters; `what` says in words what `pattern` asks for."""
     matches = re.compile(pattern).match
 
     def read(value: Any, path: str, problems: Problems) -> Any:
@@ -69,7 +69,7 @@ def text(limit: int | None = None, pattern: str = "", what: str = "", least: int
 
 
 def moment(value: Any, path: str, problems: Problems) -> Any:
-    """An ISO-8601 moment; kept as it is written."""
+    """Read an ISO-8601 moment; it is kept as it is written."""
     if type(value) is not str:
         problems.append(Problem(path, f"is {show(value)}, must be a string"))
     elif not is_moment(value):
@@ -92,7 +92,7 @@ def is_moment(value: str) -> bool:
 
 
 def integer(least: int, most: int = LARGEST) -> Reader:
-    """A whole number of at least `least`; 3.0 is one, as JSON Schema says, `true` and "3" are none."""
+    """Read a whole number; 3.0 is one, as JSON Schema says, `true` and "3" are none."""
 
     def read(value: Any, path: str, problems: Problems) -> Any:
         if type(value) is float and value.is_integer():
@@ -113,14 +113,14 @@ def show_number(value: int) -> str:
 
 
 def flag(value: Any, path: str, problems: Problems) -> Any:
-    """True or false."""
+    """Read true or false."""
     if type(value) is not bool:
         problems.append(Problem(path, f"is {show(value)}, must be true or false"))
     return value
 
 
 def choice(*allowed: str) -> Reader:
-    """One of a few words."""
+    """Read one of a few words."""
 
     def read(value: Any, path: str, problems: Problems) -> Any:
         if value not in allowed:
@@ -131,7 +131,7 @@ def choice(*allowed: str) -> Reader:
 
 
 def items(reader: Reader) -> Reader:
-    """A list, read into a tuple."""
+    """Read a list into a tuple."""
 
     def read(value: Any, path: str, problems: Problems) -> Any:
         if type(value) is not list:
@@ -163,6 +163,7 @@ class Shape:
         self.readers = {**required, **plain, **nullable}
 
     def __call__(self, value: Any, path: str, problems: Problems) -> Any:
+        """Read an object."""
         if type(value) is not dict:
             problems.append(Problem(path, f"is {show(value)}, must be an object"))
             return None

@@ -1,7 +1,7 @@
 """What a hook needs to know of the list, in a file that stays small however long the list is.
 
-It carries the stat stamp of the state it was made from; while that holds, nobody has touched the state since we
-wrote it, and it need not be parsed. Standard library only.
+It carries the stat stamp of the state it was made from; while that holds, nobody has touched the state since
+we wrote it, and it need not be parsed. Standard library only.
 Source: design section 3, "The summary".
 """
 
@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness_lib.rules import failures, selection, stats, stopping
-from harness_lib.state import codec
-from harness_lib.system import atomic
-from harness_lib.system.roots import Root
-from harness_lib.task import State, Task
+if TYPE_CHECKING:
+    from datetime import datetime
 
-# Raised with every change of this file's shape or of what `codec.encode` writes: an older harness's stamp then
-# proves nothing to us.
+    from harness_lib.system.roots import Root
+    from harness_lib.task import State, Task
+
+# Raised with every change of this file's shape or of what `encoding` writes: the stamp of another harness
+# then proves nothing to us.
 FORMAT = 1
 LISTED = 100
 SHORT = 300
@@ -34,6 +33,9 @@ def stamp(found: os.stat_result) -> Stamp:
 
 def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
     """Return the summary of `state`, which was published as the file stamped `made_from`."""
+    from harness_lib.rules import failures, selection, stats, stopping  # noqa: PLC0415 (see above)
+    from harness_lib.state import codec  # noqa: PLC0415
+
     counts = stats.count(state)
     eligible = selection.ranked(state, now)
     doomed = [finding.task_id for finding in failures.validate_dependencies(state, now)[1]]
@@ -93,10 +95,10 @@ def _halted(task: Task) -> dict[str, Any]:
 
 
 def _last_failure(state: State) -> dict[str, Any] | None:
-    """A failure without a time (made by the prose) is older than every one that has it."""
     told = [task for task in state.tasks if task.error_log and task.status != "completed"]
     if not told:
         return None
+    # A failure without a time (made by the prose) counts as older than every one that has it.
     last = max(told, key=lambda task: task.failed_at or "")
     return {"id": last.id, "text": _short(last.error_log[-1])}
 
@@ -108,7 +110,7 @@ def _short(text: str | None) -> str | None:
 def read(root: Root) -> dict[str, Any] | None:
     """Return the summary if it was made from the state file as that lies there now, else None."""
     try:
-        return read_for(root, os.stat(root.state))
+        return read_for(root, root.state.stat())
     except OSError:
         return None
 
@@ -126,5 +128,7 @@ def read_for(root: Root, found: os.stat_result) -> dict[str, Any] | None:
 
 def write(root: Root, data: dict[str, Any]) -> None:
     """Replace the summary; not durable, because after a power cut it merely no longer fits the state."""
+    from harness_lib.system import atomic  # noqa: PLC0415
+
     text = json.dumps(data, separators=(",", ":"), check_circular=False)
     atomic.write(root.summary, text.encode(), durable=False)

@@ -20,7 +20,7 @@ _PRIVATE = 0o600
 
 
 def fingerprint(state: State, init_script: bytes | None) -> str:
-    """Return the SHA-256 of everything in the list that would be run: checks, where, cleanups, init script."""
+    """Return the SHA-256 of everything that would be run: checks, where they run, cleanups, init script."""
     commands = sorted(
         [task.id, task.validation.command, task.validation.cwd, task.on_failure.cleanup]
         for task in state.tasks
@@ -61,7 +61,7 @@ def _file(git_common_dir: Path) -> Path:
 def _notes(file: Path) -> dict[str, object]:
     """Return the notes of this user; a file that is not theirs (a shared machine) says nothing."""
     try:
-        with open(file, "rb") as stream:
+        with file.open("rb") as stream:
             if os.fstat(stream.fileno()).st_uid != os.geteuid():
                 return {}
             notes = json.loads(stream.read())

@@ -9,8 +9,6 @@ from datetime import datetime
 from harness_lib.state import journal
 from harness_lib.task import Category, LogType, State, Task
 
-Carrier = int | None
-
 
 class Tx:
     """One state change in the making; only alive inside `with store.transaction() as tx:`.
@@ -19,17 +17,19 @@ class Tx:
     `warnings` are sentences for the caller to pass on, also those found while opening and publishing.
     """
 
-    def __init__(self, state: State, now: datetime, warnings: list[str], carrier: Carrier) -> None:
+    def __init__(self, state: State, now: datetime, warnings: list[str]) -> None:
         self.now = now
         self.warnings = warnings
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
-        self.carrier = carrier
+        self.held: int | None = None
+        self.dropped: set[int] = set()
         self._state = state
         self._open = True
 
     @property
     def state(self) -> State:
+        """The list as it is in this transaction."""
         return self._state
 
     @state.setter
@@ -41,7 +41,7 @@ class Tx:
         """Put `task` in the place of the one with its id."""
         self._assert_open()
         tasks = tuple([task if each.id == task.id else each for each in self._state.tasks])
-        assert task in tasks, f"BUG: there is no task {task.id} to replace"
+        assert any(each is task for each in tasks), f"BUG: there is no task {task.id} to replace"
         self._state = replace(self._state, tasks=tasks)
 
     def log(
@@ -63,16 +63,18 @@ class Tx:
         self._assert_open()
         self.callbacks.append(act)
 
-    def hold_session(self, pid: Carrier) -> None:
-        """Let the lock directory of the prose stand for `pid`, the owner of an exclusive session, from now on."""
+    def hold_session(self, pid: int | None) -> None:
+        """Let the prose's lock directory stand for `pid`, the owner of an exclusive session, from now on."""
         self._assert_open()
-        self.carrier = pid
+        self.held = pid
 
-    def drop_session(self, pid: Carrier) -> None:
-        """Let the lock directory no longer stand for `pid`, whose session ends."""
+    def drop_session(self, pid: int | None) -> None:
+        """Let that directory no longer stand for `pid`, whose session ends."""
         self._assert_open()
-        if self.carrier == pid:
-            self.carrier = None
+        if pid is not None:
+            self.dropped.add(pid)
+        if self.held == pid:
+            self.held = None
 
     def close(self) -> None:
         """From now on every change is a bug: it would never be published."""

@@ -1,0 +1,72 @@
+"""The lock directory of the prose around one transaction, and for whom it stands between transactions.
+
+Source: design section 4: for the whole length of an exclusive session the directory carries its owner's pid.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+from harness_lib.system import process
+from harness_lib.system.clock import Clock
+from harness_lib.system.roots import Root
+from harness_lib.system.seedlock import Grip, SeedLock, look
+from harness_lib.task import State
+
+
+class OuterLock:
+    """The directory of one state root; `carrier` is the pid it stands for after `leave`, None for nobody."""
+
+    def __init__(self, root: Root, clock: Clock, state: State) -> None:
+        self.carrier = carrier_of(state)
+        self._lock = SeedLock(root.path, clock)
+        self._ours = _local_pids(state)
+        self._grip: Grip = "foreign"
+
+    def enter(self, deadline: float) -> list[str]:
+        """Keep out who follows the prose, waiting until the monotonic moment `deadline`; return warnings.
+
+        Raises HeldError when it has passed.
+        """
+        self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=self._ours)
+        if self._grip != "foreign":
+            return []
+        return [f"{self._lock.path} is not ours to take; who follows the prose is not kept out"]
+
+    def leave(self) -> list[str]:
+        """Hand the directory to `carrier`, or free it if there is none; return warnings."""
+        holder = self._holder()
+        try:
+            if holder is None or holder == self.carrier:
+                return []
+            if self.carrier is not None:
+                self._lock.hand_over(holder, self.carrier)
+            else:
+                self._lock.release(holder)
+        except OSError as error:
+            # The change is made; a directory that still names us is taken over when we are dead.
+            return [f"{self._lock.path} could not be let go: {error.strerror or error}"]
+        return []
+
+    def _holder(self) -> int | None:
+        if self._grip == "taken":
+            return os.getpid()
+        found = look(self._lock.path) if self._grip == "shared" else None
+        return None if found is None else found.pid
+
+
+def carrier_of(state: State, without: Collection[int] = ()) -> int | None:
+    """Return the owner of the exclusive session that is open on this machine, but none of `without`.
+
+    Asked after every transaction, not only when the session begins: a crash, or whoever cleans /tmp, may have
+    removed its directory since.
+    """
+    if state.concurrent:
+        return None
+    return next((pid for pid in sorted(_local_pids(state) - set(without)) if process.alive(pid)), None)
+
+
+def _local_pids(state: State) -> frozenset[int]:
+    host = os.uname().nodename
+    return frozenset(s.pid for s in state.sessions or () if s.pid is not None and s.host == host)

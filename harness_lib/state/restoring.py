@@ -1,0 +1,51 @@
+"""Putting a lost or broken list back, without losing what is left of the broken one.
+
+Only inside a transaction, and only for a file that is no JSON or is gone: what parses is a person's edit.
+Source: design section 3, "Lost or broken"; seed, "JSON corruption".
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+
+from harness_lib.state import journal, publishing
+from harness_lib.state.finding import Found
+from harness_lib.system import atomic, log
+from harness_lib.system.roots import Root
+
+
+def restore(root: Root, found: Found, now: datetime) -> list[str]:
+    """Make `found`, which stands in for the file, the list again; return what to tell people.
+
+    Raises EnvSetupError if the disk does not take it; then the broken file still stands.
+    """
+    text = f"{root.state.name} {found.why}: restored from {found.source} ({len(found.state.tasks)} tasks)"
+    if found.data is None:
+        text += "; what was written after that is lost"
+    else:
+        text += f"; what only the broken file holds is kept in {_set_aside(root, found.data, now)}"
+    # .bak stays as it is: it may be what we restore from, and the broken bytes are no backup.
+    warnings = [text, *publishing.publish(root, found.state, now, old=None)]
+    line = journal.line("WARN", text, now=now, session=found.state.session_count)
+    return warnings + publishing.append(root, [line])
+
+
+def note_loss(root: Root, now: datetime) -> None:
+    """Log, in the seed's words, that the list is beyond repair. Raises EnvSetupError if even that fails."""
+    text = f"{root.state.name} corrupted and unrecoverable"
+    line = journal.line("ERROR", text, now=now, session=0, category="ENV_SETUP")
+    with publishing.explained(root):
+        log.append(root.log, line)
+
+
+def _set_aside(root: Root, data: bytes, now: datetime) -> str:
+    """Keep `data` under a name that is free, and return the name."""
+    base = f"{root.state.name}.broken-{now:%Y%m%dT%H%M%SZ}"
+    name, number = base, 0
+    while os.path.lexists(root.path / name):
+        number += 1
+        name = f"{base}-{number}"
+    with publishing.explained(root):
+        atomic.write(root.path / name, data)
+    return name

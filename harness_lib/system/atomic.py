@@ -8,7 +8,6 @@ Source: design section 3 ("unique temp file in the same directory, fsync, rename
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import time
 from pathlib import Path
@@ -98,7 +97,7 @@ def _permissions(target: Path) -> int | None:
 
 def _create(target: Path, mode: int) -> tuple[Path, int]:
     """Return a new file beside `target` (renames do not cross file systems) and a descriptor to write it."""
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
+    temporary = target.parent / f".{target.name}.{os.urandom(8).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     return temporary, os.open(temporary, flags, mode)
 

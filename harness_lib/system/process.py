@@ -7,7 +7,6 @@ A zombie counts as gone: it holds nothing and does nothing, it only waits to be 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -132,6 +131,8 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 def _run(*command: str) -> str:
     """Return what `command` prints, "" if it fails; in UTC, as `lstart` follows the local time."""
+    import subprocess  # noqa: PLC0415 (hooks on Linux never need it, and it is the dearest import here)
+
     env = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     try:
         done = subprocess.run(command, capture_output=True, env=env, stdin=subprocess.DEVNULL, check=False)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
 import stat
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -94,7 +93,7 @@ class SeedLock:
             self._retire(seen)
 
     def hand_over(self, pid: int, to: int) -> None:
-        """Let the directory that stands for `pid` stand for the process `to`: it outlives us with its session."""
+        """Let the directory that stands for `pid` stand for the process `to`, whose session outlives us."""
         seen = _see(self.path)
         if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
             # By rename: a peer that read half a number would take the lock over.
@@ -158,7 +157,7 @@ class SeedLock:
         Between our look and our rename a peer may have freed the place and taken it again: then what we moved
         is its living lock.
         """
-        private = self.path.with_name(f"{self.path.name}.{secrets.token_hex(8)}")
+        private = self.path.with_name(f"{self.path.name}.{os.urandom(8).hex()}")
         try:
             self.path.rename(private)
         except (FileNotFoundError, PermissionError):

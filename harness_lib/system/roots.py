@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import atomic
 
 STATE_FILE = "harness-tasks.json"
 BACKUP_FILE = "harness-tasks.json.bak"
@@ -26,11 +24,30 @@ _NOTE = Path("harness", "root")
 _POINTER_LIMIT = 8192
 
 
-@dataclass(frozen=True)
 class Root:
-    """A state root: `path` is the resolved directory, the properties are what may lie in it."""
+    """A state root: `path` is the resolved directory, the other properties are what may lie in it.
 
-    path: Path
+    A value, written out: importing `dataclasses` alone costs a hook more than all the rest of this file.
+    """
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __eq__(self, other: object) -> bool:
+        return self._path == other._path if isinstance(other, Root) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._path)
+
+    def __repr__(self) -> str:
+        return f"Root({self._path!r})"
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self._path
 
     @property
     def state(self) -> Path:
@@ -125,6 +142,8 @@ def find(env: Mapping[str, str], cwd: Path) -> Root | None:
 
 def remember(root: Path, common_git_dir: Path) -> None:
     """Note `root` in `common_git_dir`, so that every linked worktree of the repository finds it."""
+    from harness_lib.system import atomic  # noqa: PLC0415 (only `find` is asked on every event)
+
     note = common_git_dir / _NOTE
     atomic.make_directory(note.parent)
     atomic.write(note, os.fsencode(os.path.realpath(root)) + b"\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def main() -> None:
 
 def _harness(*words: str) -> dict[str, object]:
     """Type one command, show what a watcher would see, and return the reply object."""
-    print(f"$ harness {' '.join(words)}", flush=True)
+    print(f"$ harness {shlex.join(words)}", flush=True)
     done = subprocess.run(
         [*program.harness(), *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 _HOME = Path(__file__).resolve().parents[2]
@@ -11,9 +12,16 @@ _HOME = Path(__file__).resolve().parents[2]
 def python(code: str) -> list[str]:
     """Return the command that runs `code` with this interpreter, isolated, and this package importable."""
     setting = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
-    return [sys.executable, *setting, "-I", "-c", f"import sys; sys.path.insert(0, {str(_HOME)!r}); {code}"]
+    paths = [str(path) for path in (_HOME, _packages()) if path]
+    return [sys.executable, *setting, "-I", "-c", f"import sys; sys.path += {paths!r}; {code}"]
 
 
 def harness() -> list[str]:
     """Return the command `harness`."""
     return python("from harness_lib.cli.main import entry; entry()")
+
+
+def _packages() -> Path | None:
+    """Return where our dependencies are: the launcher's private environment is on no interpreter's own path."""
+    spec = find_spec("jsonschema")
+    return Path(spec.origin).parents[1] if spec and spec.origin else None

@@ -1,7 +1,7 @@
 """Single files of a work tree: put there in one step, or taken away, and nothing else touched.
 
-Crash model: git writes a checked-out file in place; killed half-way it leaves a half file, which nobody can tell
-from a person's edit. So a file is made elsewhere and renamed to its place: old or new, never between.
+Crash model: git writes a checked-out file in place; killed half-way it leaves a half file, which looks like a
+person's edit. So a file is made elsewhere and renamed to its place: old or new, never between.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def checkout(git: Git, files: Mapping[str, Entry]) -> list[str]:
 
     Line endings and filters as in any checkout.
     """
-    free = {path: entry for path, entry in files.items() if not obstructed(git.top, path)}
+    free = {path: entry for path, entry in files.items() if _is_free(git.top, path)}
     if free:
         with scratch(git) as place:
             env = {"GIT_INDEX_FILE": str(place / "index")}
@@ -38,16 +38,40 @@ def checkout(git: Git, files: Mapping[str, Entry]) -> list[str]:
     return [path for path in files if path not in free]
 
 
-def write_exactly(git: Git, files: Mapping[str, Entry]) -> list[str]:
-    """Put `files` in their places byte for byte; return those whose place is obstructed."""
-    free = {path: entry for path, entry in files.items() if not obstructed(git.top, path)}
+def write_exactly(git: Git, files: Mapping[str, Entry], private: Collection[str] = ()) -> list[str]:
+    """Put `files` in their places byte for byte; return those whose place is obstructed.
+
+    Only the owner may open those that are `private`.
+    """
+    free = {path: entry for path, entry in files.items() if _is_free(git.top, path)}
     if free:
         with scratch(git) as place:
             copy = place / "file"
             for (path, (mode, _)), content in zip(free.items(), _contents(git, free.values()), strict=True):
                 _make(copy, mode, content, git.top / path)
+                if path in private and mode != SYMLINK:
+                    copy.chmod(copy.stat().st_mode & stat.S_IRWXU)
                 _move(copy, git.top / path)
     return [path for path in files if path not in free]
+
+
+def _is_free(top: Path, path: str) -> bool:
+    """Say whether a file can stand at `path`; directories that hold no file at all make way for it."""
+    if not obstructed(top, path + "/x"):
+        _remove_if_hollow(top / path)
+    return not obstructed(top, path)
+
+
+def _remove_if_hollow(directory: Path) -> None:
+    folders = []
+    for folder, below, files in os.walk(directory):
+        # os.walk counts a symlink to a directory among the directories.
+        if files or any(Path(folder, name).is_symlink() for name in below):
+            return
+        folders.append(folder)
+    for folder in reversed(folders):
+        with _writable(Path(folder).parent):
+            Path(folder).rmdir()
 
 
 def remove(top: Path, path: str) -> None:
@@ -82,7 +106,7 @@ def _make(copy: Path, mode: str, content: bytes, like: Path) -> None:
         return
     copy.write_bytes(content)
     if like.is_file() and not like.is_symlink():
-        # git knows only one permission bit; a private key that still stands keeps the others.
+        # git knows only one permission bit; a file that still stands keeps the others.
         copy.chmod(stat.S_IMODE(like.stat().st_mode))
     bits = stat.S_IMODE(copy.stat().st_mode)
     readable = (bits & 0o444) >> 2

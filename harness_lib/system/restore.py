@@ -13,9 +13,10 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from harness_lib.errors import RefusedError
-from harness_lib.system import placing, snapshot
+from harness_lib.system import atomic, placing, snapshot
 from harness_lib.system.git import Git, GitError, covers, decode, encode
 from harness_lib.system.gitlocks import leftover_locks, remove_dead_locks
 from harness_lib.system.snapshot import GITLINK, Before, Entry
@@ -24,6 +25,9 @@ __all__ = ["HeadMovedError", "go_back", "leftover_locks", "publish", "remove_dea
 
 # An editor that refreshes its view takes index.lock for milliseconds.
 PATIENCE_SECONDS = 3.0
+
+# Beside git's own files: the untracked files whose directories may have to go.
+JOURNAL = "harness-emptied"
 
 # Files that change how git sees other files; they are put right before those.
 RULES = (".gitattributes", ".gitignore")
@@ -137,6 +141,8 @@ def go_back(
     _point_head(git, branch, base)
     now = snapshot.capture(git, keep_out, base=base, before=before)
     move = _plan(git, base, made, now, before, keep_out)
+    journal = git.git_dir / JOURNAL
+    _remember_emptied(journal, move)
     problems = list(move.problems)
     for rules in (True, False):
         problems += _carry_out(git, move, rules=rules)
@@ -146,6 +152,7 @@ def go_back(
         problems += _lost(git, before)
     _move_head(git, base, git.head(), "harness: go back")
     _reset_index(git, base)
+    atomic.remove(journal)
     return problems
 
 
@@ -157,6 +164,13 @@ def _point_head(git: Git, branch: str | None, base: str) -> None:
         _patiently(git, "update-ref", "--no-deref", "-m", "harness: go back", "HEAD", base)
     else:
         _patiently(git, "symbolic-ref", "-m", "harness: go back", "HEAD", branch)
+
+
+def _remember_emptied(journal: Path, move: _Move) -> None:
+    """Add what a killed run was about to remove: its files may be gone, and their directories still there."""
+    if journal.exists():
+        move.emptied.extend(decode(journal.read_bytes()))
+    atomic.write(journal, encode(move.emptied), durable=False)
 
 
 def _plan(git: Git, base: str, made: str, now: str, before: Before | None, keep_out: Sequence[str]) -> _Move:
@@ -221,9 +235,8 @@ def _give_back(
     differing = {path: entry for path, entry in wanted.items() if standing.get(path) != entry}
     at_made, at_now = (snapshot.entries(git, tree) for tree in (made, now)) if differing else ({}, {})
     unsaved = {path for path in differing if path in standing and at_now.get(path) != at_made.get(path)}
-    blocked = placing.write_exactly(
-        git, {path: entry for path, entry in differing.items() if path not in unsaved}
-    )
+    saved = {path: entry for path, entry in differing.items() if path not in unsaved}
+    blocked = placing.write_exactly(git, saved, frozenset(before.private))
     return [
         *(f"{path} has changed since it was saved and was left as it is" for path in sorted(unsaved)),
         *(f"{path} could not be put back: something else stands in its place" for path in blocked),

@@ -47,11 +47,15 @@ _PASSED_OVER = (
 
 @dataclass(frozen=True)
 class Before:
-    """What was untracked before: kept in `tree`, or too large or unreadable and only named there."""
+    """What was untracked before: kept in `tree`, or too large or unreadable and only named there.
+
+    `private` are those of the kept files that only their owner may open: git would forget it.
+    """
 
     tree: str
     protected: tuple[str, ...] = ()
     unprotected: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
 
     @property
     def paths(self) -> frozenset[str]:
@@ -315,7 +319,7 @@ def _readable_copy(path: Path, mode: str, copy: Path) -> Path:
     """Return a file with the content of `path`: hash-object would follow a symlink."""
     if mode != SYMLINK:
         return path
-    copy.write_bytes(os.fsencode(os.readlink(path)))  # noqa: PTH115 (a Path forgets the "./" of a target)
+    copy.write_bytes(os.fsencode(os.readlink(path)))  # noqa: PTH115 (Path drops "./")
     return copy
 
 
@@ -327,9 +331,9 @@ def _quoted(path: Path) -> bytes:
 
 
 def capture_untracked(git: Git, paths: Sequence[str], limit_bytes_each: int, limit_total: int) -> Before:
-    """Keep the content of untracked `paths` in a tree of two directories: `content` and `unprotected`.
+    """Keep the content of untracked `paths` in a tree: `content`, and two directories of empty files.
 
-    The second names, as empty files, what is larger than `limit_bytes_each`, what no longer fits into
+    `private` names what only its owner may open, `unprotected` what is larger than `limit_bytes_each`, what no longer fits into
     `limit_total` (small files first), what cannot be read, and nested repositories.
     """
     chosen, total = [], 0
@@ -340,10 +344,19 @@ def capture_untracked(git: Git, paths: Sequence[str], limit_bytes_each: int, lim
     kept = hashed(git, chosen, store=True)
     named = sorted({path.rstrip("/") for path in paths} - set(kept))
     files = {f"content/{path}": entry for path, entry in kept.items()}
-    if named:
+    private = sorted(path for path, (mode, _) in kept.items() if mode != SYMLINK and _private(git.top / path))
+    names = [*(f"unprotected/{path}" for path in named), *(f"private/{path}" for path in private)]
+    if names:
         empty = git.text("hash-object", "-t", "blob", "-w", "--stdin")
-        files |= {f"unprotected/{path}": ("100644", empty) for path in named}
-    return Before(write(git, files), tuple(sorted(kept)), tuple(named))
+        files |= dict.fromkeys(names, ("100644", empty))
+    return Before(write(git, files), tuple(sorted(kept)), tuple(named), tuple(private))
+
+
+def _private(path: Path) -> bool:
+    try:
+        return not path.lstat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    except FileNotFoundError:
+        return False
 
 
 def _size(path: Path) -> int:
@@ -355,11 +368,12 @@ def _size(path: Path) -> int:
 
 def read_untracked(git: Git, tree_or_commit: str) -> Before:
     """Return what `capture_untracked` had kept in this tree, or in the commit of it."""
-    found: dict[str, list[str]] = {"content": [], "unprotected": []}
+    found: dict[str, list[str]] = {"content": [], "unprotected": [], "private": []}
     for path in entries(git, tree_or_commit):
         part, _, name = path.partition("/")
         found[part].append(name)
-    return Before(git.tree_of(tree_or_commit), tuple(found["content"]), tuple(found["unprotected"]))
+    content, unprotected, private = (tuple(names) for names in found.values())
+    return Before(git.tree_of(tree_or_commit), content, unprotected, private)
 
 
 def glob_tree(

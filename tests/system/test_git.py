@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -27,9 +26,8 @@ def test_clean_env_drops_locations_and_keeps_who_and_how() -> None:
         "GIT_CONFIG_GLOBAL": "/x",
         "PATH": "/bin",
     }
-    dropped = {
-        name: "x"
-        for name in (
+    dropped = dict.fromkeys(
+        (
             "GIT_DIR",
             "GIT_WORK_TREE",
             "GIT_INDEX_FILE",
@@ -44,8 +42,9 @@ def test_clean_env_drops_locations_and_keeps_who_and_how() -> None:
             "GIT_GLOB_PATHSPECS",
             "GIT_EXTERNAL_DIFF",
             "GIT_CONFIG_PARAMETERS",
-        )
-    }
+        ),
+        "x",
+    )
     cleaned = clean_env({**kept, **dropped, "LC_ALL": "de_DE.UTF-8"})
     assert {name: cleaned.get(name) for name in kept} == kept
     assert not dropped.keys() & cleaned.keys()
@@ -53,7 +52,9 @@ def test_clean_env_drops_locations_and_keeps_who_and_how() -> None:
     assert cleaned["GIT_TERMINAL_PROMPT"] == "0"
 
 
-def test_a_calling_git_cannot_redirect_us(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_calling_git_cannot_redirect_us(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = World.make(tmp_path / "other")
     monkeypatch.setenv("GIT_DIR", str(other.top / ".git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(other.top / ".git/index"))
@@ -201,7 +202,9 @@ def _conflict(world: World) -> None:
 
 
 @pytest.mark.parametrize("how", ["merge", "rebase", "cherry-pick", "revert", "am"])
-def test_what_is_under_way_is_named_and_can_be_forgotten_without_touching_files(world: World, how: str) -> None:
+def test_what_is_under_way_is_named_and_can_be_forgotten_without_touching_files(
+    world: World, how: str
+) -> None:
     _conflict(world)
     patch = world.top.parent / "patch"
     patch.write_text(sh(world.top, "format-patch", "-1", "--stdout", "theirs") + "\n")
@@ -253,7 +256,10 @@ def test_commits_since_gives_whole_messages_newest_first(world: World) -> None:
     base = world.base
     world.commit("first\n\nbody\nof it")
     world.commit("second ü")
-    assert [commit.message for commit in world.git.commits_since(base)] == ["second ü", "first\n\nbody\nof it"]
+    assert [commit.message for commit in world.git.commits_since(base)] == [
+        "second ü",
+        "first\n\nbody\nof it",
+    ]
     assert world.git.commits_since("1" * 40) == ()
     assert world.git.is_ancestor(base, "HEAD")
     assert not world.git.is_ancestor("HEAD", base)
@@ -302,8 +308,8 @@ def test_exclude_adds_each_pattern_once_and_keeps_what_is_there(world: World) ->
 
 
 def test_exclude_works_without_an_info_directory_and_reaches_a_linked_worktree(world: World) -> None:
-    for name in os.listdir(world.top / ".git/info"):
-        (world.top / ".git/info" / name).unlink()
+    for file in (world.top / ".git/info").iterdir():
+        file.unlink()
     (world.top / ".git/info").rmdir()
     sh(world.top, "worktree", "add", "-q", "-b", "side", str(world.top.parent / "linked"))
     Git.open(world.top.parent / "linked").exclude(["/hidden"])

@@ -33,7 +33,7 @@ def _untouched(world: World) -> tuple[object, ...]:
         index.read_bytes() if index.exists() else None,
         world.git.head(),
         disk(world.top),
-        sorted(name for name in os.listdir(world.top / ".git") if name.startswith("harness")),
+        sorted((world.top / ".git").glob("harness*")),
     )
 
 
@@ -131,7 +131,9 @@ def test_a_change_in_the_same_tick_and_of_the_same_size_is_seen(world: World) ->
     assert content(world.git, snapshot.capture(world.git))["racy"] == ("file", b"bbbb")
 
 
-def test_a_nested_repository_and_a_submodule_are_commits_and_one_without_commit_is_passed_over(world: World) -> None:
+def test_a_nested_repository_and_a_submodule_are_commits_and_one_without_commit_is_passed_over(
+    world: World,
+) -> None:
     inner = World.make(world.top / "nested")
     sh(world.top, "init", "-q", "unborn")
     module = World.make(world.top.parent / "module")
@@ -204,7 +206,9 @@ def test_without_and_with_from_take_files_and_directories(world: World) -> None:
         "dir/inner.txt",
     }
     assert snapshot.without(world.git, new, ["nowhere"]) == new
-    mixed = snapshot.entries(world.git, snapshot.with_from(world.git, new, old, ["d", "dd", "dd/now a directory"]))
+    mixed = snapshot.entries(
+        world.git, snapshot.with_from(world.git, new, old, ["d", "dd", "dd/now a directory"])
+    )
     assert set(mixed) == {"a", "d/x", "d/y", "dd", NASTY[3], "tracked.txt", "dir/inner.txt"}
     assert snapshot.with_from(world.git, new, old, set(snapshot.difference(world.git, new, old))) == old
 
@@ -233,7 +237,9 @@ def test_untracked_files_are_kept_byte_for_byte_and_read_back(world: World) -> N
     assert snapshot.read_untracked(world.git, commit) == before
     kept = {path.removeprefix("content/"): entry for path, entry in content(world.git, before.tree).items()}
     standing = disk(world.top)
-    assert {path: kept[path] for path in before.protected} == {path: standing[path] for path in before.protected}
+    assert {path: kept[path] for path in before.protected} == {
+        path: standing[path] for path in before.protected
+    }
     assert len(before.protected) == len(NASTY) + 3
 
 

@@ -91,7 +91,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What is under way in git, written before it begins, so that a crash can be finished (design section 6)."""
+    """What is under way in git, written before it begins: a crash can be finished (design section 6)."""
 
     action: Literal["commit", "rollback"]
     at: str
@@ -182,6 +182,7 @@ class State:
 
     @property
     def concurrent(self) -> bool:
+        """Whether many workers share this list."""
         return self.session_config.concurrency_mode == "concurrent"
 
     def find(self, task_id: str) -> Task | None:

@@ -19,6 +19,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def title(task: Task) -> str:
+    """Return the task's title as one bounded line."""
     return one_line(task.title, TITLE_LENGTH)
 
 

@@ -30,6 +30,7 @@ class Checked:
 
     @property
     def passed(self) -> bool:
+        """Whether the task is done."""
         return self.verdict == "pass"
 
     def failure(self) -> str:
@@ -48,14 +49,14 @@ def require_command(task: Task, index: int) -> str:
     command = task.validation.command
     if command is None or not command.strip():
         raise ConfigError(
-            f"tasks[{index}].validation.command: missing. Without a check, task {task.id} cannot be completed.",
+            f"tasks[{index}].validation.command: missing; {task.id} cannot be completed without a check.",
             f"Give it one: harness edit {task.id} --validate 'COMMAND'",
         )
     return command
 
 
 def working_directory(ctx: Context, task: Task) -> Path:
-    """Return where the check runs; ConfigError if `validation.cwd` leaves the work tree or is no directory."""
+    """Return where the check runs; ConfigError if `validation.cwd` is no directory of the work tree."""
     top = ctx.git.top
     wanted = (top / (task.validation.cwd or "")).resolve()
     if wanted != top and top not in wanted.parents:

@@ -50,10 +50,12 @@ class Context:
 
     @cached_property
     def store(self) -> Store:
+        """The door to the list."""
         return Store(self.root, clock=self.clock)
 
     @cached_property
     def owner(self) -> owner.Owner:
+        """Who calls, and the process that stands for it."""
         return owner.current(self.env)
 
     @cached_property
@@ -96,4 +98,5 @@ class Context:
 
     @property
     def lease_seconds(self) -> int:
+        """How long a claim is good for without a sign of life (concurrent mode)."""
         return leases.seconds(self.env.get("HARNESS_LEASE_SECONDS"))

@@ -6,10 +6,8 @@ Only the agent is a script (`harness_lib.ops.demo_agent`), and what it will do w
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +59,7 @@ def run(ctx: Context, show: Callable[[str], None]) -> Reply:
     killed = _work(there, project, show)
     state = there.store.read().state
     broken = [promise for promise, kept in _promises(there, state, killed=killed) if not kept]
-    return _reply(there, project, state, broken)
+    return _reply(there, project, broken)
 
 
 def _prepare(ctx: Context, project: Path, show: Callable[[str], None]) -> None:
@@ -76,7 +74,7 @@ def _prepare(ctx: Context, project: Path, show: Callable[[str], None]) -> None:
 
 
 def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
-    """Let one agent after another work until one ends by itself; return whether one was killed with SIGKILL."""
+    """Let agents work one after another until one ends by itself; return whether one was killed."""
     killed = False
     for number in range(1, MOST_SESSIONS + 1):
         show(f"\nagent {number} starts" + (", where the last one was killed:" if killed else ":"))
@@ -122,7 +120,7 @@ def _promises(ctx: Context, state: State, *, killed: bool) -> list[tuple[str, bo
     ]
 
 
-def _reply(ctx: Context, project: Path, state: State, broken: list[str]) -> Reply:
+def _reply(ctx: Context, project: Path, broken: list[str]) -> Reply:
     rescued = [name for name, _oid in ctx.git.refs(RESCUE_REFS)]
     lines = [
         "",
@@ -136,11 +134,5 @@ def _reply(ctx: Context, project: Path, state: State, broken: list[str]) -> Repl
         "\n".join(lines),
         exit=Exit.CHECK_FAILED if broken else Exit.DONE,
         next="harness init",
-        extra={
-            "root": str(project),
-            "broken": broken,
-            "rescue": rescued,
-            "python": sys.executable,
-            "pid": os.getpid(),
-        },
+        extra={"root": str(project), "broken": broken, "rescue": rescued},
     )

@@ -10,6 +10,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,7 +28,15 @@ IDENTITY = (
 ADD = "def add(a, b):\n    return a + b\n"
 WRONG = "\n\ndef mul(a, b):\n    return a + b\n"
 RIGHT = "\n\ndef mul(a, b):\n    return a * b\n"
-BILL = "from calc import add\n\n\ndef bill(prices):\n    total = 0\n    for price in prices:\n        total = add(total, price)\n    return f'total: {total}'\n"
+BILL = """\
+from functools import reduce
+
+from calc import add
+
+
+def bill(prices):
+    return f'total: {reduce(add, prices)}'
+"""
 
 
 def main() -> None:
@@ -45,14 +54,19 @@ def main() -> None:
 
 def _harness(*words: str) -> dict[str, object]:
     """Type one command, show what a watcher would see, and return the reply object."""
-    print(f"$ harness {shlex.join(words)}", flush=True)
+    _say(f"$ harness {shlex.join(words)}")
     done = subprocess.run(
         [*program.harness(), *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
     )
     reply: dict[str, object] = json.loads(done.stdout)
     for line in str(reply["message"]).splitlines()[:4]:
-        print(f"    {line}", flush=True)
+        _say(f"    {line}")
     return reply
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def _add(_failed: int) -> None:

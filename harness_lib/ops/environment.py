@@ -12,6 +12,7 @@ TIMEOUT_SECONDS = 600.0
 
 
 def exists(ctx: Context) -> bool:
+    """Return whether the project has the script."""
     return ctx.root.init_script.is_file()
 
 

@@ -1,4 +1,4 @@
-"""`harness fail`: the agent gives up; the same rescue and rollback as a failed check (seed "Error Handling")."""
+"""`harness fail`: the agent gives up; rescue and rollback as after a failed check (seed "Error Handling")."""
 
 from __future__ import annotations
 
@@ -48,9 +48,8 @@ def _halt(ctx: Context, held: Held, task: Task, category: Category, message: str
 
 def _reply(ctx: Context, held: Held, ended: outcome.Ended, category: Category, *, stops: bool) -> Reply:
     task = ended.task
-    lines = [
-        f"{task.id} failed ({category}) and was rolled back; attempts used: {task.attempts} of {task.max_attempts}"
-    ]
+    used = f"attempts used: {task.attempts} of {task.max_attempts}"
+    lines = [f"{task.id} failed ({category}) and was rolled back; {used}"]
     if ended.rescue:
         lines.append(f"the work is kept: git show --stat {ended.rescue}")
     if stops:

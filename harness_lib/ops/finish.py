@@ -29,8 +29,8 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Run the check of the held task: commit and complete it, or rescue the attempt and roll it back.
 
     Exit 0 completed, 1 the check said no (or the gate was touched).
-    Raises ConfigError (no check), EnvSetupError (its command is not there); then no attempt is counted and the
-    session is halted.
+    Raises ConfigError (no check), EnvSetupError (its command is not there); then no attempt is counted and
+    the session is halted.
     """
     state = ctx.store.read().state
     held = holding.require(state, task_id, ctx)

@@ -110,9 +110,8 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
     if not made:
         told = f"{root.path} has a task list already ({len(state.tasks)} tasks); it was left as it is."
         if mode and mode != state.session_config.concurrency_mode:
-            warnings.append(
-                f"The list stays in {state.session_config.concurrency_mode} mode; to change it: harness edit --mode {mode}"
-            )
+            kept = state.session_config.concurrency_mode
+            warnings.append(f"The list stays {kept}; to change it: harness edit --mode {mode}")
     else:
         told = f"made {', '.join(made)} in {root.path}; git ignores them ({ignored_in})."
     return Reply(

@@ -14,7 +14,7 @@ RENEWALS_PER_LEASE = 3
 
 
 def run(ctx: Context, task: Task, command: str) -> Checked:
-    """Run the check and keep the claim alive meanwhile; LeaseLostError if it was lost, and the check is stopped."""
+    """Run the check and keep the claim alive; LeaseLostError if it is lost, and the check is stopped."""
     lost: list[LeaseLostError] = []
 
     def renew() -> bool:

@@ -26,7 +26,7 @@ CLEANUP_TIMEOUT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How an attempt ended: the task afterwards, why to stop if so, the rescue ref, and what to warn about."""
+    """How an attempt ended: the task afterwards, why to stop if so, the rescue ref, and warnings."""
 
     task: Task
     stop: str | None
@@ -122,7 +122,7 @@ def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
     changed = git.changes(ctx.keep_out).tracked
     if not changed:
         return []
-    # It may also have been a person who edited these files while the check ran: keep a copy before they go back.
+    # It may have been a person who edited these files while the check ran: keep a copy before they go back.
     ref = free_ref(git, task, suffix="-check")
     left = snapshot.capture(git, ctx.keep_out)
     git.set_ref(ref, snapshot.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
@@ -197,10 +197,10 @@ def _go_back(ctx: Context, session: Session, task: Task) -> Ended:
 
 
 def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
-    """Save everything that stands in the work tree; return its tree and the ref that keeps it, if any is needed.
+    """Save everything that stands in the work tree; return its tree, and the ref that keeps it if one must.
 
-    Run again after a crash, the tree may be half rolled back: what the first run saved stays, and the rest goes
-    beside it.
+    Run again after a crash, the tree may be half rolled back: what the first run saved stays, and the rest
+    goes beside it.
     """
     git = ctx.git
     made = snapshot.capture(git, ctx.keep_out)

@@ -1,4 +1,4 @@
-"""`harness recover`: recover what an earlier session left in progress (seed "Context Window Recovery Protocol")."""
+"""`harness recover`: what an earlier session left in progress (seed "Context Window Recovery Protocol")."""
 
 from __future__ import annotations
 

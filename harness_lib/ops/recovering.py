@@ -32,9 +32,9 @@ class Report:
 def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
     """Recover all that `session` may recover, one task after another.
 
-    In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed command
-    of ours has left under way.
-    Raises RefusedError (untrusted commands), ConfigError (no check), EnvSetupError; the session is then halted.
+    In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed
+    command of ours has left under way.
+    Raises RefusedError (untrusted commands), ConfigError (no check), EnvSetupError; it halts the session then.
     """
     told: list[str] = []
     warnings: list[str] = []
@@ -176,10 +176,11 @@ def _leave_files_to_the_living(
 ) -> tuple[str, outcome.Ended | None]:
     """Take the task, whose lease has run out, from a worker that still lives: its files are its own.
 
-    What it has made so far is rescued, its work tree is left alone, and when it comes back it finds its claim gone.
+    What it has made so far is rescued, its work tree is left alone, and it will find its claim gone.
     """
     rescue = outcome.rescue_only(ctx, task)
-    reason = f"the lease of {task.claimed_by} ran out at {task.lease_expires_at}; its work so far is kept in {rescue}"
+    expired = f"the lease of {task.claimed_by} ran out at {task.lease_expires_at}"
+    reason = f"{expired}; its work so far is kept in {rescue}"
     ended = outcome.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
     return _log(ctx, session, task, "mark failed, leave the work tree to its worker", reason), ended
 

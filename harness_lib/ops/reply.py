@@ -17,7 +17,8 @@ from harness_lib.task import Task
 class Reply:
     """The outcome of a verb.
 
-    `message` is what the caller reads, `next` the command to type now, `stop` why there is nothing to go on with.
+    `message` is what the caller reads, `next` the command to type now, `stop` why there is nothing to go on
+    with.
     `extra` are keys of the verb's own in the JSON object.
     """
 

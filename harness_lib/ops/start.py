@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from harness_lib.errors import EnvSetupError
@@ -22,7 +21,7 @@ from harness_lib.ops.reply import Reply
 from harness_lib.rules import selection, stats, stopping
 from harness_lib.state.store import Tx
 from harness_lib.system import log
-from harness_lib.task import Session, State, Task
+from harness_lib.task import Session, Task
 
 LOG_LINES = 200
 COMMITS = 20

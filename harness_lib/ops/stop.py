@@ -10,7 +10,7 @@ from harness_lib.rules import stats
 
 
 def run(ctx: Context, number: int | None = None) -> Reply:
-    """End this worker's session, or session `number`; without one there is nothing to end, and that is fine."""
+    """End this worker's session, or session `number`; none of its own to end is fine."""
     with ctx.store.transaction() as tx:
         opened = tx.state.sessions or ()
         if number is None:

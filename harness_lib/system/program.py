@@ -1,4 +1,4 @@
-"""How to start this program again as a child, from whatever it was started: checkout, package, or launcher."""
+"""How to start this program again as a child, whether a checkout, a package or the launcher started it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def harness() -> list[str]:
 
 
 def _packages() -> Path | None:
-    """Return where our dependencies are: the launcher's private environment is on no interpreter's own path."""
+    """Return where our dependencies are: no interpreter has the launcher's private ones on its own path."""
     spec = find_spec("jsonschema")
     return Path(spec.origin).parents[1] if spec and spec.origin else None

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import TextIO
 
 from harness_lib.cli.screen import Screen
-from harness_lib.errors import HarnessError
+from harness_lib.errors import Exit, HarnessError
 from harness_lib.ops.reply import Reply
+
+# How a reply begins on a terminal, by what it means for the caller.
+GROUNDS = {Exit.DONE: "", Exit.STOP: "bold yellow"}
+BAD = "bold red"
 
 
 def reply(found: Reply, screen: Screen) -> int:
@@ -15,11 +20,11 @@ def reply(found: Reply, screen: Screen) -> int:
         screen.data(_dump(found.document()))
         return int(found.exit)
     for warning in found.warnings:
-        screen.talk(f"warning: {warning}")
+        _talk(screen, f"warning: {warning}", "yellow")
     if found.message:
-        screen.data(found.message)
+        _data(screen, found.message, GROUNDS.get(found.exit, BAD))
     if found.next:
-        screen.data(f"next: {found.next}")
+        _data(screen, f"next: {found.next}", "bold")
     return int(found.exit)
 
 
@@ -28,10 +33,34 @@ def error(problem: HarnessError, verb: str, screen: Screen) -> int:
     if screen.json:
         screen.data(_dump(_failure(problem, verb)))
         return int(problem.exit_code)
-    screen.talk(f"{problem.kind}: {problem.message}")
+    _talk(screen, f"{problem.kind}: {problem.message}", BAD)
     if problem.hint:
-        screen.talk(f"hint: {problem.hint}")
+        _talk(screen, f"hint: {problem.hint}")
     return int(problem.exit_code)
+
+
+def _data(screen: Screen, text: str, style: str) -> None:
+    """Write to stdout; `style` is for the first line, on a terminal."""
+    if not screen.is_terminal:
+        screen.data(text)
+        return
+    first, _, rest = text.partition("\n")
+    _draw(screen.out, first, style)
+    if rest:
+        _draw(screen.out, rest)
+
+
+def _talk(screen: Screen, text: str, style: str = "") -> None:
+    if screen.err.isatty():
+        _draw(screen.err, f"harness: {text}", style)
+    else:
+        screen.talk(text)
+
+
+def _draw(stream: TextIO, text: str, style: str = "") -> None:
+    from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
+
+    drawing.write(stream, text, style)
 
 
 def _failure(problem: HarnessError, verb: str) -> dict[str, object]:

@@ -1,54 +1,150 @@
-"""`harness status`: where the list stands; reads without a lock (seed "Status Command")."""
+"""`harness status`: where the list stands; reads without a lock (seed "Status Command", design section 9)."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 
-from harness_lib.ops import holding
+from harness_lib.ops import brief, holding, sessions
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.rules import graph, selection, stats
+from harness_lib.rules import graph, leases, selection, stats, stopping
+from harness_lib.rules.stats import Counts
 from harness_lib.state import codec
 from harness_lib.system import log
-from harness_lib.task import State, Task
+from harness_lib.task import Session, State, Task
 
 LOG_LINES = 5
+LINE_LENGTH = 300
 SHOWN = 20
-ORDER = ("in_progress", "failed", "pending", "completed")
+PEOPLE = 10
+BAR_WIDTH = 20
+
+
+@dataclass(frozen=True)
+class View:
+    """All that is shown of a list at one moment; two equal views look the same.
+
+    `shown` are the tasks that get a line, `people` the open sessions and `halts` what a person must do, both
+    as sentences; `hooks` says whether the agents are held.
+    """
+
+    state: State
+    counts: Counts
+    shown: tuple[Task, ...]
+    holders: dict[str, str]
+    halts: tuple[str, ...]
+    hooks: str
+    log: tuple[str, ...]
+    people: tuple[str, ...]
+    next: str | None
+    is_finished: bool
+    warnings: tuple[str, ...]
 
 
 def run(ctx: Context, *, everything: bool = False) -> Reply:
     """Return counts, a line per task, the end of the log, and the sessions.
 
-    Unless `everything` is wanted the interesting tasks come first and the rest is a number.
+    Unless `everything` is wanted, the interesting tasks come first and the rest is a number.
     """
+    return answer(ctx, look(ctx, None if everything else SHOWN))
+
+
+def look(ctx: Context, limit: int | None) -> View:
+    """Return the list as it is now, with every task in its order, or the `limit` most interesting ones."""
     snapshot = ctx.store.read()
     state = snapshot.state
-    counts = stats.count(state)
-    shown = list(state.tasks) if everything else interesting(state)[:SHOWN]
-    lines = [stats.line(state), *(one_line(task) for task in shown)]
-    if len(shown) < len(state.tasks):
-        lines.append(f"… and {len(state.tasks) - len(shown)} more (harness status --all)")
-    tail = log.tail(ctx.root.log, LOG_LINES)
-    lines += ["log:", *(f"  {line}" for line in tail)] if tail else []
-    lines.append(f"sessions: {state.session_count}, last {state.last_session or 'none'}")
-    lines += [f"open: session {s.number} of {s.worker} since {s.started_at}" for s in state.sessions or ()]
+    shown = state.tasks if limit is None else tuple(interesting(ctx, state)[:limit])
+    at_work = [task for task in shown if task.status == "in_progress"]
+    return View(
+        state=state,
+        counts=stats.count(state),
+        shown=shown,
+        holders={task.id: holder(ctx, task) for task in at_work},
+        halts=tuple(_bounded(_halts(state))),
+        hooks=_hooks(ctx, state),
+        log=tuple(brief.one_line(line, LINE_LENGTH) for line in log.tail(ctx.root.log, LOG_LINES)),
+        people=tuple(_bounded([_session(ctx, session) for session in state.sessions or ()])),
+        next=upcoming(ctx, state),
+        is_finished=not stopping.work_remains(state, ctx.clock.now()),
+        warnings=snapshot.warnings,
+    )
+
+
+def answer(ctx: Context, view: View) -> Reply:
+    """Return `view` as the reply of the verb."""
+    state = view.state
+    more = len(state.tasks) - len(view.shown)
     return Reply(
         "status",
-        "\n".join(lines),
-        next=upcoming(ctx, state),
-        warnings=snapshot.warnings,
+        "\n".join(plain(view)),
+        next=view.next,
+        warnings=view.warnings,
         extra={
             "root": str(ctx.root.path),
-            "counts": asdict(counts),
-            "tasks": [codec.encode_task(task) for task in shown],
-            "more": len(state.tasks) - len(shown),
-            "log": tail,
+            "counts": asdict(view.counts),
+            "tasks": [codec.encode_task(task) for task in view.shown],
+            "more": more,
+            "log": list(view.log),
             "session_count": state.session_count,
             "last_session": state.last_session,
+            "sessions": list(view.people),
+            "halts": list(view.halts),
             "active": ctx.root.marker.exists(),
         },
     )
+
+
+def plain(view: View) -> Iterator[str]:
+    """Yield the lines that a pipe gets."""
+    yield f"[{bar(view.counts)}] {headline(view.counts)}"
+    yield view.hooks
+    for task in view.shown:
+        yield one_line(task)
+        if task.id in view.holders:
+            yield f"    {view.holders[task.id]}"
+    if len(view.shown) < len(view.state.tasks):
+        yield f"… and {len(view.state.tasks) - len(view.shown)} more (harness status --all)"
+    yield from _section("a person must act:", view.halts)
+    yield from _section("log:", view.log)
+    yield counted_sessions(view.state)
+    yield from view.people
+
+
+def _section(title: str, lines: tuple[str, ...]) -> Iterator[str]:
+    if lines:
+        yield title
+        yield from (f"  {line}" for line in lines)
+
+
+def bar(counts: Counts) -> str:
+    """Return the share of completed tasks as `####----`; full only when all are."""
+    done = BAR_WIDTH * counts.completed // counts.total if counts.total else 0
+    return "#" * done + "-" * (BAR_WIDTH - done)
+
+
+def headline(counts: Counts) -> str:
+    """Return the seed's numbers as a sentence; what there is none of is left out."""
+    if not counts.total:
+        return "no tasks yet"
+    parts = [
+        f"{counts.in_progress} in progress" if counts.in_progress else "",
+        f"{counts.failed} failed{_of(counts.permanent, 'for good')}" if counts.failed else "",
+        f"{counts.pending} pending{_of(counts.blocked, 'blocked')}" if counts.pending else "",
+    ]
+    percent = 100 * counts.completed // counts.total
+    return ", ".join([f"{percent} %: {counts.completed} of {counts.total} completed", *filter(None, parts)])
+
+
+def _of(number: int, what: str) -> str:
+    return f" ({number} {what})" if number else ""
+
+
+def counted_sessions(state: State) -> str:
+    """Return how many sessions there were, of how many, and when the last one ended."""
+    limit = state.session_config.max_sessions
+    most = f" of at most {limit}" if limit else ""
+    return f"sessions: {state.session_count}{most}, last {state.last_session or 'none'}"
 
 
 def upcoming(ctx: Context, state: State) -> str | None:
@@ -58,15 +154,74 @@ def upcoming(ctx: Context, state: State) -> str | None:
         return f"harness finish {held.id}"
     if not state.tasks:
         return 'harness add "what is to be done" --validate "command that proves it"'
-    return "harness start" if selection.pick(state, ctx.clock.now()) else None
+    if any(task.status == "in_progress" for task in state.tasks) and sessions.mine(state, ctx) is None:
+        return "harness start"
+    if selection.pick(state, ctx.clock.now()) is None:
+        return None
+    return "harness claim" if sessions.mine(state, ctx) else "harness start"
 
 
-def interesting(state: State) -> list[Task]:
-    """Return the tasks with those first that a person would look for: at work, failed, waiting, done."""
-    return sorted(state.tasks, key=lambda task: (ORDER.index(task.status), graph.id_key(task.id)))
+def interesting(ctx: Context, state: State) -> list[Task]:
+    """Return the tasks with those first that a person would look for: at work, halted, failed, next, done."""
+    turn = {task.id: place for place, task in enumerate(selection.ranked(state, ctx.clock.now()))}
+    order = {"in_progress": 0, "failed": 2, "pending": 3, "completed": 4}
+
+    def key(task: Task) -> tuple[int, int, graph.IdKey]:
+        kind = 1 if task.halt and task.status != "in_progress" else order[task.status]
+        return kind, turn.get(task.id, len(turn)), graph.id_key(task.id)
+
+    return sorted(state.tasks, key=key)
 
 
 def one_line(task: Task) -> str:
     """Return the seed's line: `[status] task-id: title (attempts/max_attempts)`."""
-    title = " ".join(task.title.split())
-    return f"[{task.status}] {task.id}: {title} ({task.attempts}/{task.max_attempts})"
+    return f"[{task.status}] {task.id}: {brief.title(task)} ({task.attempts}/{task.max_attempts})"
+
+
+def holder(ctx: Context, task: Task) -> str:
+    """Return who works on `task`, since when, under which lease, and how far it has come."""
+    parts = [f"by {_name(task.claimed_by)} since {task.claimed_at or 'an unknown time'}"]
+    if task.lease_expires_at:
+        ended = leases.expired(task, ctx.clock.now())
+        parts.append(f"{'its lease ended at' if ended else 'leased until'} {task.lease_expires_at}")
+    if task.checkpoints:
+        last = task.checkpoints[-1]
+        parts.append(f'at {last.step}/{last.total} "{brief.one_line(last.description, 80)}"')
+    if task.intent:
+        parts.append(f"a {task.intent.action} is under way")
+    return ", ".join(parts)
+
+
+def _name(worker: str | None) -> str:
+    return brief.one_line(worker, 80) if worker else "nobody"
+
+
+def _session(ctx: Context, session: Session) -> str:
+    gone = "" if sessions.is_live(session, ctx) else "; its owner is gone, harness start ends it"
+    return f"open: session {session.number} of {_name(session.worker)} since {session.started_at}{gone}"
+
+
+def _halts(state: State) -> list[str]:
+    tasks = [task for task in state.tasks if task.halt and task.status != "completed"]
+    told = {task.halt for task in tasks}
+    lines = [f"{t.id}: {brief.one_line(t.halt or '', LINE_LENGTH)} (harness why {t.id})" for t in tasks]
+    return lines + [
+        f"session {session.number} cannot go on: {brief.one_line(session.halt, LINE_LENGTH)}"
+        for session in state.sessions or ()
+        if session.halt and session.halt not in told
+    ]
+
+
+def _bounded(lines: list[str]) -> list[str]:
+    rest = len(lines) - PEOPLE
+    return [*lines[:PEOPLE], f"… and {rest} more"] if rest > 0 else lines
+
+
+def _hooks(ctx: Context, state: State) -> str:
+    if ctx.env.get("HARNESS_DISABLED") == "1":
+        return "hooks: off (HARNESS_DISABLED=1)"
+    if ctx.root.marker.exists():
+        return "hooks: on; agents are held until the list is finished (harness pause switches them off)"
+    if stopping.work_remains(state, ctx.clock.now()):
+        return "hooks: off; paused, or not started yet (harness start switches them on)"
+    return "hooks: off; nothing is left to do"

@@ -1,0 +1,54 @@
+"""What goes on and on: the list and its log as they change, until a person has seen enough."""
+
+from __future__ import annotations
+
+from harness_lib import timestamps
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import log, status, watching
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def watch(ctx: Context, screen: Screen) -> Reply:
+    """Follow the list: live on a terminal, a line per change in a pipe; Ctrl-C ends it well."""
+    try:
+        last = _watch_live(ctx, screen) if screen.is_terminal else _watch_lines(ctx, screen)
+    except KeyboardInterrupt:
+        return Reply("status", "", next="harness status")
+    return Reply("status", "" if last is None else "Nothing is left to do.", next="harness status")
+
+
+def _watch_live(ctx: Context, screen: Screen) -> status.View | None:
+    from rich.live import Live  # noqa: PLC0415 (a pipe does not pay for rich)
+
+    from harness_lib.cli import drawing  # noqa: PLC0415
+
+    last = None
+    with Live(console=drawing.console(screen.out), auto_refresh=False, vertical_overflow="crop") as live:
+        for last in watching.follow(ctx, drawing.height(screen.out)):
+            live.update(drawing.watched(last), refresh=True)
+    return last
+
+
+def _watch_lines(ctx: Context, screen: Screen) -> status.View | None:
+    last = None
+    for view in watching.follow(ctx, status.SHOWN):
+        if last is None:
+            for warning in view.warnings:
+                screen.talk(f"warning: {warning}")
+        told = status.headline(view.counts) if last is None else watching.difference(last, view)
+        if told is not None:
+            screen.data(f"{timestamps.render(ctx.clock.now())} {told}")
+        last = view
+    return last
+
+
+def follow_log(ctx: Context, screen: Screen, lines: int, only: log.Filter) -> Reply:
+    """Print the end of the log and what is added, until Ctrl-C."""
+    screen.data(log.run(ctx, lines=lines, only=only).message)
+    try:
+        for line in log.follow(ctx, only):
+            screen.data(line)
+    except KeyboardInterrupt:
+        pass
+    return Reply("log", "", next="harness status")

@@ -1,0 +1,97 @@
+"""`harness why ID`: why a task may or may not be claimed, and what would help."""
+
+from __future__ import annotations
+
+from harness_lib.ops import brief, holding, status
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.rules import failures, graph, leases, selection
+from harness_lib.task import State, Task
+
+SHOWN = 10
+LENGTH = 400
+
+
+def run(ctx: Context, task_id: str) -> Reply:
+    """Return the reasons for or against claiming the task; UsageError if there is no such task."""
+    snapshot = ctx.store.read()
+    state = snapshot.state
+    task = holding.require_task(state, task_id)
+    why = selection.why(state, task_id, ctx.clock.now())
+    reasons = [brief.one_line(reason, LENGTH) for reason in why.reasons]
+    lines = [status.one_line(task), *(f"  {reason}" for reason in reasons[:SHOWN])]
+    if len(reasons) > SHOWN:
+        lines.append(f"  … and {len(reasons) - SHOWN} more")
+    return Reply(
+        "why",
+        "\n".join(lines),
+        task=task,
+        next=remedy(ctx, state, task),
+        warnings=snapshot.warnings,
+        extra={"eligible": why.eligible, "reasons": reasons[:SHOWN]},
+    )
+
+
+def remedy(ctx: Context, state: State, task: Task) -> str | None:
+    """Return the command that brings `task` a step nearer to being done; None for a completed one."""
+    if task.status == "completed":
+        return None
+    if task.status == "in_progress":
+        return _in_progress(ctx, state, task)
+    if task.halt is not None:
+        return _halted(task)
+    return "harness recover" if task.intent is not None else _waiting(state, task)
+
+
+def _waiting(state: State, task: Task) -> str:
+    rings = graph.cycle_members(state.tasks)
+    if task.id in rings:
+        return f"harness edit {task.id} --depends-on ID"
+    cause = root_cause(state, task)
+    if cause is not None:
+        return f"harness why {cause}" if cause in rings else f"harness retry {cause}"
+    awaited = _awaited(state, task)
+    return f"harness why {awaited}" if awaited else f"harness claim {task.id}"
+
+
+def _in_progress(ctx: Context, state: State, task: Task) -> str:
+    if task.halt is not None:
+        return _halted(task)
+    if holding.is_mine(state, task, ctx):
+        return f"harness finish {task.id}"
+    if leases.expired(task, ctx.clock.now()) or task.claimed_by is None:
+        return "harness recover"
+    return "harness status"
+
+
+def _halted(task: Task) -> str:
+    if not task.validation.command:
+        return f"harness edit {task.id} --validate 'COMMAND'"
+    return f"harness show {task.id}"
+
+
+def root_cause(state: State, task: Task) -> str | None:
+    """Return the task whose failure for good keeps `task` from running: itself, or one it waits for.
+
+    A task that is blocked is passed over for what blocks it: retrying that one helps them both.
+    """
+    known = {each.id: each for each in state.tasks}
+    seen: set[str] = set()
+    waiting = [task.id]
+    found: str | None = None
+    while waiting:
+        current = known[waiting.pop()]
+        if current.id in seen:
+            continue
+        seen.add(current.id)
+        if failures.is_permanent(current):
+            found = current.id
+            # Whatever failed for good below this one came first.
+            waiting = []
+        waiting += [name for name in current.depends_on if known[name].status != "completed"]
+    return found
+
+
+def _awaited(state: State, task: Task) -> str | None:
+    known = {each.id: each for each in state.tasks}
+    return next((name for name in task.depends_on if known[name].status != "completed"), None)

@@ -165,9 +165,9 @@ def blocks(state: State, text: str) -> Mapping[int, str]:
 
     Nothing is returned if `text` is not cut into as many tasks as `state` has.
     """
-    start = text.find(_OPENING) + len(_OPENING)
     # A text of ours holds no raw line break inside a string, so these marks stand only between tasks.
-    found = text[start : text.find("\n  ]", start)].split(_BETWEEN + "{")
+    _, opening, rest = text.partition(_OPENING)
+    found = rest.partition("\n  ]")[0].split(_BETWEEN + "{") if opening else []
     if len(found) != len(state.tasks):
         return NO_BLOCKS
     found[1:] = ["{" + each for each in found[1:]]

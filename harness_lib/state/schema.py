@@ -8,7 +8,7 @@ Source: design section 3, "Reading is strict, and says where".
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,14 +88,15 @@ def _check(validator: Draft202012Validator, document: object, prefix: str) -> li
 
 
 def _path(prefix: str, error: ValidationError) -> str:
-    return _join(prefix, error.absolute_path)
-
-
-def _join(prefix: str, parts: Iterable[str | int]) -> str:
     path = prefix
-    for part in parts:
+    for part in (*error.absolute_path, *_missing_key(error)):
         path += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return path.lstrip(".") if not prefix else path
+    return path if prefix else path.lstrip(".")
+
+
+def _missing_key(error: ValidationError) -> tuple[str, ...]:
+    # jsonschema names the key only in its sentence: "'status' is a required property".
+    return (error.message.split("'")[1],) if error.validator == "required" else ()
 
 
 def _message(error: ValidationError) -> str:

@@ -168,8 +168,9 @@ class Shape:
             problems.append(Problem(path, f"is {show(value)}, must be an object"))
             return None
         before = len(problems)
-        known, extra = self._fields(value, f"{path}." if path else "", problems)
-        problems.extend(Problem(f"{path}.{key}", "is missing") for key in self.required if key not in value)
+        prefix = f"{path}." if path else ""
+        known, extra = self._fields(value, prefix, problems)
+        problems.extend(Problem(prefix + key, "is missing") for key in self.required if key not in value)
         return self.build(**known, extra=extra) if len(problems) == before else None
 
     def _fields(

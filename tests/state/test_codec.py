@@ -1,0 +1,275 @@
+"""Reading is strict and says where; what is written reads back as the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness_lib.state import codec
+from harness_lib.state.codec import ContractError, UnparseableError
+from harness_lib.task import (
+    CATEGORIES,
+    MODES,
+    PRIORITIES,
+    STATUSES,
+    Checkpoint,
+    Gate,
+    Intent,
+    OnFailure,
+    Session,
+    SessionConfig,
+    State,
+    Task,
+    Validation,
+)
+
+texts = st.text(max_size=12)
+shell_texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
+moments = st.datetimes().map(lambda moment: moment.strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20))
+names = st.from_regex(r"[a-zA-Z0-9_:ä]{1,8}", fullmatch=True)
+numbers = st.integers(0, 2**53 - 1)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+extras = st.dictionaries(texts.map(lambda name: f"x-{name}") | st.just("extra"), json_values, max_size=2)
+
+
+def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | strategy
+
+
+def tuples(strategy: st.SearchStrategy[Any], size: int = 3) -> st.SearchStrategy[Any]:
+    return st.lists(strategy, max_size=size).map(tuple)
+
+
+validations = st.builds(
+    Validation,
+    command=maybe(shell_texts),
+    timeout_seconds=st.integers(1, 10000),
+    cwd=maybe(shell_texts),
+    protect=tuples(shell_texts.filter(bool)),
+    red_first=st.booleans(),
+    extra=extras,
+)
+checkpoints = st.builds(
+    Checkpoint, numbers, numbers, texts, maybe(moments), tree=maybe(names), extra=extras
+)
+gates = st.builds(Gate, maybe(texts), maybe(shell_texts), maybe(names), maybe(names), maybe(names), extra=extras)
+intents = st.builds(
+    Intent,
+    st.sampled_from(["commit", "rollback"]),
+    moments,
+    base=maybe(names),
+    rescue=maybe(names),
+    category=maybe(st.sampled_from(CATEGORIES)),
+    message=maybe(texts),
+    outcome=st.sampled_from(["failed", "pending"]),
+    extra=extras,
+)
+sessions = st.builds(
+    Session, numbers, texts, texts, pid=maybe(st.integers(1, 2**22)), started_at=maybe(moments), extra=extras
+)
+
+
+@st.composite
+def tasks(draw: st.DrawFn) -> tuple[Task, ...]:
+    ids = draw(st.lists(names, max_size=4, unique=True))
+    build = st.builds(
+        Task,
+        title=texts,
+        status=st.sampled_from(STATUSES),
+        priority=st.sampled_from(PRIORITIES),
+        depends_on=tuples(st.sampled_from(ids)) if ids else st.just(()),
+        attempts=numbers,
+        max_attempts=st.integers(1, 99),
+        started_at_commit=maybe(names),
+        validation=validations,
+        on_failure=st.builds(OnFailure, cleanup=maybe(shell_texts), extra=extras),
+        error_log=tuples(texts),
+        checkpoints=tuples(checkpoints),
+        completed_at=maybe(moments),
+        description=maybe(texts),
+        claimed_by=maybe(texts),
+        lease_expires_at=maybe(moments),
+        worktree=maybe(shell_texts),
+        fence=numbers,
+        gate=maybe(gates),
+        intent=maybe(intents),
+        failed_at=maybe(moments),
+        halt=maybe(texts),
+        extra=extras,
+        id=st.just("replaced below"),
+    )
+    return tuple(Task(name, **_fields(draw(build))) for name in ids)
+
+
+def _fields(task: Task) -> dict[str, Any]:
+    return {name: getattr(task, name) for name in Task.__slots__ if name != "id"}
+
+
+states = st.builds(
+    State,
+    created=maybe(moments),
+    session_config=st.builds(
+        SessionConfig,
+        concurrency_mode=st.sampled_from(MODES),
+        max_tasks_per_session=numbers,
+        max_sessions=numbers,
+        extra=extras,
+    ),
+    tasks=tasks(),
+    session_count=numbers,
+    last_session=maybe(moments),
+    sessions=maybe(tuples(sessions)),
+    extra=extras,
+)
+
+
+def paths(document: object) -> list[str]:
+    with pytest.raises(ContractError) as caught:
+        codec.decode(document)
+    return [problem.path for problem in caught.value.problems]
+
+
+def one(**fields: object) -> dict[str, Any]:
+    return {"tasks": [{"id": "t1", "status": "pending", **fields}]}
+
+
+@settings(max_examples=60)
+@given(states)
+def test_what_is_written_reads_back_as_the_same(state: State) -> None:
+    document = json.loads(codec.render(state))
+
+    assert document == codec.encode(state)
+    assert codec.decode(document) == state
+    assert codec.decode_trusted(document) == state
+
+
+@settings(max_examples=60)
+@given(states, states)
+def test_reused_text_is_the_text_that_would_be_written_anew(state: State, other: State) -> None:
+    blocks = codec.blocks(state, codec.render(state))
+
+    assert len(blocks) == len(state.tasks)
+    mixed = State(tasks=(*state.tasks, *other.tasks))
+    assert codec.render(mixed, blocks) == codec.render(mixed)
+
+
+def test_text_that_holds_another_number_of_tasks_is_not_reused() -> None:
+    assert codec.blocks(State(tasks=(Task("a"),)), codec.render(State())) == {}
+
+
+def test_a_valid_example_is_read_and_survives_writing(valid: Any) -> None:
+    state = codec.decode(valid)
+
+    assert codec.decode(json.loads(codec.render(state))) == state
+
+
+def test_a_broken_example_is_refused_at_its_path(invalid: tuple[str, Any]) -> None:
+    path, document = invalid
+
+    assert path in paths(document)
+
+
+def test_only_id_and_status_are_needed() -> None:
+    assert codec.decode({"tasks": [{"id": "t1", "status": "completed"}]}).tasks == (
+        Task("t1", status="completed"),
+    )
+
+
+def test_a_limit_that_is_not_named_is_no_limit() -> None:
+    config = codec.decode({"tasks": []}).session_config
+
+    assert (config.max_tasks_per_session, config.max_sessions) == (0, 0)
+
+
+def test_every_problem_is_told_with_its_place() -> None:
+    document = {
+        "version": 7,
+        "tasks": [{"id": "a", "status": "done", "attempts": "1"}, {"id": "b b", "status": "pending"}],
+    }
+
+    assert paths(document) == ["version", "tasks[0].status", "tasks[0].attempts", "tasks[1].id"]
+
+
+def test_a_thousand_problems_make_a_short_message() -> None:
+    with pytest.raises(ContractError) as caught:
+        codec.decode({"tasks": [{"id": f"t{n}", "status": "done"} for n in range(1000)]})
+
+    assert len(caught.value.problems) == 1000
+    assert len(caught.value.message.splitlines()) == 21
+    assert "980 more" in caught.value.message
+
+
+def test_ten_megabytes_of_title_make_a_short_message() -> None:
+    with pytest.raises(ContractError, match="at most 1000") as caught:
+        codec.decode(one(title="x" * 10_000_000))
+
+    assert len(caught.value.message) < 200
+
+
+def test_a_long_unknown_status_is_cut_in_the_message() -> None:
+    with pytest.raises(ContractError) as caught:
+        codec.decode({"tasks": [{"id": "t", "status": "x" * 10_000_000}]})
+
+    assert len(caught.value.message) < 300
+
+
+def test_ids_are_unique() -> None:
+    twice = {"tasks": [{"id": "a", "status": "pending"}, {"id": "a", "status": "pending"}]}
+
+    assert paths(twice) == ["tasks[1].id"]
+
+
+def test_a_dependency_on_nothing_is_an_error() -> None:
+    assert paths(one(depends_on=["t1", "t2"])) == ["tasks[0].depends_on[1]"]
+
+
+def test_a_broken_task_does_not_make_its_dependents_look_broken() -> None:
+    document = {
+        "tasks": [{"id": "a", "status": "done"}, {"id": "b", "status": "pending", "depends_on": ["a"]}]
+    }
+
+    assert paths(document) == ["tasks[0].status"]
+
+
+def test_a_newer_version_asks_for_an_upgrade() -> None:
+    with pytest.raises(ContractError, match="newer harness, upgrade"):
+        codec.decode({"version": 3, "tasks": []})
+
+
+def test_half_a_surrogate_pair_leaves_a_file_that_is_utf_8() -> None:
+    title = "\ud800 and \u2028"
+    text = codec.render(codec.decode(one(title=title)))
+
+    assert json.loads(text.encode("utf-8"))["tasks"][0]["title"] == title
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"tasks": [NaN]}', b"\xff\xfe\x00", b"{'tasks': []}", b"[1,]"])
+def test_what_is_not_json_is_unparseable(data: bytes) -> None:
+    with pytest.raises(UnparseableError):
+        codec.parse(data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"[" * 100_000 + b"]" * 100_000, b"9" * 5000], ids=["nested deep", "5000 digits"]
+)
+def test_json_that_python_cannot_hold_is_no_reason_to_restore(data: bytes) -> None:
+    with pytest.raises(ContractError):
+        codec.parse(data)
+
+
+def test_a_byte_order_mark_does_no_harm() -> None:
+    assert codec.parse(b'\xef\xbb\xbf{"tasks": []}') == {"tasks": []}
+
+
+def test_an_unknown_number_beyond_floating_point_does_not_break_the_file() -> None:
+    state = codec.decode(codec.parse(b'{"tasks": [], "x-big": -1e999}'))
+
+    assert codec.decode(codec.parse(codec.render(state).encode())) == state

@@ -1,0 +1,123 @@
+"""Codec and published schema say the same of every document.
+
+Except: only the codec knows that ids are unique and that dependencies exist.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness_lib.state import codec, schema
+from harness_lib.state.codec import ContractError
+
+EXAMPLES = Path(__file__).parents[1] / "schemas" / "valid"
+DOCUMENTS = {file.stem: json.loads(file.read_bytes()) for file in sorted(EXAMPLES.glob("*.json"))}
+LINKS = ("which another task has already", "but no task has this id")
+
+ODD = (
+    None, True, False, 0, -1, 1, 1.5, 2.0, 2**53, 1e300, "", "x", "-x", "a b", "\n", "\0", "P1", "pending",
+    "2025-03-04T08:00:00Z", "2025-02-30", "x" * 4097, "x" * 20001, [], [None], ["x"], [{}], {}, {"x": 1},
+)  # fmt: skip
+
+Place = tuple[str | int, ...]
+
+
+def codec_refuses(document: object) -> list[str]:
+    try:
+        codec.decode(document)
+    except ContractError as error:
+        return [str(problem) for problem in error.problems if not problem.message.endswith(LINKS)]
+    return []
+
+
+def assert_same(document: object) -> None:
+    by_codec, by_schema = codec_refuses(document), schema.problems(document)
+
+    assert bool(by_codec) == bool(by_schema), (by_codec, by_schema, document)
+
+
+def places(value: Any, above: Place = ()) -> Iterator[Place]:
+    yield above
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(inner, (*above, key))
+
+
+def changed(document: Any, place: Place, value: object) -> Any:
+    if not place:
+        return value
+    copied = copy.deepcopy(document)
+    holder = copied
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    return copied
+
+
+def without(document: Any, place: Place) -> Any:
+    copied = copy.deepcopy(document)
+    holder = copied
+    for key in place[:-1]:
+        holder = holder[key]
+    del holder[place[-1]]
+    return copied
+
+
+def test_schema_takes_a_valid_example(valid: Any) -> None:
+    assert schema.problems(valid) == []
+
+
+def test_schema_refuses_a_broken_example_at_its_path(invalid: tuple[str, Any]) -> None:
+    path, document = invalid
+
+    assert path in [problem.path for problem in schema.problems(document)]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:24])
+def test_both_judge_every_field_alike_when_it_holds(odd: object) -> None:
+    document = DOCUMENTS["every-field"]
+    for place in places(document):
+        assert_same(changed(document, place, odd))
+
+
+def test_both_judge_alike_when_a_field_is_missing() -> None:
+    document = DOCUMENTS["every-field"]
+    for place in places(document):
+        if place:
+            assert_same(without(document, place))
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_both_judge_alike_whatever_stands_anywhere(data: st.DataObject) -> None:
+    document = data.draw(st.sampled_from(list(DOCUMENTS.values())))
+    place = data.draw(st.sampled_from(list(places(document))))
+    value = data.draw(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+            max_leaves=4,
+        )
+    )
+
+    assert_same(changed(document, place, value))
+
+
+@settings(max_examples=200)
+@given(st.text(st.characters(), max_size=110))
+def test_both_judge_an_id_alike(name: str) -> None:
+    assert_same({"tasks": [{"id": name, "status": "pending"}]})
+
+
+@settings(max_examples=300)
+@given(st.from_regex(r"\A[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-9:.]{5,12}([Zz+-][0-9:]{0,5})?)?\n?\Z"))
+def test_both_judge_a_moment_alike(text: str) -> None:
+    assert_same({"created": text, "tasks": []})

@@ -1,0 +1,189 @@
+"""A lost or broken list comes back, a person's edit is never replaced, and nothing broken is thrown away."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness_lib.errors import StateUnreadableError
+from harness_lib.state import generations
+from harness_lib.state.codec import ContractError
+from harness_lib.state.store import Store
+from harness_lib.system import log
+from harness_lib.system.roots import Root
+
+
+def broken_files(root: Root) -> list[Path]:
+    return sorted(root.path.glob("harness-tasks.json.broken-*"))
+
+
+def change(store: Store) -> list[str]:
+    with store.transaction() as tx:
+        tx.replace(replace(tx.state.tasks[0], attempts=tx.state.tasks[0].attempts + 1))
+    return tx.warnings
+
+
+def drop_generations(root: Root) -> None:
+    for path in root.generations.iterdir():
+        path.unlink()
+
+
+def test_a_list_cut_off_anywhere_is_shown_whole_and_stays_as_it_is(store: Store, root: Root) -> None:
+    whole, data = store.read().state, root.state.read_bytes()
+    for length in range(len(data) - 1):
+        root.state.write_bytes(data[:length])
+
+        snapshot = store.read()
+
+        assert snapshot.state == whole or length == len(data) - 2
+        assert len(snapshot.warnings) == (0 if length == len(data) - 2 and not snapshot.warnings else 1)
+        assert root.state.read_bytes() == data[:length]
+    assert broken_files(root) == []
+
+
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.3, 0.7, 0.99])
+def test_a_list_cut_off_is_restored_and_the_rest_of_it_kept(store: Store, root: Root, part: float) -> None:
+    whole, data = store.read().state, root.state.read_bytes()
+    torn = data[: int(len(data) * part)]
+    root.state.write_bytes(torn)
+
+    with store.transaction() as tx:
+        assert tx.state == whole
+
+    assert [path.read_bytes() for path in broken_files(root)] == [torn]
+    assert "restored from .harness/generations/" in tx.warnings[0]
+    assert tx.warnings[0] in log.tail(root.log, 1)[0]
+    assert " WARN " in log.tail(root.log, 1)[0]
+    assert store.read().warnings == ()
+    assert change(store) == []
+
+
+def test_a_lost_list_is_restored(store: Store, root: Root) -> None:
+    whole = store.read().state
+    root.state.unlink()
+
+    assert store.read().state == whole
+    warnings = change(store)
+
+    assert "is missing: restored" in warnings[0]
+    assert broken_files(root) == []
+    assert store.read().state.tasks[0].attempts == 1
+
+
+def test_two_broken_files_of_one_second_are_both_kept(store: Store, root: Root) -> None:
+    for text in ("{ one", "{ two", "{ three"):
+        root.state.write_text(text, encoding="utf-8")
+        change(store)
+
+    assert {path.read_text(encoding="utf-8") for path in broken_files(root)} == {"{ one", "{ two", "{ three"}
+
+
+def test_without_generations_the_backup_is_used(store: Store, root: Root) -> None:
+    change(store)
+    drop_generations(root)
+    root.state.write_text("{", encoding="utf-8")
+
+    assert "harness-tasks.json.bak" in change(store)[0]
+    assert store.read().state.tasks[0].attempts == 1
+
+
+def test_a_backup_that_the_prose_wrote_after_our_last_change_goes_first(store: Store, root: Root) -> None:
+    document = json.loads(root.state.read_bytes())
+    document["tasks"][0]["title"] = "Changed by the prose"
+    root.backup.write_text(json.dumps(document), encoding="utf-8")
+    root.state.write_text("{", encoding="utf-8")
+
+    assert store.read().state.tasks[0].title == "Changed by the prose"
+
+
+def test_generations_that_are_broken_themselves_are_passed_over(store: Store, root: Root) -> None:
+    change(store)
+    newest = max(root.generations.iterdir())
+    newest.write_bytes(newest.read_bytes()[:50])
+    root.state.unlink()
+    root.backup.unlink()
+
+    change(store)
+
+    assert store.read().state.tasks[0].attempts == 1
+
+
+def test_with_nothing_good_left_nothing_is_written_but_the_seed_s_line(store: Store, root: Root) -> None:
+    root.state.write_text("{ torn", encoding="utf-8")
+    root.backup.write_text("{}", encoding="utf-8")
+    drop_generations(root)
+
+    with pytest.raises(StateUnreadableError, match="no good earlier state"):
+        change(store)
+
+    line = log.tail(root.log, 1)[0]
+    assert line.endswith("ERROR [ENV_SETUP] harness-tasks.json corrupted and unrecoverable")
+    assert root.state.read_text(encoding="utf-8") == "{ torn"
+    assert root.backup.read_text(encoding="utf-8") == "{}"
+
+
+def test_with_no_list_at_all_reading_says_how_to_make_one(root: Root) -> None:
+    with pytest.raises(StateUnreadableError) as caught:
+        Store(root).read()
+
+    assert caught.value.hint is not None
+    assert "harness init" in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["[]", '"tasks"', "null", "{}", '{"tasks": [{"id": "a"}]}', '{"tasks": {}}'])
+def test_what_parses_is_a_person_s_edit_and_never_replaced(store: Store, root: Root, text: str) -> None:
+    root.state.write_text(text, encoding="utf-8")
+
+    with pytest.raises(ContractError):
+        store.read()
+    with pytest.raises(ContractError):
+        change(store)
+
+    assert root.state.read_text(encoding="utf-8") == text
+    assert broken_files(root) == []
+
+
+def test_the_broken_bytes_never_become_the_backup(store: Store, root: Root) -> None:
+    change(store)
+    before = root.backup.read_bytes()
+    root.state.write_text("{", encoding="utf-8")
+
+    with store.transaction():
+        pass
+
+    assert root.backup.read_bytes() == before
+
+
+def test_twenty_generations_are_kept_each_a_file_of_its_own(store: Store, root: Root) -> None:
+    for _ in range(25):
+        change(store)
+
+    kept = sorted(root.generations.iterdir())
+    assert len(kept) == generations.KEPT
+    assert len({path.stat().st_ino for path in (*kept, root.state, root.backup)}) == generations.KEPT + 2
+    assert [path.stem for path in kept] == [f"{number:010}" for number in range(7, 27)]
+
+
+def test_large_generations_are_fewer_but_the_newest_always_stays(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generations, "KEPT_BYTES", 1000)
+    for size in (400, 400, 400, 5000):
+        generations.save(root, b"x" * size)
+
+    assert [path.name for path in root.generations.iterdir()] == ["0000000004.json"]
+    generations.save(root, b"y")
+    assert [path.name for path in root.generations.iterdir()] == ["0000000005.json"]
+
+
+def test_files_of_others_among_the_generations_are_left_alone(root: Root) -> None:
+    root.generations.mkdir(parents=True)
+    for name in ("mine.json", "12.json", "notes.txt"):
+        (root.generations / name).write_text("{}", encoding="utf-8")
+    for _ in range(generations.KEPT + 5):
+        generations.save(root, b"{}")
+
+    assert {"mine.json", "12.json", "notes.txt"} <= {path.name for path in root.generations.iterdir()}

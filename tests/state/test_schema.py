@@ -1,0 +1,101 @@
+"""The published schemas, and the parts of the list that are checked on their own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.state import schema
+
+GOOD_REPLY: dict[str, Any] = {
+    "ok": True,
+    "verb": "claim",
+    "exit": 0,
+    "session": 1,
+    "task": {"id": "task-001", "status": "in_progress", "title": "x"},
+    "stop": None,
+    "next": "harness finish task-001",
+    "message": "claimed",
+    "error": None,
+    "brief": "a key of this verb's own",
+}
+
+
+@pytest.mark.parametrize("name", [schema.TASKS, schema.REPLY])
+def test_what_we_publish_is_a_schema(name: str) -> None:
+    Draft202012Validator.check_schema(schema.load(name))
+
+
+def test_the_most_telling_problem_comes_first() -> None:
+    document = {"version": 9, "tasks": [{"id": "t", "status": "pending", "validation": {"cwd": 1}}]}
+
+    assert [found.path for found in schema.problems(document)] == ["version", "tasks[0].validation.cwd"]
+
+
+def test_a_missing_field_is_named_by_its_own_path() -> None:
+    assert [found.path for found in schema.problems({"tasks": [{"id": "t"}]})] == ["tasks[0].status"]
+
+
+def test_a_huge_value_makes_a_short_message() -> None:
+    document = {"tasks": [{"id": "t", "status": "pending", "title": "x" * 10_000_000}]}
+
+    assert all(len(found.message) < 400 for found in schema.problems(document))
+
+
+def test_one_task_is_checked_under_its_place_in_the_list() -> None:
+    task = {"id": "t", "status": "pending", "validation": {"timeout_seconds": 0}}
+
+    assert [found.path for found in schema.task_problems(task, 7)] == ["tasks[7].validation.timeout_seconds"]
+    assert schema.task_problems({"id": "t", "status": "pending"}, 7) == []
+
+
+def test_the_list_beside_its_tasks_is_checked_without_them() -> None:
+    assert schema.shell_problems({"version": 2, "tasks": "not looked at"}) == []
+    assert [found.path for found in schema.shell_problems({"session_count": -1})] == ["session_count"]
+
+
+def test_a_reply_may_carry_keys_of_its_verb() -> None:
+    assert schema.reply_problems(GOOD_REPLY) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("ok", "yes"),
+        ("ok", False),
+        ("exit", 1),
+        ("exit", 42),
+        ("session", "1"),
+        ("task", {"id": "t"}),
+        ("task", []),
+        ("stop", {"reason": "tired"}),
+        ("next", 1),
+        ("message", None),
+        ("error", {"kind": "CONFIG"}),
+    ],
+)
+def test_a_reply_that_its_reader_could_not_rely_on_is_refused(key: str, value: object) -> None:
+    assert schema.reply_problems({**GOOD_REPLY, key: value}) != []
+
+
+@pytest.mark.parametrize("key", [key for key in GOOD_REPLY if key != "brief"])
+def test_a_reply_lacks_nothing(key: str) -> None:
+    reply = {name: value for name, value in GOOD_REPLY.items() if name != key}
+
+    assert key in [found.path for found in schema.reply_problems(reply)]
+
+
+def test_an_installation_without_its_schemas_says_so() -> None:
+    with pytest.raises(EnvSetupError, match=r"schemas/none\.json"):
+        schema.load("none.json")
+
+
+def test_schemas_name_no_host() -> None:
+    for name in (schema.TASKS, schema.REPLY):
+        published = schema.load(name)
+        assert published["$id"].startswith("urn:harness:")
+        assert "http" not in json.dumps({key: value for key, value in published.items() if key != "$schema"})

@@ -1,0 +1,285 @@
+"""The one door to the list: what a transaction promises to us, to people and to other processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lib.errors import EnvSetupError, HeldError, RefusedError
+from harness_lib.state import codec, generations, summary
+from harness_lib.state.codec import ContractError
+from harness_lib.state.store import Store
+from harness_lib.system import log
+from harness_lib.system.roots import Root
+from harness_lib.task import Checkpoint, State, Task
+
+REPOSITORY = Path(__file__).parents[2]
+COUNT_UP = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from harness_lib.state.store import Store
+from harness_lib.system.roots import Root
+
+store = Store(Root(Path(sys.argv[1])))
+for _ in range(int(sys.argv[2])):
+    with store.transaction() as tx:
+        task = tx.state.tasks[0]
+        tx.replace(replace(task, attempts=task.attempts + 1, title=str(task.attempts + 1)))
+        tx.log("CHECKPOINT", "counted", session=1, task=task.id)
+"""
+
+
+def rename(store: Store, title: str) -> None:
+    with store.transaction() as tx:
+        tx.replace(replace(tx.state.tasks[0], title=title))
+
+
+def document(root: Root) -> Any:
+    return json.loads(root.state.read_bytes())
+
+
+def test_a_change_is_read_back_by_everyone(store: Store, root: Root) -> None:
+    rename(store, "New")
+
+    assert store.read().state.tasks[0].title == "New"
+    assert document(root)["tasks"][0]["title"] == "New"
+
+
+def test_a_change_leaves_the_bytes_before_it_in_the_backup(store: Store, root: Root) -> None:
+    before = root.state.read_bytes()
+
+    rename(store, "New")
+
+    assert root.backup.read_bytes() == before
+
+
+def test_a_change_leaves_itself_as_the_newest_generation(store: Store, root: Root) -> None:
+    rename(store, "New")
+
+    newest = generations.newest_good(root)
+    assert newest is not None
+    assert newest[1] == document(root)
+
+
+def test_a_change_leaves_a_summary_that_fits(store: Store, root: Root) -> None:
+    rename(store, "New")
+
+    found = summary.read(root)
+    assert found is not None
+    assert found["next"] == {"id": "task-001", "title": "New"}
+
+
+def test_leaving_by_an_error_changes_and_logs_nothing(store: Store, root: Root) -> None:
+    before = root.state.read_bytes()
+
+    with pytest.raises(KeyError), store.transaction() as tx:
+        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.log("WARN", "never said", session=1)
+        tx.on_commit(lambda: pytest.fail("called"))
+        raise KeyError
+
+    assert root.state.read_bytes() == before
+    assert log.tail(root.log, 9) == []
+
+
+def test_a_transaction_without_a_change_writes_only_its_log_lines(store: Store, root: Root) -> None:
+    before = summary.stamp(root.state.stat())
+
+    with store.transaction() as tx:
+        tx.log("WARN", "only said", session=4)
+
+    assert summary.stamp(root.state.stat()) == before
+    assert log.tail(root.log, 9)[0].endswith("[SESSION-4] WARN only said")
+
+
+def test_what_follows_a_change_is_called_when_it_is_published(store: Store, root: Root) -> None:
+    seen: list[str] = []
+
+    with store.transaction() as tx:
+        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.on_commit(lambda: seen.append(document(root)["tasks"][0]["title"]))
+        tx.on_commit((root.path / "nowhere" / "file").touch)
+
+    assert seen == ["New"]
+    assert any("what follows it" in warning for warning in tx.warnings)
+
+
+def test_a_transaction_that_has_ended_refuses_to_be_used(store: Store) -> None:
+    with store.transaction() as tx:
+        pass
+
+    with pytest.raises(RuntimeError, match="BUG"):
+        tx.state = State()
+    with pytest.raises(RuntimeError, match="BUG"):
+        tx.log("WARN", "late", session=1)
+
+
+def test_replacing_a_task_that_is_not_there_is_a_bug(store: Store) -> None:
+    with pytest.raises(AssertionError, match="BUG"), store.transaction() as tx:
+        tx.replace(Task("task-404"))
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (lambda state: replace(state, tasks=(*state.tasks, Task("task-004", "x" * 1001))), "tasks[3].title"),
+        (lambda state: replace(state, tasks=(*state.tasks, Task("task-001"))), "tasks[3].id"),
+        (lambda state: replace(state, tasks=state.tasks[1:]), "tasks[0].depends_on[0]"),
+        (lambda state: replace(state, session_count=-1), "session_count"),
+    ],
+    ids=["title too long", "id twice", "dependency removed", "negative count"],
+)
+def test_what_breaks_the_contract_is_never_written(store: Store, root: Root, change: Any, path: str) -> None:
+    before = root.state.read_bytes()
+
+    with pytest.raises(ContractError) as caught, store.transaction() as tx:
+        tx.state = change(tx.state)
+
+    assert path in [problem.path for problem in caught.value.problems]
+    assert root.state.read_bytes() == before
+
+
+def test_unknown_keys_survive_a_change_at_every_level(root: Root) -> None:
+    examples = Path(__file__).parents[1] / "schemas" / "valid"
+    before = json.loads((examples / "unknown-keys-everywhere.json").read_bytes())
+    root.state.write_text(json.dumps(before), encoding="utf-8")
+
+    with Store(root).transaction() as tx:
+        task = tx.state.tasks[2]
+        grown = (*task.checkpoints, Checkpoint(1, 1, "again", "2025-07-01T10:00:00Z"))
+        tx.replace(replace(task, checkpoints=grown))
+
+    after = document(root)
+    assert after["tasks"][2].pop("checkpoints") != before["tasks"][2].pop("checkpoints")
+    # `commit: null` said nothing, so it is left out.
+    assert after["tasks"][2]["intent"] == {
+        key: value for key, value in before["tasks"][2].pop("intent").items() if value is not None
+    }
+    after["tasks"][2].pop("intent")
+    assert after == before
+
+
+def test_a_change_of_one_task_leaves_the_text_of_the_others_as_it_was(store: Store, root: Root) -> None:
+    before = root.state.read_text(encoding="utf-8").splitlines()
+
+    rename(store, "New")
+
+    after = root.state.read_text(encoding="utf-8").splitlines()
+    assert [line for line in after if line not in before] == ['      "title": "New",']
+
+
+@pytest.mark.parametrize("way", ["in place", "by rename"])
+def test_an_edit_by_a_person_between_two_changes_is_kept(store: Store, root: Root, way: str) -> None:
+    text = root.state.read_text(encoding="utf-8").replace('"Second"', '"Mine!!"')
+    if way == "in place":
+        root.state.write_text(text, encoding="utf-8")
+    else:
+        other = root.path / "edited"
+        other.write_text(text, encoding="utf-8")
+        other.rename(root.state)
+
+    rename(store, "New")
+
+    assert [task.title for task in store.read().state.tasks] == ["New", "Mine!!", ""]
+
+
+def test_an_edit_of_the_same_length_that_breaks_the_contract_is_noticed(store: Store, root: Root) -> None:
+    text = root.state.read_text(encoding="utf-8").replace('"P1"', '"P9"')
+    root.state.write_text(text, encoding="utf-8")
+
+    with pytest.raises(ContractError) as caught:
+        rename(store, "New")
+
+    assert len(caught.value.problems) == 3
+    assert root.state.read_text(encoding="utf-8") == text
+    with pytest.raises(ContractError, match=r"tasks\[2\]\.priority"):
+        store.read()
+
+
+def test_what_a_person_saves_while_a_change_is_made_is_not_written_over(store: Store, root: Root) -> None:
+    text = root.state.read_text(encoding="utf-8").replace("Second", "Mine")
+
+    with pytest.raises(HeldError, match="saved by somebody else"), store.transaction() as tx:
+        tx.replace(replace(tx.state.tasks[0], title="New"))
+        root.state.write_text(text, encoding="utf-8")
+
+    assert root.state.read_text(encoding="utf-8") == text
+
+
+def test_the_first_list_is_never_written_over_another(store: Store, root: Root) -> None:
+    before = root.state.read_bytes()
+
+    with pytest.raises(RefusedError):
+        store.create(State())
+
+    assert root.state.read_bytes() == before
+
+
+def test_reading_writes_nothing(root: Root) -> None:
+    root.state.write_text('{"tasks": []}', encoding="utf-8")
+
+    assert Store(root).read().state.tasks == ()
+    assert [path.name for path in root.path.iterdir()] == ["harness-tasks.json"]
+
+
+def test_no_change_is_lost_between_processes_and_readers_always_see_a_whole_list(
+    store: Store, root: Root
+) -> None:
+    counters = [
+        subprocess.Popen([sys.executable, "-c", COUNT_UP, str(root.path), "12"], cwd=REPOSITORY)
+        for _ in range(4)
+    ]
+    seen = 0
+    while any(counter.poll() is None for counter in counters):
+        snapshot = store.read()
+        task = snapshot.state.tasks[0]
+        assert not snapshot.warnings
+        assert task.attempts >= seen
+        assert task.title in {"First", str(task.attempts)}
+        seen = task.attempts
+
+    assert [counter.returncode for counter in counters] == [0, 0, 0, 0]
+    assert store.read().state.tasks[0].attempts == 48
+    assert len(log.tail(root.log, 100)) == 48
+
+
+def test_deleting_the_private_directory_loses_no_task(store: Store, root: Root) -> None:
+    for path in sorted(root.private.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    root.private.rmdir()
+
+    rename(store, "New")
+
+    assert [task.title for task in store.read().state.tasks] == ["New", "Second", ""]
+
+
+def test_a_root_that_cannot_be_written_is_the_machine_s_fault(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+
+    with pytest.raises(EnvSetupError):
+        Store(Root(file)).create(State())
+
+
+def test_a_state_that_is_a_directory_is_the_machine_s_fault(root: Root) -> None:
+    root.state.mkdir()
+
+    with pytest.raises(EnvSetupError):
+        Store(root).read()
+
+
+def test_trusted_text_and_strict_reading_agree(store: Store, root: Root) -> None:
+    rename(store, "ü \ud800 \u2028 \\ \"")
+    trusted = store.read().state
+
+    root.summary.unlink()
+
+    assert store.read().state == trusted
+    assert codec.decode(document(root)) == trusted

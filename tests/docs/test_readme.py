@@ -1,0 +1,79 @@
+"""What README says is so."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness_lib.cli.parser import VERBS
+from harness_lib.errors import Exit
+from harness_lib.ops import stopped
+
+if TYPE_CHECKING:
+    from tests.conftest import Harness
+
+CHECKOUT = Path(__file__).parents[2]
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("benchmarks/*.md")])
+
+
+def section(title: str) -> str:
+    """Return the text below a heading of the second level."""
+    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_the_table_of_verbs_is_complete() -> None:
+    """Every verb stands in the table, and nothing else does."""
+    named = re.findall(r"^\| (`.*?) \|", section("The verbs"), re.MULTILINE)
+    words = {word for row in named for word in re.findall(r"`(\w+)`", row)}
+
+    assert words == {verb.name for verb in VERBS}
+
+
+def test_the_table_of_exit_codes_is_complete() -> None:
+    """Every exit code stands in the table."""
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", README, re.MULTILINE)}
+
+    assert codes == {int(code) for code in Exit}
+
+
+def test_every_stop_reason_has_words() -> None:
+    """Exit 9 always says why."""
+    assert set(stopped.GO_ON) < set(stopped.WORDS)
+
+
+def test_the_first_list_works_as_written(harness: Harness, repo: Path) -> None:
+    """The commands of "A first list" lead to a completed task."""
+    block = section("A first list").split("```sh\n")[1].split("```")[0]
+    for line in block.splitlines()[1:]:
+        words = shlex.split(line, comments=True)
+        if words[0] == "harness":
+            answer = harness(*words[1:], env={"HARNESS_WORKER_ID": "reader"})
+            assert answer.code == 0, f"{line}: {answer.out}{answer.err}"
+        else:
+            with (repo / "README.md").open("a", encoding="utf-8") as file:
+                file.write("hello\n")
+
+    assert "[completed] task-001: Say hello" in answer.out
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    """Every relative link in our documents names a file."""
+    text = document.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        if "://" not in target:
+            assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("command", ["bin/harness demo", "bin/test"])
+def test_the_first_screen_has_the_two_commands(command: str) -> None:
+    """A newcomer sees how to run it and how to test it, and both are there."""
+    first_screen = "\n".join(README.splitlines()[:32])
+
+    assert f"```sh\n{command}\n```" in first_screen
+    assert (CHECKOUT / command.split(maxsplit=1)[0]).stat().st_mode & 0o111

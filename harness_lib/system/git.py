@@ -1,82 +1,24 @@
 """Git as a facility: one repository, one method per question.
 
-Real git only, called with an environment of our own making, `-z` wherever names come out, and `str` paths
-in the file system's encoding with surrogateescape, so that any name a disk can hold survives the trip.
-Hooks, fsmonitor, signing and background maintenance are off for our calls: a person's hook must not run
-inside a rollback, and a detached `git gc` must not outlive us while it holds our lock.
-Source: design sections 6 and 8.
+Source: design sections 6 and 8; how git is called is in gitrun.py.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import atomic, gitlocks
+from harness_lib.system.gitrun import STDERR_TAIL, GitError, call, clean_env, covers, decode
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-SETTINGS = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.quotePath=false",
-    "core.safecrlf=false",
-    "color.ui=false",
-    "commit.gpgSign=false",
-    "gc.auto=0",
-    "i18n.commitEncoding=UTF-8",
-    "log.showSignature=false",
-    "maintenance.auto=false",
-    "submodule.recurse=false",
-    "advice.addEmbeddedRepo=false",
-)
-PREFIX = ("git", "--no-pager", *(word for setting in SETTINGS for word in ("-c", setting)))
-
-# Who commits, how to reach a network, and which configuration a person chose. Every other GIT_* variable
-# says where the repository is or how a calling git wants its own children to behave; in a hook or an alias
-# those name another repository than the one asked about.
-KEPT = (
-    "GIT_AUTHOR_",
-    "GIT_COMMITTER_",
-    "GIT_ASKPASS",
-    "GIT_SSH",
-    "GIT_SSL_",
-    "GIT_HTTP_",
-    "GIT_LFS_",
-    "GIT_EXEC_PATH",
-    "GIT_CONFIG_NOSYSTEM",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_CONFIG_COUNT",
-    "GIT_CONFIG_KEY_",
-    "GIT_CONFIG_VALUE_",
-    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
-)
-FORCED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+__all__ = ["Changes", "Commit", "Git", "GitError", "clean_env"]
 
 # What git says when it does not know who commits, in all versions since 2.25.
 NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
-
-STDERR_TAIL = 2000
-
-
-class GitError(EnvSetupError):
-    """A git command failed that never fails on a healthy repository."""
-
-    def __init__(self, argv: Sequence[str], returncode: int, stderr: bytes) -> None:
-        self.argv = tuple(argv)
-        self.returncode = returncode
-        self.stderr = os.fsdecode(stderr).strip()[-STDERR_TAIL:]
-        words = " ".join(argv)[:200]
-        super().__init__(
-            f"`git {words}` failed with {returncode}: {self.stderr or 'no message'}",
-            "see that git works here (`git status`), then try again",
-        )
 
 
 @dataclass(frozen=True)
@@ -95,56 +37,6 @@ class Commit:
     message: str
 
 
-def clean_env(env: Mapping[str, str]) -> dict[str, str]:
-    """Return `env` for a git child: locations stripped, identity kept, no prompt, English messages."""
-    kept = {key: value for key, value in env.items() if not key.startswith("GIT_") or key.startswith(KEPT)}
-    return {**kept, **FORCED}
-
-
-def covers(names: Collection[str], path: str) -> bool:
-    """Say whether `names` has `path` or a directory above it; hand over a set where there are many."""
-    at = path
-    while at and at not in names:
-        at = at.rpartition("/")[0]
-    return bool(at)
-
-
-def decode(output: bytes) -> list[str]:
-    """Return the entries of NUL-separated `output`."""
-    return [os.fsdecode(part) for part in output.split(b"\0") if part]
-
-
-def encode(entries: Sequence[str]) -> bytes:
-    """Return `entries` NUL-terminated, for a command that reads them with -z."""
-    return b"".join(os.fsencode(entry) + b"\0" for entry in entries)
-
-
-def _call(
-    args: Sequence[str],
-    cwd: Path,
-    *,
-    env: Mapping[str, str] | None = None,
-    stdin: bytes | None = None,
-    fds: tuple[int, ...] = (),
-) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(
-            [*PREFIX, *args],
-            cwd=cwd,
-            env={**clean_env(os.environ), **(env or {})},
-            input=b"" if stdin is None else stdin,
-            capture_output=True,
-            check=False,
-            pass_fds=fds,
-        )
-    except FileNotFoundError:
-        if not cwd.is_dir():
-            raise EnvSetupError(f"{cwd} is not there any more", "change to a directory that exists") from None
-        raise EnvSetupError("git is not installed, or not on PATH", "install git 2.25 or newer") from None
-    except NotADirectoryError:
-        raise EnvSetupError(f"{cwd} is not a directory", "name a directory") from None
-
-
 @dataclass(frozen=True)
 class Git:
     """One work tree; `git_dir` is its own, `common_dir` is shared with its linked worktrees."""
@@ -157,20 +49,20 @@ class Git:
     def open(cls, path: Path) -> Git:
         """Return the work tree around `path`; EnvSetupError where there is none that git may use."""
         questions = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
-        result = _call(("rev-parse", *questions), path)
+        result = call(("rev-parse", *questions), path)
         if result.returncode:
             raise _not_usable(path, result.stderr)
         answers = os.fsdecode(result.stdout).split("\n")[:-1]
         if len(answers) != len(questions):
             # A directory name with a line break in it: asked one by one the answers are unambiguous.
-            answers = [os.fsdecode(_call(("rev-parse", q), path).stdout)[:-1] for q in questions]
+            answers = [os.fsdecode(call(("rev-parse", q), path).stdout)[:-1] for q in questions]
         top, git_dir, common = answers
         return cls(Path(top), Path(git_dir), Path(os.path.realpath(path / common)))
 
     @classmethod
     def init(cls, path: Path) -> Git:
         """Make `path` a repository with a first, empty commit, unless it has one already."""
-        result = _call(("init", "--quiet"), path)
+        result = call(("init", "--quiet"), path)
         if result.returncode:
             raise GitError(("init", "--quiet"), result.returncode, result.stderr)
         git = cls.open(path)
@@ -187,7 +79,7 @@ class Git:
         check: bool = True,
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
-        result = _call(args, self.top, env=env, stdin=stdin, fds=gitlocks.held_fds(self.git_dir))
+        result = call(args, self.top, env=env, stdin=stdin, fds=gitlocks.held_fds(self.git_dir))
         if check and result.returncode:
             raise GitError(args, result.returncode, result.stderr)
         return result

@@ -14,8 +14,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness_lib.system.git import Git, encode
-from harness_lib.system.snapshot import INDEX, SYMLINK, Entry, obstructed, scratch
+from harness_lib.system.git import Git
+from harness_lib.system.gitrun import encode
+from harness_lib.system.rawfiles import obstructed
+from harness_lib.system.trees import INDEX, SYMLINK, Entry, scratch
 
 BATCH = 64
 

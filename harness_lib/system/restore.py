@@ -16,10 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness_lib.errors import RefusedError
-from harness_lib.system import atomic, placing, snapshot
-from harness_lib.system.git import Git, GitError, covers, decode, encode
+from harness_lib.system import atomic, placing, snapshot, trees
+from harness_lib.system.git import Git
 from harness_lib.system.gitlocks import leftover_locks, remove_dead_locks
-from harness_lib.system.snapshot import GITLINK, Before, Entry
+from harness_lib.system.gitrun import GitError, covers, decode, encode
+from harness_lib.system.rawfiles import hashed
+from harness_lib.system.snapshot import Before
+from harness_lib.system.trees import GITLINK, Entry
 
 __all__ = ["HeadMovedError", "go_back", "leftover_locks", "publish", "remove_dead_locks", "undo_tracked"]
 
@@ -99,7 +102,7 @@ def undo_tracked(git: Git, commit: str, keep_out: Sequence[str] = ()) -> tuple[s
         "--diff-filter=MDTU",
         commit,
     )
-    known = snapshot.entries(git, commit)
+    known = trees.entries(git, commit)
     wanted = {
         path: known[path]
         for path in decode(listing.stdout)
@@ -176,9 +179,9 @@ def _remember_emptied(journal: Path, move: _Move) -> None:
 def _plan(git: Git, base: str, made: str, now: str, before: Before | None, keep_out: Sequence[str]) -> _Move:
     left_alone = {*keep_out, *(before.unprotected if before else ())}
     given_back = set(before.protected) if before else set()
-    in_made = snapshot.changed(git, base, made)
+    in_made = trees.changed(git, base, made)
     move = _Move(emptied=[path for path, (wanted, _) in in_made.items() if wanted is None])
-    for path, (wanted, present) in snapshot.changed(git, base, now).items():
+    for path, (wanted, present) in trees.changed(git, base, now).items():
         if covers(left_alone, path) or (wanted is None and path in given_back):
             continue
         _, saved = in_made.get(path, (wanted, wanted))
@@ -229,11 +232,11 @@ def _give_back(
 ) -> list[str]:
     """Write the files of `before` that are missing or different; return what had to be left."""
     paths = [path for path in before.protected if _is_rule(path) == rules and not covers(keep_out, path)]
-    kept = snapshot.entries(git, before.tree) if paths else {}
+    kept = trees.entries(git, before.tree) if paths else {}
     wanted = {path: kept[f"content/{path}"] for path in paths}
-    standing = snapshot.hashed(git, wanted, store=False)
+    standing = hashed(git, wanted, store=False)
     differing = {path: entry for path, entry in wanted.items() if standing.get(path) != entry}
-    at_made, at_now = (snapshot.entries(git, tree) for tree in (made, now)) if differing else ({}, {})
+    at_made, at_now = (trees.entries(git, tree) for tree in (made, now)) if differing else ({}, {})
     unsaved = {path for path in differing if path in standing and at_now.get(path) != at_made.get(path)}
     saved = {path: entry for path, entry in differing.items() if path not in unsaved}
     blocked = placing.write_exactly(git, saved, frozenset(before.private))

@@ -8,7 +8,8 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import snapshot
-from harness_lib.system.git import Git, GitError, clean_env, covers
+from harness_lib.system.git import Git, GitError, clean_env
+from harness_lib.system.gitrun import covers
 from tests.system.gitrepo import NASTY, World, put, sh
 
 
@@ -111,7 +112,7 @@ def test_a_repository_that_git_does_not_trust_is_reported_with_gits_own_advice(
     put(world.top / ".git/config", b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
     # git offers this switch to its own tests: every directory counts as somebody else's.
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    monkeypatch.setattr("harness_lib.system.git.KEPT", ("GIT_",))
+    monkeypatch.setattr("harness_lib.system.gitrun.KEPT", ("GIT_",))
     with pytest.raises(EnvSetupError, match="does not trust") as caught:
         Git.open(world.top)
     assert "safe.directory" in (caught.value.hint or "")

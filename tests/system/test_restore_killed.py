@@ -18,7 +18,7 @@ from harness_lib.system import gitlocks, restore, snapshot
 from harness_lib.system.git import Git
 from tests.system.gitrepo import LIMIT, World, disk, put, sh
 
-KILLS = 20
+KILLS = 16
 
 # The child says when it begins, so that a delay is spent in the work and not in starting Python.
 MOVER = """

@@ -118,7 +118,7 @@ def test_a_capture_does_not_mind_a_lock_of_the_index(world: World) -> None:
 
 
 def test_a_change_in_the_same_tick_and_of_the_same_size_is_seen(world: World) -> None:
-    """Git trusts stat data only of files older than the index; a younger copy of it must not make it trust more."""
+    """Git trusts stat data only of files older than the index; a younger copy must not make it trust more."""
     file = put(world.top / "racy", "aaaa")
     sh(world.top, "add", "racy")
     stamp = (world.top / ".git/index").stat().st_mtime_ns

@@ -1,0 +1,125 @@
+"""One git process: with an environment of our own making, and an error that says what failed.
+
+Real git only, `-z` wherever names come out, and `str` paths in the file system's encoding with
+surrogateescape, so that any name a disk can hold survives the trip.
+Hooks, fsmonitor, signing and background maintenance are off for our calls: a person's hook must not run
+inside a rollback, and a detached `git gc` must not outlive us while it holds our lock.
+Source: design section 8.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError
+
+SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.quotePath=false",
+    "core.safecrlf=false",
+    "color.ui=false",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "i18n.commitEncoding=UTF-8",
+    "log.showSignature=false",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "advice.addEmbeddedRepo=false",
+)
+PREFIX = ("git", "--no-pager", *(word for setting in SETTINGS for word in ("-c", setting)))
+
+# Who commits, how to reach a network, and which configuration a person chose. Every other GIT_* variable
+# says where the repository is or how a calling git wants its own children to behave; in a hook or an alias
+# those name another repository than the one asked about.
+KEPT = (
+    "GIT_AUTHOR_",
+    "GIT_COMMITTER_",
+    "GIT_ASKPASS",
+    "GIT_SSH",
+    "GIT_SSL_",
+    "GIT_HTTP_",
+    "GIT_LFS_",
+    "GIT_EXEC_PATH",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_KEY_",
+    "GIT_CONFIG_VALUE_",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+)
+FORCED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+STDERR_TAIL = 2000
+
+
+class GitError(EnvSetupError):
+    """A git command failed that never fails on a healthy repository."""
+
+    def __init__(self, argv: Sequence[str], returncode: int, stderr: bytes) -> None:
+        self.argv = tuple(argv)
+        self.returncode = returncode
+        self.stderr = os.fsdecode(stderr).strip()[-STDERR_TAIL:]
+        words = " ".join(argv)[:200]
+        super().__init__(
+            f"`git {words}` failed with {returncode}: {self.stderr or 'no message'}",
+            "see that git works here (`git status`), then try again",
+        )
+
+
+def clean_env(env: Mapping[str, str]) -> dict[str, str]:
+    """Return `env` for a git child: locations stripped, identity kept, no prompt, English messages."""
+    kept = {key: value for key, value in env.items() if not key.startswith("GIT_") or key.startswith(KEPT)}
+    return {**kept, **FORCED}
+
+
+def covers(names: Collection[str], path: str) -> bool:
+    """Say whether `names` has `path` or a directory above it; hand over a set where there are many."""
+    at = path
+    while at and at not in names:
+        at = at.rpartition("/")[0]
+    return bool(at)
+
+
+def decode(output: bytes) -> list[str]:
+    """Return the entries of NUL-separated `output`."""
+    return [os.fsdecode(part) for part in output.split(b"\0") if part]
+
+
+def encode(entries: Sequence[str]) -> bytes:
+    """Return `entries` NUL-terminated, for a command that reads them with -z."""
+    return b"".join(os.fsencode(entry) + b"\0" for entry in entries)
+
+
+def call(
+    args: Sequence[str],
+    cwd: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    fds: tuple[int, ...] = (),
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in `cwd`, with `env` added to the clean one; `fds` stay open in it.
+
+    A failing git is an answer; EnvSetupError only where it cannot even be started.
+    """
+    try:
+        return subprocess.run(
+            [*PREFIX, *args],
+            cwd=cwd,
+            env={**clean_env(os.environ), **(env or {})},
+            input=b"" if stdin is None else stdin,
+            capture_output=True,
+            check=False,
+            pass_fds=fds,
+        )
+    except FileNotFoundError:
+        if not cwd.is_dir():
+            raise EnvSetupError(f"{cwd} is not there any more", "change to a directory that exists") from None
+        raise EnvSetupError("git is not installed, or not on PATH", "install git 2.25 or newer") from None
+    except NotADirectoryError:
+        raise EnvSetupError(f"{cwd} is not a directory", "name a directory") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from argparse import Namespace
@@ -16,11 +17,20 @@ from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.ops.context import Context
 from harness_lib.system import atomic, roots
 
-INTERRUPTED = 130
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Terminated(KeyboardInterrupt):
+    """Somebody asked this process to end, as an agent's tool does when its own time is up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 def entry() -> NoReturn:
     """Run the command that the process was started with, and exit with its code."""
+    _end_in_order()
     sys.exit(main(sys.argv[1:]))
 
 
@@ -37,9 +47,9 @@ def main(argv: Sequence[str]) -> int:
         return _reader_is_gone()
     except OSError as error:
         return render.error(_machine(error), verb, screen)
-    except KeyboardInterrupt:
-        screen.talk("interrupted; nothing is lost. Go on with: harness start")
-        return INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        screen.talk("interrupted; nothing is lost. Go on with: harness recover")
+        return 128 + getattr(interrupt, "number", signal.SIGINT)
     except Exception:  # noqa: BLE001 - the outermost counter: a bug of ours is reported, not shown as a traceback
         return render.error(_bug(traceback.format_exc()), verb, screen)
 
@@ -59,6 +69,20 @@ def _accept_any_text() -> None:
     """Let names that are no valid Unicode pass through a stream that cannot show them."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _end_in_order() -> None:
+    """Turn the signals that ask us to end into an exception: a check that runs is ended with us."""
+
+    def end(number: int, _frame: object) -> None:
+        # A second one must not break what the first one set off.
+        signal.signal(number, signal.SIG_IGN)
+        raise Terminated(number)
+
+    for number in SIGNALS:
+        # nohup sets SIGHUP to be ignored, and means it.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
 
 
 def _machine(error: OSError) -> HarnessError:

@@ -58,6 +58,17 @@ def require(state: State, task_id: str | None, ctx: Context) -> Held:
     return Held(state, session, task, state.tasks.index(task))
 
 
+def require_settled(state: State, task_id: str | None, ctx: Context) -> Held:
+    """Return what `require` does; UsageError if a killed command has left something under way in git."""
+    held = require(state, task_id, ctx)
+    if held.task.intent is not None:
+        raise UsageError(
+            f"A command was killed in the middle of the {held.task.intent.action} of {held.task.id}.",
+            "Let it be finished first: harness recover",
+        )
+    return held
+
+
 def _named(state: State, task_id: str | None, ctx: Context) -> Task:
     if task_id is None:
         mine = held_by_me(state, ctx)

@@ -1,0 +1,52 @@
+"""Being asked to end: nothing is left running, and the next command goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.system import process
+
+if TYPE_CHECKING:
+    from tests.conftest import Harness
+
+# It tells its pid, ignores TERM, and would run for a minute.
+CHECK = "trap '' TERM; echo $$ > {file}; sleep 60"
+
+
+def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Path, tmp_path: Path) -> None:
+    """The time-out of an agent's tool ends `finish`; its check ends too, and the task can be finished again."""
+    told = tmp_path / "check-pid"
+    me = {"HARNESS_WORKER_ID": "w"}
+    harness("init")
+    harness("add", "Wait", "--validate", CHECK.format(file=told))
+    harness("claim", env=me)
+    with subprocess.Popen(
+        [sys.executable, "-m", "harness_lib", "finish"],
+        cwd=repo,
+        env={**os.environ, **me},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as finish:
+        check = _wait_for_number(told)
+        finish.send_signal(signal.SIGTERM)
+        _out, err = finish.communicate(timeout=30)
+
+    assert finish.returncode == 128 + signal.SIGTERM
+    assert "harness recover" in err
+    assert not process.alive(check)
+    assert harness("status", "--json", env=me).json["counts"]["in_progress"] == 1
+
+
+def _wait_for_number(file: Path) -> int:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if file.exists() and file.read_text().endswith("\n"):
+            return int(file.read_text())
+        time.sleep(0.02)
+    raise AssertionError(f"{file} was never written")

@@ -72,6 +72,11 @@ def working_directory(ctx: Context, task: Task) -> Path:
     return wanted
 
 
+def log_directory(ctx: Context, task: Task) -> Path:
+    """Return where the output of the task's checks goes."""
+    return ctx.root.logs / safe_name(task.id)
+
+
 def run_check(
     ctx: Context,
     task: Task,
@@ -86,7 +91,7 @@ def run_check(
     The full output goes to `.harness/logs/<task>/<log_name>.log`.
     """
     cwd = working_directory(ctx, task)
-    log = ctx.root.logs / safe_name(task.id) / f"{log_name}.log"
+    log = log_directory(ctx, task) / f"{log_name}.log"
     checked = _once(ctx, task, command, cwd, log, on_tick, tick)
     if checked.verdict == "ENV_SETUP" and environment.exists(ctx):
         environment.run_once(ctx)

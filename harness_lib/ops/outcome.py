@@ -203,11 +203,13 @@ def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
     goes beside it.
     """
     git = ctx.git
-    made = snapshot.capture(git, ctx.keep_out)
+    base = intent.base if intent.base and git.exists(intent.base) else None
+    # With base and before, also what the attempt has hidden from git by ignoring it.
+    made = snapshot.capture(git, ctx.keep_out, base=base, before=_before(git, task))
     head = git.head()
     assert intent.rescue is not None
     first = git.ref(intent.rescue)
-    base_tree = git.tree_of(intent.base) if intent.base and git.exists(intent.base) else None
+    base_tree = git.tree_of(base) if base else None
     if made == base_tree and head == intent.base:
         return made, intent.rescue if first else None
     ref = intent.rescue if first is None else free_ref(git, task)

@@ -91,7 +91,7 @@ def protected_tree(ctx: Context, task: Task) -> str | None:
     """Return the tree of the files that the check says no attempt may change, as they are now."""
     if not task.validation.protect:
         return None
-    return snapshot.glob_tree(ctx.git, task.validation.protect, task.validation.cwd)
+    return snapshot.glob_tree(ctx.git, task.validation.protect, task.validation.cwd, ctx.keep_out)
 
 
 def regate(ctx: Context, task: Task) -> Task:

@@ -15,7 +15,7 @@ from harness_lib.ops import checking, holding, leased_check, outcome, preparing,
 from harness_lib.ops.context import Context
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.store import Tx
-from harness_lib.system import snapshot
+from harness_lib.system import leftover, snapshot
 from harness_lib.system.git import Git
 from harness_lib.task import Category, Session, State, Task
 
@@ -34,7 +34,7 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
 
     In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed
     command of ours has left under way.
-    Raises RefusedError (untrusted commands), ConfigError (no check), EnvSetupError; it halts the session then.
+    Raises RefusedError (untrusted commands), ConfigError (no check), EnvSetupError; the session is halted.
     """
     told: list[str] = []
     warnings: list[str] = []
@@ -43,6 +43,7 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
         task = _take_over_next(ctx, session, seen, fresh=fresh)
         if task is None:
             return Report(tuple(told), tuple(warnings))
+        leftover.end_all(checking.log_directory(ctx, task))
         line, ended = _recover_one(ctx.at(_work_tree(ctx, task)), session, task)
         told.append(line)
         if ended:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import atomic, reaper
+from harness_lib.system import atomic, leftover, reaper
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.command import first_word, missing_command
 
@@ -84,11 +84,13 @@ def run(
     with reaper.adopting() as known:
         child = _start(command, cwd, log, env)
         try:
+            leftover.note(log, child.pid)
             ending = watch.until_it_ends(child, log)
             if ending != "ended":
                 _ask_to_end(child, grace, clock)
         finally:
             _end(child, known, clock)
+            leftover.forget(log)
     return Finished(
         returncode=child.returncode if ending == "ended" else None,
         timed_out=ending == "timeout",

@@ -68,7 +68,7 @@ def run(ctx: Context, wish: Wish) -> Reply:
 
 def may_trust(ctx: Context, state: State) -> bool:
     """Return whether adding to `state` may take its commands for this person's: never a clone's."""
-    return trusting.runs_nothing(state) or trusting.is_trusted(ctx, state)
+    return trusting.runs_nothing(ctx, state) or trusting.is_trusted(ctx, state)
 
 
 def next_id(state: State, ahead: int = 0) -> str:
@@ -78,6 +78,7 @@ def next_id(state: State, ahead: int = 0) -> str:
 
 
 def build(wish: Wish, task_id: str) -> Task:
+    """Return the pending task that `wish` describes."""
     return Task(
         id=task_id,
         title=wish.title,

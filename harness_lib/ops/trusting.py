@@ -18,9 +18,14 @@ def is_trusted(ctx: Context, state: State) -> bool:
     return trust.trusted(
         ctx.git.common_dir,
         ctx.root.path,
-        trust.fingerprint(state, _init_script(ctx)),
+        fingerprint(ctx, state),
         tracked=ctx.git.is_tracked(ctx.root.state) or ctx.git.is_tracked(ctx.root.init_script),
     )
+
+
+def fingerprint(ctx: Context, state: State) -> str:
+    """Return the fingerprint of everything that this list would run, its init script included."""
+    return trust.fingerprint(state, _init_script(ctx))
 
 
 def note(ctx: Context, state: State) -> None:
@@ -37,6 +42,8 @@ def require(ctx: Context, state: State) -> None:
         )
 
 
-def runs_nothing(state: State) -> bool:
-    """Return whether the list has no command yet that a clone could have brought."""
-    return not any(task.validation.command or task.on_failure.cleanup for task in state.tasks)
+def runs_nothing(ctx: Context, state: State) -> bool:
+    """Return whether there is nothing yet that a clone could have brought to be run."""
+    return _init_script(ctx) is None and not any(
+        task.validation.command or task.on_failure.cleanup for task in state.tasks
+    )

@@ -1,0 +1,72 @@
+"""What every change made by hand has in common: it is logged, it keeps the trust, and it wakes the hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from harness_lib.errors import UsageError
+from harness_lib.ops import add, marker, trusting
+from harness_lib.ops.context import Context
+from harness_lib.rules import stopping
+from harness_lib.state import codec
+from harness_lib.state.codec import ContractError
+from harness_lib.state.store import Tx
+from harness_lib.system import owner
+from harness_lib.task import Session, Task
+
+
+@contextmanager
+def change(ctx: Context) -> Iterator[Tx]:
+    """Open a transaction for a change that a person wants.
+
+    Trust that the list has goes over to its new commands, and the marker comes back if there was no work left
+    before. It stays away where there was: then somebody has paused the list.
+    """
+    with ctx.store.transaction() as tx:
+        mine = add.may_trust(ctx, tx.state)
+        had_work = stopping.work_remains(tx.state, tx.now)
+        before = tx.state
+        yield tx
+        after = tx.state
+        if mine and after is not before:
+            tx.on_commit(lambda: trusting.note(ctx, after))
+        if not had_work and stopping.work_remains(after, tx.now):
+            tx.on_commit(lambda: marker.raise_it(ctx.root))
+
+
+def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
+    """Log `text`, which begins with a participle, and who did it.
+
+    The seed has no type for changes to the list itself; WARN is the one that whoever reads a log looks at.
+    """
+    done, _, what = text.partition(" ")
+    who = owner.in_agent(ctx.env) or "hand"
+    tx.log("WARN", f"{done} by {who}{what and f': {what}'}", session=tx.state.session_count, task=task_id)
+
+
+def require_valid(task: Task) -> None:
+    """Raise UsageError if `task` holds what no list may hold; links to other tasks are not looked at."""
+    try:
+        codec.decode({"tasks": [{**codec.encode_task(task), "depends_on": []}]})
+    except ContractError as error:
+        said = "; ".join(str(problem).removeprefix("tasks[0].") for problem in error.problems[:5])
+        raise UsageError(f"That cannot be: {said}.", "See: harness edit --help") from error
+
+
+def lift_halts(tx: Tx, task: Task) -> None:
+    """Let the session that was halted because of this task's configuration go on."""
+    for session in tx.state.sessions or ():
+        if (session.halt or "").startswith("CONFIG") and _concerns(tx, session, task):
+            lift_halt(tx, session)
+
+
+def _concerns(tx: Tx, session: Session, task: Task) -> bool:
+    return not tx.state.concurrent or session.worker == task.claimed_by
+
+
+def lift_halt(tx: Tx, session: Session) -> None:
+    """Let `session` go on."""
+    records = tuple(replace(s, halt=None) if s is session else s for s in tx.state.sessions or ())
+    tx.state = replace(tx.state, sessions=records)

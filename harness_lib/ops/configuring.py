@@ -1,0 +1,78 @@
+"""`harness edit` without an id: the settings of the whole list (seed, `session_config`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness_lib.errors import HeldError, RefusedError, UsageError
+from harness_lib.ops import by_hand, sessions
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.rules import stopping
+from harness_lib.state.store import Tx
+from harness_lib.task import Mode, SessionConfig, State
+
+
+def run(
+    ctx: Context,
+    *,
+    mode: Mode | None = None,
+    max_tasks_per_session: int | None = None,
+    max_sessions: int | None = None,
+) -> Reply:
+    """Change the settings that are given; limits of 0 are no limits.
+
+    Raises UsageError (a negative limit), HeldError or RefusedError where the mode cannot change now.
+    """
+    with by_hand.change(ctx) as tx:
+        old = tx.state.session_config
+        new = replace(
+            old,
+            concurrency_mode=mode or old.concurrency_mode,
+            max_tasks_per_session=_limit(max_tasks_per_session, old.max_tasks_per_session),
+            max_sessions=_limit(max_sessions, old.max_sessions),
+        )
+        story = _story(old, new)
+        if not story:
+            return Reply("edit", "The list is so already; nothing was changed.", next="harness status")
+        if new.concurrency_mode != old.concurrency_mode:
+            _require_quiet(tx.state, ctx)
+        tx.state = replace(tx.state, session_config=new)
+        _lift_limits(tx)
+        by_hand.log(tx, ctx, f"edited {story}")
+    return Reply("edit", f"the list is edited: {story}", next="harness start", warnings=tuple(tx.warnings))
+
+
+def _limit(given: int | None, old: int) -> int:
+    if given is not None and given < 0:
+        raise UsageError(f"{given} is no limit.", "Give a number of 0 or more; 0 is no limit.")
+    return old if given is None else given
+
+
+def _story(old: SessionConfig, new: SessionConfig) -> str:
+    names = ("concurrency_mode", "max_tasks_per_session", "max_sessions")
+    changed = (name for name in names if getattr(old, name) != getattr(new, name))
+    return "; ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in changed)
+
+
+def _require_quiet(state: State, ctx: Context) -> None:
+    """Raise unless nobody works: claims of one mode have no lease, those of the other live by theirs."""
+    for session in state.sessions or ():
+        if sessions.is_live(session, ctx):
+            raise HeldError(
+                f"Session {session.number} of {session.worker} is open; the mode cannot change under it.",
+                f"End it first: harness stop --session {session.number}",
+            )
+    busy = next((task.id for task in state.tasks if task.status == "in_progress"), None)
+    if busy:
+        raise RefusedError(
+            f"{busy} is in progress; the mode cannot change under it.",
+            f"Finish it, or hand it back: harness release {busy}",
+        )
+
+
+def _lift_limits(tx: Tx) -> None:
+    for session in tx.state.sessions or ():
+        spent = session.halt == "max_tasks_per_session"
+        if spent and stopping.session_spent(tx.state, session) is None:
+            by_hand.lift_halt(tx, session)

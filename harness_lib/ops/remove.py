@@ -1,0 +1,56 @@
+"""`harness remove ID`: take a task off the list."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from harness_lib.errors import RefusedError
+from harness_lib.ops import brief, by_hand, holding, marker
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.task import State, Task
+
+NAMED = 5
+
+
+def run(ctx: Context, task_id: str) -> Reply:
+    """Remove the task; its logs and the rescued work of its attempts stay.
+
+    Raises UsageError (no such task), RefusedError (in progress, or others depend on it).
+    """
+    with by_hand.change(ctx) as tx:
+        task = holding.require_task(tx.state, task_id)
+        _require_idle(task)
+        _require_unneeded(tx.state, task)
+        tx.state = replace(tx.state, tasks=tuple(t for t in tx.state.tasks if t.id != task.id))
+        title = json.dumps(brief.title(task), ensure_ascii=False)
+        by_hand.log(tx, ctx, f"removed {title} ({task.status})", task.id)
+        marker.lower_when_finished(tx, ctx.root)
+    return Reply(
+        "remove",
+        f"removed {task.id}: {brief.title(task)}\nthe list as it was is kept in {ctx.root.backup.name}",
+        task=task,
+        next="harness status",
+        warnings=tuple(tx.warnings),
+    )
+
+
+def _require_idle(task: Task) -> None:
+    if task.status == "in_progress":
+        raise RefusedError(
+            f"{task.id} is in progress (by {task.claimed_by or 'nobody'}); that work would have no owner.",
+            f"Its worker can hand it back: harness release {task.id}. "
+            "If nobody works on it any more: harness start",
+        )
+
+
+def _require_unneeded(state: State, task: Task) -> None:
+    needing = [other.id for other in state.tasks if task.id in other.depends_on and other.id != task.id]
+    if needing:
+        more = f" and {len(needing) - NAMED} more" if len(needing) > NAMED else ""
+        raise RefusedError(
+            f"{', '.join(needing[:NAMED])}{more} depend on {task.id}.",
+            f"Let them wait for something else first (harness edit {needing[0]} --depends-on 'ID,ID'), "
+            "or remove them before it.",
+        )

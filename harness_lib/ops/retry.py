@@ -1,0 +1,83 @@
+"""`harness retry ID`: give a task that has failed, or is not as done as its check said, a new start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness_lib.errors import RefusedError, UsageError
+from harness_lib.ops import by_hand, holding
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.rules import failures, transitions
+from harness_lib.state.store import Tx
+from harness_lib.task import Task
+
+NAMED = 10
+
+
+def run(ctx: Context, task_id: str) -> Reply:
+    """Make the task pending with all its attempts, and with it those that failed only because it had.
+
+    Its errors stay for the next attempt to read.
+    Raises UsageError (no such task; it would fail again at once), RefusedError (in progress).
+    """
+    with by_hand.change(ctx) as tx:
+        old = holding.require_task(tx.state, task_id)
+        if not transitions.may("reset", old):
+            raise RefusedError(
+                f"{old.id} is in progress (by {old.claimed_by or 'nobody'}); a new start would lose it.",
+                f"Its worker can hand it back: harness release {old.id}. "
+                "If nobody works on it any more: harness start",
+            )
+        new = transitions.reset(old)
+        revived = _revive(tx, new)
+        if new == old and not revived:
+            return Reply("retry", f"{old.id} is as good as new already.", task=old, next="harness start")
+        by_hand.lift_halts(tx, new)
+        by_hand.log(
+            tx, ctx, f"reset was {old.status} after {old.attempts}/{old.max_attempts} attempts", old.id
+        )
+        for task in revived:
+            by_hand.log(tx, ctx, f"reset with {old.id}", task.id)
+    return _reply(old, new, revived, tuple(tx.warnings))
+
+
+def _revive(tx: Tx, new: Task) -> list[Task]:
+    """Put `new` in its place, and what it had blocked beside it; return the latter.
+
+    What another failure or a cycle blocks as well stays failed: it would be marked again at once.
+    """
+    alone = tx.state
+    blocked = failures.blocked_through(alone, new.id)
+    fresh = {new.id: new, **{each: transitions.reset(holding.require_task(alone, each)) for each in blocked}}
+    wanted = replace(alone, tasks=tuple(fresh.get(task.id, task) for task in alone.tasks))
+    _state, findings = failures.validate_dependencies(wanted, tx.now)
+    again = {finding.task_id: finding.message for finding in findings}
+    if new.id in again:
+        raise UsageError(
+            f"{new.id} would fail again at once. {again[new.id]}.",
+            "Retry the task that it waits for, or let it wait for less: "
+            f"harness edit {new.id} --depends-on 'ID,ID'",
+        )
+    revived = [fresh[each] for each in blocked if each not in again]
+    for task in (new, *revived):
+        tx.replace(task)
+    return revived
+
+
+def _reply(old: Task, new: Task, revived: list[Task], warnings: tuple[str, ...]) -> Reply:
+    lines = [f"{new.id} is pending again with {new.max_attempts} attempts (it was {old.status})."]
+    if old.status == "completed":
+        lines.append("Its commit stays in the history: the next attempt builds on it.")
+    if revived:
+        more = len(revived) - NAMED
+        names = ", ".join(task.id for task in revived[:NAMED]) + (f" and {more} more" if more > 0 else "")
+        lines.append(f"pending again with it, because only it had blocked them: {names}")
+    return Reply(
+        "retry",
+        "\n".join(lines),
+        task=new,
+        next="harness start",
+        warnings=warnings,
+        extra={"revived": [task.id for task in revived[:NAMED]], "revived_count": len(revived)},
+    )

@@ -1,0 +1,117 @@
+"""`harness show ID`: everything that is known about one task; reads without a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness_lib.ops import brief, checking, holding
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.rules import selection
+from harness_lib.task import Task
+
+SHOWN = 10
+LINES = 200
+LINE_LENGTH = 1000
+
+
+def run(ctx: Context, task_id: str) -> Reply:
+    """Return the fields, check, checkpoints, errors, rescued work, last log and lease of one task.
+
+    Raises UsageError if there is no such task.
+    """
+    snapshot = ctx.store.read()
+    task = holding.require_task(snapshot.state, task_id)
+    why = selection.why(snapshot.state, task_id, ctx.clock.now())
+    rescued = brief.rescues(task, ctx.git)
+    log = _last_log(ctx, task)
+    lines = [f"{task.id} [{task.status}] {brief.title(task)}", *_fields(task), *_claim(task)]
+    lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
+    lines += _block("description", (task.description or "").splitlines())
+    lines += _block("check", (task.validation.command or "").splitlines())
+    lines += _block("cleanup after a failure", (task.on_failure.cleanup or "").splitlines())
+    lines += _last("checkpoints", [f"{c.step}/{c.total} {c.description}" for c in task.checkpoints])
+    lines += _last("errors", task.error_log)
+    lines += _last("rescued work (harness rescue show REF)", rescued)
+    lines += [f"log of the last check: {log}"] if log else []
+    return Reply(
+        "show",
+        "\n".join(lines),
+        task=task,
+        next=_next(task, eligible=why.eligible),
+        warnings=snapshot.warnings,
+        extra={
+            "eligible": why.eligible,
+            "reasons": list(why.reasons[:SHOWN]),
+            "rescues": rescued[-SHOWN:],
+            "check_log": str(log) if log else None,
+        },
+    )
+
+
+def _fields(task: Task) -> Iterator[str]:
+    yield f"priority {task.priority}, attempts {task.attempts} of {task.max_attempts}"
+    if task.depends_on:
+        yield f"depends on: {brief.one_line(', '.join(task.depends_on), LINE_LENGTH)}"
+    yield (
+        f"check: at most {task.validation.timeout_seconds} s, in {task.validation.cwd or 'the work tree'}"
+        + (", must fail before work starts" if task.validation.red_first else "")
+    )
+    if not task.validation.command:
+        yield f"it has no check: harness edit {task.id} --validate 'COMMAND'"
+    if task.validation.protect:
+        yield f"an attempt may not change: {brief.one_line(', '.join(task.validation.protect), LINE_LENGTH)}"
+    if task.extra:
+        yield f"other fields: {brief.one_line(', '.join(sorted(task.extra)), LINE_LENGTH)}"
+
+
+def _claim(task: Task) -> Iterator[str]:
+    if task.claimed_by:
+        lease = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
+        where = f" in {task.worktree}" if task.worktree else ""
+        yield f"claimed by {task.claimed_by} at {task.claimed_at}{where}{lease}"
+    if task.started_at_commit:
+        yield f"last attempt began at commit {task.started_at_commit[:12]}"
+    if task.completed_at:
+        yield f"completed at {task.completed_at} (commit {(task.completed_commit or 'unknown')[:12]})"
+    if task.failed_at:
+        yield f"failed at {task.failed_at}"
+    if task.halt:
+        yield f"halted until a person acts: {brief.one_line(task.halt, LINE_LENGTH)}"
+
+
+def _block(name: str, rows: Sequence[str]) -> list[str]:
+    if not rows:
+        return []
+    shown = [f"  | {brief.one_line(row, LINE_LENGTH)}" for row in rows[:LINES]]
+    more = [f"  … and {len(rows) - LINES} more lines (--json has all)"] if len(rows) > LINES else []
+    return [f"{name}:", *shown, *more]
+
+
+def _last(name: str, rows: Sequence[str]) -> list[str]:
+    if not rows:
+        return []
+    head = f"{name}:" if len(rows) <= SHOWN else f"{name} (the last {SHOWN} of {len(rows)}):"
+    return [head, *(f"  {brief.one_line(row, brief.FAILURE_LENGTH)}" for row in rows[-SHOWN:])]
+
+
+def _last_log(ctx: Context, task: Task) -> Path | None:
+    """Return the log that a check of this task wrote last."""
+    try:
+        logs = [(path.stat().st_mtime, path) for path in _logs(ctx, task)]
+    except FileNotFoundError:
+        # `.harness/` may be deleted at any time.
+        return None
+    return max(logs)[1] if logs else None
+
+
+def _logs(ctx: Context, task: Task) -> list[Path]:
+    directory = ctx.root.logs / checking.safe_name(task.id)
+    return [path for path in directory.glob("*.log") if not path.name.endswith("-cleanup.log")]
+
+
+def _next(task: Task, *, eligible: bool) -> str:
+    if task.status == "in_progress":
+        return f"harness finish {task.id}"
+    return f"harness claim {task.id}" if eligible else "harness status"

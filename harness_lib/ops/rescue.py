@@ -1,0 +1,170 @@
+"""`harness rescue`: the work of attempts that were rolled back (design section 6, "Rescue first")."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from harness_lib import timestamps
+from harness_lib.errors import RefusedError, UsageError
+from harness_lib.ops import brief, by_hand, checking, holding
+from harness_lib.ops.context import Context
+from harness_lib.ops.outcome import RESCUE_REFS
+from harness_lib.ops.reply import Reply
+from harness_lib.system import kept, owner
+from harness_lib.system.kept import Kept
+
+SHOWN = 20
+FILES = 30
+DIFF_LINES = 200
+DIFF_WIDTH = 300
+NAMED = 5
+
+
+def show_all(ctx: Context, task_id: str | None = None) -> Reply:
+    """List what was rescued, of one task or of all, newest first."""
+    prefix = RESCUE_REFS + (f"{checking.safe_name(task_id)}/" if task_id else "")
+    found = kept.listed(ctx.git, prefix)
+    of = f" of {task_id}" if task_id else ""
+    lines = [f"{len(found)} rescued{of}, newest first:" if found else f"Nothing was rescued{of}."]
+    lines += [f"{each.ref} {_when(each)} {brief.one_line(each.subject, 100)}" for each in found[:SHOWN]]
+    if len(found) > SHOWN:
+        lines.append(f"… and {len(found) - SHOWN} more (git for-each-ref {prefix})")
+    return Reply(
+        "rescue",
+        "\n".join(lines),
+        next=f"harness rescue show {found[0].ref}" if found else "harness status",
+        extra={"rescues": [_facts(each) for each in found[:SHOWN]], "count": len(found)},
+    )
+
+
+def show(ctx: Context, what: str) -> Reply:
+    """Show what a rescued attempt had changed; `what` is a ref, `ID/N`, or an id for its newest.
+
+    Raises UsageError if there is none.
+    """
+    found = _find(ctx, what)
+    base = kept.origin(ctx.git, found.oid)
+    rows = kept.diff(ctx.git, base, found.oid).splitlines()
+    lines = [
+        f"{found.ref} {_when(found)} {brief.one_line(found.subject, 100)}",
+        f"compared with {base[:12]}:",
+        kept.stat(ctx.git, base, found.oid, FILES) or "no difference",
+        *(f"| {_harmless(row)}" for row in rows[:DIFF_LINES]),
+    ]
+    if len(rows) > DIFF_LINES:
+        lines.append(f"… {len(rows) - DIFF_LINES} more lines: git diff {base[:12]} {found.ref}")
+    return Reply(
+        "rescue",
+        "\n".join(lines),
+        next=f"harness rescue apply {found.ref}",
+        extra={"rescue": _facts(found), "base": base},
+    )
+
+
+def apply(ctx: Context, what: str) -> Reply:
+    """Bring rescued work into the work tree as changes that are not committed; nothing is overwritten.
+
+    Raises UsageError (no such ref), RefusedError (a file has other changes, or does not fit; then nothing was
+    written).
+    """
+    found = _find(ctx, what)
+    _refuse_foreign_attempt(ctx)
+    brought = kept.bring(ctx.git, found.oid, ctx.keep_out)
+    if brought.in_the_way:
+        raise RefusedError(
+            f"{_some(brought.in_the_way)}: changed here, or there with other content. Nothing was written.",
+            f"Commit or move that first. To take a single file: git show {found.ref}:PATH",
+        )
+    if brought.unfit:
+        raise RefusedError(
+            f"{_some(brought.unfit)}: too much has changed there since. Nothing was written.",
+            f"Take over by hand what is still wanted: harness rescue show {found.ref}",
+        )
+    warnings = [f"{path} is a repository of its own and was left out" for path in brought.left_out[:NAMED]]
+    held = holding.held_by_me(ctx.store.read().state, ctx)
+    told = f"brought in {len(brought.written)} file(s) from {found.ref}, not committed"
+    if not brought.written:
+        told = f"all of {found.ref} is here already"
+    elif held is None:
+        told += "; a claim refuses uncommitted changes, so commit them or set them aside before it"
+    return Reply(
+        "rescue",
+        "\n".join([told, *(f"  {_harmless(path)}" for path in brought.written[:SHOWN])]),
+        task=held,
+        next=f"harness finish {held.id}" if held else "git status",
+        warnings=tuple(warnings),
+        extra={"rescue": _facts(found), "written": list(brought.written[:SHOWN])},
+    )
+
+
+def drop(ctx: Context, ref: str) -> Reply:
+    """Delete one rescue ref, named in full or as `ID/N`; its content stays in git until that cleans up.
+
+    Raises UsageError (no such ref, or only an id), RefusedError (inside an agent).
+    """
+    agent = owner.in_agent(ctx.env)
+    if agent:
+        raise RefusedError(
+            f"Rescued work is dropped by a person, not by {agent}.",
+            f"Ask the person to type it in a terminal: harness rescue drop {ref}",
+        )
+    found = _exactly(ctx, ref)
+    if found is None:
+        raise UsageError(f"There is no rescue {ref!r}.", "Name one in full; they are in: harness rescue list")
+    # The object's name is what brings the work back, so it is on record before the ref goes.
+    with by_hand.change(ctx) as tx:
+        by_hand.log(tx, ctx, f"dropped {found.ref} {found.oid}")
+    ctx.git.delete_ref(found.ref, found.oid)
+    return Reply(
+        "rescue",
+        f"dropped {found.ref}\n"
+        f"Until git cleans up, this brings it back: git update-ref {found.ref} {found.oid}",
+        next="harness rescue list",
+        warnings=tuple(tx.warnings),
+        extra={"rescue": _facts(found)},
+    )
+
+
+def _find(ctx: Context, what: str) -> Kept:
+    exact = _exactly(ctx, what)
+    if exact:
+        return exact
+    of_task = kept.listed(ctx.git, f"{RESCUE_REFS}{checking.safe_name(what)}/")
+    if not of_task:
+        raise UsageError(f"Nothing was rescued under {what!r}.", "See what there is: harness rescue list")
+    return of_task[0]
+
+
+def _exactly(ctx: Context, name: str) -> Kept | None:
+    wanted = name if name.startswith(RESCUE_REFS) else RESCUE_REFS + name
+    return next((each for each in kept.listed(ctx.git, RESCUE_REFS) if each.ref == wanted), None)
+
+
+def _refuse_foreign_attempt(ctx: Context) -> None:
+    state, here = ctx.store.read().state, str(ctx.git.top)
+    for task in state.tasks:
+        foreign = task.status == "in_progress" and not holding.is_mine(state, task, ctx)
+        if foreign and task.worktree in (None, here):
+            raise RefusedError(
+                f"{task.claimed_by or 'Somebody'} works on {task.id} in {here}; what is brought in now would "
+                "become part of that attempt.",
+                "Wait until it has ended, or do it in a work tree of your own: git worktree add ../mine",
+            )
+
+
+def _some(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+    return ", ".join(brief.one_line(path, DIFF_WIDTH) for path in paths[:NAMED]) + more
+
+
+def _when(found: Kept) -> str:
+    return timestamps.render(datetime.fromtimestamp(found.at, timezone.utc))
+
+
+def _facts(found: Kept) -> dict[str, object]:
+    return {"ref": found.ref, "oid": found.oid, "at": _when(found), "subject": found.subject}
+
+
+def _harmless(row: str) -> str:
+    """Return `row` with its indentation, but without what a terminal would obey."""
+    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in row[:DIFF_WIDTH])

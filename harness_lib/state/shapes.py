@@ -22,9 +22,10 @@ _END = r"(?![\s\S])"
 ID_PATTERN = r"^(?![.-])[^\s\[\]/\\\x00-\x1f\x7f\ud800-\udfff]{1,100}" + _END
 COMMAND_PATTERN = r"^[^\x00\ud800-\udfff]*" + _END
 REVISION_PATTERN = r"^(?!-)[^\s\x00-\x1f\x7f\ud800-\udfff]{0,200}" + _END
+# Newer Pythons read more (24:00 and the like) than older ones: what all of them read alike.
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 MOMENT_PATTERN = (
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?" + _END
+    rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([Tt ]{_CLOCK}(:[0-5][0-9]([.][0-9]+)?)?([Zz]|[+-]{_CLOCK})?)?{_END}"
 )
 
 

@@ -47,6 +47,10 @@ def root(tmp_path: Path) -> Root:
 def store(root: Root) -> Store:
     """Return the store of a list with three tasks that we wrote ourselves."""
     store = Store(root, timeout=10)
-    tasks = (Task("task-001", "First"), Task("task-002", "Second", depends_on=("task-001",)), Task("task-003"))
+    tasks = (
+        Task("task-001", "First"),
+        Task("task-002", "Second", depends_on=("task-001",)),
+        Task("task-003"),
+    )
     assert store.create(State(created="2025-07-01T10:00:00Z", tasks=tasks, sessions=())) == ()
     return store

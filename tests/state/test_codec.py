@@ -57,10 +57,10 @@ validations = st.builds(
     red_first=st.booleans(),
     extra=extras,
 )
-checkpoints = st.builds(
-    Checkpoint, numbers, numbers, texts, maybe(moments), tree=maybe(names), extra=extras
+checkpoints = st.builds(Checkpoint, numbers, numbers, texts, maybe(moments), tree=maybe(names), extra=extras)
+gates = st.builds(
+    Gate, maybe(texts), maybe(shell_texts), maybe(names), maybe(names), maybe(names), extra=extras
 )
-gates = st.builds(Gate, maybe(texts), maybe(shell_texts), maybe(names), maybe(names), maybe(names), extra=extras)
 intents = st.builds(
     Intent,
     st.sampled_from(["commit", "rollback"]),

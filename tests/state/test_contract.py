@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parents[1] / "schemas" / "valid"
 DOCUMENTS = {file.stem: json.loads(file.read_bytes()) for file in sorted(EXAMPLES.glob("*.json"))}
 LINKS = ("which another task has already", "but no task has this id")
 
-ODD = (
+ODD: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 1.5, 2.0, 2**53, 1e300, "", "x", "-x", "a b", "\n", "\0", "P1", "pending",
     "2025-03-04T08:00:00Z", "2025-02-30", "x" * 4097, "x" * 20001, [], [None], ["x"], [{}], {}, {"x": 1},
 )  # fmt: skip
@@ -103,7 +103,9 @@ def test_both_judge_alike_whatever_stands_anywhere(data: st.DataObject) -> None:
     value = data.draw(
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+            lambda inner: (
+                st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+            ),
             max_leaves=4,
         )
     )

@@ -1,4 +1,4 @@
-"""The disk fills, or the process dies, before any single effect of a change: the list is the old or the new one."""
+"""The disk fills, or the process dies, before any effect of a change: the list is the old or the new one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from harness_lib.system.roots import Root
 
 REPOSITORY = Path(__file__).parents[2]
 
-# Each turn forks a child that makes one change while its n-th effect on the file system fails; the last turn is the
-# first one that meets no failure. An audit hook sees every effect whoever causes it, and cannot be removed again:
+# Each turn forks a child that makes one change while its n-th effect on the file system fails; the last turn
+# is the first that meets no failure. An audit hook sees every effect whoever causes it, and cannot be removed:
 # hence the child.
 SCRIPT = """
 import errno, json, os, sys
@@ -28,14 +28,16 @@ from harness_lib.system.roots import Root
 
 way, root = sys.argv[1], Root(Path(sys.argv[2]))
 schema.problems({"tasks": []})  # imported and read before the disk fills
-WRITING = os.O_WRONLY | os.O_RDWR
+# A directory is opened to sync it.
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_DIRECTORY
 
 def child(turn):
     left = turn
     def hook(event, args):
         nonlocal left
-        ours = str(args[0]).startswith(str(root.path)) if args and isinstance(args[0], (str, os.PathLike)) else False
-        effect = event in ("os.rename", "os.mkdir", "os.remove") or (event == "open" and (args[2] or 0) & WRITING)
+        ours = bool(args) and str(args[0]).startswith(str(root.path))
+        effect = event in ("os.rename", "os.remove") or (event == "open" and (args[2] or 0) & WRITING)
+        effect = effect or (event == "os.mkdir" and not os.path.isdir(args[0]))
         if not ours or not effect:
             return
         left -= 1
@@ -97,7 +99,8 @@ def test_a_process_that_dies_anywhere_leaves_the_old_list_or_the_new_one(store: 
         assert tx.warnings == []
 
 
-def test_no_temporary_files_stay_after_a_full_disk(store: Store, root: Root) -> None:
+@pytest.mark.usefixtures("store")
+def test_no_temporary_files_stay_after_a_full_disk(root: Root) -> None:
     outcomes("full", root)
 
     assert [path.name for path in root.path.rglob("*.tmp")] == []

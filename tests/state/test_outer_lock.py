@@ -1,0 +1,175 @@
+"""Agents that follow the prose and we keep each other out, for a change and for a whole exclusive session."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from harness_lib.errors import HeldError
+from harness_lib.state.store import Store
+from harness_lib.system import seedlock
+from harness_lib.system.roots import Root
+from harness_lib.task import Session, SessionConfig
+
+CONCURRENT = SessionConfig("concurrent")
+
+
+@pytest.fixture
+def owner() -> Iterator[subprocess.Popen[bytes]]:
+    """Return a process that lives as long as the test: the agent a session belongs to."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        yield process
+
+
+@pytest.fixture(autouse=True)
+def clean_up(root: Root) -> Iterator[None]:
+    """Remove the lock directory, which lies outside the test's own directory."""
+    yield
+    path = seedlock.path_for(root.path)
+    (path / "pid").unlink(missing_ok=True)
+    if path.is_dir():
+        path.rmdir()
+
+
+def carried_pid(root: Root) -> int | None:
+    holder = seedlock.look(seedlock.path_for(root.path))
+    return None if holder is None else holder.pid
+
+
+def session(pid: int, number: int = 1) -> Session:
+    return Session(number, "w", os.uname().nodename, pid=pid)
+
+
+def begin(store: Store, pid: int) -> None:
+    with store.transaction() as tx:
+        tx.state = replace(tx.state, sessions=(session(pid),))
+        tx.hold_session(pid)
+
+
+def touch(store: Store) -> None:
+    with store.transaction() as tx:
+        tx.state = replace(tx.state, session_count=tx.state.session_count + 1)
+
+
+def test_inside_a_change_the_directory_carries_our_pid_and_is_gone_afterwards(
+    store: Store, root: Root
+) -> None:
+    with store.transaction():
+        assert carried_pid(root) == os.getpid()
+
+    assert not seedlock.path_for(root.path).exists()
+
+
+def test_between_changes_of_an_exclusive_session_it_carries_its_owner(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    begin(store, owner.pid)
+
+    assert carried_pid(root) == owner.pid
+    touch(store)
+    assert carried_pid(root) == owner.pid
+
+
+def test_at_the_end_of_the_session_it_is_gone(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    begin(store, owner.pid)
+    with store.transaction() as tx:
+        tx.state = replace(tx.state, sessions=())
+        tx.drop_session(owner.pid)
+
+    assert not seedlock.path_for(root.path).exists()
+
+
+def test_a_failed_change_leaves_the_session_its_directory(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    begin(store, owner.pid)
+    with pytest.raises(KeyError), store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
+        tx.drop_session(owner.pid)
+        raise KeyError
+
+    assert carried_pid(root) == owner.pid
+
+
+def test_a_directory_that_vanished_is_made_again_by_the_next_change(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    begin(store, owner.pid)
+    path = seedlock.path_for(root.path)
+    (path / "pid").unlink()
+    path.rmdir()
+
+    touch(store)
+
+    assert carried_pid(root) == owner.pid
+
+
+def test_the_directory_of_a_session_whose_owner_died_is_given_up(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    begin(store, owner.pid)
+    owner.communicate()
+
+    touch(store)
+
+    assert not seedlock.path_for(root.path).exists()
+
+
+def test_a_concurrent_session_does_not_keep_it(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    with store.transaction() as tx:
+        tx.state = replace(tx.state, session_config=CONCURRENT, sessions=(session(owner.pid),))
+
+    assert not seedlock.path_for(root.path).exists()
+
+
+def test_who_follows_the_prose_and_lives_is_waited_for_and_named(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    path = seedlock.path_for(root.path)
+    path.mkdir()
+    (path / "pid").write_text(f"{owner.pid}\n", encoding="ascii")
+    before = root.state.read_bytes()
+
+    with pytest.raises(HeldError, match=f"pid {owner.pid}"):
+        touch(Store(root, timeout=0.1))
+
+    assert root.state.read_bytes() == before
+    assert carried_pid(root) == owner.pid
+    assert store.read().state.session_count == 0
+
+
+def test_a_change_that_waited_sees_what_the_prose_wrote_meanwhile(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    path = seedlock.path_for(root.path)
+    path.mkdir()
+    (path / "pid").write_text(f"{owner.pid}\n", encoding="ascii")
+    # A peer in the prose's own words: it writes the list and gives its lock up while we wait for it.
+    edit = (
+        'sed "s/Second/By the prose/" "$1/harness-tasks.json" >"$1/harness-tasks.json.tmp" && '
+        'mv "$1/harness-tasks.json.tmp" "$1/harness-tasks.json" && rm -r "$2"'
+    )
+    with subprocess.Popen(["sh", "-c", edit, "sh", str(root.path), str(path)]):
+        touch(store)
+
+    assert [task.title for task in store.read().state.tasks] == ["First", "By the prose", ""]
+    assert store.read().state.session_count == 1
+
+
+def test_a_directory_that_is_not_ours_is_left_alone_with_a_warning(store: Store, root: Root) -> None:
+    path = seedlock.path_for(root.path)
+    path.symlink_to(root.path)
+    try:
+        with store.transaction() as tx:
+            pass
+        assert "is not ours" in tx.warnings[0]
+        assert path.is_symlink()
+    finally:
+        path.unlink()

@@ -1,0 +1,130 @@
+"""What a hook reads instead of the list, and when it must not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from harness_lib.state import summary
+from harness_lib.state.store import Store
+from harness_lib.system.roots import Root
+from harness_lib.task import Session, SessionConfig, State, Task
+
+NOW = datetime(2025, 7, 1, tzinfo=timezone.utc)
+
+
+def build(*tasks: Task, **fields: Any) -> dict[str, Any]:
+    return summary.build(State(tasks=tasks, **fields), NOW, [1, 2, 3, 4])
+
+
+def test_counts_and_the_next_task() -> None:
+    found = build(
+        Task("task-1", status="completed"),
+        Task("task-2", "Two", depends_on=("task-1",)),
+        Task("task-3", depends_on=("task-2",)),
+        Task("task-4", status="failed", attempts=1),
+        Task("task-5", status="failed", attempts=3),
+    )
+
+    assert found["next"] == {"id": "task-2", "title": "Two"}
+    counts = found["counts"]
+    assert (counts["total"], counts["eligible"], counts["retryable"], counts["remaining"]) == (5, 2, 1, 3)
+    assert found["work_remains"] is True
+    assert found["stop"] is None
+
+
+def test_who_works_on_what_and_until_when() -> None:
+    task = Task(
+        "t", status="in_progress", claimed_by="w", lease_expires_at="2025-07-01T00:30:00Z", halt="CONFIG: x"
+    )
+
+    working = build(task)["in_progress"]
+
+    assert [(each["id"], each["claimed_by"], each["lease_expires_at"], each["halt"]) for each in working] == [
+        ("t", "w", "2025-07-01T00:30:00Z", "CONFIG: x")
+    ]
+
+
+def test_sessions_and_limits_stand_as_in_the_list() -> None:
+    found = build(sessions=(Session(3, "w", "h", pid=7),), session_config=SessionConfig("concurrent", 4, 5))
+
+    assert [(each["number"], each["pid"]) for each in found["sessions"]] == [(3, 7)]
+    assert (found["mode"], found["limits"]) == ("concurrent", {"max_tasks_per_session": 4, "max_sessions": 5})
+    assert build()["sessions"] is None
+
+
+def test_tasks_that_can_never_run_are_named_before_anybody_recorded_that() -> None:
+    found = build(Task("a", depends_on=("b",)), Task("b", depends_on=("a",)))
+
+    assert sorted(found["doomed"]) == ["a", "b"]
+    assert found["counts"]["doomed"] == 2
+
+
+def test_the_last_failure_is_the_newest_of_tasks_still_open() -> None:
+    found = build(
+        Task("a", status="failed", error_log=("[CONFIG] no time",)),
+        Task(
+            "b",
+            status="failed",
+            error_log=("[TIMEOUT] old", "[TEST_FAIL] new"),
+            failed_at="2025-07-01T00:00:00Z",
+        ),
+        Task("c", status="completed", error_log=("[TIMEOUT] gone",), failed_at="2025-07-02T00:00:00Z"),
+    )
+
+    assert found["last_failure"] == {"id": "b", "text": "[TEST_FAIL] new"}
+
+
+def test_it_stays_small_however_long_the_list_and_its_texts_are() -> None:
+    long = "x" * 1000
+    tasks = [Task(f"task-{n}", long, status="in_progress", halt=long, error_log=(long,)) for n in range(3000)]
+
+    assert len(json.dumps(build(*tasks))) < 200_000
+
+
+@pytest.mark.parametrize("damage", ["edited", "replaced", "missing summary", "torn summary", "other format"])
+@pytest.mark.usefixtures("store")
+def test_it_is_not_believed_unless_it_fits(root: Root, damage: str) -> None:
+    assert summary.read(root) is not None
+    if damage == "edited":
+        root.state.write_bytes(root.state.read_bytes().replace(b"P1", b"P0"))
+    elif damage == "replaced":
+        other = root.path / "other"
+        other.write_bytes(root.state.read_bytes())
+        other.rename(root.state)
+    elif damage == "missing summary":
+        root.summary.unlink()
+    elif damage == "torn summary":
+        root.summary.write_bytes(root.summary.read_bytes()[:40])
+    else:
+        root.summary.write_text(json.dumps({**json.loads(root.summary.read_bytes()), "format": 0}), "utf-8")
+
+    assert summary.read(root) is None
+
+
+@pytest.mark.parametrize("data", [b"[]", b"null", b"\xff", b"[" * 100_000])
+@pytest.mark.usefixtures("store")
+def test_nonsense_in_its_place_is_no_summary(root: Root, data: bytes) -> None:
+    root.summary.write_bytes(data)
+
+    assert summary.read(root) is None
+
+
+@pytest.mark.usefixtures("store")
+def test_without_a_list_there_is_no_summary(root: Root) -> None:
+    root.state.unlink()
+
+    assert summary.read(root) is None
+
+
+def test_every_change_renews_it(store: Store, root: Root) -> None:
+    with store.transaction() as tx:
+        tx.state = replace(tx.state, tasks=())
+
+    found = summary.read(root)
+    assert found is not None
+    assert (found["counts"]["total"], found["stop"]) == (0, "done")

@@ -1,0 +1,102 @@
+"""A list that came with a clone runs nothing until this person has said so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness_lib.state import trust
+from harness_lib.task import OnFailure, State, Task, Validation
+
+REPOSITORY = Path(__file__).parents[2]
+STATE = State(tasks=(Task("a", validation=Validation("make a")), Task("b", validation=Validation("make b"))))
+NOTE = """
+import sys
+from pathlib import Path
+from harness_lib.state import trust
+from harness_lib.task import State
+
+for number in range(10):
+    trust.note(Path(sys.argv[1]), Path(sys.argv[2]) / str(number), State(), None)
+"""
+
+
+def is_trusted(common: Path, root: Path, state: State, *, tracked: bool, script: bytes | None = None) -> bool:
+    return trust.trusted(common, root, trust.fingerprint(state, script), tracked=tracked)
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_without_a_note_nothing_is_trusted(tmp_path: Path, tracked: bool) -> None:
+    assert not is_trusted(tmp_path, tmp_path / "root", STATE, tracked=tracked)
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_the_note_covers_the_list_it_was_made_for(tmp_path: Path, tracked: bool) -> None:
+    trust.note(tmp_path, tmp_path / "root", STATE, b"set up")
+
+    assert is_trusted(tmp_path, tmp_path / "root", STATE, tracked=tracked, script=b"set up")
+    assert not is_trusted(tmp_path, tmp_path / "other", STATE, tracked=tracked, script=b"set up")
+
+
+CHANGES = {
+    "a check": replace(STATE, tasks=(Task("a", validation=Validation("make x")), STATE.tasks[1])),
+    "where it runs": replace(
+        STATE, tasks=(Task("a", validation=Validation("make a", cwd="x")), STATE.tasks[1])
+    ),
+    "a cleanup": replace(STATE, tasks=(replace(STATE.tasks[0], on_failure=OnFailure("x")), STATE.tasks[1])),
+    "one task more": replace(STATE, tasks=(*STATE.tasks, Task("c", validation=Validation("make c")))),
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES.values(), ids=CHANGES)
+def test_commands_that_a_pull_changed_are_asked_about_again(tmp_path: Path, changed: State) -> None:
+    trust.note(tmp_path, tmp_path, STATE, None)
+
+    assert not is_trusted(tmp_path, tmp_path, changed, tracked=True)
+    assert is_trusted(tmp_path, tmp_path, changed, tracked=False)
+
+
+def test_a_changed_init_script_is_asked_about_again(tmp_path: Path) -> None:
+    trust.note(tmp_path, tmp_path, STATE, None)
+
+    assert not is_trusted(tmp_path, tmp_path, STATE, tracked=True, script=b"")
+
+
+def test_progress_and_order_are_no_change_of_commands(tmp_path: Path) -> None:
+    trust.note(tmp_path, tmp_path, STATE, None)
+    moved = tuple(replace(task, status="completed", title="x") for task in reversed(STATE.tasks))
+
+    assert is_trusted(tmp_path, tmp_path, State(tasks=moved), tracked=True)
+
+
+def test_the_note_is_private(tmp_path: Path) -> None:
+    trust.note(tmp_path, tmp_path, STATE, None)
+
+    assert (tmp_path / "harness" / "trust.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"ROOT": true}', '{"ROOT": []}'])
+def test_a_damaged_note_trusts_nothing_and_can_be_made_again(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "harness" / "trust.json"
+    file.parent.mkdir()
+    file.write_text(text.replace("ROOT", str(tmp_path)), encoding="utf-8")
+
+    assert not is_trusted(tmp_path, tmp_path, STATE, tracked=False)
+    trust.note(tmp_path, tmp_path, STATE, None)
+    assert is_trusted(tmp_path, tmp_path, STATE, tracked=True)
+
+
+def test_notes_that_several_lists_make_at_once_are_all_kept(tmp_path: Path) -> None:
+    roots = [tmp_path / name for name in "abc"]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", NOTE, str(tmp_path), str(root)], cwd=REPOSITORY)
+        for root in roots
+    ]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+
+    for root in roots:
+        assert all(is_trusted(tmp_path, root / str(n), State(), tracked=True) for n in range(10))

@@ -9,7 +9,7 @@ from typing import get_args
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb
 from harness_lib.errors import UsageError
-from harness_lib.ops import graph, log, run, status, why
+from harness_lib.ops import check, doctor, graph, log, repairing, run, status, why
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.task import LogType
@@ -101,6 +101,21 @@ def _why(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     return why.run(ctx, args.id)
 
 
+def _check_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="every problem and every command, uncut")
+    parser.add_argument(
+        "--repair", action="store_true", help="restore a broken list and mend what a crash left behind"
+    )
+
+
+def _check(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    return repairing.run(ctx) if args.repair else check.run(ctx, everything=args.all)
+
+
+def _doctor(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+    return doctor.run(ctx)
+
+
 def _run_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="NAME", help="the agent to start (not part of harness yet)")
 
@@ -114,5 +129,13 @@ VERBS = (
     Verb("log", "the end of the log", "harness log -n 50 --type ERROR", _log, _log_arguments),
     Verb("graph", "which task waits for which", "harness graph --format mermaid", _graph, _graph_arguments),
     Verb("why", "why a task can or cannot be claimed", "harness why task-003", _why, _why_arguments),
+    Verb(
+        "check",
+        "what is wrong with the list, and what it would run",
+        "harness check",
+        _check,
+        _check_arguments,
+    ),
+    Verb("doctor", "the usual troubles, each with its cure", "harness doctor", _doctor),
     Verb("run", "inside an agent: the same as start", "harness run", _run, _run_arguments),
 )

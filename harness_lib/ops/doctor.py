@@ -1,0 +1,48 @@
+"""`harness doctor`: the usual troubles, each with its cure. Never writes and takes no lock."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from harness_lib.errors import Exit
+from harness_lib.ops import examining_list, examining_machine
+from harness_lib.ops.context import Context
+from harness_lib.ops.diagnosis import Diagnosis, Examination, has_root
+from harness_lib.ops.reply import Reply
+
+MACHINE: tuple[Examination, ...] = (
+    examining_machine.python,
+    examining_machine.git,
+    examining_machine.environment,
+    examining_machine.repository,
+    examining_machine.root,
+)
+# Only where there is a state root.
+LIST: tuple[Examination, ...] = (examining_list.examine, examining_list.files, examining_list.locks)
+
+
+def run(ctx: Context) -> Reply:
+    """Return one line per finding; exit 1 if something is bad."""
+    found = [each for examination in MACHINE for each in examination(ctx)]
+    if has_root(ctx):
+        found += [each for examination in LIST for each in examination(ctx)]
+    count = {level: sum(each.level == level for each in found) for level in ("bad", "warn")}
+    return Reply(
+        "doctor",
+        "\n".join([*(each.line() for each in found), _verdict(count)]),
+        exit=Exit.CHECK_FAILED if count["bad"] else Exit.DONE,
+        next=_next(ctx, found),
+        extra={"found": [asdict(each) for each in found]},
+    )
+
+
+def _verdict(count: dict[str, int]) -> str:
+    if not any(count.values()):
+        return "all is well"
+    return f"{count['bad']} bad, {count['warn']} to look at"
+
+
+def _next(ctx: Context, found: list[Diagnosis]) -> str | None:
+    if any(each.level == "bad" for each in found):
+        return "harness doctor"
+    return "harness status" if has_root(ctx) else "harness init"

@@ -15,7 +15,7 @@ from harness_lib.system.roots import Root
 REPOSITORY = Path(__file__).parents[2]
 
 # Each turn forks a child that makes one change while its n-th effect on the file system fails; the last turn
-# is the first that meets no failure. An audit hook sees every effect whoever causes it, and cannot be removed:
+# is the first that meets no failure. An audit hook sees every effect, whoever causes it, and stays for ever:
 # hence the child.
 SCRIPT = """
 import errno, json, os, sys

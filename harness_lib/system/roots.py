@@ -109,12 +109,21 @@ class Root:
             STATE_FILE,
             BACKUP_FILE,
             f"{STATE_FILE}.tmp",
+            f"{STATE_FILE}.broken-*",
             f".{STATE_FILE}.*.tmp",
             f".{BACKUP_FILE}.*.tmp",
+            f"{STATE_FILE}.broken-*",
             LOG_FILE,
             MARKER,
             PRIVATE_DIR,
         )
+
+    def standing_names(self) -> tuple[str, ...]:
+        """Return `harness_names` with what now lies in the root in the place of each that has a `*`."""
+        found: list[str] = []
+        for name in self.harness_names():
+            found += [path.name for path in sorted(self.path.glob(name))] if "*" in name else [name]
+        return tuple(found)
 
 
 def find(env: Mapping[str, str], cwd: Path) -> Root | None:

@@ -82,6 +82,16 @@ def test_two_broken_files_of_one_second_are_both_kept(store: Store, root: Root) 
     assert {path.read_text(encoding="utf-8") for path in broken_files(root)} == {"{ one", "{ two", "{ three"}
 
 
+def test_what_is_kept_of_a_broken_list_is_among_the_names_that_never_enter_a_commit(
+    store: Store, root: Root
+) -> None:
+    root.state.write_text("{", encoding="utf-8")
+    change(store)
+
+    (kept,) = broken_files(root)
+    assert any(kept.match(name) for name in root.harness_names())
+
+
 def test_without_generations_the_backup_is_used(store: Store, root: Root) -> None:
     change(store)
     drop_generations(root)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 
 from harness_lib.task import Task
@@ -25,6 +26,7 @@ _CHUNK = re.compile(r"([^0-9]*)0*([0-9]*)")
 IdKey = tuple[tuple[tuple[str, int, str], ...], str]
 
 
+@lru_cache(maxsize=1 << 17)
 def id_key(task_id: str) -> IdKey:
     """Return the sort key of an id: numbers in it count as numbers, so task-999 comes before task-1000.
 
@@ -69,8 +71,11 @@ def describe(ring: tuple[str, ...]) -> str:
 
 
 def _edges(tasks: Iterable[Task]) -> Edges:
-    """Return, for each task that is not completed, the ones of these that it waits for."""
-    waiting = {task.id: task.depends_on for task in tasks if task.status != "completed"}
+    """Return, for each task that waits and is not completed, the ones of these that it waits for.
+
+    A task that waits for nothing is in no ring, and many lists have hardly any other.
+    """
+    waiting = {task.id: task.depends_on for task in tasks if task.depends_on and task.status != "completed"}
     return {task_id: [other for other in others if other in waiting] for task_id, others in waiting.items()}
 
 

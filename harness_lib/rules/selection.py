@@ -28,18 +28,24 @@ class Why:
     reasons: tuple[str, ...]
 
 
+def eligible(state: State) -> Iterator[Task]:
+    """Return the tasks that may be claimed, in the order of the list."""
+    completed = {task.id for task in state.tasks if task.status == "completed"}
+    return (task for task in state.tasks if _is_open(task) and completed.issuperset(task.depends_on))
+
+
 def ranked(state: State, now: datetime) -> list[Task]:  # noqa: ARG001 - a rule of (state, now), as its siblings
     """Return the tasks that may be claimed, the next one first.
 
     Pending ones by priority, then id; after them failed ones with attempts left by priority, then the oldest
     failure, then id. A failure without a time (made by the prose) is the oldest.
     """
-    return sorted(_eligible(state), key=_rank)
+    return sorted(eligible(state), key=_rank)
 
 
 def pick(state: State, now: datetime) -> Task | None:  # noqa: ARG001 - as `ranked`
     """Return the first of `ranked`, without sorting the rest; None if no task may be claimed."""
-    return min(_eligible(state), key=_rank, default=None)
+    return min(eligible(state), key=_rank, default=None)
 
 
 def why(state: State, task_id: str, now: datetime) -> Why:
@@ -55,11 +61,6 @@ def why(state: State, task_id: str, now: datetime) -> Why:
     if against:
         return Why(eligible=False, reasons=against)
     return Why(eligible=True, reasons=(_place(state, task, now),))
-
-
-def _eligible(state: State) -> Iterator[Task]:
-    completed = {task.id for task in state.tasks if task.status == "completed"}
-    return (task for task in state.tasks if _is_open(task) and completed.issuperset(task.depends_on))
 
 
 def _is_open(task: Task) -> bool:

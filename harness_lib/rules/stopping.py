@@ -15,7 +15,7 @@ from harness_lib.task import Session, State, Task
 Stop = Literal["done", "blocked", "waiting", "max_tasks_per_session", "max_sessions"]
 
 
-def no_work(state: State, now: datetime) -> Stop | None:
+def no_work(state: State, now: datetime) -> Stop | None:  # noqa: ARG001 - as `work_remains`
     """Return why no task can be claimed, or None if one can.
 
     `done`: all are completed (an empty list too); `waiting`: others work on what is left, or a person must
@@ -23,7 +23,7 @@ def no_work(state: State, now: datetime) -> Stop | None:
     """
     if all(task.status == "completed" for task in state.tasks):
         return "done"
-    if selection.pick(state, now) is not None:
+    if any(True for _ in selection.eligible(state)):
         return None
     if any(_is_awaited(task) for task in state.tasks):
         return "waiting"

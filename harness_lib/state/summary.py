@@ -37,7 +37,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
     from harness_lib.state import codec  # noqa: PLC0415
 
     counts = stats.count(state)
-    eligible = selection.ranked(state, now)
+    upcoming = selection.pick(state, now)
     doomed = [finding.task_id for finding in failures.validate_dependencies(state, now)[1]]
     working = [task for task in state.tasks if task.status == "in_progress"]
     return {
@@ -53,7 +53,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
             "in_progress": counts.in_progress,
             "blocked": counts.blocked,
             "retryable": counts.retryable,
-            "eligible": len(eligible),
+            "eligible": sum(1 for _ in selection.eligible(state)),
             "remaining": counts.total - counts.completed - counts.permanent,
             "doomed": len(doomed),
             "attempts": counts.attempts,
@@ -61,7 +61,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
         },
         "work_remains": stopping.work_remains(state, now),
         "stop": stopping.no_work(state, now),
-        "next": _named(eligible[0]) if eligible else None,
+        "next": _named(upcoming) if upcoming else None,
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
         "halted": [_halted(task) for task in state.tasks if task.halt is not None][:LISTED],
         "doomed": doomed[:LISTED],

@@ -40,9 +40,11 @@ class Tx:
     def replace(self, task: Task) -> None:
         """Put `task` in the place of the one with its id."""
         self._assert_open()
-        tasks = tuple([task if each.id == task.id else each for each in self._state.tasks])
-        assert any(each is task for each in tasks), f"BUG: there is no task {task.id} to replace"
-        self._state = replace(self._state, tasks=tasks)
+        tasks = list(self._state.tasks)
+        place = next((place for place, each in enumerate(tasks) if each.id == task.id), None)
+        assert place is not None, f"BUG: there is no task {task.id} to replace"
+        tasks[place] = task
+        self._state = replace(self._state, tasks=tuple(tasks))
 
     def log(
         self,

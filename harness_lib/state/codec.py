@@ -10,7 +10,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from harness_lib.errors import ConfigError
@@ -19,6 +19,7 @@ from harness_lib.state.contract import STATE
 from harness_lib.state.encoding import (
     NO_BLOCKS,
     blocks,
+    cut,
     encode,
     encode_sessions,
     encode_shell,
@@ -44,6 +45,7 @@ __all__ = [
     "UnparseableError",
     "blocks",
     "decode",
+    "decode_rendered",
     "decode_trusted",
     "encode",
     "encode_sessions",
@@ -149,6 +151,19 @@ def links(ends: Iterable[tuple[object, Sequence[object]]]) -> Problems:
             if type(name) is str and name not in seen
         )
     return problems
+
+
+def decode_rendered(text: str, known: Mapping[str, Task]) -> tuple[State, list[str]]:
+    """Return the State that `render` made `text` of, and the text of each task; nothing is checked.
+
+    `known` gives the tasks that the caller has decoded before, by their text: usually all but one or two.
+    """
+    shell, texts = cut(text)
+    fresh = [each for each in texts if each not in known]
+    decoded = dict(zip(fresh, map(_trusted_task, json.loads(f"[{','.join(fresh)}]")), strict=True))
+    state = decode_trusted(json.loads(shell))
+    tasks = tuple([known.get(each) or decoded[each] for each in texts])
+    return replace(state, tasks=tasks), texts
 
 
 _NO_CLEANUP = {"cleanup": None}

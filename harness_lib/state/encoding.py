@@ -142,6 +142,7 @@ def _said(record: Gate | Intent, names: tuple[str, ...]) -> dict[str, Any]:
 _inline = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False).encode
 _BETWEEN = ",\n    "
 _OPENING = '"tasks": [\n    '
+_CLOSING = "\n  ]"
 
 
 def render(state: State, reuse: Mapping[int, str] = NO_BLOCKS) -> str:
@@ -154,7 +155,7 @@ def render(state: State, reuse: Mapping[int, str] = NO_BLOCKS) -> str:
     lines = [f"{encode_basestring(key)}: {_value(item)}" for key, item in shell.items()]
     if state.tasks:
         tasks = [reuse.get(id(task)) or _render_task(task) for task in state.tasks]
-        lines[list(shell).index("tasks")] = _OPENING + _BETWEEN.join(tasks) + "\n  ]"
+        lines[list(shell).index("tasks")] = _OPENING + _BETWEEN.join(tasks) + _CLOSING
     text = "{\n  " + ",\n  ".join(lines) + "\n}\n"
     # Half of a surrogate pair is a legal JSON string, but only when escaped: UTF-8 cannot hold it.
     return text.encode("utf-8", "backslashreplace").decode()
@@ -165,13 +166,22 @@ def blocks(state: State, text: str) -> Mapping[int, str]:
 
     Nothing is returned if `text` is not cut into as many tasks as `state` has.
     """
-    # A text of ours holds no raw line break inside a string, so these marks stand only between tasks.
-    _, opening, rest = text.partition(_OPENING)
-    found = rest.partition("\n  ]")[0].split(_BETWEEN + "{") if opening else []
+    found = cut(text)[1]
     if len(found) != len(state.tasks):
         return NO_BLOCKS
-    found[1:] = ["{" + each for each in found[1:]]
     return {id(task): block for task, block in zip(state.tasks, found, strict=True)}
+
+
+def cut(text: str) -> tuple[str, list[str]]:
+    """Return what `render` made in two parts: the document without its tasks, and the text of each task."""
+    # A text of ours holds no raw line break inside a string, so these marks stand only around tasks.
+    before, opening, rest = text.partition(_OPENING)
+    if not opening:
+        return text, []
+    inside, closing, after = rest.partition(_CLOSING)
+    found = inside.split(_BETWEEN + "{")
+    found[1:] = ["{" + each for each in found[1:]]
+    return before + opening + closing + after, found
 
 
 def _render_task(task: Task) -> str:

@@ -6,7 +6,7 @@ Source: design section 3, "Lost or broken".
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ class Found:
 
     `data` and `stamp` are of the file as it lies there, None if it is missing; `ours`: nobody has touched it
     since we wrote it; `source`: the name of what stands in for it, None if it is whole; `why`: what is wrong.
+    `document` is None, and `texts` has the text of each task, where it is `ours`.
     """
 
     state: State
@@ -34,10 +35,11 @@ class Found:
     ours: bool
     source: str | None = None
     why: str | None = None
+    texts: Sequence[str] = ()
 
-    def text(self) -> str:
-        """Return the file's text; only for a file that is `ours`, as others may not be UTF-8."""
-        return (self.data or b"").decode()
+    def reuse(self) -> Mapping[int, str]:
+        """Return what `codec.render` need not write anew: the text of each task of a file that is `ours`."""
+        return {id(task): text for task, text in zip(self.state.tasks, self.texts, strict=False)}
 
 
 def find(root: Root) -> Found:
@@ -50,13 +52,39 @@ def find(root: Root) -> Found:
     if content is None:
         return _substitute(root, "is missing", None, None)
     data, found = content
+    stamp = summary.stamp(found)
+    if summary.read_for(root, found) is not None:
+        return _memory.recall(root, data, stamp)
     try:
         document: Any = codec.parse(data)
     except UnparseableError as error:
-        return _substitute(root, f"is not JSON ({error})", data, summary.stamp(found))
-    ours = summary.read_for(root, found) is not None
-    state = codec.decode_trusted(document) if ours else codec.decode(document, root.state.name)
-    return Found(state, document, data, summary.stamp(found), ours)
+        return _substitute(root, f"is not JSON ({error})", data, stamp)
+    return Found(codec.decode(document, root.state.name), document, data, stamp, ours=False)
+
+
+class _Memory:
+    """The last list of ours that this process has read.
+
+    A verb reads the list several times, a worker for hours, and between two readings one or two tasks change:
+    only those are decoded again.
+    """
+
+    def __init__(self) -> None:
+        self._root: Root | None = None
+        self._found: Found | None = None
+
+    def recall(self, root: Root, data: bytes, stamp: Stamp) -> Found:
+        """Return the list that we wrote as `data` to the file that has this `stamp`."""
+        last = self._found if self._root == root else None
+        if last is None or last.stamp != stamp:
+            known = {} if last is None else dict(zip(last.texts, last.state.tasks, strict=True))
+            state, texts = codec.decode_rendered(data.decode(), known)
+            last = Found(state, None, data, stamp, ours=True, texts=texts)
+            self._root, self._found = root, last
+        return last
+
+
+_memory = _Memory()
 
 
 def stamp_now(root: Root) -> Stamp | None:

@@ -24,17 +24,29 @@ from harness_lib.system.roots import Root
 from harness_lib.task import State, Task
 
 
-def check(state: State, old: tuple[Task, ...]) -> None:
-    """Raise ContractError if `state` breaks the contract; tasks that are in `old` are known to keep it."""
-    known = {id(task) for task in old}
+def check(state: State, old: State) -> None:
+    """Raise ContractError if `state` breaks the contract; what is in `old` too is known to keep it."""
+    known = {id(record) for record in (*old.tasks, *(old.sessions or ()))}
     shell = codec.encode_shell(state)
     problems = schema.shell_problems(shell)
+    for index, session in enumerate(state.sessions or ()):
+        if id(session) not in known:
+            problems += schema.session_problems(shell["sessions"][index], index)
     for index, task in enumerate(state.tasks):
         if id(task) not in known:
             problems += schema.task_problems(codec.encode_task(task), index)
-    problems += codec.links([(task.id, task.depends_on) for task in state.tasks])
+    if not _same_links(state.tasks, old.tasks):
+        problems += codec.links([(task.id, task.depends_on) for task in state.tasks])
     if problems:
         raise ContractError(problems, "the change would break harness-tasks.json")
+
+
+def _same_links(tasks: tuple[Task, ...], old: tuple[Task, ...]) -> bool:
+    """Return whether the same ids stand in the same order and wait for the same ones."""
+    if len(tasks) != len(old):
+        return False
+    changed = ((new, was) for new, was in zip(tasks, old, strict=True) if new is not was)
+    return all(new.id == was.id and new.depends_on == was.depends_on for new, was in changed)
 
 
 def publish(

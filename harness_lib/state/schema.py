@@ -40,8 +40,13 @@ def task_problems(document: object, index: int) -> list[Problem]:
     return _check(_validator("task"), document, f"tasks[{index}]")
 
 
+def session_problems(document: object, index: int) -> list[Problem]:
+    """Return what is wrong with one open session, which stands at `index` in its list."""
+    return _check(_validator("session"), document, f"sessions[{index}]")
+
+
 def shell_problems(document: Mapping[str, object]) -> list[Problem]:
-    """Return what is wrong with a list beside its tasks; a `tasks` in it is not looked at."""
+    """Return what is wrong with a list beside its tasks and sessions; these are not looked at."""
     return _check(_validator("shell"), document, "")
 
 
@@ -63,10 +68,10 @@ def _schema(part: str) -> dict[str, Any]:
     if part == "reply":
         return load(REPLY)
     schema = load(TASKS)
-    if part == "task":
-        return {"$schema": schema["$schema"], "$ref": "#/$defs/task", "$defs": schema["$defs"]}
+    if part in schema["$defs"]:
+        return {"$schema": schema["$schema"], "$ref": f"#/$defs/{part}", "$defs": schema["$defs"]}
     if part == "shell":
-        schema["properties"]["tasks"] = True
+        schema["properties"] |= {"tasks": True, "sessions": True}
         schema["required"] = []
     return schema
 

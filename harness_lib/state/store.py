@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
-from harness_lib.state import codec, finding, publishing, restoring, schema
+from harness_lib.state import finding, publishing, restoring, schema
 from harness_lib.state.codec import ContractError
 from harness_lib.state.finding import Found
 from harness_lib.state.outer_lock import OuterLock, carrier_of
@@ -96,7 +96,7 @@ class Store:
             _, warnings = self._keep_out(stack, state, deadline)
             if finding.stamp_now(self.root) is not None:
                 raise RefusedError(f"{self.root.state} exists already.", "Look at it with: harness status")
-            publishing.check(state, ())
+            publishing.check(state, State())
             warnings += publishing.publish(self.root, state, self._clock.now(), old=None)
         return tuple(warnings)
 
@@ -134,8 +134,8 @@ class Store:
 
     def _publish(self, tx: Tx, found: Found) -> None:
         if tx.state is not found.state:
-            publishing.check(tx.state, found.state.tasks)
-            reuse = codec.blocks(found.state, found.text()) if found.ours else codec.NO_BLOCKS
+            publishing.check(tx.state, found.state)
+            reuse = found.reuse()
             self._assert_untouched(found)
             tx.warnings += publishing.publish(self.root, tx.state, tx.now, old=found.data, reuse=reuse)
         tx.warnings += publishing.append(self.root, tx.lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TextIO
 
 
@@ -12,8 +12,8 @@ class Screen:
     """The two streams of a command; `json` asks for the reply object."""
 
     json: bool = False
-    out: TextIO = sys.stdout
-    err: TextIO = sys.stderr
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    err: TextIO = field(default_factory=lambda: sys.stderr)
 
     @property
     def is_terminal(self) -> bool:

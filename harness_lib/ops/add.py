@@ -10,6 +10,8 @@ from harness_lib.ops import brief, marker, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import graph
+from harness_lib.state import codec
+from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Tx
 from harness_lib.task import (
     DEFAULT_MAX_ATTEMPTS,
@@ -100,12 +102,24 @@ def build(wish: Wish, task_id: str) -> Task:
 def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
     """Put `tasks` at the end of the list and switch the hooks on: there is work.
 
-    Raises UsageError if one depends on nothing that exists, or on itself in a ring.
+    Raises UsageError if a field holds what none may, or if one depends on nothing that exists, or on itself.
     """
+    for task in tasks:
+        require_writable(task)
     state = replace(tx.state, tasks=(*tx.state.tasks, *tasks))
     require_sound(state, tasks)
     tx.state = state
     tx.on_commit(lambda: marker.raise_it(ctx.root))
+
+
+def require_writable(task: Task) -> None:
+    """Raise UsageError, naming the fields, if `task` holds what the list's contract forbids."""
+    alone = {**codec.encode_task(task), "depends_on": []}
+    try:
+        codec.decode({"tasks": [alone]})
+    except ContractError as error:
+        told = "; ".join(f"{path.partition('.')[2]} {message}" for path, message in error.problems)
+        raise UsageError(f"{task.id} cannot be written: {told}.", "Give it another value.") from error
 
 
 def require_sound(state: State, changed: tuple[Task, ...]) -> None:

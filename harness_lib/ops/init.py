@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from harness_lib import timestamps
@@ -100,8 +101,10 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
 
 
 def _relative(root: roots.Root, git: Git) -> list[str]:
+    """Return our names as git's ignore files want them: in the folder's own name nothing is a pattern."""
     inside = root.path.relative_to(git.top)
-    return [str(inside / name) for name in root.harness_names()]
+    folder = Path(re.sub(r"([\\*?\[])", r"\\\1", str(inside)))
+    return [str(folder / name) for name in root.harness_names()]
 
 
 def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None, ctx: Context) -> Reply:

@@ -1,0 +1,42 @@
+"""Projects for the tests of the verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.ops import project as projects
+from tests.ops.project import Agent, Project
+
+
+class Make(Protocol):
+    """Make a project with one commit and an empty list; `bare`: without the list."""
+
+    def __call__(self, name: str = "repo", *, mode: str = "exclusive", bare: bool = False) -> Project: ...
+
+
+@pytest.fixture
+def make_project(tmp_path: Path) -> Iterator[Make]:
+    made: list[Project] = []
+
+    def make(name: str = "repo", *, mode: str = "exclusive", bare: bool = False) -> Project:
+        made.append(projects.make(tmp_path / name, mode=mode, bare=bare))
+        return made[-1]
+
+    yield make
+    for project in made:
+        project.close()
+
+
+@pytest.fixture
+def project(make_project: Make) -> Project:
+    return make_project()
+
+
+@pytest.fixture
+def agent(project: Project) -> Agent:
+    """Return an agent at work in `project`."""
+    return project.agent()

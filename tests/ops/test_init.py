@@ -1,0 +1,142 @@
+"""`harness init` makes the files of a list, and touches nothing that is there already."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.ops.conftest import Make
+from tests.ops.project import LINE, Project
+from tests.system.gitrepo import put
+
+
+def test_it_makes_the_files_and_git_does_not_see_them(make_project: Make) -> None:
+    project = make_project()
+
+    assert project.state["version"] == 2
+    assert project.state["tasks"] == []
+    assert project.state["sessions"] == []
+    assert project.state["session_config"] == {
+        "concurrency_mode": "exclusive",
+        "max_tasks_per_session": 20,
+        "max_sessions": 50,
+    }
+    assert project.marker
+    assert project.git("status", "--porcelain") == ""
+    assert len(project.log) == 1
+    assert LINE.match(project.log[0])
+    assert f"INIT Harness initialized for project {project.top}" in project.log[0]
+
+
+def test_a_second_time_it_changes_nothing(project: Project) -> None:
+    agent = project.agent()
+    agent.ok("add", "Something")
+    before = (project.file.read_bytes(), project.log)
+
+    reply = agent.ok("init", "--mode", "concurrent")
+
+    assert (project.file.read_bytes(), project.log) == before
+    assert reply["made"] == []
+    assert "stays exclusive" in reply["warnings"][0]
+
+
+def test_an_old_list_and_its_log_are_left_as_they_are_and_not_trusted(make_project: Make) -> None:
+    """A list that is there may have come with a clone: `init` does not make its commands this person's."""
+    project = make_project(bare=True)
+    project.put(
+        "harness-tasks.json",
+        '{"tasks": [{"id": "a", "status": "pending", "validation": {"command": "true"}}]}',
+    )
+    project.put("harness-progress.txt", "old line\n")
+    agent = project.agent()
+
+    agent.ok("init")
+
+    assert project.read("harness-progress.txt") == "old line\n"
+    assert project.state["tasks"][0]["validation"]["command"] == "true"
+    agent.ok("claim")
+    assert "trust" in agent.fails(8, "finish")["error"]["hint"]
+
+
+def test_an_older_log_without_a_list_is_continued(make_project: Make) -> None:
+    project = make_project(bare=True)
+    project.put("harness-progress.txt", "old line\n")
+
+    project.agent().ok("init")
+
+    assert project.log[0] == "old line"
+    assert len(project.log) == 2
+
+
+def test_outside_of_git_nothing_is_made(tmp_path: Path, make_project: Make) -> None:
+    agent = make_project(bare=True).agent()
+    place = tmp_path / "plain"
+    place.mkdir()
+
+    reply = agent.fails(7, "init", str(place))
+
+    assert str(place) in reply["error"]["message"]
+    assert "--git" in str(reply["error"]["hint"])
+    assert list(place.iterdir()) == []
+
+
+def test_with_git_it_makes_the_repository_and_its_first_commit(tmp_path: Path, make_project: Make) -> None:
+    agent = make_project(bare=True).agent()
+    place = tmp_path / "plain"
+    put(place / "mine.txt", "mine\n")
+
+    agent.ok("init", str(place), "--git")
+
+    project = Project(place)
+    assert project.in_commit() == []
+    assert project.git("status", "--porcelain") == "?? mine.txt"
+
+
+def test_a_place_that_is_no_directory_is_a_wrong_argument(make_project: Make) -> None:
+    project = make_project(bare=True)
+
+    reply = project.agent().fails(2, "init", "no/such/place")
+
+    assert "no/such/place" in reply["error"]["message"]
+
+
+def test_gitignore_is_added_to_and_nothing_in_it_is_lost(make_project: Make) -> None:
+    project = make_project(bare=True)
+    project.put(".gitignore", b"build/\n*.caf\xe9")
+    agent = project.agent()
+
+    agent.ok("init", "--gitignore")
+    agent.ok("init", "--gitignore")
+
+    text = (project.top / ".gitignore").read_bytes()
+    assert text.startswith(b"build/\n*.caf\xe9\n/harness-tasks.json\n")
+    assert text.count(b"/harness-tasks.json\n") == 1
+    assert project.git("status", "--porcelain") == "?? .gitignore"
+
+
+def test_the_init_script_is_a_template_that_never_replaces_yours(make_project: Make) -> None:
+    project = make_project(bare=True)
+    agent = project.agent()
+
+    agent.ok("init", "--init-script")
+
+    script = project.top / "harness-init.sh"
+    assert os.access(script, os.X_OK)
+    script.write_text("#!/bin/sh\necho mine\n", encoding="utf-8")
+    agent.ok("init", "--init-script")
+    assert "echo mine" in project.read("harness-init.sh")
+
+
+@pytest.mark.parametrize("name", ["a [b] dir", "#hash", "!bang", "star*", "back\\slash", "end ", "tücke"])
+def test_a_list_in_an_oddly_named_folder_of_the_repository_is_ignored_too(
+    make_project: Make, name: str
+) -> None:
+    project = make_project(bare=True)
+    (project.top / name).mkdir()
+
+    project.agent().ok("init", name)
+
+    assert (project.top / name / "harness-tasks.json").exists()
+    assert project.git("status", "--porcelain") == ""

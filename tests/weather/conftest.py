@@ -1,0 +1,7 @@
+"""The same projects as the tests of the verbs have."""
+
+from __future__ import annotations
+
+from tests.ops.conftest import agent, make_project, project
+
+__all__ = ["agent", "make_project", "project"]

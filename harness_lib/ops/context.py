@@ -85,16 +85,22 @@ class Context:
         there.__dict__.update({"root": self.root, "store": self.store, "owner": self.owner, "git": git})
         return there
 
-    @cached_property
+    @property
     def keep_out(self) -> tuple[str, ...]:
-        """The harness's own files, relative to the top of a work tree: never committed, never rolled back."""
+        """The harness's own files, relative to the top of a work tree: never committed, never rolled back.
+
+        Asked anew each time: a broken list is set aside beside the whole one in the middle of a verb.
+        """
+        names = dict.fromkeys((*self.root.standing_names(), roots.INIT_SCRIPT))
+        return tuple(str(self._inside / name) for name in names)
+
+    @cached_property
+    def _inside(self) -> Path:
+        """Return the way from the top of a work tree to the state root."""
         top = self.git.top
         if top != self.root.path and top not in self.root.path.parents:
             top = self._root_git.top
-        inside = self.root.path.relative_to(top)
-        ours = (name for name in self.root.harness_names() if "*" not in name)
-        names = (*ours, roots.INIT_SCRIPT)
-        return tuple(str(inside / name) for name in dict.fromkeys(names))
+        return self.root.path.relative_to(top)
 
     @property
     def lease_seconds(self) -> int:

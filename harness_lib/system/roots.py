@@ -112,7 +112,6 @@ class Root:
             f"{STATE_FILE}.broken-*",
             f".{STATE_FILE}.*.tmp",
             f".{BACKUP_FILE}.*.tmp",
-            f"{STATE_FILE}.broken-*",
             LOG_FILE,
             MARKER,
             PRIVATE_DIR,

@@ -106,7 +106,7 @@ def _publish(ctx: Context, session: Session, task: Task) -> Ended:
             tx.replace(transitions.drop_intent(require_claim(tx, task)))
         raise
     git.quit_under_way()
-    warnings = undo_check(ctx, task, intent.commit)
+    warnings = [*_moved_branch(git, task), *undo_check(ctx, task, intent.commit)]
     with ctx.store.transaction() as tx:
         done = transitions.complete(require_claim(tx, task), now=tx.now)
         tx.replace(done)
@@ -114,6 +114,14 @@ def _publish(ctx: Context, session: Session, task: Task) -> Ended:
         stop = _count_attempt(tx, ctx, session)
     drop_before(git, task)
     return Ended(done, stop, warnings=tuple(warnings))
+
+
+def _moved_branch(git: Git, task: Task) -> list[str]:
+    here = git.branch()
+    if task.gate is None or here == task.gate.branch:
+        return []
+    was, now = (ref.removeprefix("refs/heads/") if ref else "no branch" for ref in (task.gate.branch, here))
+    return [f"{task.id} was claimed on {was}, and HEAD is on {now} now: its commit is there."]
 
 
 def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:

@@ -29,7 +29,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     lines = [f"{task.id} [{task.status}] {brief.title(task)}", *_fields(task), *_claim(task)]
     lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
     lines += _block("description", (task.description or "").splitlines())
-    lines += _block("check", (task.validation.command or "").splitlines())
+    lines += _block(_check(task), (task.validation.command or "").splitlines())
     lines += _block("cleanup after a failure", (task.on_failure.cleanup or "").splitlines())
     lines += _last("checkpoints", [f"{c.step}/{c.total} {c.description}" for c in task.checkpoints])
     lines += _last("errors", task.error_log)
@@ -54,16 +54,18 @@ def _fields(task: Task) -> Iterator[str]:
     yield f"priority {task.priority}, attempts {task.attempts} of {task.max_attempts}"
     if task.depends_on:
         yield f"depends on: {brief.one_line(', '.join(task.depends_on), LINE_LENGTH)}"
-    yield (
-        f"check: at most {task.validation.timeout_seconds} s, in {task.validation.cwd or 'the work tree'}"
-        + (", must fail before work starts" if task.validation.red_first else "")
-    )
     if not task.validation.command:
         yield f"it has no check: harness edit {task.id} --validate 'COMMAND'"
     if task.validation.protect:
         yield f"an attempt may not change: {brief.one_line(', '.join(task.validation.protect), LINE_LENGTH)}"
     if task.extra:
         yield f"other fields: {brief.one_line(', '.join(sorted(task.extra)), LINE_LENGTH)}"
+
+
+def _check(task: Task) -> str:
+    where = f", in {brief.one_line(task.validation.cwd, LINE_LENGTH)}" if task.validation.cwd else ""
+    first = ", must fail before work starts" if task.validation.red_first else ""
+    return f"check (at most {task.validation.timeout_seconds} s{where}{first})"
 
 
 def _claim(task: Task) -> Iterator[str]:

@@ -1,0 +1,135 @@
+"""A Markdown check list as the tasks it means.
+
+    - [ ] Add rate limiting
+      - check: `pytest -q tests/test_rate.py`
+      - after: Implement user authentication
+      - priority: P0
+      Anything else below it is the description.
+    - [x] Write the design
+
+Every other line of the document (headings, prose, code) is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+# The names that people write, and the one field each of them means.
+KEYS = {
+    "id": "id",
+    "check": "check",
+    "validate": "check",
+    "validation": "check",
+    "after": "after",
+    "depends on": "after",
+    "depends-on": "after",
+    "depends_on": "after",
+    "priority": "priority",
+    "timeout": "timeout",
+    "cwd": "cwd",
+    "protect": "protect",
+    "cleanup": "cleanup",
+    "max attempts": "max_attempts",
+    "max-attempts": "max_attempts",
+    "red first": "red_first",
+    "red-first": "red_first",
+    "description": "description",
+}
+REPEATABLE = frozenset({"after", "protect", "description"})
+
+_TAB = 4
+_ITEM = re.compile(r"^( *)(?:[-*+]|\d+[.)]) +\[([ xX])\](?: +(.*))?$")
+_BULLET = re.compile(r"^ *(?:[-*+]|\d+[.)]) +(.*)$")
+_KEYED = re.compile(r"^\**([A-Za-z][A-Za-z_ -]*?)\**:\**(?: +(.*))?$")
+_FENCE = re.compile(r"^ *(```+|~~~+)")
+
+
+@dataclass
+class Item:
+    """A task of the list: where it stands, and each field's values with their lines."""
+
+    line: int
+    title: str
+    done: bool
+    indent: int
+    fields: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+    def first(self, name: str) -> str | None:
+        """Return the value of a field that stands there once."""
+        values = self.fields.get(name)
+        return values[0][1] if values else None
+
+    def line_of(self, name: str) -> int:
+        """Return the line to blame for what is wrong with a field."""
+        values = self.fields.get(name)
+        return values[0][0] if values else self.line
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong in a line."""
+
+    line: int
+    message: str
+
+
+def parse(text: str) -> tuple[list[Item], list[Problem]]:
+    """Return the tasks of a Markdown document, in its order, and what is wrong with them."""
+    items: list[Item] = []
+    current: Item | None = None
+    for line, row, is_code in _rows(text):
+        found = None if is_code else _ITEM.match(row)
+        if found:
+            title = (found[3] or "").strip()
+            current = Item(line, title, done=found[2] != " ", indent=len(found[1]))
+            items.append(current)
+        elif row and current is not None and _indent(row) <= current.indent:
+            current = None
+        elif row and current is not None:
+            _add(current, line, row, is_code=is_code)
+    return items, [problem for item in items for problem in _problems(item)]
+
+
+def _rows(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield (line number, line without what trails, whether it is code in a fence)."""
+    fence = ""
+    for number, raw in enumerate(text.splitlines(), 1):
+        row = raw.expandtabs(_TAB).rstrip()
+        mark = _FENCE.match(row)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+            yield number, row, True
+        else:
+            yield number, row, bool(fence)
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip())
+
+
+def _add(item: Item, line: int, row: str, *, is_code: bool) -> None:
+    bullet = None if is_code else _BULLET.match(row)
+    keyed = _KEYED.match(bullet[1]) if bullet else None
+    name = KEYS.get(keyed[1].lower()) if keyed else None
+    if keyed and name:
+        item.fields.setdefault(name, []).append((line, _bare(keyed[2] or "")))
+    else:
+        item.fields.setdefault("description", []).append((line, row.strip()))
+
+
+def _bare(value: str) -> str:
+    """Return `value` without the pair of backticks that makes it code."""
+    text = value.strip()
+    ticks = re.match(r"^(`+)(.+)\1$", text)
+    return ticks[2].strip() if ticks and ticks[1] not in ticks[2] else text
+
+
+def _problems(item: Item) -> Iterator[Problem]:
+    if not item.title:
+        yield Problem(item.line, "a task needs a title")
+    for name, values in item.fields.items():
+        if len(values) > 1 and name not in REPEATABLE:
+            yield Problem(values[1][0], f"{name} is given twice (before in line {values[0][0]})")
+        yield from (Problem(line, f"{name} is empty") for line, value in values if not value)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb
-from harness_lib.ops import add, init
+from harness_lib.ops import add, import_, init
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.task import DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT_SECONDS, MODES, PRIORITIES
@@ -97,6 +98,20 @@ def _add(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     )
 
 
+def _import_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", help="JSON, a Markdown check list, or - for standard input")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be added, add nothing")
+    parser.add_argument("--format", choices=("json", "markdown"), help="(default: by name or content)")
+
+
+def _import(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    if args.file == "-":
+        source = import_.Source("standard input", sys.stdin.buffer.read())
+    else:
+        source = import_.read_file(ctx, args.file)
+    return import_.run(ctx, source, form=args.format, dry_run=args.dry_run)
+
+
 VERBS = (
     Verb("init", "make a task list in a project", "harness init --init-script", _init, _init_arguments),
     Verb(
@@ -105,5 +120,12 @@ VERBS = (
         'harness add "Add rate limiting" --validate "pytest -q tests/test_rate.py" --depends-on task-001',
         _add,
         _add_arguments,
+    ),
+    Verb(
+        "import",
+        "append many tasks from JSON or a Markdown check list",
+        "harness import tasks.md --dry-run",
+        _import,
+        _import_arguments,
     ),
 )

@@ -24,6 +24,7 @@ from harness_lib.task import (
 )
 
 NO_CHECK = "It has no check, and without one it cannot be completed: harness edit {id} --validate 'COMMAND'"
+NOT_TRUSTED = "This list's commands are not trusted here yet: look with harness check, then harness trust"
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,7 @@ def run(ctx: Context, wish: Wish) -> Reply:
             tx.on_commit(lambda: trusting.note(ctx, state))
     warnings = [] if wish.validate else [NO_CHECK.format(id=task.id)]
     if not mine:
-        warnings.append(
-            "This list's commands are not trusted here yet: look with harness check, then harness trust"
-        )
+        warnings.append(NOT_TRUSTED)
     return Reply(
         "add",
         f"added {task.id} [{task.priority}]: {brief.title(task)}",

@@ -1,0 +1,215 @@
+"""Bytes of a file that somebody else wrote, as drafts of tasks, each with its place in that file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from harness_lib.errors import UsageError
+from harness_lib.rules import checklist
+from harness_lib.rules.checklist import Item
+from harness_lib.state import codec, shapes
+from harness_lib.state.codec import ContractError, UnparseableError
+from harness_lib.task import Task
+
+# What a task is; every other field of it tells how it has fared, on another list.
+WISHES = frozenset(
+    {"id", "title", "priority", "depends_on", "max_attempts", "validation", "on_failure", "description"}
+)
+PAST = frozenset(each.name for each in fields(Task)) - WISHES - {"status", "extra"}
+SHELL = frozenset({"version", "created", "tasks", "session_count", "last_session", "sessions"})
+
+NAMED = 5
+
+_EXAMPLE = "A check list has lines such as: - [ ] Add rate limiting"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A dependency as it is written: an id, a title, or a position in the file."""
+
+    place: str
+    name: str | int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A task that is wanted: `document` in the list's own shape, without status and dependencies.
+
+    `place` names it in the file; `places` name its fields, where those are elsewhere.
+    """
+
+    place: str
+    document: Mapping[str, Any]
+    waits: tuple[Wait, ...] = ()
+    done: bool = False
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def place_of(self, path: str) -> str:
+        """Return where the field `path` of this task stands."""
+        if not self.places:
+            return f"{self.place}.{path}" if path else self.place
+        return self.places.get(path.partition("[")[0], self.place)
+
+
+@dataclass
+class Drafts:
+    """All of a file: the drafts, what is wrong with them by number (-1: with the file), and what to tell."""
+
+    items: list[Draft] = field(default_factory=list)
+    problems: list[tuple[int, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+# -- JSON -------------------------------------------------------------------------------------------------
+
+
+def json_tasks(data: bytes) -> Drafts:
+    """Return the tasks of a JSON list, or of an object with `tasks`. Raises UsageError if it is neither."""
+    document = _parsed(data)
+    found = Drafts()
+    path, tasks = "", document
+    if isinstance(document, dict):
+        path, tasks = "tasks", document.get("tasks")
+        left_out = sorted(document.keys() - SHELL)
+        if left_out:
+            found.notes.append(f"Only the tasks were taken, not {_some(left_out)}.")
+    if not isinstance(tasks, list):
+        raise UsageError(
+            f"The JSON is {shapes.show(document)} without a list of tasks.",
+            'It must be [{"title": …}, …] or {"tasks": [{"title": …}, …]}.',
+        )
+    past = 0
+    for number, task in enumerate(tasks):
+        past += _take(found, f"{path}[{number}]", {"title": task} if isinstance(task, str) else task)
+    if past:
+        found.notes.append(f"{past} of the tasks had been tried elsewhere; they begin anew here.")
+    return found
+
+
+def _parsed(data: bytes) -> object:
+    try:
+        return codec.parse(data)
+    except UnparseableError as error:
+        raise UsageError(f"This is not JSON: {error}.", "Correct it, or say --format markdown.") from error
+    except ContractError as error:
+        raise UsageError(f"This JSON cannot be read: {error.problems[0].message}.", "Correct it.") from error
+
+
+def _take(found: Drafts, place: str, task: object) -> bool:
+    """Add one JSON task to `found`; return whether it brought a past that was left behind."""
+    number = len(found.items)
+    if not isinstance(task, dict):
+        found.problems.append((number, f"{place}: is {shapes.show(task)}, must be an object"))
+        found.items.append(Draft(place, {"title": "?"}))
+        return False
+    if task.get("status", "pending") != "pending":
+        said = f"{place}.status: is {shapes.show(task['status'])}; only a check says what is done, so only "
+        found.problems.append((number, said + "pending tasks are imported"))
+    waits = task.get("depends_on")
+    names = waits if isinstance(waits, list) else []
+    if waits is not None and not isinstance(waits, list):
+        found.problems.append((number, f"{place}.depends_on: is {shapes.show(waits)}, must be a list"))
+    for at, name in enumerate(names):
+        if type(name) not in (str, int):
+            said = f"{place}.depends_on[{at}]: is {shapes.show(name)}, must be an id, a title or a position"
+            found.problems.append((number, said))
+    found.items.append(
+        Draft(
+            place,
+            _wishes(task),
+            tuple(
+                Wait(f"{place}.depends_on[{at}]", name)
+                for at, name in enumerate(names)
+                if type(name) in (str, int)
+            ),
+        )
+    )
+    return any(task.get(key) for key in PAST)
+
+
+def _wishes(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `task` without its past, and without a null where an id could stand."""
+    gone = {*PAST, "status", "depends_on", *(["id"] if task.get("id") is None else [])}
+    return {key: value for key, value in task.items() if key not in gone}
+
+
+# -- Markdown ---------------------------------------------------------------------------------------------
+
+
+def markdown_tasks(data: bytes) -> Drafts:
+    """Return the tasks of a Markdown check list. Raises UsageError if it is no text, or has none."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"This is not UTF-8 text: {error}.", _EXAMPLE) from error
+    items, problems = checklist.parse(text)
+    if not items:
+        raise UsageError("There is no task in this text.", _EXAMPLE)
+    numbers = {item.line: number for number, item in enumerate(items)}
+    starts = sorted(numbers)
+    found = Drafts([_draft(item) for item in items])
+    for problem in problems:
+        owner = max(line for line in starts if line <= problem.line)
+        found.problems.append((numbers[owner], f"line {problem.line}: {problem.message}"))
+    return found
+
+
+def _draft(item: Item) -> Draft:
+    validation = {
+        "command": item.first("check"),
+        "timeout_seconds": _number(item.first("timeout")),
+        "cwd": item.first("cwd"),
+        "protect": [glob.strip() for _, value in item.fields.get("protect", ()) for glob in value.split(",")],
+    }
+    if item.first("red_first"):
+        validation["red_first"] = _flag(item.first("red_first"))
+    wanted = {
+        "id": item.first("id"),
+        "title": item.title,
+        "priority": (item.first("priority") or "").upper() or None,
+        "max_attempts": _number(item.first("max_attempts")),
+        "description": "\n".join(value for _, value in item.fields.get("description", ())) or None,
+        "validation": {key: value for key, value in validation.items() if value not in (None, [])},
+        "on_failure": {"cleanup": item.first("cleanup")},
+    }
+    return Draft(
+        f"line {item.line}",
+        {key: value for key, value in wanted.items() if value is not None},
+        tuple(Wait(f"line {line}", value) for line, value in item.fields.get("after", ())),
+        done=item.done,
+        places={path: f"line {item.line_of(name)}" for path, name in _PATHS.items()},
+    )
+
+
+_PATHS = {
+    "id": "id",
+    "title": "title",
+    "priority": "priority",
+    "max_attempts": "max_attempts",
+    "description": "description",
+    "validation.command": "check",
+    "validation.timeout_seconds": "timeout",
+    "validation.cwd": "cwd",
+    "validation.protect": "protect",
+    "validation.red_first": "red_first",
+    "on_failure.cleanup": "cleanup",
+}
+
+
+def _number(text: str | None) -> int | str | None:
+    """Return the number that `text` is, with its unit or without; else `text`, which the contract refuses."""
+    digits = re.fullmatch(r"([0-9]{1,15})(?: ?s| ?seconds)?", text or "")
+    return int(digits[1]) if digits else text
+
+
+def _flag(text: str | None) -> bool | str | None:
+    return {"yes": True, "true": True, "no": False, "false": False}.get((text or "").lower(), text)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(shapes.show(name) for name in names[:NAMED]) + (
+        " and more" if len(names) > NAMED else ""
+    )

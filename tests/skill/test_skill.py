@@ -1,0 +1,77 @@
+"""SKILL.md and its pages: hosts can load them, and every command in them can be typed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness_lib.cli.parser import VERBS, build
+from harness_lib.errors import Exit
+
+CHECKOUT = Path(__file__).parents[2]
+SKILL = CHECKOUT / "SKILL.md"
+TEXT = SKILL.read_text(encoding="utf-8")
+PAGES = [SKILL, *sorted((CHECKOUT / "references").glob("*.md"))]
+COMMAND = re.compile(r"`(harness [a-z][^`]*)`")
+
+
+def frontmatter() -> dict[str, Any]:
+    """Return what stands between the first two lines of dashes."""
+    parsed = yaml.safe_load(TEXT.split("---\n")[1])
+    assert isinstance(parsed, dict)
+    return parsed
+
+
+def test_the_frontmatter_is_what_hosts_require() -> None:
+    """`name` and `description` are strings within the limits of the Agent Skills specification."""
+    fields = frontmatter()
+
+    assert fields["name"] == "harness"
+    assert isinstance(fields["description"], str)
+    assert len(fields["description"]) <= 500
+
+
+def test_the_page_is_short() -> None:
+    """An agent pays for every line each time it is told to work."""
+    assert len(TEXT.splitlines()) <= 150
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_can_be_typed(page: Path) -> None:
+    """Each `harness …` names a verb and flags that there are."""
+    parser = build()
+    verbs = {verb.name for verb in VERBS}
+    for command in COMMAND.findall(page.read_text(encoding="utf-8")):
+        words = shlex.split(command)
+        if words[1] == "VERB":
+            continue
+        assert words[1] in verbs, command
+        if not {"--help", "…"}.intersection(words) and "[" not in command and len(words) > 2:
+            sample = ["1" if word == "N" else word for word in words[1:]]
+            parser.parse_args(sample)
+
+
+def test_every_page_is_named_with_its_condition() -> None:
+    """No page is orphaned, and none is missing."""
+    table = TEXT.split("## Read more, only when")[1].split("\n## ")[0]
+    named = set(re.findall(r"references/(\w+)\.md", table))
+
+    assert named == {page.stem for page in PAGES[1:]}
+
+
+def test_every_exit_code_has_its_row() -> None:
+    """The agent knows what to do for each code."""
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", TEXT, re.MULTILINE)}
+
+    assert codes == {int(code) for code in Exit}
+
+
+def test_the_page_has_no_algorithm() -> None:
+    """What a command does is not told twice: no lock recipe, no git surgery, no JSON."""
+    for word in ("mkdir", "reset --hard", "git clean", "sha256", '"status"'):
+        assert word not in TEXT

@@ -13,7 +13,8 @@ def watch(ctx: Context, screen: Screen) -> Reply:
     """Follow the list: live on a terminal, a line per change in a pipe; Ctrl-C ends it well."""
     try:
         last = _watch_live(ctx, screen) if screen.is_terminal else _watch_lines(ctx, screen)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        _only_ctrl_c(interrupt)
         return Reply("status", "", next="harness status")
     return Reply("status", "" if last is None else "Nothing is left to do.", next="harness status")
 
@@ -49,6 +50,12 @@ def follow_log(ctx: Context, screen: Screen, lines: int, only: log.Filter) -> Re
     try:
         for line in log.follow(ctx, only):
             screen.data(line)
-    except KeyboardInterrupt:
-        pass
+    except KeyboardInterrupt as interrupt:
+        _only_ctrl_c(interrupt)
     return Reply("log", "", next="harness status")
+
+
+def _only_ctrl_c(interrupt: KeyboardInterrupt) -> None:
+    """Let through what comes from a signal to end: its sender expects another exit code than a person."""
+    if type(interrupt) is not KeyboardInterrupt:
+        raise interrupt

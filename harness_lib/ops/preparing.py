@@ -110,8 +110,9 @@ def regate(ctx: Context, task: Task) -> Task:
 def touched(ctx: Context, task: Task) -> tuple[str, ...]:
     """Return what of the gate the attempt has changed: field names and file names."""
     if task.gate is None:
-        # A claim of ours always has a gate; the prose knows none, and no fence either.
-        return ("gate",) if task.fence else ()
+        # A claim of ours always has a gate and names its work tree; one of the prose has neither, but perhaps
+        # the fence of an earlier claim of ours.
+        return ("gate",) if task.worktree else ()
     now = protected_tree(ctx, task)
     fields = gates.changed(task.gate, task.validation, now)
     if "protected" not in fields or task.gate.protected is None or now is None:

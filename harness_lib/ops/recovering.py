@@ -7,7 +7,7 @@ decision matrix with facts from git, checkpoints and, where the matrix says so, 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HarnessError
@@ -17,7 +17,7 @@ from harness_lib.rules import recovery, transitions
 from harness_lib.state.store import Tx
 from harness_lib.system import leftover, snapshot
 from harness_lib.system.git import Git
-from harness_lib.task import Category, Session, State, Task
+from harness_lib.task import Category, Gate, Session, State, Task
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
 
 def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bool) -> Task | None:
     """Take over the next interrupted task: from here on its old holder can record nothing."""
+    branch = ctx.git.branch()
     with ctx.store.transaction() as tx:
         for task in tx.state.tasks:
             if task.id in seen or not _may_recover(tx, task, session, ctx, fresh=fresh):
@@ -62,7 +63,7 @@ def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bo
             if _is_worked_on_elsewhere(tx.state, task, session, ctx):
                 return task
             taken = transitions.resume(
-                task,
+                _gated(task, branch),
                 worker=ctx.owner.worker,
                 now=tx.now,
                 worktree=task.worktree or str(ctx.git.top),
@@ -71,6 +72,13 @@ def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bo
             tx.replace(taken)
             return taken
     return None
+
+
+def _gated(task: Task, branch: str | None) -> Task:
+    """Return `task` with an empty gate if the prose has claimed it: it has no other to be missed."""
+    if task.gate is None and task.worktree is None:
+        return replace(task, gate=Gate(branch=branch))
+    return task
 
 
 def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: bool) -> bool:

@@ -1,0 +1,228 @@
+"""A list that an agent of the prose has made and half worked is taken over, worked on and finished by us."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.ops.conftest import Make
+from tests.ops.project import LINE, Project
+from tests.protocol.conftest import ProseIn
+from tests.protocol.prose import Prose, require_documented, seed_task
+
+FOREIGN = {"owner": "team-a", "estimate": {"hours": 3}}
+WORK = "test -f work.txt"
+
+
+@pytest.fixture
+def bare(make_project: Make) -> Project:
+    """Return a repository without a list."""
+    return make_project(bare=True)
+
+
+@pytest.fixture
+def prose(bare: Project, prose_in: ProseIn) -> Prose:
+    return prose_in(bare.top)
+
+
+def interrupted(prose: Prose, command: str = WORK, **fields: Any) -> str:
+    """Let a session of the prose die right after its claim; return the commit it started from."""
+    prose.init(seed_task("task-001", "Do the work", command, **fields))
+    prose.start()
+    prose.claim("task-001")
+    prose.crash()
+    return prose.head
+
+
+def test_half_a_list_is_finished_and_nothing_of_it_is_lost(bare: Project, prose: Prose) -> None:
+    """One task done, one interrupted with checkpoints and work in the tree, two waiting; foreign keys."""
+    prose.init(
+        seed_task("task-001", "First", "test -f one.txt", priority="P0", **FOREIGN),
+        seed_task("task-002", "Second", "test -f two.txt", **FOREIGN),
+        seed_task("task-003", "Third", "test -f three.txt", depends_on=["task-001", "task-002"]),
+    )
+    prose.start()
+    prose.claim("task-001")
+    bare.put("one.txt")
+    assert prose.finish("task-001")
+    prose.claim("task-002")
+    prose.checkpoint("task-002", 1, 2, "half of it")
+    bare.put("two.txt")
+    prose.crash()
+    before, old_log = prose.read(), bare.log
+
+    agent = bare.agent()
+    agent.ok("trust", "--yes")
+    reply = agent.ok("start")
+
+    assert "task-002" in reply["recovered"][0]
+    assert bare.task("task-002")["status"] == "completed"
+    assert "two.txt" in bare.in_commit()
+    assert reply["task"]["id"] == "task-003"
+    agent.ok("claim")
+    bare.put("three.txt")
+    assert agent.ok("finish")["stop"] == {"reason": "done"}
+    after = require_documented(bare.state)
+    assert [task["status"] for task in after["tasks"]] == ["completed"] * 3
+    assert all(task[key] == value for task in after["tasks"][:2] for key, value in FOREIGN.items())
+    assert after["tasks"][0] == before["tasks"][0]
+    assert after["created"] == before["created"]
+    assert bare.log[: len(old_log)] == old_log
+    assert all(LINE.match(line) for line in bare.log)
+    assert after["session_count"] == 2
+    assert not bare.marker
+
+
+ROWS = [
+    pytest.param(False, False, False, "true", "failed", "No progress detected", id="nothing, no checkpoint"),
+    pytest.param(False, False, True, "true", "failed", "work was lost", id="nothing, a checkpoint"),
+    pytest.param(False, True, False, WORK, "completed", "", id="commits, check passes"),
+    pytest.param(False, True, True, "false", "failed", "TEST_FAIL", id="commits, check fails"),
+    pytest.param(True, False, False, WORK, "completed", "", id="changes, check passes"),
+    pytest.param(True, False, True, "false", "failed", "TEST_FAIL", id="changes, check fails"),
+    pytest.param(True, True, False, WORK, "completed", "", id="both, check passes"),
+    pytest.param(True, True, True, "false", "failed", "TEST_FAIL", id="both, check fails"),
+]
+
+
+@pytest.mark.parametrize(("dirty", "commits", "checkpoints", "command", "status", "why"), ROWS)
+def test_each_row_of_the_decision_matrix(
+    bare: Project,
+    prose: Prose,
+    dirty: bool,
+    commits: bool,
+    checkpoints: bool,
+    command: str,
+    status: str,
+    why: str,
+) -> None:
+    """A claim of the prose has no gate, no fence and no tree: the rows hold for it all the same."""
+    base = interrupted(prose, command)
+    if checkpoints:
+        prose.checkpoint("task-001", 1, 2, "half")
+    if commits:
+        bare.put("work.txt")
+        bare.commit("task-001: some work")
+    if dirty:
+        bare.put("tracked.txt", "two\n")
+        bare.put("work.txt", "more\n")
+
+    agent = bare.agent()
+    agent.ok("trust", "--yes")
+    agent("start")
+
+    task = bare.task()
+    assert task["status"] == status
+    assert bare.grep("RECOVERY", "[task-001]", 'action="', 'reason="')
+    assert bare.git("branch", "--show-current") == "main"
+    assert bare.git("status", "--porcelain") == ""
+    if status == "completed":
+        assert task["attempts"] == 0
+        assert "work.txt" in bare.in_commit()
+    else:
+        assert task["attempts"] == 1
+        assert why in task["error_log"][-1]
+        assert bare.head == base
+        assert bool(bare.refs()) == (dirty or commits)
+
+
+def test_what_the_prose_left_half_done_is_rescued_before_it_goes_back(bare: Project, prose: Prose) -> None:
+    """The prose itself would have thrown it away."""
+    interrupted(prose, "false")
+    bare.put("work.txt", "hours of work\n")
+
+    agent = bare.agent()
+    agent.ok("trust", "--yes")
+    agent.ok("start")
+
+    assert not (bare.top / "work.txt").exists()
+    assert bare.git("show", f"{bare.refs()[0]}:work.txt") == "hours of work"
+
+
+def test_a_list_made_by_the_prose_runs_nothing_until_a_person_trusts_it(bare: Project, prose: Prose) -> None:
+    """It may have come with a clone: refused, nothing changed, and the hint leads on."""
+    interrupted(prose, "touch it-ran; test -f work.txt")
+    bare.put("work.txt")
+    agent = bare.agent()
+
+    reply = agent.fails(8, "start")
+
+    assert "harness trust" in reply["error"]["hint"]
+    assert not (bare.top / "it-ran").exists()
+    assert (bare.top / "work.txt").exists()
+    agent.ok("trust", "--yes")
+    agent("start")
+    assert bare.task()["status"] == "completed"
+
+
+def test_once_failed_by_us_and_claimed_by_the_prose_again_it_is_recovered_again(
+    bare: Project, prose: Prose
+) -> None:
+    """The fence of our attempt is still there, the gate is not: that is no attempt to cheat."""
+    prose.init(seed_task("task-001", "Do the work", WORK))
+    agent = bare.agent()
+    agent.ok("trust", "--yes")
+    agent.ok("claim")
+    agent.fails(1, "finish")
+    agent.ok("stop")
+
+    prose.start()
+    prose.claim("task-001")
+    bare.put("work.txt")
+    prose.crash()
+    agent("start")
+
+    assert bare.task()["status"] == "completed", bare.task()["error_log"]
+    assert "work.txt" in bare.in_commit()
+
+
+class TestConcurrent:
+    """Claims of the prose in concurrent mode: who may take them over."""
+
+    @pytest.fixture
+    def claimed(self, bare: Project, prose: Prose) -> Project:
+        """Return a project in which worker-1, of the prose, holds the task until 2035."""
+        prose.init(seed_task("task-001", "Do the work", WORK), concurrency_mode="concurrent")
+        prose.lock()
+        prose.claim("task-001", claimed_by="worker-1", lease_expires_at="2035-01-01T00:00:00Z")
+        prose.unlock()
+        bare.agent("person").ok("trust", "--yes")
+        return bare
+
+    def test_a_valid_lease_of_another_is_left_alone(self, claimed: Project) -> None:
+        before = claimed.task()
+
+        reply = claimed.agent("worker-2").fails(9, "claim")
+
+        assert reply["stop"] == {"reason": "waiting"}
+        assert claimed.task() == before
+
+    def test_an_ended_lease_is_taken_over(self, claimed: Project) -> None:
+        claimed.edit_task(lease_expires_at="2025-01-01T00:00:00Z")
+
+        claimed.agent("worker-2").ok("start")
+
+        assert claimed.task()["error_log"] == ["[SESSION_TIMEOUT] No progress detected"]
+
+    def test_a_claim_of_ones_own_name_is_recovered(self, claimed: Project) -> None:
+        claimed.put("work.txt")
+
+        claimed.agent("worker-1")("start")
+
+        assert claimed.task()["status"] == "completed"
+
+
+def test_an_init_script_that_the_prose_left_runs_at_our_start_too(bare: Project, prose: Prose) -> None:
+    prose.init(seed_task("task-001"))
+    script = bare.put("harness-init.sh", "#!/bin/sh\necho ran >> init-ran.txt\n")
+    script.chmod(0o755)
+    prose.start()
+    prose.end()
+    agent = bare.agent()
+    agent.ok("trust", "--yes")
+
+    agent.ok("start")
+
+    assert bare.read("init-ran.txt") == "ran\nran\n"
+    assert bare.grep("INIT Environment health check: PASS")

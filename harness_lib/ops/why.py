@@ -40,7 +40,7 @@ def remedy(ctx: Context, state: State, task: Task) -> str | None:
         return _in_progress(ctx, state, task)
     if task.halt is not None:
         return _halted(task)
-    return "harness recover" if task.intent is not None else _waiting(state, task)
+    return _waiting(state, task)
 
 
 def _waiting(state: State, task: Task) -> str:

@@ -65,7 +65,7 @@ def why(state: State, task_id: str, now: datetime) -> Why:
 
 def _is_open(task: Task) -> bool:
     """Return True if nothing in the task itself speaks against it."""
-    if task.halt is not None or task.intent is not None:
+    if task.halt is not None:
         return False
     return task.status == "pending" or (task.status == "failed" and not is_permanent(task))
 
@@ -93,8 +93,6 @@ def _held(task: Task, now: datetime) -> Iterator[str]:
 def _against(state: State, task: Task) -> Iterator[str]:
     if task.halt is not None:
         yield f"halted until a person has acted: {task.halt}"
-    if task.intent is not None:
-        yield f"a {task.intent.action} is under way since {task.intent.at}: harness recover finishes it"
     if task.status == "failed" and task.attempts >= task.max_attempts:
         yield f"attempts used up ({_used(task)}): harness retry {task.id} gives it new ones"
     if task.status == "failed":

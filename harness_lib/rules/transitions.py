@@ -104,6 +104,7 @@ def claim(
         fence=task.fence + 1,
         started_at_commit=base,
         gate=gate,
+        intent=None,
         checkpoints=(),
         completed_at=None,
         completed_commit=None,
@@ -305,11 +306,12 @@ def _blame(task: Task, category: Category | None, text: str) -> str:
 
 
 def _underway(task: Task) -> Underway:
-    return task.intent.action if task.intent else None
+    """Return what is under way; once the prose has ended an attempt, the intent it let stand says nothing."""
+    return task.intent.action if task.intent and task.status == "in_progress" else None
 
 
 def _check(arrow: ArrowName, task: Task) -> None:
     if not may(arrow, task):
         # Not `assert`: it must hold under `python -O` too.
-        doing = f", {_underway(task)} under way" if task.intent else ""
+        doing = f", {_underway(task)} under way" if _underway(task) else ""
         raise AssertionError(f"BUG: no arrow {arrow} for task {task.id}, which is {task.status}{doing}.")

@@ -54,7 +54,6 @@ def test_retries_by_priority_then_the_oldest_failure_then_the_number() -> None:
         pytest.param(Task("a", status="failed", attempts=3), id="attempts used up"),
         pytest.param(Task("a", status="failed", error_log=(BLOCKED,)), id="blocked"),
         pytest.param(Task("a", halt="CONFIG"), id="halted"),
-        pytest.param(Task("a", intent=Intent("rollback", STAMP)), id="something under way"),
         pytest.param(Task("a", depends_on=("a",)), id="waits for itself"),
         pytest.param(Task("a", depends_on=("nothing",)), id="waits for nothing known"),
     ],
@@ -62,6 +61,14 @@ def test_retries_by_priority_then_the_oldest_failure_then_the_number() -> None:
 def test_never_picked(task: Task) -> None:
     assert selection.pick(state(task), NOW) is None
     assert not selection.why(state(task), "a", NOW).eligible
+
+
+def test_an_intent_that_the_prose_let_stand_keeps_nobody_from_the_task() -> None:
+    """It ended the attempt of a process of ours that had died, and knows no intents."""
+    task = Task("a", intent=Intent("rollback", STAMP))
+
+    assert selection.pick(state(task), NOW) is task
+    assert selection.why(state(task), "a", NOW).eligible
 
 
 @given(states())

@@ -1,0 +1,169 @@
+"""A list that we have made and half worked is understood and gone on with by an agent of the prose, and back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.ops.project import LINE, Agent, Project
+from tests.protocol.conftest import ProseIn
+from tests.protocol.prose import Prose, require_documented, seed_task
+
+
+@pytest.fixture
+def prose(project: Project, prose_in: ProseIn) -> Prose:
+    return prose_in(project.top)
+
+
+def test_after_every_command_the_strict_reader_of_the_prose_understands_the_list(
+    project: Project, agent: Agent, prose: Prose
+) -> None:
+    """Documented fields, documented types, whatever state a task is in."""
+    agent.ok("add", "First", "--validate", "test -f one.txt")
+    agent.ok("add", "Second", "--validate", "false", "--cleanup", "true", "--depends-on", "task-001")
+    agent.ok("add", "Third", "--description", "No check yet", "--priority", "P2")
+    prose.read()
+    for command in (("start",), ("claim",), ("checkpoint", "task-001", "1/2", "half")):
+        agent.ok(*command)
+        prose.read()
+    project.put("one.txt")
+    agent.ok("finish")
+    prose.read()
+    agent.ok("claim")
+    agent.fails(1, "finish")
+    prose.read()
+    agent.ok("claim", "task-003")
+    agent.fails(3, "finish")
+    prose.read()
+    agent.ok("release")
+    agent.ok("stop")
+
+    tasks = prose.read()["tasks"]
+    assert [task["status"] for task in tasks] == ["completed", "failed", "pending"]
+    assert tasks[1]["error_log"][0].startswith("[TEST_FAIL] ")
+    assert prose.read()["last_session"]
+
+
+def test_half_a_list_is_gone_on_with_by_the_prose_and_then_by_us(
+    project: Project, agent: Agent, prose: Prose
+) -> None:
+    """Our agent dies in its second task; the prose recovers it and fails in a third; we do the rest."""
+    for number in (1, 2, 3):
+        agent.ok("add", f"Task {number}", "--validate", f"test -f {number}.txt")
+    project.edit(x_board={"column": "now"})
+    project.edit_task("task-002", x_ticket=[1, {"two": None}])
+    agent.ok("start")
+    agent.ok("claim")
+    project.put("1.txt")
+    agent.ok("finish")
+    agent.ok("claim")
+    project.put("2.txt", "of our agent\n")
+    agent.ok("checkpoint", "task-002", "1/1", "written")
+    agent.die()
+    fields = set(project.task("task-002"))
+
+    assert prose.start() is None
+    assert prose.task("task-002")["status"] == "completed"
+    assert project.git("show", "HEAD:2.txt") == "of our agent"
+    task = prose.pick()
+    assert task is not None
+    assert task["id"] == "task-003"
+    prose.claim("task-003")
+    project.put("wrong.txt")
+    assert not prose.finish("task-003")
+    prose.end()
+    assert set(project.task("task-002")) == fields
+    assert set(project.in_commit()) == {"tracked.txt", "1.txt", "2.txt"}
+
+    agent.wake()
+    reply = agent.ok("start")
+    assert reply["session"] == 3
+    assert reply["recovered"] == []
+    agent.ok("claim")
+    project.put("3.txt")
+    agent.ok("finish")
+
+    after = require_documented(project.state)
+    assert [task["status"] for task in after["tasks"]] == ["completed"] * 3
+    assert [task["attempts"] for task in after["tasks"]] == [0, 0, 1]
+    assert after["x_board"] == {"column": "now"}
+    assert after["tasks"][1]["x_ticket"] == [1, {"two": None}]
+    assert after["sessions"] == []
+    assert all(LINE.match(line) for line in project.log)
+
+
+def test_its_rollback_spares_our_files(project: Project, agent: Agent, prose: Prose) -> None:
+    """The prose resets and cleans; list, log, marker and generations are ignored by git and stay."""
+    agent.ok("add", "Something", "--validate", "false")
+    prose.start()
+    prose.claim("task-001")
+    project.put("junk.txt")
+    assert not prose.finish("task-001")
+    prose.end()
+
+    assert not (project.top / "junk.txt").exists()
+    assert project.marker
+    assert project.grep("ERROR", "[task-001] [TEST_FAIL]")
+    assert list((project.top / ".harness" / "generations").iterdir())
+    assert project.task()["attempts"] == 1
+
+
+@pytest.mark.parametrize("status", ["failed", "completed", "pending"])
+def test_what_we_had_under_way_does_not_bind_us_once_the_prose_has_ended_the_attempt(
+    project: Project, agent: Agent, prose: Prose, status: str
+) -> None:
+    """Killed inside a rollback, we leave an `intent`; the prose does not know it and lets it stand."""
+    agent.ok("add", "Something", "--validate", "test -f work.txt")
+    agent.ok("claim")
+    under_way = {"action": "rollback", "at": "2025-07-01T10:00:00Z", "base": project.head, "rescue": None}
+    project.edit_task(intent={**under_way, "category": "TEST_FAIL", "outcome": "failed"})
+    agent.die()
+    prose.start()
+    done = {"completed_at": "2025-07-01T11:00:00Z"} if status == "completed" else {"completed_at": None}
+    prose.edit("task-001", status=status, **done)
+    prose.end()
+
+    agent.wake()
+    if status == "completed":
+        assert agent.fails(9, "start")["stop"] == {"reason": "done"}
+        agent.ok("retry", "task-001")
+    agent.ok("start")
+    agent.ok("claim")
+    project.put("work.txt")
+
+    assert agent.ok("finish")["stop"] == {"reason": "done"}
+    assert "intent" not in project.task()
+
+
+def test_an_id_of_four_digits_does_not_confuse_either(project: Project, agent: Agent, prose: Prose) -> None:
+    """The prose sorts ids as text, we as numbers; each reads what the other wrote."""
+    prose.lock()
+    document = prose.read()
+    document["tasks"] = [seed_task("task-1000"), seed_task("task-999")]
+    prose.write(document)
+    prose.unlock()
+
+    first = prose.pick()
+    assert first is not None
+    assert first["id"] == "task-1000"
+    assert agent.ok("claim", "--dry-run")["task"]["id"] == "task-999"
+    assert agent.ok("add", "Next")["task"]["id"] == "task-1001"
+    assert [task["id"] for task in prose.read()["tasks"]] == ["task-1000", "task-999", "task-1001"]
+
+
+def test_reading_what_the_other_writes_never_shows_half_a_file(
+    project: Project, agent: Agent, prose: Prose
+) -> None:
+    """Whichever of the two wrote last, `.bak` is byte for byte what stood there before, and parses."""
+    backup = project.top / "harness-tasks.json.bak"
+    for number in range(1, 6):
+        for write in (
+            lambda n=number: agent.ok("add", f"Ours {n}"),
+            lambda n=number: prose.edit("task-001", title=f"Theirs {n}"),
+        ):
+            before = project.file.read_bytes()
+            write()
+            assert backup.read_bytes() == before
+            json.loads(before)
+    assert len(prose.read()["tasks"]) == 5

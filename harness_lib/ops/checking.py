@@ -49,7 +49,7 @@ def require_command(task: Task, index: int) -> str:
     command = task.validation.command
     if command is None or not command.strip():
         raise ConfigError(
-            f"tasks[{index}].validation.command: missing; {task.id} cannot be completed without a check.",
+            f"Missing validation.command (tasks[{index}]): {task.id} cannot be completed without a check.",
             f"Give it one: harness edit {task.id} --validate 'COMMAND'",
         )
     return command

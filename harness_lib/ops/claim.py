@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from harness_lib.errors import ConfigError, HarnessError, HeldError, UsageError
+from harness_lib.errors import HeldError, UsageError
 from harness_lib.ops import (
     brief,
-    checking,
     dependencies,
+    halting,
     holding,
     marker,
-    outcome,
     preparing,
+    red_first,
     sessions,
     start,
     stopped,
-    trusting,
 )
 from harness_lib.ops.context import Context
 from harness_lib.ops.preparing import Ground
@@ -86,9 +85,10 @@ def _try(ctx: Context, session: Session, task_id: str | None) -> Taken:
     wanted = _choose(ctx, state, task_id)
     if wanted is None:
         return _settle_nothing(ctx, session)
-    ground = preparing.survey(ctx)
-    preparing.require_dependencies(ctx, state, wanted)
-    gate = preparing.gate_for(ctx, wanted, ground)
+    with halting.when_stuck(ctx, session, wanted.id):
+        ground = preparing.survey(ctx)
+        preparing.require_dependencies(ctx, state, wanted)
+        gate = preparing.gate_for(ctx, wanted, ground)
     with ctx.store.transaction() as tx:
         dependencies.record_blocked(tx, session.number)
         _require_own_work_tree(tx.state, ctx)
@@ -117,7 +117,8 @@ def _try(ctx: Context, session: Session, task_id: str | None) -> Taken:
         sessions.update(tx, replace(current, halt=None))
         tx.log("Starting", f"{task.title} (base={ground.base[:12]})", session=current.number, task=task.id)
         tx.on_commit(lambda: marker.raise_it(ctx.root))
-    return _red_first(ctx, session, claimed)
+    with halting.when_stuck(ctx, session, claimed.id):
+        return Taken(red_first.prove(ctx, claimed))
 
 
 def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
@@ -187,46 +188,6 @@ def _require_own_work_tree(state: State, ctx: Context) -> None:
                 f"{task.claimed_by} works on {task.id} in {here}; two workers never share a work tree.",
                 "Make one of your own (git worktree add ../worker-2) and claim there.",
             )
-
-
-def _red_first(ctx: Context, session: Session, task: Task) -> Taken:
-    """Run the check before any work where the task asks for it; one that passes now proves nothing later."""
-    if not task.validation.red_first:
-        return Taken(task)
-    state = ctx.store.read().state
-    try:
-        trusting.require(ctx, state)
-        command = checking.require_command(task, state.tasks.index(task))
-        checked = checking.run_check(ctx, task, command, log_name=f"{task.attempts + 1}-red-first")
-    except HarnessError:
-        _give_back(ctx, session, task, None)
-        raise
-    if not checked.passed:
-        return Taken(task)
-    message = "validation.red_first: the check passes before any work, so it proves nothing"
-    _give_back(ctx, session, task, f"CONFIG: {message}")
-    raise ConfigError(
-        f"Task {task.id}: {message}.",
-        f"Write a check that fails now: harness edit {task.id} --validate 'COMMAND'",
-    )
-
-
-def _give_back(ctx: Context, session: Session, task: Task, halt: str | None) -> None:
-    with ctx.store.transaction() as tx:
-        mine = outcome.require_claim(tx, task)
-        begun = transitions.release(mine, now=tx.now, message=halt, rescue=None, head=None)
-        tx.replace(transitions.halt(transitions.fail(begun, now=tx.now), halt))
-        if halt:
-            tx.log(
-                "ERROR",
-                halt.removeprefix("CONFIG: "),
-                session=session.number,
-                task=task.id,
-                category="CONFIG",
-            )
-    if task.started_at_commit:
-        outcome.undo_check(ctx, task, task.started_at_commit)
-    outcome.drop_before(ctx.git, task)
 
 
 def _reply(ctx: Context, session: Session, task: Task, opened: start.Opened, *, resumed: bool) -> Reply:

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from harness_lib.errors import ConfigError, EnvSetupError, Exit
-from harness_lib.ops import (
-    brief,
-    checking,
-    holding,
-    leased_check,
-    outcome,
-    preparing,
-    sessions,
-    stopped,
-    trusting,
-)
+from harness_lib.errors import Exit
+from harness_lib.ops import brief, halting, holding, judging, outcome, stopped
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.ops.holding import Held
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats
-from harness_lib.system import snapshot
-from harness_lib.task import Category, Task
+from harness_lib.task import Task
 
 TAIL_LINES = 20
 
@@ -36,49 +25,13 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     held = holding.require(state, task_id, ctx)
     if held.task.intent is not None:
         return _reply(ctx, held, outcome.settle(ctx, held.session, held.task), None)
-    trusting.require(ctx, state)
-    touched = preparing.touched(ctx, held.task)
-    if touched:
-        gate = Checked(
-            "TEST_FAIL", f"The attempt changed its own gate: {', '.join(touched)}.", "", ctx.root.log
-        )
-        return _failed(ctx, held, gate)
-    command = _command(ctx, held)
-    tree = snapshot.capture(ctx.git, ctx.keep_out)
-    ctx.say(f"checking {held.task.id} …")
-    checked = leased_check.run(ctx, held.task, command)
-    if checked.verdict == "ENV_SETUP":
-        _halt(ctx, held, "ENV_SETUP", checked.message)
-        raise EnvSetupError(
-            f"The check of {held.task.id} cannot run here. {checked.message}",
-            f"Install it or fix harness-init.sh; then type: harness finish {held.task.id}",
-        )
-    if not checked.passed:
-        return _failed(ctx, held, checked)
-    return _reply(ctx, held, outcome.commit(ctx, held.session, held.task, tree), checked)
-
-
-def _command(ctx: Context, held: Held) -> str:
-    try:
-        return checking.require_command(held.task, held.index)
-    except ConfigError:
-        _halt(ctx, held, "CONFIG", "Missing validation.command")
-        raise
-
-
-def _halt(ctx: Context, held: Held, category: Category, message: str) -> None:
-    """Say in the log and in the session that a person or another machine is needed."""
-    with ctx.store.transaction() as tx:
-        tx.log("ERROR", message, session=held.session.number, task=held.task.id, category=category)
-        current = sessions.mine(tx.state, ctx)
-        if current:
-            sessions.halt(tx, current, f"{category}: {message}")
-
-
-def _failed(ctx: Context, held: Held, checked: Checked) -> Reply:
-    category: Category = "TIMEOUT" if checked.verdict == "TIMEOUT" else "TEST_FAIL"
-    verdict = outcome.Verdict(category, checked.failure())
-    return _reply(ctx, held, outcome.roll_back(ctx, held.session, held.task, verdict), checked)
+    with halting.when_stuck(ctx, held.session, held.task.id):
+        judged = judging.judge(ctx, state, held.task)
+        if judged.checked.passed:
+            ended = outcome.commit(ctx, held.session, held.task, judged.tree, judged.head)
+        else:
+            ended = outcome.roll_back(ctx, held.session, held.task, judged.verdict())
+    return _reply(ctx, held, ended, judged.checked)
 
 
 def _reply(ctx: Context, held: Held, ended: outcome.Ended, checked: Checked | None) -> Reply:

@@ -36,13 +36,14 @@ class Ended:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Why an attempt is rolled back and what that costs the task."""
+    """Why an attempt is rolled back and what that costs the task; `halt`: why nobody may try it again yet."""
 
     category: Category
     message: str
     counts: bool = True
     permanent: bool = False
     releases: bool = False
+    halt: str | None = None
 
 
 def require_claim(tx: Tx, task: Task) -> Task:
@@ -60,14 +61,13 @@ def require_claim(tx: Tx, task: Task) -> Task:
 # -- success ----------------------------------------------------------------------------------------------
 
 
-def commit(ctx: Context, session: Session, task: Task, tree: str) -> Ended:
-    """Commit `tree`, the content the check was run on, and record the task as completed.
+def commit(ctx: Context, session: Session, task: Task, tree: str, head: str | None) -> Ended:
+    """Commit `tree`, the content the check was run on, on top of `head`, and record the task as completed.
 
     Raises RefusedError (HEAD moved meanwhile; nothing recorded) and LeaseLostError.
     """
     git = ctx.git
     with gitlocks.hold(git):
-        head = git.head()
         assert head is not None, "BUG: an attempt without a commit under it."
         oid = _commit_object(git, head, task, tree)
         with ctx.store.transaction() as tx:
@@ -163,6 +163,8 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: Verdict) -> E
             permanent=verdict.permanent or (base_gone and not verdict.releases),
             outcome="pending" if verdict.releases else "failed",
         )
+        if verdict.halt:
+            task = transitions.halt(task, verdict.halt)
         tx.replace(task)
     return _go_back(ctx, session, task)
 
@@ -268,23 +270,31 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
 def fail_without_git(ctx: Context, session: Session, task: Task, verdict: Verdict) -> Ended:
     """Record a failed attempt that left nothing to roll back, or whose files are not ours to touch."""
     with ctx.store.transaction() as tx:
-        begun = transitions.begin_rollback(
-            require_claim(tx, task),
-            now=tx.now,
-            category=verdict.category,
-            message=verdict.message,
-            rescue=None,
-            head=None,
-            counts=verdict.counts,
-            permanent=verdict.permanent,
-            outcome="failed",
-        )
+        mine = require_claim(tx, task)
+        if transitions.may("drop_intent", mine):
+            mine = transitions.drop_intent(mine)
+        # A rollback that a killed process had begun was counted when it began.
+        begun = mine if mine.intent else _begin_without_git(tx, mine, verdict)
         ended = transitions.fail(begun, now=tx.now)
         tx.replace(ended)
         tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)
         stop = _count_attempt(tx, ctx, session)
     drop_before(ctx.git, task)
     return Ended(ended, stop)
+
+
+def _begin_without_git(tx: Tx, task: Task, verdict: Verdict) -> Task:
+    return transitions.begin_rollback(
+        task,
+        now=tx.now,
+        category=verdict.category,
+        message=verdict.message,
+        rescue=None,
+        head=None,
+        counts=verdict.counts,
+        permanent=verdict.permanent,
+        outcome="failed",
+    )
 
 
 def rescue_only(ctx: Context, task: Task) -> str:

@@ -50,7 +50,7 @@ def survey(ctx: Context) -> Ground:
             "an attempt could not be rolled back without it.",
             "Commit the change, or set it aside with: git stash",
         )
-    before, unprotected = _keep_untracked(git, base, changes.untracked)
+    before, unprotected = keep_untracked(git, base, changes.untracked)
     return Ground(base, git.branch(), before, unprotected)
 
 
@@ -63,7 +63,8 @@ def _refuse_half_done(git: Git) -> None:
         )
 
 
-def _keep_untracked(git: Git, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+def keep_untracked(git: Git, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """Keep the content of untracked `paths` in a commit; return it, and what was too large to keep."""
     if not paths:
         return None, ()
     before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES)

@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.ops import checking, holding, leased_check, outcome, preparing, sessions, trusting
+from harness_lib.errors import EnvSetupError
+from harness_lib.ops import checking, halting, holding, judging, outcome, sessions
 from harness_lib.ops.context import Context
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.store import Tx
 from harness_lib.system import leftover, snapshot
 from harness_lib.system.git import Git
-from harness_lib.task import Category, Gate, Session, State, Task
+from harness_lib.task import Gate, Session, State, Task
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,11 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
         if task is None:
             return Report(tuple(told), tuple(warnings))
         leftover.end_all(checking.log_directory(ctx, task))
-        line, ended = _recover_one(ctx.at(_work_tree(ctx, task)), session, task)
+        there = _work_tree(ctx, task)
+        if there is None:
+            line, ended = _give_up_lost(ctx, session, task)
+        else:
+            line, ended = _recover_one(ctx.at(there), session, task)
         told.append(line)
         if ended:
             warnings += ended.warnings
@@ -100,16 +104,36 @@ def _is_worked_on_elsewhere(state: State, task: Task, session: Session, ctx: Con
     return task.claimed_by != session.worker and sessions.worker_is_live(task.claimed_by, state, ctx)
 
 
-def _work_tree(ctx: Context, task: Task) -> Git:
-    """Return the work tree the attempt was made in; where that is gone, the caller's."""
-    if task.worktree and Path(task.worktree).is_dir():
-        try:
-            there = Git.open(Path(task.worktree))
-        except EnvSetupError:
-            return ctx.git
-        if there.common_dir == ctx.git.common_dir:
-            return there
-    return ctx.git
+def _work_tree(ctx: Context, task: Task) -> Git | None:
+    """Return the work tree that the attempt was made in; None if it is gone or another repository's.
+
+    Never the caller's in its stead: what stands there is no attempt's work.
+    """
+    if task.worktree is None:
+        # The prose works where the list is, and does not write it down.
+        return ctx.git
+    place = Path(task.worktree)
+    if not place.is_dir():
+        return ctx.git if _has_moved(ctx, task) else None
+    try:
+        there = Git.open(place)
+    except EnvSetupError:
+        return None
+    return there if (there.top, there.common_dir) == (place.resolve(), ctx.git.common_dir) else None
+
+
+def _has_moved(ctx: Context, task: Task) -> bool:
+    """Return whether the caller's work tree can only be the attempt's, in a directory that was renamed."""
+    if ctx.store.read().state.concurrent or task.gate is None:
+        return False
+    # No two work trees of a repository have the same branch.
+    return task.gate.branch is not None and task.gate.branch == ctx.git.branch()
+
+
+def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
+    reason = f"its work tree {task.worktree} is not in this repository any more; nothing was touched there"
+    ended = outcome.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
+    return _log(ctx, session, task, "mark failed", reason), ended
 
 
 def _recover_one(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
@@ -198,38 +222,12 @@ def _validate(
     ctx: Context, session: Session, task: Task, plan: recovery.Plan
 ) -> tuple[str, outcome.Ended | None]:
     """Let the check decide, with everything in place as the interrupted attempt left it."""
-    try:
+    with halting.when_stuck(ctx, session, task.id):
         state = ctx.store.read().state
-        trusting.require(ctx, state)
-        index = next(i for i, t in enumerate(state.tasks) if t.id == task.id)
-        command = checking.require_command(task, index)
-        touched = preparing.touched(ctx, task)
-        tree = snapshot.capture(ctx.git, ctx.keep_out)
-        checked = (
-            checking.Checked(
-                "TEST_FAIL", f"The attempt changed its own gate: {', '.join(touched)}.", "", ctx.root.log
-            )
-            if touched
-            else leased_check.run(ctx, task, command)
-        )
-        if checked.verdict == "ENV_SETUP":
-            raise EnvSetupError(checked.message, "Install it, or fix the command; then: harness start")
-    except HarnessError as error:
-        with ctx.store.transaction() as tx:
-            tx.log("ERROR", error.message, session=session.number, task=task.id, category=_category(error))
-            current = sessions.mine(tx.state, ctx)
-            if current:
-                sessions.halt(tx, current, f"{error.kind}: {error.message}")
-        raise
-    if checked.passed:
+        judged = judging.judge(ctx, state, holding.require_task(state, task.id))
+    if judged.checked.passed:
         line = _log(ctx, session, task, f"{plan.words}; mark completed", f"{plan.reason}; the check passed")
-        return line, outcome.commit(ctx, session, task, tree)
-    line = _log(
-        ctx, session, task, f"{plan.words}; roll back, mark failed", f"{plan.reason}; {checked.message}"
-    )
-    verdict = outcome.Verdict("TIMEOUT" if checked.verdict == "TIMEOUT" else "TEST_FAIL", checked.failure())
-    return line, outcome.roll_back(ctx, session, task, verdict)
-
-
-def _category(error: HarnessError) -> Category:
-    return "ENV_SETUP" if isinstance(error, EnvSetupError) else "CONFIG"
+        return line, outcome.commit(ctx, session, task, judged.tree, judged.head)
+    reason = f"{plan.reason}; {judged.checked.message}"
+    line = _log(ctx, session, task, f"{plan.words}; roll back, mark failed", reason)
+    return line, outcome.roll_back(ctx, session, task, judged.verdict())

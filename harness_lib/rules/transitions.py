@@ -237,6 +237,8 @@ def fail(task: Task, *, now: datetime) -> Task:
         _unclaimed(task),
         status=outcome,
         failed_at=timestamps.render(now) if outcome == "failed" else None,
+        # Set while the rollback began, for whoever would try next.
+        halt=task.halt,
     )
 
 

@@ -1,0 +1,69 @@
+"""Is the attempt done? The check's answer, on exactly the content that will be committed if it is yes.
+
+Source: design section 6, `finish` steps 1 to 3; the recovery matrix asks the same question.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.ops import checking, leased_check, outcome, preparing, trusting
+from harness_lib.ops.checking import Checked
+from harness_lib.ops.context import Context
+from harness_lib.system import snapshot
+from harness_lib.task import Category, State, Task
+
+# What of the gate stands in the list, where no rollback puts it right.
+IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the check said, and of what: the content `tree` of the work tree on top of the commit `head`.
+
+    `halt`: why nobody may try again before a person has looked.
+    """
+
+    checked: Checked
+    tree: str = ""
+    head: str | None = None
+    halt: str | None = None
+
+    def verdict(self) -> outcome.Verdict:
+        """Return what follows where the check did not pass."""
+        category: Category = "TIMEOUT" if self.checked.verdict == "TIMEOUT" else "TEST_FAIL"
+        return outcome.Verdict(category, self.checked.failure(), halt=self.halt)
+
+
+def judge(ctx: Context, state: State, task: Task) -> Judged:
+    """Run the check of `task`, unless the attempt has changed its own gate: then it failed.
+
+    Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
+    """
+    trusting.require(ctx, state)
+    touched = preparing.touched(ctx, task)
+    if touched:
+        return _cheated(ctx, task, touched)
+    command = checking.require_command(task, state.tasks.index(task))
+    # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
+    head = ctx.git.head()
+    tree = snapshot.capture(ctx.git, ctx.keep_out)
+    ctx.say(f"checking {task.id} …")
+    checked = leased_check.run(ctx, task, command)
+    if checked.verdict == "ENV_SETUP":
+        raise EnvSetupError(
+            f"The check of {task.id} cannot run here. {checked.message}",
+            f"Install it or fix harness-init.sh; then type: harness finish {task.id}",
+        )
+    return Judged(checked, tree, head)
+
+
+def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Judged:
+    names = ", ".join(touched)
+    checked = Checked("TEST_FAIL", f"The attempt changed its own gate: {names}.", "", ctx.root.log)
+    if not IN_THE_LIST.intersection(touched):
+        return Judged(checked)
+    # The next attempt would be checked by what this one has written.
+    cure = f"a person must say what the check is: harness edit {task.id} --validate 'COMMAND'"
+    return Judged(checked, halt=f"CONFIG: {names} was changed during an attempt; {cure}")

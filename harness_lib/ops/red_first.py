@@ -1,0 +1,65 @@
+"""`validation.red_first`: the check must fail before work starts (design section 6, "At `claim`").
+
+One that passes now would prove nothing later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness_lib.errors import ConfigError, HarnessError
+from harness_lib.ops import checking, outcome, preparing, trusting
+from harness_lib.ops.context import Context
+from harness_lib.rules import transitions
+from harness_lib.task import Task
+
+PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
+
+
+def prove(ctx: Context, task: Task) -> Task:
+    """Return the claimed `task`, ready to be worked on; its check has run if it asks for that.
+
+    Raises ConfigError if the check passes, RefusedError (untrusted), EnvSetupError; then it is given back.
+    """
+    if not task.validation.red_first:
+        return task
+    state = ctx.store.read().state
+    try:
+        trusting.require(ctx, state)
+        command = checking.require_command(task, state.tasks.index(task))
+        checked = checking.run_check(ctx, task, command, log_name=f"{task.attempts + 1}-red-first")
+    except HarnessError:
+        _give_back(ctx, task, None)
+        raise
+    if checked.passed:
+        _give_back(ctx, task, f"CONFIG: {PASSES}")
+        raise ConfigError(
+            f"Task {task.id}: {PASSES}.",
+            f"Write a check that fails now: harness edit {task.id} --validate 'COMMAND'",
+        )
+    return _without_its_traces(ctx, task)
+
+
+def _without_its_traces(ctx: Context, task: Task) -> Task:
+    """Return `task` with what the check left behind counted as there before: it is not the attempt's work."""
+    base = task.started_at_commit
+    assert base is not None, "BUG: a claim of ours without a base."
+    outcome.undo_check(ctx, task, base)
+    before = preparing.keep_untracked(ctx.git, base, ctx.git.changes(ctx.keep_out).untracked)[0]
+    if task.gate is None or before == task.gate.before:
+        return task
+    with ctx.store.transaction() as tx:
+        ready = replace(outcome.require_claim(tx, task), gate=replace(task.gate, before=before))
+        tx.replace(ready)
+    outcome.drop_before(ctx.git, task)
+    return ready
+
+
+def _give_back(ctx: Context, task: Task, halt: str | None) -> None:
+    with ctx.store.transaction() as tx:
+        mine = outcome.require_claim(tx, task)
+        begun = transitions.release(mine, now=tx.now, message=halt, rescue=None, head=None)
+        tx.replace(transitions.halt(transitions.fail(begun, now=tx.now), halt))
+    if task.started_at_commit:
+        outcome.undo_check(ctx, task, task.started_at_commit)
+    outcome.drop_before(ctx.git, task)

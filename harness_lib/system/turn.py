@@ -1,0 +1,71 @@
+"""First come, first served, in front of a lock that goes to whoever asks at the right moment.
+
+A lock that is polled is a lottery: of thirty waiters most are served soon, a few not within half a minute, and
+all of them burn time with asking. The kernel wakes those who wait for one flock in the order in which they came.
+Only courtesy hangs on it: who does not get a turn in time, or finds no line to stand in, asks the lock itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def turn(path: Path, timeout: float) -> Iterator[None]:
+    """Stand in line at the file `path`; the body runs when it is our turn, or after `timeout` seconds.
+
+    The next one's turn comes when the body ends, or with our death.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except FileNotFoundError:
+        # Its directory was deleted this moment; whoever needs it makes it again.
+        yield
+        return
+    if not _is_free(descriptor) and not _Place(descriptor).reaches_front(timeout):
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_free(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class _Place:
+    """A place in the line. A flock that waits cannot be given up, so a thread does the waiting."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._mutex = threading.Lock()
+        self._at_front = threading.Event()
+        self._given_up = False
+
+    def reaches_front(self, timeout: float) -> bool:
+        """Return True when it is our turn; False if we have given up, and the descriptor is no longer ours."""
+        threading.Thread(target=self._wait, daemon=True).start()
+        if self._at_front.wait(timeout):
+            return True
+        with self._mutex:
+            self._given_up = not self._at_front.is_set()
+        return not self._given_up
+
+    def _wait(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        with self._mutex:
+            if self._given_up:
+                os.close(self._descriptor)
+            else:
+                self._at_front.set()

@@ -129,6 +129,7 @@ def _rescue_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "what", nargs="?", help="a ref, ID/ATTEMPT, or an id for the newest of that task (not for drop)"
     )
+    parser.add_argument("only", nargs="*", metavar="PATH", help="with apply: only these, not everything")
 
 
 def _rescue(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
@@ -138,7 +139,9 @@ def _rescue(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         raise UsageError(
             "Of which attempt?", f"harness rescue {args.action} task-001, or see: harness rescue list"
         )
-    return {"show": rescue.show, "apply": rescue.apply, "drop": rescue.drop}[args.action](ctx, args.what)
+    if args.action == "apply":
+        return rescue.apply(ctx, args.what, tuple(args.only))
+    return rescue.show(ctx, args.what) if args.action == "show" else rescue.drop(ctx, args.what)
 
 
 VERBS = (

@@ -61,19 +61,21 @@ def show(ctx: Context, what: str) -> Reply:
     )
 
 
-def apply(ctx: Context, what: str) -> Reply:
+def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
     """Bring rescued work into the work tree as changes that are not committed; nothing is overwritten.
+
+    `only`: these files or directories, from the top of the work tree; none: everything.
 
     Raises UsageError (no such ref), RefusedError (a file has other changes, or does not fit; then nothing was
     written).
     """
     found = _find(ctx, what)
     _refuse_foreign_attempt(ctx)
-    brought = kept.bring(ctx.git, found.oid, ctx.keep_out)
+    brought = kept.bring(ctx.git, found.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
     if brought.in_the_way:
         raise RefusedError(
             f"{_some(brought.in_the_way)}: changed here, or there with other content. Nothing was written.",
-            f"Commit or move that first. To take a single file: git show {found.ref}:PATH",
+            f"Commit or move that first, or take the rest by name: harness rescue apply {found.ref} PATH …",
         )
     if brought.unfit:
         raise RefusedError(
@@ -84,7 +86,7 @@ def apply(ctx: Context, what: str) -> Reply:
     held = holding.held_by_me(ctx.store.read().state, ctx)
     told = f"brought in {len(brought.written)} file(s) from {found.ref}, not committed"
     if not brought.written:
-        told = f"all of {found.ref} is here already"
+        told = f"{'All that was named' if only else 'All'} of {found.ref} is here already."
     elif held is None:
         told += "; a claim refuses uncommitted changes, so commit them or set them aside before it"
     return Reply(

@@ -77,20 +77,24 @@ def diff(git: Git, old: str, new: str) -> str:
     return os.fsdecode(git.run(*_DIFF, old, new, "--").stdout)
 
 
-def bring(git: Git, oid: str, keep_out: Sequence[str] = ()) -> Brought:
+def bring(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] = ()) -> Brought:
     """Make the changes between `oid` and its origin in the work tree, all or none; HEAD and index stay.
 
-    `keep_out`: files, or directories with all below them, that are never written.
+    `keep_out` and `only`: files, or directories with all below them, that are never written, or alone are.
     """
     base = origin(git, oid)
     with gitlocks.hold(git):
         now = snapshot.capture(git, keep_out)
         differs = trees.changed(git, now, oid)
-        made = trees.changed(git, base, oid)
+        made = {
+            path: pair
+            for path, pair in trees.changed(git, base, oid).items()
+            if not covers(keep_out, path) and (not only or covers(only, path))
+        }
         foreign = {
             path for path, pair in made.items() if any(entry and entry[0] == GITLINK for entry in pair)
         }
-        ours = [path for path in made if not covers(keep_out, path) and path not in foreign]
+        ours = [path for path in made if path not in foreign]
         wanted = [path for path in ours if path in differs]
         same = tuple(path for path in ours if path not in differs)
         in_the_way = _in_the_way(git, now, wanted)

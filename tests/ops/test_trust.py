@@ -1,0 +1,125 @@
+"""`harness trust`: nothing that a clone brought is run before a person has said so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness_lib.errors import HeldError
+from harness_lib.ops import trust
+from harness_lib.ops.context import Context
+from tests.ops.conftest import Make
+from tests.ops.project import Agent, Project
+from tests.system.gitrepo import sh
+
+
+@pytest.fixture
+def clone(make_project: Make, tmp_path: Path) -> Iterator[Project]:
+    """Yield a clone of a project whose list is tracked, and whose check would leave a trace."""
+    origin = make_project("origin")
+    person = origin.agent("author")
+    person.ok("add", "First", "--validate", "touch ran", "--cleanup", "touch cleaned")
+    origin.git("add", "--force", "harness-tasks.json")
+    origin.commit("Share the list")
+    sh(tmp_path, "clone", "-q", str(origin.top), "clone")
+    clone = Project(tmp_path / "clone")
+    yield clone
+    clone.close()
+
+
+@pytest.fixture
+def visitor(clone: Project) -> Agent:
+    return clone.agent("visitor")
+
+
+def test_a_list_that_came_with_a_clone_runs_nothing_until_it_is_trusted(
+    clone: Project, visitor: Agent
+) -> None:
+    visitor.fails(8, "validate", "task-001")
+    assert not (clone.top / "ran").exists()
+    said = visitor.fails(8, "trust")
+    assert said["trusted"] is False
+    assert "touch ran" in said["message"]
+    assert "touch cleaned" in said["message"]
+    visitor.fails(8, "validate", "task-001")
+    assert visitor.ok("trust", "--yes")["next"] == "harness start"
+    visitor.ok("validate", "task-001")
+    assert (clone.top / "ran").exists()
+    assert "already" in visitor.ok("trust")["message"]
+
+
+def test_commands_that_a_pull_has_changed_are_asked_about_again(clone: Project, visitor: Agent) -> None:
+    visitor.ok("trust", "--yes")
+    clone.edit_task(validation={"command": "touch other"})
+    visitor.fails(8, "validate", "task-001")
+
+
+def test_an_agent_cannot_say_yes(clone: Project) -> None:
+    agent = clone.agent("agent", CLAUDECODE="1")
+    assert "person" in agent.fails(8, "trust", "--yes")["error"]["hint"]
+    assert agent.fails(8, "trust")["next"] is None
+    agent.fails(8, "validate", "task-001")
+
+
+def test_adding_to_a_list_that_came_with_a_clone_does_not_trust_it(visitor: Agent) -> None:
+    visitor.ok("add", "Mine", "--validate", "true")
+    visitor.ok("edit", "task-002", "--title", "Still mine")
+    visitor.fails(8, "validate", "task-002")
+
+
+def test_adding_to_an_empty_list_does_not_trust_the_init_script_beside_it(
+    make_project: Make, tmp_path: Path
+) -> None:
+    origin = make_project("origin")
+    origin.put("harness-init.sh", "touch ran\n")
+    origin.git("add", "--force", "harness-tasks.json", "harness-init.sh")
+    origin.commit("Share the list")
+    sh(tmp_path, "clone", "-q", str(origin.top), "clone")
+    clone = Project(tmp_path / "clone")
+    visitor = clone.agent("visitor")
+    visitor.ok("add", "Mine", "--validate", "true")
+    visitor.fails(8, "start")
+    assert not (clone.top / "ran").exists()
+    clone.close()
+
+
+def test_a_person_at_a_terminal_is_asked_and_no_means_no(clone: Project) -> None:
+    ctx = Context(env={}, cwd=clone.top)
+    asked: list[str] = []
+
+    def answer(question: str) -> bool:
+        asked.append(question)
+        return len(asked) > 1
+
+    assert trust.run(ctx, ask=answer).exit == 8
+    assert trust.run(ctx, ask=answer).exit == 0
+    assert "touch ran" in asked[0]
+    assert trust.run(ctx, ask=answer).exit == 0
+    assert len(asked) == 2
+
+
+def test_what_changed_while_the_person_read_is_not_trusted(clone: Project) -> None:
+    def answer(_question: str) -> bool:
+        clone.edit_task(validation={"command": "touch other"})
+        return True
+
+    with pytest.raises(HeldError):
+        trust.run(Context(env={}, cwd=clone.top), ask=answer)
+    assert trust.run(Context(env={}, cwd=clone.top)).exit == 8
+
+
+def test_a_long_list_is_shown_in_part_and_says_how_to_see_the_rest(clone: Project, visitor: Agent) -> None:
+    task = clone.task()
+    long = "echo " + "x" * 3000
+    tasks = [{**task, "id": f"t{n}", "validation": {"command": f"check {n}"}} for n in range(50)]
+    tasks += [{**task, "id": f"s{n}", "validation": {"command": long}} for n in range(50)]
+    clone.edit(tasks=tasks)
+    said = visitor.fails(8, "trust")
+    assert said["count"] == 52
+    assert "32 more: harness trust --all" in said["message"]
+    whole = visitor.fails(8, "trust", "--all")
+    assert "3005 characters in all" in whole["message"]
+    assert json.dumps(whole).count("check 49") == 2

@@ -1,0 +1,83 @@
+"""Markdown check lists: what is a task, what belongs to it, and what is passed over."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.rules import checklist
+
+LINES = st.sampled_from(
+    [
+        "- [ ] one",
+        "* [x] two",
+        "  - check: `a`",
+        "  - after: one",
+        "    text",
+        "```",
+        "# h",
+        "",
+        "  - [ ]",
+        "\t- b",
+    ]
+)
+
+
+def _titles(text: str) -> list[str]:
+    return [item.title for item in checklist.parse(text)[0]]
+
+
+def test_items_of_every_bullet_are_tasks_and_checked_ones_are_done() -> None:
+    items, problems = checklist.parse("- [ ] a\n* [x] b\n+ [X] c\n1. [ ] d\n2) [ ] e\n")
+    assert [(item.title, item.done) for item in items] == [
+        ("a", False),
+        ("b", True),
+        ("c", True),
+        ("d", False),
+        ("e", False),
+    ]
+    assert problems == []
+
+
+def test_prose_headings_plain_bullets_and_code_are_passed_over() -> None:
+    assert _titles("# [ ] a\ntext - [ ] b\n- plain\n```\n- [ ] c\n```\n~~~\n- [ ] d\n~~~\n- [ ] e\n") == ["e"]
+
+
+def test_a_nested_item_is_a_task_of_its_own() -> None:
+    assert _titles("- [ ] a\n  - [ ] b\n") == ["a", "b"]
+
+
+def test_what_is_indented_below_belongs_to_the_task_until_something_is_not() -> None:
+    items, _ = checklist.parse("- [ ] a\n\n  - check: x\n\nprose\n  - priority: P0\n")
+    assert items[0].first("check") == "x"
+    assert items[0].first("priority") is None
+
+
+def test_a_command_may_stand_in_backticks_and_may_have_some_of_its_own() -> None:
+    items, _ = checklist.parse("- [ ] a\n  - check: `make test`\n  - cleanup: `a` && `b`\n")
+    assert items[0].first("check") == "make test"
+    assert items[0].first("cleanup") == "`a` && `b`"
+
+
+def test_unknown_words_before_a_colon_are_description() -> None:
+    items, _ = checklist.parse("- [ ] a\n  - Note: be careful\n  https://example.invalid\n")
+    assert [text for _, text in items[0].fields["description"]] == [
+        "- Note: be careful",
+        "https://example.invalid",
+    ]
+
+
+def test_a_field_that_is_given_twice_or_empty_is_a_problem_with_its_line() -> None:
+    _, problems = checklist.parse(
+        "- [ ] a\n  - check: x\n  - validate: y\n  - cwd:\n  - after: b\n  - after: c\n"
+    )
+    assert [(problem.line, problem.message.split()[0]) for problem in problems] == [(3, "check"), (4, "cwd")]
+
+
+@given(st.lists(LINES, max_size=12).map("\n".join) | st.text(max_size=200))
+def test_any_text_is_read_and_every_line_number_lies_in_it(text: str) -> None:
+    items, problems = checklist.parse(text)
+    last = len(text.splitlines())
+    lines = [item.line for item in items] + [problem.line for problem in problems]
+    assert all(1 <= line <= last for line in lines)
+    assert [item.line for item in items] == sorted(item.line for item in items)

@@ -191,7 +191,8 @@ def _require_own_work_tree(state: State, ctx: Context) -> None:
 
 
 def _reply(ctx: Context, session: Session, task: Task, opened: start.Opened, *, resumed: bool) -> Reply:
-    lines = [*opened.recovered, ("you hold this one already:\n" if resumed else "") + brief.of(task, ctx.git)]
+    told = brief.of(task, ctx.git)
+    lines = [*opened.recovered, ("you hold this one already:\n" if resumed else "") + told]
     return Reply(
         "claim",
         "\n".join(lines),
@@ -199,7 +200,7 @@ def _reply(ctx: Context, session: Session, task: Task, opened: start.Opened, *, 
         task=task,
         next=f"harness finish {task.id}",
         warnings=opened.warnings,
-        extra={"resumed": resumed, "recovered": list(opened.recovered), "brief": brief.of(task, ctx.git)},
+        extra={"resumed": resumed, "recovered": list(opened.recovered), "brief": told},
     )
 
 

@@ -1,8 +1,9 @@
 """First come, first served, in front of a lock that goes to whoever asks at the right moment.
 
-A lock that is polled is a lottery: of thirty waiters most are served soon, a few not within half a minute, and
-all of them burn time with asking. The kernel wakes those who wait for one flock in the order in which they came.
-Only courtesy hangs on it: who does not get a turn in time, or finds no line to stand in, asks the lock itself.
+A lock that is polled is a lottery: of thirty waiters most are served soon, a few not within half a minute,
+and all of them burn time with asking. The kernel wakes those who wait for one flock in the order in which
+they came.
+Only courtesy hangs on it: who gets no turn in time, or finds no line to stand in, asks the lock itself.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class _Place:
         self._given_up = False
 
     def reaches_front(self, timeout: float) -> bool:
-        """Return True when it is our turn; False if we have given up, and the descriptor is no longer ours."""
+        """Return True when it is our turn; False if we gave up, and the descriptor is no longer ours."""
         threading.Thread(target=self._wait, daemon=True).start()
         if self._at_front.wait(timeout):
             return True

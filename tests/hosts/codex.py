@@ -1,0 +1,75 @@
+"""Codex, driven without a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.hosts.machine import Machine, Ran
+
+CONFIG = """\
+model = "fake-model"
+model_provider = "fake"
+approval_policy = "never"
+sandbox_mode = "{sandbox}"
+
+[model_providers.fake]
+name = "fake"
+base_url = "{address}/v1"
+wire_api = "responses"
+env_key = "FAKE_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+
+[projects."{project}"]
+trust_level = "trusted"
+"""
+
+
+@dataclass(frozen=True)
+class Codex:
+    """`codex exec` on `machine`."""
+
+    machine: Machine
+    address: str
+
+    @property
+    def home(self) -> Path:
+        return self.machine.home / ".codex"
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"CODEX_HOME": str(self.home), "FAKE_KEY": "dummy"}
+
+    def settle(self, sandbox: str = "danger-full-access") -> None:
+        """Write the person's settings: the model's address, and the project as a trusted one."""
+        self.home.mkdir(exist_ok=True)
+        text = CONFIG.format(sandbox=sandbox, address=self.address, project=self.machine.project)
+        (self.home / "config.toml").write_text(text, encoding="utf-8")
+
+    def __call__(
+        self,
+        prompt: str,
+        *flags: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        hooks_trusted: bool = True,
+    ) -> Ran:
+        """Let it work on `prompt` until it stops by itself."""
+        trust = ["--dangerously-bypass-hook-trust"] if hooks_trusted else []
+        command = ["codex", "exec", *trust, "--json", *flags, prompt]
+        return self.machine.run(*command, cwd=cwd, env={**self.env, **(env or {})})
+
+    def plugin(self, *words: str) -> Ran:
+        """Type `codex plugin WORDS`."""
+        return self.machine.run("codex", "plugin", *words, env=self.env).check()
+
+    def hook_file(self, commands: Mapping[str, str]) -> None:
+        """Write the person's hooks.json: one command per event."""
+        hooks = {
+            event: [{"hooks": [{"type": "command", "command": command, "timeout": 10}]}]
+            for event, command in commands.items()
+        }
+        (self.home / "hooks.json").write_text(json.dumps({"hooks": hooks}), encoding="utf-8")

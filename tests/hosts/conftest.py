@@ -1,0 +1,89 @@
+"""The rig of the host tests: real clients on a machine of their own, and a model that plays a script.
+
+Where npm cannot be reached, these tests are skipped with one line that says so.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CHECKOUT
+from tests.hosts import model as models
+from tests.hosts.claude import Claude
+from tests.hosts.codex import Codex
+from tests.hosts.machine import Machine
+from tests.hosts.model import Model
+from tests.hosts.npm import Cache, CannotInstallError
+
+# Read when this file is loaded: later the guard of the tests has taken home and caches away.
+CACHE = Cache.of(dict(os.environ))
+
+Programs = Callable[[str], Path]
+
+
+@pytest.fixture(scope="session")
+def programs() -> Programs:
+    """Return a callable that gives the directory with a client's programs; the test is skipped without."""
+    known: dict[str, Path | CannotInstallError] = {}
+
+    def find(client: str) -> Path:
+        if client not in known:
+            try:
+                known[client] = CACHE.programs(client)
+            except CannotInstallError as error:
+                known[client] = error
+        found = known[client]
+        if isinstance(found, CannotInstallError):
+            pytest.skip(str(found))
+        return found
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def harness_home() -> Path:
+    """Return the data directory of the launcher with its packages prepared, so that no run pays for it."""
+    home = CACHE.place / "harness-home"
+    CACHE.place.mkdir(parents=True, exist_ok=True)
+    env = {**CACHE.environ, "HARNESS_HOME": str(home)}
+    command = [str(CHECKOUT / "bin" / "harness"), "--version"]
+    done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    return home
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    """Return the scripted model, and tell what went wrong inside it when the test is over."""
+    with models.serve() as served:
+        yield served
+    served.check()
+
+
+@pytest.fixture
+def machine(tmp_path: Path, harness_home: Path, programs: Programs) -> Machine:
+    """Return a machine with Node.js and the `skills` CLI on it."""
+    made = Machine.make(tmp_path.resolve() / "m", harness_home)
+    made.programs += [programs("node"), programs("skills")]
+    return made
+
+
+@pytest.fixture
+def claude(machine: Machine, model: Model, programs: Programs) -> Claude:
+    """Return Claude Code on `machine`, talking to `model`."""
+    machine.programs.append(programs("claude"))
+    return Claude(machine, model.address)
+
+
+@pytest.fixture
+def codex(machine: Machine, model: Model, programs: Programs) -> Codex:
+    """Return Codex on `machine`, talking to `model`."""
+    machine.programs.append(programs("codex"))
+    made = Codex(machine, model.address)
+    made.settle()
+    return made

@@ -1,0 +1,147 @@
+"""The scripted model: an HTTP server on 127.0.0.1 that speaks the wires of all clients and plays scripts.
+
+It answers what the scripts say, keeps every request for the assertions, and knows no other address.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tests.hosts import wires
+from tests.hosts.talk import Actor, Request, Say, Script
+
+AT_A_LOSS = Say("I have nothing more to say.")
+
+
+@dataclass
+class Part:
+    """An actor, the words by which its conversation is known, and how far its script has come."""
+
+    actor: Actor
+    when: str
+    script: Script | None = None
+    over: bool = False
+
+    def answer(self, request: Request) -> Say:
+        if self.over:
+            return AT_A_LOSS
+        try:
+            if self.script is None:
+                self.script = self.actor(request)
+                return next(self.script)
+            return self.script.send(request)
+        except StopIteration:
+            self.over = True
+            return AT_A_LOSS
+
+
+@dataclass
+class Model:
+    """Who plays which conversation, and everything that was asked."""
+
+    address: str
+    parts: list[Part] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    strays: list[str] = field(default_factory=list)
+    failures: list[BaseException] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def play(self, actor: Actor, when: str = "") -> None:
+        """Give the conversations in which the user says `when` to `actor`; the latest such call decides."""
+        with self.lock:
+            self.parts.insert(0, Part(actor, when))
+
+    def answer(self, request: Request) -> Say:
+        """Return what the model says next in this conversation."""
+        with self.lock:
+            if not request.tools:
+                # Clients ask for titles and the like on the side.
+                return Say("ok")
+            self.requests.append(request)
+            heard = request.said_by("user")
+            part = next((part for part in self.parts if part.when in heard), None)
+            return part.answer(request) if part else AT_A_LOSS
+
+    def check(self) -> None:
+        """Raise what a script has raised, and fail if a client asked for something that no model answers."""
+        for failure in self.failures:
+            raise failure
+        assert not self.strays, self.strays
+
+    def asked(self, words: str) -> list[Request]:
+        """Return the requests in which the user said `words`."""
+        return [request for request in self.requests if words in request.said_by("user")]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
+        """Keep the terminal for pytest."""
+
+    def do_HEAD(self) -> None:
+        self._send("application/json", [b"{}"])
+
+    def do_GET(self) -> None:
+        self._send("application/json", [json.dumps(wires.models()).encode()])
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+        path = self.path.partition("?")[0]
+        wire = wires.for_path(path)
+        if wire is None:
+            if not wires.is_counting(path):
+                self.server.model.strays.append(self.path)
+            self._send("application/json", [json.dumps(wires.COUNTED).encode()])
+            return
+        say = self.server.model.answer(wire.read(body))
+        with suppress(BrokenPipeError, ConnectionResetError):
+            # A client that was killed does not hear the end.
+            self._send("text/event-stream", wire.write(say))
+
+    def _send(self, kind: str, chunks: Iterator[bytes] | list[bytes]) -> None:
+        whole = b"".join(chunks)
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(whole)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(whole)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    model: Model
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.model = Model(f"http://127.0.0.1:{self.server_address[1]}")
+
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
+        """Keep what a script raised for `Model.check`; its client has lost the connection and asks again."""
+        error = sys.exc_info()[1]
+        # A client that was killed has hung up: nobody's fault.
+        if error is not None and not isinstance(error, ConnectionError):
+            self.model.failures.append(error)
+
+
+@contextmanager
+def serve() -> Iterator[Model]:
+    """Serve a model on a free port of 127.0.0.1 for the length of the block."""
+    server = _Server()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield server.model
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,166 @@
+"""Who holds the lock directory of the prose keeps us out, and our sessions and changes keep the prose out."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_lib.system import seedlock
+from tests.ops.conftest import Make
+from tests.ops.project import Agent, Project
+from tests.protocol.clocks import Hurried, Impatient
+from tests.protocol.conftest import ProseIn
+from tests.protocol.prose import ActiveError, Prose, is_alive
+
+
+@pytest.fixture
+def prose(project: Project, prose_in: ProseIn) -> Prose:
+    return prose_in(project.top)
+
+
+def test_both_mean_the_same_directory_also_from_a_folder_below(project: Project, prose: Prose) -> None:
+    below = project.top / "some" / "folder"
+    below.mkdir(parents=True)
+
+    prose.lock(cwd=below)
+
+    holder = seedlock.look(seedlock.path_for(project.top))
+    assert holder is not None
+    assert prose.holder is not None
+    assert holder.pid == prose.holder.pid
+    prose.unlock()
+    assert seedlock.look(seedlock.path_for(project.top)) is None
+
+
+@pytest.mark.parametrize(
+    "verb", [("add", "Late"), ("start",), ("claim",), ("stop",)], ids=lambda verb: verb[0]
+)
+def test_while_an_agent_of_the_prose_has_it_no_verb_of_ours_changes_anything(
+    make_project: Make, prose_in: ProseIn, verb: tuple[str, ...]
+) -> None:
+    """Exit 5 after 30 seconds, naming the process."""
+    project = make_project()
+    project.agent("person").ok("add", "Something", "--validate", "true")
+    project.clock = Hurried()
+    before, prose = project.file.read_bytes(), prose_in(project.top)
+    prose.lock()
+
+    reply = project.agent().fails(5, *verb)
+
+    assert prose.holder is not None
+    assert f"pid {prose.holder.pid} since 20" in reply["error"]["message"]
+    assert project.clock.slept >= 30
+    assert project.file.read_bytes() == before
+    assert is_alive(prose.holder.pid)
+
+
+def test_a_change_waits_until_the_prose_lets_go_and_builds_on_what_it_wrote(
+    project: Project, prose: Prose
+) -> None:
+    project.agent("person").ok("add", "Something")
+    prose.lock()
+
+    def finish_and_let_go() -> None:
+        prose.edit("task-001", title="Theirs")
+        prose.unlock()
+
+    project.clock = Hurried(finish_and_let_go)
+
+    assert project.agent().ok("add", "Ours")["task"]["id"] == "task-002"
+    assert [task["title"] for task in project.state["tasks"]] == ["Theirs", "Ours"]
+
+
+def test_while_a_session_of_ours_is_open_the_recipe_fails_fast_and_names_its_owner(
+    project: Project, agent: Agent, prose: Prose
+) -> None:
+    """Between our commands, from anywhere in the project; the moment the session ends it succeeds."""
+    agent.ok("add", "Something", "--validate", "true")
+    agent.ok("start")
+    (project.top / "below").mkdir()
+
+    for place in (project.top, project.top / "below"):
+        with pytest.raises(ActiveError, match=f"^active {agent.process.pid}$"):
+            prose.lock(cwd=place)
+    agent.ok("claim")
+    with pytest.raises(ActiveError, match=f"^active {agent.process.pid}$"):
+        prose.lock()
+
+    agent.ok("stop")
+    assert prose.lock() == "taken"
+
+
+def test_in_concurrent_mode_our_session_keeps_nobody_out(make_project: Make, prose_in: ProseIn) -> None:
+    project = make_project(mode="concurrent")
+    agent = project.agent()
+    agent.ok("add", "Something", "--validate", "true")
+    agent.ok("claim")
+
+    assert prose_in(project.top).lock() == "taken"
+
+
+def test_a_lock_that_a_dead_agent_of_the_prose_left_is_taken_over_by_us(
+    project: Project, agent: Agent, prose: Prose
+) -> None:
+    prose.lock()
+    prose.crash()
+    project.clock = Impatient()
+
+    agent.ok("add", "Something")
+
+    assert seedlock.look(seedlock.path_for(project.top)) is None
+
+
+def test_a_session_whose_owner_died_is_taken_over_by_the_prose(
+    project: Project, agent: Agent, prose: Prose
+) -> None:
+    """And when we come back, our dead session is noticed, and the one of the prose stands in the way."""
+    agent.ok("add", "Something", "--validate", "true")
+    agent.ok("start")
+    dead = agent.process.pid
+    agent.die()
+
+    assert prose.lock() == f"reclaimed {dead}"
+
+    project.clock = Hurried()
+    late = project.agent("late")
+    assert prose.holder is not None
+    assert f"pid {prose.holder.pid} " in late.fails(5, "start")["error"]["message"]
+    prose.unlock()
+    assert late.ok("start")["session"] == 2
+    assert project.grep("WARN", f"(pid {dead}) is gone")
+
+
+def test_a_second_session_in_exclusive_mode_fails_fast(project: Project, agent: Agent) -> None:
+    """Two of ours: the record in the list says who, and since when."""
+    agent.ok("add", "Something", "--validate", "true")
+    agent.ok("start")
+    project.clock = Impatient()
+    since = project.state["sessions"][0]["started_at"]
+
+    reply = project.agent("other").fails(5, "start")
+
+    assert f"(pid {agent.process.pid} on " in reply["error"]["message"]
+    assert since in reply["error"]["message"]
+
+
+def test_taking_and_releasing_it_is_logged(project: Project, agent: Agent) -> None:
+    agent.ok("add", "Something", "--validate", "true")
+    agent.ok("start")
+    agent.ok("stop")
+
+    taken, released = project.grep(" LOCK ")
+    assert taken.endswith(f"[SESSION-1] LOCK acquired (pid={agent.process.pid})")
+    assert released.endswith("[SESSION-1] LOCK released")
+
+
+def test_looking_takes_no_lock(project: Project, agent: Agent, prose: Prose) -> None:
+    """Somebody holds it all the while, and the same bytes stand there afterwards."""
+    agent.ok("add", "Something", "--validate", "true")
+    prose.lock()
+    before = project.file.read_bytes()
+    looker = project.agent("looker")
+    looker.clock = Impatient()
+
+    for verb in (("status",), ("log",), ("graph",), ("why", "task-001"), ("show", "task-001")):
+        looker.ok(*verb)
+
+    assert project.file.read_bytes() == before

@@ -130,11 +130,12 @@ def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
     changed = git.changes(ctx.keep_out).tracked
     if not changed:
         return []
-    # It may have been a person who edited these files while the check ran: keep a copy before they go back.
-    ref = free_ref(git, task, suffix="-check")
-    left = snapshot.capture(git, ctx.keep_out)
-    git.set_ref(ref, snapshot.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
-    undone = restore.undo_tracked(git, commit_oid, ctx.keep_out)
+    with gitlocks.hold(git):
+        # It may have been a person who edited these files while the check ran: keep a copy of them first.
+        ref = free_ref(git, task, suffix="-check")
+        left = snapshot.capture(git, ctx.keep_out)
+        git.set_ref(ref, snapshot.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
+        undone = restore.undo_tracked(git, commit_oid, ctx.keep_out)
     return [
         f"{len(undone)} tracked file(s) changed while the check ran; put back, the change is kept in {ref}."
     ]
@@ -222,7 +223,7 @@ def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
     base_tree = git.tree_of(base) if base else None
     if made == base_tree and head == intent.base:
         return made, intent.rescue if first else None
-    ref = intent.rescue if first is None else free_ref(git, task)
+    ref = intent.rescue if first is None else _free(git, intent.rescue)
     parents = dict.fromkeys(oid for oid in (head, _branch_tip(git, task)) if oid)
     message = f"harness: rescued work of {task.id}, attempt {task.attempts}\n"
     git.set_ref(ref, snapshot.commit(git, made, list(parents), message))
@@ -300,12 +301,12 @@ def _begin_without_git(tx: Tx, task: Task, verdict: Verdict) -> Task:
 def rescue_only(ctx: Context, task: Task) -> str:
     """Save everything that stands in the work tree, touch nothing there, and return the ref."""
     git = ctx.git
-    made = snapshot.capture(git, ctx.keep_out)
-    ref = free_ref(git, task)
-    head = git.head()
-    git.set_ref(
-        ref, snapshot.commit(git, made, [head] if head else [], f"harness: rescued work of {task.id}\n")
-    )
+    with gitlocks.hold(git):
+        made = snapshot.capture(git, ctx.keep_out)
+        ref = free_ref(git, task)
+        head = git.head()
+        message = f"harness: rescued work of {task.id}\n"
+        git.set_ref(ref, snapshot.commit(git, made, [head] if head else [], message))
     return ref
 
 
@@ -352,10 +353,13 @@ def _intent(task: Task) -> Intent:
 
 
 def free_ref(git: Git, task: Task, suffix: str = "") -> str:
-    """Return the first unused rescue ref for this attempt: `retry` begins to count anew, its refs do not."""
-    number = task.attempts if task.intent else task.attempts + 1
-    name = f"{RESCUE_REFS}{checking.safe_name(task.id)}/{number}{suffix}"
-    taken = {ref for ref, _oid in git.refs(f"{RESCUE_REFS}{checking.safe_name(task.id)}/")}
+    """Return an unused rescue ref for the attempt under way, which has not been counted yet."""
+    return _free(git, f"{RESCUE_REFS}{checking.safe_name(task.id)}/{task.attempts + 1}{suffix}")
+
+
+def _free(git: Git, name: str) -> str:
+    """Return `name`, or the first `name.2`, `name.3`, … that is unused: `retry` counts anew, refs do not."""
+    taken = {ref for ref, _oid in git.refs(name.rpartition("/")[0] + "/")}
     candidates = (name if n == 1 else f"{name}.{n}" for n in range(1, len(taken) + 2))
     return next(ref for ref in candidates if ref not in taken)
 
@@ -363,9 +367,9 @@ def free_ref(git: Git, task: Task, suffix: str = "") -> str:
 def drop_before(git: Git, task: Task) -> None:
     """Let go of the copies of what was untracked before: the attempt has ended, the files stand."""
     if task.gate and task.gate.before:
-        ref = f"refs/harness/before/{task.gate.before}"
-        if git.ref(ref):
-            git.delete_ref(ref, task.gate.before)
+        with gitlocks.hold(git):
+            # The outcome is recorded. That a copy cannot be removed now is not its failure: tidying does it later.
+            git.run("update-ref", "-d", f"refs/harness/before/{task.gate.before}", check=False)
 
 
 def _count_attempt(tx: Tx, ctx: Context, session: Session) -> str | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates
-from harness_lib.system import snapshot
+from harness_lib.system import gitlocks, log, snapshot
 from harness_lib.system.git import Git
 from harness_lib.task import Gate, State, Task
 
@@ -50,7 +51,7 @@ def survey(ctx: Context) -> Ground:
             "an attempt could not be rolled back without it.",
             "Commit the change, or set it aside with: git stash",
         )
-    before, unprotected = keep_untracked(git, base, changes.untracked)
+    before, unprotected = keep_untracked(ctx, base, changes.untracked)
     return Ground(base, git.branch(), before, unprotected)
 
 
@@ -63,14 +64,21 @@ def _refuse_half_done(git: Git) -> None:
         )
 
 
-def keep_untracked(git: Git, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
     """Keep the content of untracked `paths` in a commit; return it, and what was too large to keep."""
     if not paths:
         return None, ()
+    git = ctx.git
     before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES)
-    commit = snapshot.commit(git, before.tree, [base], "harness: untracked files before an attempt")
-    git.set_ref(BEFORE_REFS + commit, commit)
+    commit = snapshot.commit(git, before.tree, [base], before_subject(ctx.root.path))
+    with gitlocks.hold(git):
+        git.set_ref(BEFORE_REFS + commit, commit)
     return commit, before.unprotected
+
+
+def before_subject(root: Path) -> str:
+    """Return the message of such a commit; it names the list, as a repository may hold several."""
+    return f"harness: untracked files before an attempt of {log.escape(str(root))}"
 
 
 def plain_gate(task: Task, ground: Ground) -> Gate:
@@ -110,7 +118,7 @@ def regate(ctx: Context, task: Task) -> Task:
 
 def touched(ctx: Context, task: Task) -> tuple[str, ...]:
     """Return what of the gate the attempt has changed: field names and file names."""
-    if task.gate is None:
+    if task.gate is None or task.gate.command is None:
         # A claim of ours always has a gate and names its work tree; one of the prose has neither, but perhaps
         # the fence of an earlier claim of ours.
         return ("gate",) if task.worktree else ()

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError
 from harness_lib.ops import checking, halting, holding, judging, outcome, sessions
 from harness_lib.ops.context import Context
-from harness_lib.rules import recovery, transitions
+from harness_lib.rules import gates, recovery, transitions
 from harness_lib.state.store import Tx
 from harness_lib.system import leftover, snapshot
 from harness_lib.system.git import Git
@@ -79,9 +79,10 @@ def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bo
 
 
 def _gated(task: Task, branch: str | None) -> Task:
-    """Return `task` with an empty gate if the prose has claimed it: it has no other to be missed."""
+    """Return `task` with a gate if the prose, which knows none, has claimed it: from now on it is missed."""
     if task.gate is None and task.worktree is None:
-        return replace(task, gate=Gate(branch=branch))
+        asked = task.validation
+        return replace(task, gate=Gate(gates.command_hash(asked), asked.cwd, branch=branch))
     return task
 
 

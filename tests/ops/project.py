@@ -201,7 +201,12 @@ class Project:
         return self.git("for-each-ref", "--format=%(refname)", prefix).splitlines()
 
     def commit(self, message: str = "by hand") -> str:
+        """Commit everything."""
         self.git("add", "-A")
+        return self.commit_only(message)
+
+    def commit_only(self, message: str) -> str:
+        """Commit what is staged."""
         self.git("commit", "-q", "--allow-empty", "-m", message)
         return self.head
 

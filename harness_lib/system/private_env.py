@@ -9,13 +9,13 @@ Standard library only. Source: design section 8.
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.system import data_home
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _ELSEWHERE = "Set HARNESS_HOME to the absolute path of a directory that only you can write."
@@ -27,13 +27,7 @@ def data_directory(environ: Mapping[str, str]) -> Path:
     A relative XDG_DATA_HOME is ignored, as its standard demands.
     Raises EnvSetupError when the place would depend on the current directory, which is a project.
     """
-    chosen = environ.get("HARNESS_HOME")
-    if chosen:
-        path = Path(chosen)
-    elif environ.get("XDG_DATA_HOME", "").startswith("/"):
-        path = Path(environ["XDG_DATA_HOME"], "harness")
-    else:
-        path = Path(os.path.expanduser("~"), ".local", "share", "harness")  # noqa: PTH111 - it never raises
+    path = Path(data_home.place(environ))
     if not path.is_absolute():
         message = f"The data directory of harness is not an absolute path: {path}."
         raise EnvSetupError(message, _ELSEWHERE)
@@ -52,23 +46,11 @@ def is_safe(data: Path) -> bool:
     except OSError as error:
         message = f"The data directory {data} cannot be used: {error.strerror}."
         raise EnvSetupError(message, _ELSEWHERE) from error
-    problem = _problem(found)
+    problem = data_home.problem(found)
     if problem:
         message = f"The data directory {data} {problem}; harness runs no code from there."
         raise EnvSetupError(message, _ELSEWHERE)
     return True
-
-
-def _problem(found: os.stat_result) -> str | None:
-    if stat.S_ISLNK(found.st_mode):
-        return "is a symbolic link"
-    if not stat.S_ISDIR(found.st_mode):
-        return "is not a directory"
-    if found.st_uid != os.geteuid():
-        return "belongs to another user"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return "can be written by other users"
-    return None
 
 
 def recipe() -> str:
@@ -106,7 +88,7 @@ def is_ready(env: Path) -> bool:
 
 def byte_code(data: Path) -> Path:
     """Return where compiled modules go, so that nothing is ever written into the skill folder."""
-    return data / "pycache"
+    return Path(data_home.byte_code(os.fspath(data)))
 
 
 def find(environ: Mapping[str, str]) -> Path | None:

@@ -1,27 +1,33 @@
 """Where the state of a project lives, and what the files there are called.
 
-Standard library only: hooks ask this on every event, nearly always to hear "nowhere".
-Source: design section 3.
+Standard library only. Source: design section 3.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.system import seeking
+from harness_lib.system.seeking import MARKER, PRIVATE_DIR, STATE_FILE
 
-STATE_FILE = "harness-tasks.json"
+__all__ = [
+    "BACKUP_FILE",
+    "INIT_SCRIPT",
+    "LOG_FILE",
+    "MARKER",
+    "PRIVATE_DIR",
+    "STATE_FILE",
+    "Root",
+    "find",
+    "remember",
+]
+
 BACKUP_FILE = "harness-tasks.json.bak"
 LOG_FILE = "harness-progress.txt"
-MARKER = ".harness-active"
 INIT_SCRIPT = "harness-init.sh"
-PRIVATE_DIR = ".harness"
-
-_GENERATIONS = "generations"
-_NOTE = Path("harness", "root")
-_POINTER_LIMIT = 8192
 
 
 class Root:
@@ -92,7 +98,7 @@ class Root:
     @property
     def generations(self) -> Path:
         """The last generations of the list, each a file."""
-        return self.private / _GENERATIONS
+        return self.private / seeking.GENERATIONS
 
     @property
     def logs(self) -> Path:
@@ -132,102 +138,20 @@ def find(env: Mapping[str, str], cwd: Path) -> Root | None:
     that `remember` noted in the common git directory of `cwd`. Another user's is passed over.
     Raises EnvSetupError if HARNESS_STATE_ROOT is set but is no directory.
     """
-    pinned = env.get("HARNESS_STATE_ROOT")
-    if pinned:
-        return _pinned(pinned)
-    project = env.get("CLAUDE_PROJECT_DIR")
-    starts = [Path(project)] if project and _is_directory(Path(project)) else []
-    for start in (*starts, cwd):
-        for directory in _upwards(start):
-            if _holds_state(directory) and _is_ours(directory):
-                return Root(directory)
-    for start in (*starts, cwd):
-        root = _remembered(start)
-        if root is not None:
-            return root
-    return None
+    pinned = seeking.pinned(env)
+    if pinned is None:
+        found = seeking.search(env, os.fspath(cwd))
+        return None if found is None else Root(Path(found))
+    if os.path.isdir(pinned):  # noqa: PTH112 (Path.is_dir() raises where we may not look)
+        return Root(Path(pinned))
+    message = f"HARNESS_STATE_ROOT is no directory: {env['HARNESS_STATE_ROOT']}"
+    raise EnvSetupError(message, "Make that directory, or unset HARNESS_STATE_ROOT.")
 
 
 def remember(root: Path, common_git_dir: Path) -> None:
     """Note `root` in `common_git_dir`, so that every linked worktree of the repository finds it."""
     from harness_lib.system import atomic  # noqa: PLC0415 (only `find` is asked on every event)
 
-    note = common_git_dir / _NOTE
+    note = common_git_dir / seeking.NOTE
     atomic.make_directory(note.parent)
     atomic.write(note, os.fsencode(os.path.realpath(root)) + b"\n")
-
-
-def _pinned(text: str) -> Root:
-    path = Path(os.path.realpath(os.path.expanduser(text)))  # noqa: PTH111 (Path raises where there is no home)
-    if _is_directory(path):
-        return Root(path)
-    message = f"HARNESS_STATE_ROOT is no directory: {text}"
-    raise EnvSetupError(message, "Make that directory, or unset HARNESS_STATE_ROOT.")
-
-
-def _upwards(start: Path) -> Iterator[Path]:
-    resolved = Path(os.path.realpath(start))
-    yield resolved
-    yield from resolved.parents
-
-
-def _holds_state(directory: Path) -> bool:
-    """Tell whether the list, or (it was lost) a generation to restore it from, lies in `directory`."""
-    if _is_file(directory / STATE_FILE):
-        return True
-    try:
-        with os.scandir(directory / PRIVATE_DIR / _GENERATIONS) as entries:
-            return any(entry.is_file(follow_symlinks=False) for entry in entries)
-    except OSError:
-        # Missing is the usual case; what we may not look into is not ours.
-        return False
-
-
-# Path.is_file() and Path.is_dir() raise where we may not look; on the way up that is "not here".
-def _is_file(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113
-
-
-def _is_directory(path: Path) -> bool:
-    return os.path.isdir(path)  # noqa: PTH112
-
-
-def _is_ours(directory: Path) -> bool:
-    """Somebody else's list would run somebody else's commands (`/tmp/harness-tasks.json`)."""
-    user = os.geteuid()
-    try:
-        return user in (0, directory.stat().st_uid)
-    except OSError:
-        return False
-
-
-def _remembered(start: Path) -> Root | None:
-    git_dir = _linked_git_dir(start)
-    common = None if git_dir is None else _pointer(git_dir / "commondir", "", git_dir)
-    noted = None if common is None else _pointer(common / _NOTE, "", common)
-    if common is None or noted is None or not _is_ours(common):
-        return None
-    return Root(noted) if _holds_state(noted) and _is_ours(noted) else None
-
-
-def _linked_git_dir(start: Path) -> Path | None:
-    """Return what the nearest `.git` above `start` points to, if it is a file (git never checks one out)."""
-    for directory in _upwards(start):
-        dot_git = directory / ".git"
-        if _is_directory(dot_git):
-            return None
-        if _is_file(dot_git):
-            return _pointer(dot_git, "gitdir: ", directory)
-    return None
-
-
-def _pointer(file: Path, prefix: str, base: Path) -> Path | None:
-    """Return the path in the one line of `file`, relative to `base`, resolved; None if there is none."""
-    try:
-        with file.open("rb") as stream:
-            text = os.fsdecode(stream.read(_POINTER_LIMIT)).rstrip("\r\n")
-    except OSError:
-        return None
-    if not text.startswith(prefix) or not text[len(prefix) :] or "\0" in text:
-        return None
-    return Path(os.path.realpath(base / text[len(prefix) :]))

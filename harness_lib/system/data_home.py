@@ -1,0 +1,46 @@
+"""Where our own files live on this machine, and whether others could put code there; in plain strings.
+
+Every hook asks this before it imports anything that may be cached there. Everybody else asks `private_env`.
+Source: design section 8.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+TYPE_CHECKING = False  # see seeking.py
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def place(environ: Mapping[str, str]) -> str:
+    """Return HARNESS_HOME, else `harness` in the user's data directory; not absolute if there is no home.
+
+    A relative XDG_DATA_HOME is ignored, as its standard demands.
+    """
+    chosen = environ.get("HARNESS_HOME")
+    if chosen:
+        return chosen
+    shared = environ.get("XDG_DATA_HOME", "")
+    if shared.startswith("/"):
+        return os.path.join(shared, "harness")
+    return os.path.join(os.path.expanduser("~"), ".local", "share", "harness")
+
+
+def problem(found: os.stat_result) -> str | None:
+    """Return why nothing may be executed from the place that `found` (of lstat) describes, or None."""
+    if stat.S_ISLNK(found.st_mode):
+        return "is a symbolic link"
+    if not stat.S_ISDIR(found.st_mode):
+        return "is not a directory"
+    if found.st_uid != os.geteuid():
+        return "belongs to another user"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return "can be written by other users"
+    return None
+
+
+def byte_code(data: str) -> str:
+    """Return where compiled modules go, so that nothing is ever written into the skill folder."""
+    return os.path.join(data, "pycache")

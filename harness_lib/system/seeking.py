@@ -1,0 +1,108 @@
+"""The search for a state root, in plain strings.
+
+Hooks ask this on every event of every agent on the machine, nearly always to hear "nowhere": importing
+`pathlib` alone would take longer than all of the answer. Everybody else asks `roots`.
+Source: design section 3.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # importing it from `typing` costs as much as `pathlib`
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+STATE_FILE = "harness-tasks.json"
+MARKER = ".harness-active"
+PRIVATE_DIR = ".harness"
+GENERATIONS = "generations"
+NOTE = "harness/root"
+
+_POINTER_LIMIT = 8192
+
+
+def pinned(env: Mapping[str, str]) -> str | None:
+    """Return what HARNESS_STATE_ROOT names, resolved; None if it is unset. It need not be there."""
+    text = env.get("HARNESS_STATE_ROOT")
+    return os.path.realpath(os.path.expanduser(text)) if text else None
+
+
+def search(env: Mapping[str, str], cwd: str) -> str | None:
+    """Return the state root that `env` and `cwd` stand in, HARNESS_STATE_ROOT aside, or None.
+
+    In this order: upwards from CLAUDE_PROJECT_DIR; upwards from `cwd`; the main worktree that
+    `roots.remember` noted in the common git directory of either. Another user's is passed over.
+    """
+    project = env.get("CLAUDE_PROJECT_DIR")
+    starts = (project, cwd) if project and os.path.isdir(project) else (cwd,)
+    return _above(starts) or next(filter(None, map(_remembered, starts)), None)
+
+
+def _above(starts: Iterable[str]) -> str | None:
+    for start in starts:
+        for directory in upwards(start):
+            if _holds_state(directory) and _is_ours(directory):
+                return directory
+    return None
+
+
+def upwards(start: str) -> Iterator[str]:
+    """Yield `start`, resolved, and the directories above it."""
+    directory, above = "", os.path.realpath(start)
+    while directory != above:
+        directory, above = above, os.path.dirname(above)
+        yield directory
+
+
+def _holds_state(directory: str) -> bool:
+    """Tell whether the list, or (it was lost) a generation to restore it from, lies in `directory`."""
+    if os.path.isfile(os.path.join(directory, STATE_FILE)):
+        return True
+    try:
+        with os.scandir(os.path.join(directory, PRIVATE_DIR, GENERATIONS)) as entries:
+            return any(entry.is_file(follow_symlinks=False) for entry in entries)
+    except OSError:
+        # Missing is the usual case; what we may not look into is not ours.
+        return False
+
+
+def _is_ours(directory: str) -> bool:
+    """Somebody else's list would run somebody else's commands (`/tmp/harness-tasks.json`)."""
+    user = os.geteuid()
+    try:
+        return user in (0, os.stat(directory).st_uid)
+    except OSError:
+        return False
+
+
+def _remembered(start: str) -> str | None:
+    git_dir = _linked_git_dir(start)
+    common = None if git_dir is None else _pointer(os.path.join(git_dir, "commondir"), "", git_dir)
+    noted = None if common is None else _pointer(os.path.join(common, NOTE), "", common)
+    if common is None or noted is None or not _is_ours(common):
+        return None
+    return noted if _holds_state(noted) and _is_ours(noted) else None
+
+
+def _linked_git_dir(start: str) -> str | None:
+    """Return what the nearest `.git` above `start` points to, if it is a file (git never checks one out)."""
+    for directory in upwards(start):
+        dot_git = os.path.join(directory, ".git")
+        if os.path.isdir(dot_git):
+            return None
+        if os.path.isfile(dot_git):
+            return _pointer(dot_git, "gitdir: ", directory)
+    return None
+
+
+def _pointer(file: str, prefix: str, base: str) -> str | None:
+    """Return the path in the one line of `file`, relative to `base`, resolved; None if there is none."""
+    try:
+        with open(file, "rb") as stream:
+            text = os.fsdecode(stream.read(_POINTER_LIMIT)).rstrip("\r\n")
+    except OSError:
+        return None
+    if not text.startswith(prefix) or not text[len(prefix) :] or "\0" in text:
+        return None
+    return os.path.realpath(os.path.join(base, text[len(prefix) :]))

@@ -6,6 +6,7 @@ Where npm cannot be reached, these tests are skipped with one line that says so.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,15 +47,34 @@ def programs() -> Programs:
 
 
 @pytest.fixture(scope="session")
-def harness_home() -> Path:
-    """Return the data directory of the launcher with its packages prepared, so that no run pays for it."""
-    home = CACHE.place / "harness-home"
+def harness_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a data directory for the launcher with its packages in it, so that no run pays for them.
+
+    The packages are kept; the byte code of the copies that tests install goes with the session.
+    """
+    kept = CACHE.place / "harness-home"
     CACHE.place.mkdir(parents=True, exist_ok=True)
-    env = {**CACHE.environ, "HARNESS_HOME": str(home)}
+    env = {**CACHE.environ, "HARNESS_HOME": str(kept)}
     command = [str(CHECKOUT / "bin" / "harness"), "--version"]
     done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
+    home = tmp_path_factory.mktemp("harness-home")
+    for packages in kept.glob("env-*"):
+        (home / packages.name).symlink_to(packages)
     return home
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return this checkout as a clone of it would be, with what is not committed yet."""
+    place = tmp_path_factory.mktemp("published") / "harness"
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=CHECKOUT, capture_output=True, check=True).stdout.decode().split("\0")
+    for name in filter(None, names):
+        if (CHECKOUT / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / name, place / name)
+    return place
 
 
 @pytest.fixture

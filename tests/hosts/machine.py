@@ -129,6 +129,11 @@ class Machine:
             self.harness("init").check()
         self.harness("add", title, *options).check()
 
+    def skills_add(self, source: Path, *flags: str) -> None:
+        """Type `skills add` as README says, for Claude Code and Codex."""
+        agents = ["-a", "claude-code", "codex"]
+        self.run("skills", "add", source, "--skill", "harness", *agents, "-y", *flags).check()
+
     @property
     def list(self) -> Path:
         return self.project / "harness-tasks.json"
@@ -146,6 +151,11 @@ class Machine:
     @property
     def statuses(self) -> Sequence[str]:
         return [task["status"] for task in self.state["tasks"]]
+
+    @property
+    def subjects(self) -> list[str]:
+        """Return the subjects of the project's commits, the newest first."""
+        return self.run("git", "log", "--format=%s").check().out.splitlines()
 
     @property
     def log(self) -> str:

@@ -1,0 +1,78 @@
+"""Agents as scripts: what a model does that has read SKILL.md, and what it does that would rather stop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+
+from tests.hosts.talk import Actor, Request, Say, Script
+
+# Task id -> the shell command of the first attempt, the second one, …
+Work = Mapping[str, Sequence[str]]
+
+DONE = "The list says stop."
+TIRED = "That went well. The rest is for another day."
+
+_LAUNCHER = re.compile(r"(/[^\s`'\"]+/bin/harness)\b")
+_PAGE = re.compile(r"(/[^\s`'\"<>]+)/SKILL\.md")
+_NEXT = re.compile(r"^next: harness (.+)$", re.MULTILINE)
+_BRIEF = re.compile(r"^(\S+) \[P\d\] attempt (\d+) of ", re.MULTILINE)
+
+
+def launcher(text: str) -> str:
+    """Return the absolute path of `bin/harness` as `text` tells it: itself, or beside the page."""
+    found = _LAUNCHER.search(text)
+    if found:
+        return found[1]
+    page = _PAGE.search(text)
+    assert page, text[-2000:]
+    return f"{page[1]}/bin/harness"
+
+
+def follows_the_page(work: Work, first: str = "start") -> Actor:
+    """Return the agent that types `first` and then every `next:`, doing `work` in between."""
+
+    def script(request: Request) -> Script:
+        yield from obey(request, launcher(request.everything), first, work)
+        yield Say(DONE)
+
+    return script
+
+
+def stops_after_each_task(work: Work) -> Actor:
+    """Return the agent that wants to end its turn whenever it should take the next task."""
+
+    def script(request: Request) -> Script:
+        command: str | None = "start"
+        while command:
+            request = yield from obey(request, launcher(request.everything), command, work, until="claim")
+            request = yield Say(TIRED)
+            command = command_in(request.last)
+
+    return script
+
+
+def obey(
+    request: Request, harness: str, command: str | None, work: Work, until: str = ""
+) -> Generator[Say, Request, Request]:
+    """Type `command` and what the replies say is next, but not `until`; return what was heard last."""
+    while command:
+        request = yield request.shell(f"{harness} {command}")
+        command = _next(request.last)
+        brief = _BRIEF.search(request.last)
+        if brief:
+            request = yield request.shell(work[brief[1]][int(brief[2]) - 1])
+        elif command == until:
+            break
+    return request
+
+
+def command_in(text: str) -> str | None:
+    """Return what a hook tells to type after the path of the launcher, if it tells anything."""
+    found = re.search(_LAUNCHER.pattern + r"['\"]? ([a-z]+)", text)
+    return found[2] if found else None
+
+
+def _next(reply: str) -> str | None:
+    found = _NEXT.search(reply)
+    return found[1] if found else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from harness_lib.errors import UsageError
-from harness_lib.ops import brief, marker, trusting
+from harness_lib.ops import brief, marker, outcome, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import graph
@@ -48,9 +49,11 @@ def run(ctx: Context, wish: Wish) -> Reply:
     """Append one task; UsageError if its title is empty or it depends on nothing that exists."""
     if not wish.title.strip():
         raise UsageError("A task needs a title.", 'harness add "what is to be done" --validate "command"')
+    trusting.prepare(ctx)
+    spent = spent_ids(ctx)
     with ctx.store.transaction() as tx:
         mine = may_trust(ctx, tx.state)
-        task = build(wish, next_id(tx.state))
+        task = build(wish, next_id(tx.state, spent))
         append(tx, ctx, (task,))
         if mine:
             state = tx.state
@@ -72,10 +75,16 @@ def may_trust(ctx: Context, state: State) -> bool:
     return trusting.runs_nothing(ctx, state) or trusting.is_trusted(ctx, state)
 
 
-def next_id(state: State, ahead: int = 0) -> str:
-    """Return the next free `task-NNN`, after the highest number in use."""
-    numbers = [int(found[1]) for task in state.tasks if (found := re.fullmatch(r"task-(\d+)", task.id))]
-    return f"task-{max(numbers, default=0) + 1 + ahead:03d}"
+def spent_ids(ctx: Context) -> tuple[str, ...]:
+    """Return the ids that rescued work is kept under: a new task must not inherit that of a removed one."""
+    return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(outcome.RESCUE_REFS))
+
+
+def next_id(state: State, spent: Iterable[str] = ()) -> str:
+    """Return the next free `task-NNN`, after the highest number in use or `spent`."""
+    names = (*(task.id for task in state.tasks), *spent)
+    numbers = [int(found[1]) for name in names if (found := re.fullmatch(r"task-(\d+)", name))]
+    return f"task-{max(numbers, default=0) + 1:03d}"
 
 
 def build(wish: Wish, task_id: str) -> Task:

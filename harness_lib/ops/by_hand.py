@@ -24,6 +24,7 @@ def change(ctx: Context) -> Iterator[Tx]:
     Trust that the list has goes over to its new commands, and the marker comes back if there was no work left
     before. It stays away where there was: then somebody has paused the list.
     """
+    trusting.prepare(ctx)
     with ctx.store.transaction() as tx:
         mine = add.may_trust(ctx, tx.state)
         had_work = stopping.work_remains(tx.state, tx.now)

@@ -102,6 +102,16 @@ class Context:
             top = self._root_git.top
         return self.root.path.relative_to(top)
 
+    @cached_property
+    def list_is_tracked(self) -> bool:
+        """Whether git tracks the list or its init script: then either may change with every pull."""
+        try:
+            inside = self.git.top == self.root.path or self.git.top in self.root.path.parents
+            git = self.git if inside else self._root_git
+        except EnvSetupError:
+            return False
+        return git.is_tracked(self.root.state, self.root.init_script)
+
     @property
     def lease_seconds(self) -> int:
         """How long a claim is good for without a sign of life (concurrent mode)."""

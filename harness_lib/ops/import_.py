@@ -37,8 +37,10 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
     if dry_run:
         plan = importing.plan(ctx.store.read().state, drafts)
         return _reply(plan, (), dry_run=True)
+    trusting.prepare(ctx)
+    spent = add.spent_ids(ctx)
     with ctx.store.transaction() as tx:
-        plan = importing.plan(tx.state, drafts)
+        plan = importing.plan(tx.state, drafts, spent)
         mine = add.may_trust(ctx, tx.state)
         if plan.tasks:
             add.append(tx, ctx, plan.tasks)

@@ -29,10 +29,13 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def plan(state: State, drafts: Drafts) -> Plan:
-    """Return what appending `drafts` to `state` means; UsageError with all problems and their places."""
+def plan(state: State, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
+    """Return what appending `drafts` to `state` means; UsageError with all problems and their places.
+
+    `spent` ids are given to nobody by number.
+    """
     wanted = [(number, draft) for number, draft in enumerate(drafts.items) if not draft.done]
-    ids = _ids(state, [draft for _, draft in wanted])
+    ids = _ids(state, [draft for _, draft in wanted], spent)
     names = _Names(state, drafts.items, dict(zip((number for number, _ in wanted), ids, strict=True)))
     problems = list(drafts.problems)
     tasks = _decoded(wanted, ids, problems)
@@ -46,12 +49,12 @@ def plan(state: State, drafts: Drafts) -> Plan:
     return Plan(tuple(tasks), (*drafts.notes, *_notes(drafts, given, names)))
 
 
-def _ids(state: State, wanted: list[Draft]) -> list[str]:
+def _ids(state: State, wanted: list[Draft], spent: tuple[str, ...]) -> list[str]:
     """Return the id of each: its own where that is free, else the next number."""
     taken = {task.id for task in state.tasks}
     given = [draft.document.get("id") for draft in wanted]
     kept = [name for name in given if isinstance(name, str) and name not in taken]
-    numbered = add.next_id(replace(state, tasks=(*state.tasks, *(Task(name) for name in kept))))
+    numbered = add.next_id(state, (*spent, *kept))
     number = int(numbered.removeprefix("task-"))
     ids = []
     for name in given:

@@ -13,13 +13,18 @@ def _init_script(ctx: Context) -> bytes | None:
     return script.read_bytes() if script.is_file() else None
 
 
+def prepare(ctx: Context) -> None:
+    """Ask git now what `is_trusted` will want to know: no git runs while the list is locked."""
+    _ = ctx.git, ctx.list_is_tracked
+
+
 def is_trusted(ctx: Context, state: State) -> bool:
     """Return whether this person has taken the list's commands for their own."""
     return trust.trusted(
         ctx.git.common_dir,
         ctx.root.path,
         fingerprint(ctx, state),
-        tracked=ctx.git.is_tracked(ctx.root.state) or ctx.git.is_tracked(ctx.root.init_script),
+        tracked=ctx.list_is_tracked,
     )
 
 

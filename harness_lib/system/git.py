@@ -205,9 +205,10 @@ class Git:
         """Return the whole message of `commit`."""
         return self.text("log", "-1", "--encoding=UTF-8", "--format=%B", commit, "--")
 
-    def is_tracked(self, path: Path) -> bool:
-        """Say whether the index has `path` (absolute, or relative to the top), or anything below it."""
-        result = self.run("--literal-pathspecs", "ls-files", "-z", "--", str(path), check=False)
+    def is_tracked(self, *paths: Path) -> bool:
+        """Say whether the index has one of `paths` (absolute, or from the top), or anything below it."""
+        names = [str(path) for path in paths]
+        result = self.run("--literal-pathspecs", "ls-files", "-z", "--", *names, check=False)
         return result.returncode == 0 and bool(result.stdout)
 
     def ref(self, name: str) -> str | None:

@@ -151,7 +151,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: Verdict) -> E
     """
     git = ctx.git
     base_gone = task.started_at_commit is None or not git.exists(task.started_at_commit)
-    rescue = free_ref(git, task)
+    rescue, head = free_ref(git, task), git.head()
     with ctx.store.transaction() as tx:
         task = transitions.begin_rollback(
             require_claim(tx, task),
@@ -159,7 +159,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: Verdict) -> E
             category=verdict.category,
             message=verdict.message,
             rescue=rescue,
-            head=git.head(),
+            head=head,
             counts=verdict.counts,
             permanent=verdict.permanent or (base_gone and not verdict.releases),
             outcome="pending" if verdict.releases else "failed",

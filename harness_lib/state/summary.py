@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Raised with every change of this file's shape or of what `encoding` writes: the stamp of another harness
 # then proves nothing to us.
-FORMAT = 1
+FORMAT = 2
 LISTED = 100
 SHORT = 300
 
@@ -82,6 +82,8 @@ def _named(task: Task) -> dict[str, Any]:
 def _worked_on(task: Task) -> dict[str, Any]:
     return {
         **_named(task),
+        "attempts": task.attempts,
+        "checkpoints": len(task.checkpoints),
         "claimed_by": task.claimed_by,
         "claimed_at": task.claimed_at,
         "lease_expires_at": task.lease_expires_at,
@@ -109,21 +111,36 @@ def _short(text: str | None) -> str | None:
 
 def read(root: Root) -> dict[str, Any] | None:
     """Return the summary if it was made from the state file as that lies there now, else None."""
+    return read_at(os.fspath(root.state), os.fspath(root.summary))
+
+
+def read_at(state: str, summary: str) -> dict[str, Any] | None:
+    """Return what `read` does, given the two files in plain strings (for hooks)."""
     try:
-        return read_for(root, root.state.stat())
+        found = os.stat(state)  # noqa: PTH116 (importing pathlib takes longer than all the rest of a hook)
     except OSError:
         return None
+    return _fitting(last(summary), found)
 
 
 def read_for(root: Root, found: os.stat_result) -> dict[str, Any] | None:
     """Return the summary if it was made from the file that `found` describes, else None."""
+    return _fitting(last(os.fspath(root.summary)), found)
+
+
+def last(summary: str) -> dict[str, Any] | None:
+    """Return the summary of the last list that we wrote, whatever has become of that, or None."""
     try:
-        data = json.loads(root.summary.read_bytes())
+        with open(summary, "rb") as stream:  # noqa: PTH123 (as in `read_at`)
+            data = json.loads(stream.read())
     except (OSError, ValueError, RecursionError):
         # It is only a shortcut, and may be deleted or torn at any time.
         return None
-    fits = isinstance(data, dict) and data.get("format") == FORMAT and data.get("stamp") == stamp(found)
-    return data if fits else None
+    return data if isinstance(data, dict) and data.get("format") == FORMAT else None
+
+
+def _fitting(data: dict[str, Any] | None, found: os.stat_result) -> dict[str, Any] | None:
+    return data if data is not None and data.get("stamp") == stamp(found) else None
 
 
 def write(root: Root, data: dict[str, Any]) -> None:

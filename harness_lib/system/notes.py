@@ -1,0 +1,71 @@
+"""Small notes in `.harness/` about one agent session each; all of them may be lost at any time.
+
+In plain strings, for hooks (see seeking.py). A note is called by a hash of the session's id, because ids come
+from hosts and could be anything, a path too.
+Source: design sections 3 ("beats and stop counters") and 7.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from harness_lib.system.seeking import PRIVATE_DIR
+
+TYPE_CHECKING = False  # see seeking.py
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Kind = Literal["stops", "beats", "ended"]
+
+_LIMIT = 64 * 1024
+
+
+def path(root: str, kind: Kind, session_id: str) -> str:
+    """Return where the note of `kind` about `session_id` lies."""
+    name = hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return os.path.join(root, PRIVATE_DIR, kind, name)
+
+
+def read(note: str) -> bytes:
+    """Return what stands in `note`; b"" if it is not there."""
+    try:
+        with open(note, "rb") as stream:
+            return stream.read(_LIMIT)
+    except OSError:
+        # Not only a missing one: what cannot be read is as good as lost.
+        return b""
+
+
+def write(note: str, data: bytes) -> None:
+    """Replace `note`, in one step and without waiting for the disk. Raises OSError."""
+    _make_directory(os.path.dirname(note))
+    temporary = f"{note}.{os.getpid()}.tmp"
+    with open(temporary, "wb") as stream:
+        stream.write(data)
+    os.replace(temporary, note)
+
+
+def written(note: str) -> float | None:
+    """Return when `note` was written, in seconds since the epoch; None if it is not there."""
+    try:
+        return os.stat(note).st_mtime
+    except OSError:
+        return None
+
+
+def remove(note: str) -> None:
+    """Remove `note`; one that is not there is fine."""
+    try:
+        os.unlink(note)
+    except FileNotFoundError:
+        return
+
+
+def _make_directory(directory: str) -> None:
+    private = os.path.dirname(directory)
+    if not os.path.isdir(private):
+        os.makedirs(private, exist_ok=True)
+        with open(os.path.join(private, ".gitignore"), "w", encoding="ascii") as stream:
+            stream.write("*\n")
+    os.makedirs(directory, exist_ok=True)

@@ -19,7 +19,7 @@ DESCRIPTION_LENGTH = 1000
 def run(ctx: Context, task_id: str, step: str, text: str) -> Reply:
     """Record `step`, "M/N", of the held task with the content of the work tree, and renew the lease."""
     done, total = _parse(step)
-    held = holding.require_settled(ctx.store.read().state, task_id, ctx)
+    held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
     tree = snapshot.capture(ctx.git, ctx.keep_out)
     description = brief.one_line(text, DESCRIPTION_LENGTH)
     with ctx.store.transaction() as tx:

@@ -67,7 +67,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
 
 def _session(ctx: Context) -> tuple[Session | None, start.Opened]:
     """Return this worker's open session, opening one as `harness start` does if there is none."""
-    state = ctx.store.read().state
+    state = ctx.store.read_to_change().state
     sessions.refuse_other(state, ctx)
     session = sessions.mine(state, ctx)
     if session and sessions.is_live(session, ctx):

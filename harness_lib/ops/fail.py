@@ -22,7 +22,7 @@ def run(ctx: Context, task_id: str, category: Category, message: str) -> Reply:
         raise UsageError(
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
         )
-    held = holding.require_settled(ctx.store.read().state, task_id, ctx)
+    held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
     strategy = failures.strategy(category)
     ended = outcome.roll_back(
         ctx,

@@ -21,7 +21,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     Raises ConfigError (no check), EnvSetupError (its command is not there); then no attempt is counted and
     the session is halted.
     """
-    state = ctx.store.read().state
+    state = ctx.store.read_to_change().state
     held = holding.require(state, task_id, ctx)
     if held.task.intent is not None:
         return _reply(ctx, held, outcome.settle(ctx, held.session, held.task), None)

@@ -9,8 +9,9 @@ from harness_lib.ops.reply import Reply
 
 def run(ctx: Context) -> Reply:
     """Recover every interrupted task that this worker may; opens a session if none is."""
-    session = sessions.mine(ctx.store.read().state, ctx)
-    if session is None or not sessions.is_live(session, ctx):
+    state = ctx.store.read_to_change().state
+    session = sessions.mine(state, ctx)
+    if session is None or not start.is_open(session, state, ctx):
         opened = start.open_session(ctx)
         if opened.session is None:
             return stopped.reply("recover", ctx.store.read().state, opened.stop, opened.recovered)

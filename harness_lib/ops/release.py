@@ -9,7 +9,7 @@ from harness_lib.ops.reply import Reply
 
 def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Give the held task back as pending and go back to its base; what was done is kept in a rescue ref."""
-    held = holding.require_settled(ctx.store.read().state, task_id, ctx)
+    held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
     verdict = outcome.Verdict("TASK_EXEC", "released", counts=False, releases=True)
     ended = outcome.roll_back(ctx, held.session, held.task, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]

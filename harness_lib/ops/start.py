@@ -43,7 +43,7 @@ def run(ctx: Context) -> Reply:
 
     Raises HeldError, RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` failed twice).
     """
-    state = ctx.store.read().state
+    state = ctx.store.read_to_change().state
     history = log.tail(ctx.root.log, LOG_LINES)
     facts = git_facts(ctx)
     live = sessions.mine(state, ctx)

@@ -53,7 +53,16 @@ class Store:
 
         Raises ContractError, StateUnreadableError (nothing good is left), EnvSetupError.
         """
-        found = finding.find(self.root)
+        return self._shown(finding.find(self.root))
+
+    def read_to_change(self) -> Snapshot:
+        """Return what `read` does; that nothing good is left is logged, as every change would log it.
+
+        For verbs that look before they change: reading to show must not write.
+        """
+        return self._shown(self._find())
+
+    def _shown(self, found: Found) -> Snapshot:
         if found.source is None:
             return Snapshot(found.state)
         told = f"{self.root.state.name} {found.why}; this is the state of {found.source}."

@@ -46,8 +46,8 @@ def _watch_lines(ctx: Context, screen: Screen) -> status.View | None:
 
 def follow_log(ctx: Context, screen: Screen, lines: int, only: log.Filter) -> Reply:
     """Print the end of the log and what is added, until Ctrl-C."""
-    screen.data(log.run(ctx, lines=lines, only=only).message)
     try:
+        screen.data(log.run(ctx, lines=lines, only=only).message)
         for line in log.follow(ctx, only):
             screen.data(line)
     except KeyboardInterrupt as interrupt:

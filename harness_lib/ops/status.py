@@ -16,8 +16,8 @@ from harness_lib.task import Session, State, Task
 
 LOG_LINES = 5
 LINE_LENGTH = 300
-SHOWN = 20
-PEOPLE = 10
+SHOWN = 15
+PEOPLE = 5
 BAR_WIDTH = 20
 
 
@@ -198,7 +198,8 @@ def _name(worker: str | None) -> str:
 
 def _session(ctx: Context, session: Session) -> str:
     gone = "" if sessions.is_live(session, ctx) else "; its owner is gone, harness start ends it"
-    return f"open: session {session.number} of {_name(session.worker)} since {session.started_at}{gone}"
+    since = session.started_at or "an unknown time"
+    return f"open: session {session.number} of {_name(session.worker)} since {since}{gone}"
 
 
 def _halts(state: State) -> list[str]:

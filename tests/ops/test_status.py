@@ -65,7 +65,7 @@ def test_what_a_person_looks_for_comes_first_and_the_rest_is_a_number(project: P
     said = agent("status").out.splitlines()
     ids = [line.split()[1].rstrip(":") for line in said if line.startswith(("[pending]", "[failed]", "[in_"))]
     assert ids[:5] == ["now", "halted", "bad", "soon", "late"]
-    assert "… and 45 more (harness status --all)" in said
+    assert "… and 50 more (harness status --all)" in said
     whole = agent("status", "--all").out
     assert all(f" {task['id']}: " in whole for task in given)
     assert "more" not in whole

@@ -1,0 +1,233 @@
+"""On a terminal: drawn, coloured unless NO_COLOR says otherwise, and as safe as in a pipe."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness_lib.cli import render
+from harness_lib.cli.screen import Screen
+from harness_lib.errors import Exit, UsageError
+from harness_lib.ops.reply import Reply
+from tests.ops import project as projects
+from tests.ops.project import Project
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@contextmanager
+def typed(cwd: Path, *argv: str, **env: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Start `harness ARGV` with a terminal of 100 columns as standard output; yield it and our end."""
+    ours, theirs = pty.openpty()
+    wanted = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40", **env}
+    command = [sys.executable, "-m", "harness_lib", *argv]
+    process = subprocess.Popen(command, cwd=cwd, env=wanted, stdout=theirs, stderr=theirs, stdin=theirs)
+    os.close(theirs)
+    try:
+        yield process, ours
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+@contextmanager
+def piped(cwd: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `harness ARGV` with pipes, and end it whatever happens."""
+    command = [sys.executable, "-m", "harness_lib", *argv]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=cwd, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_to_end(ours: int) -> str:
+    """Return all that is printed until the other side is closed."""
+    said = b""
+    while True:
+        try:
+            chunk = os.read(ours, 4096)
+        except OSError:
+            # How Linux says that nobody writes to this terminal any more.
+            break
+        if not chunk:
+            break
+        said += chunk
+    return said.decode().replace("\r\n", "\n")
+
+
+def read_until(ours: int, words: str) -> str:
+    """Return what is printed up to `words`; pytest's own deadline ends a wait in vain."""
+    said = b""
+    while words.encode() not in said:
+        said += os.read(ours, 4096)
+    return said.decode()
+
+
+def shown(cwd: Path, *argv: str, **env: str) -> str:
+    with typed(cwd, *argv, **env) as (process, ours):
+        said = read_to_end(ours)
+        process.wait()
+    return said
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Make a project with a list of two tasks, one below the other."""
+    made = projects.make(tmp_path / "repo")
+    person = made.agents[0]
+    person.ok("add", "First", "--validate", "true")
+    person.ok("add", "Second [red]not markup[/red]", "--validate", "true", "--depends-on", "task-001")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def listed(project: Project) -> Path:
+    """Return where it lies."""
+    return project.top
+
+
+def test_status_draws_every_task_and_the_next_command(listed: Path) -> None:
+    said = shown(listed, "status")
+    plain = ESCAPE.sub("", said)
+    assert ESCAPE.search(said)
+    assert "0 of 2 completed, 2 pending" in plain
+    assert "[pending] task-002: Second [red]not markup[/red] (0/3)" in plain
+    assert plain.rstrip().endswith("next: harness start")
+
+
+@pytest.mark.parametrize("argv", [["status"], ["graph"], ["why", "task-002"], ["why", "nobody"], ["log"]])
+def test_no_color_means_none(listed: Path, argv: list[str]) -> None:
+    said = shown(listed, *argv, NO_COLOR="1")
+    colours = [
+        code for code in re.findall(r"\x1b\[([0-9;]*)m", said) if re.search(r"\b(3|4|9|10)[0-7]\b", code)
+    ]
+    assert colours == []
+
+
+@pytest.mark.parametrize("argv", [["status"], ["graph"], ["why", "nobody"]])
+def test_a_dumb_terminal_gets_plain_text(listed: Path, argv: list[str]) -> None:
+    assert "\x1b" not in shown(listed, *argv, TERM="dumb")
+
+
+def test_graph_is_a_tree(listed: Path) -> None:
+    plain = ESCAPE.sub("", shown(listed, "graph"))
+    assert "[pending] task-001: First\n└── [pending] task-002: Second [red]not markup[/red]" in plain
+
+
+def test_a_diagram_is_plain_on_a_terminal_too(listed: Path) -> None:
+    said = shown(listed, "graph", "--format", "mermaid")
+    assert said.startswith("flowchart TD")
+    assert "\x1b" not in said
+
+
+def test_json_is_not_drawn(listed: Path) -> None:
+    assert "\x1b" not in shown(listed, "status", "--json")
+
+
+def test_watching_ends_by_itself_when_nothing_is_left(project: Project) -> None:
+    agent = project.agent()
+    with typed(project.top, "status", "--watch") as (process, ours):
+        read_until(ours, "0 of 2 completed")
+        for task in ("task-001", "task-002"):
+            agent.ok("claim", task)
+            agent.ok("finish", task)
+        said = read_to_end(ours)
+        assert process.wait() == 0
+    assert "2 of 2 completed" in said
+    assert "Nothing is left to do." in said
+
+
+def test_a_person_ends_watching_with_ctrl_c_and_that_is_no_failure(listed: Path) -> None:
+    with typed(listed, "status", "--watch") as (process, ours):
+        read_until(ours, "0 of 2 completed")
+        process.send_signal(signal.SIGINT)
+        said = read_to_end(ours)
+        assert process.wait() == 0
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "first"),
+    [(["status", "--watch"], "0 of 2 completed"), (["log", "-f"], "INIT")],
+    ids=["watch", "log"],
+)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
+def test_what_follows_in_a_pipe_ends_when_told(
+    listed: Path, argv: list[str], first: str, number: signal.Signals, code: int
+) -> None:
+    with piped(listed, *argv) as process:
+        assert process.stdout is not None
+        assert first in process.stdout.readline()
+        process.send_signal(number)
+        _out, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in err
+
+
+def test_the_log_is_followed(listed: Path) -> None:
+    with piped(listed, "log", "-f", "-n", "1") as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        with (listed / "harness-progress.txt").open("a", encoding="utf-8") as log:
+            log.write("[2025-07-01T10:00:00Z] [SESSION-1] WARN more\n")
+        second = process.stdout.readline()
+    assert "WARN more" not in first
+    assert "WARN more" in second
+
+
+@pytest.mark.parametrize("argv", [["status", "--watch"], ["log", "-f"]])
+def test_what_never_ends_is_no_json_object(project: Project, argv: list[str]) -> None:
+    assert project.agent().fails(2, *argv)["error"]["kind"] == "USAGE"
+
+
+def test_a_pipe_does_not_pay_for_rich(listed: Path) -> None:
+    code = (
+        "import sys; from harness_lib.cli import main; "
+        "codes = [main.main(words.split()) for words in ('status', 'graph', 'log', 'check')]; "
+        "assert codes == [0] * 4, codes; assert 'rich' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=listed, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# --- the text of a reply, for agents
+
+
+def rendered(found: Reply | UsageError) -> tuple[int, str, str]:
+    screen = Screen(out=io.StringIO(), err=io.StringIO())
+    code = (
+        render.error(found, "verb", screen) if isinstance(found, UsageError) else render.reply(found, screen)
+    )
+    assert isinstance(screen.out, io.StringIO)
+    assert isinstance(screen.err, io.StringIO)
+    return code, screen.out.getvalue(), screen.err.getvalue()
+
+
+def test_text_ends_with_the_next_command_and_warnings_are_talk() -> None:
+    found = Reply("verb", "one\ntwo", Exit.STOP, next="harness stop", warnings=("careful",))
+    assert rendered(found) == (9, "one\ntwo\nnext: harness stop\n", "harness: warning: careful\n")
+
+
+def test_without_a_next_command_nothing_is_said_of_one() -> None:
+    assert rendered(Reply("verb", "one")) == (0, "one\n", "")
+
+
+def test_an_error_is_talk_with_its_hint() -> None:
+    wanted = (2, "", "harness: USAGE: Wrong.\nharness: hint: Do this.\n")
+    assert rendered(UsageError("Wrong.", "Do this.")) == wanted

@@ -91,15 +91,20 @@ class Context:
 
         Asked anew each time: a broken list is set aside beside the whole one in the middle of a verb.
         """
+        if self._inside is None:
+            return ()
         names = dict.fromkeys((*self.root.standing_names(), roots.INIT_SCRIPT))
         return tuple(str(self._inside / name) for name in names)
 
     @cached_property
-    def _inside(self) -> Path:
-        """Return the way from the top of a work tree to the state root."""
+    def _inside(self) -> Path | None:
+        """Return the way from the top of a work tree to the state root; None where it is in no repository."""
         top = self.git.top
         if top != self.root.path and top not in self.root.path.parents:
-            top = self._root_git.top
+            try:
+                top = self._root_git.top
+            except EnvSetupError:
+                return None
         return self.root.path.relative_to(top)
 
     @cached_property

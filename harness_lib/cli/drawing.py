@@ -20,6 +20,8 @@ from harness_lib.ops.status import View
 from harness_lib.task import Task
 
 STYLES = {"completed": "green", "in_progress": "bold cyan", "failed": "red", "pending": ""}
+# How the lines of `harness doctor` and of warnings begin.
+LEVELS = {"ok": "green", "warn": "yellow", "bad": "red", "warning": "yellow"}
 BAR_WIDTH = 30
 # Lines of a watched list beside the tasks, so that everything fits on the screen.
 FRAME = 16
@@ -31,11 +33,13 @@ def console(stream: TextIO) -> Console:
 
 
 def coloured(text: str, style: str = "") -> Text:
-    """Return `text` with the status words of tasks coloured, on a ground of `style`."""
+    """Return `text` with the words that say how something stands coloured, on a ground of `style`."""
     drawn = Text(text, style=style)
     for name, colour in STYLES.items():
         if colour:
             drawn.highlight_regex(rf"\[{name}\]", style=colour)
+    for level, colour in LEVELS.items():
+        drawn.highlight_regex(rf"(?m)^{level}\b", style=colour)
     return drawn
 
 

@@ -22,14 +22,14 @@ LIST: tuple[Examination, ...] = (examining_list.examine, examining_list.files, e
 
 
 def run(ctx: Context) -> Reply:
-    """Return one line per finding; exit 1 if something is bad."""
+    """Return the verdict and one line per finding; exit 1 if something is bad."""
     found = [each for examination in MACHINE for each in examination(ctx)]
     if has_root(ctx):
         found += [each for examination in LIST for each in examination(ctx)]
     count = {level: sum(each.level == level for each in found) for level in ("bad", "warn")}
     return Reply(
         "doctor",
-        "\n".join([*(each.line() for each in found), _verdict(count)]),
+        "\n".join([_verdict(count), *(each.line() for each in found)]),
         exit=Exit.CHECK_FAILED if count["bad"] else Exit.DONE,
         next=_next(ctx, found),
         extra={"found": [asdict(each) for each in found]},

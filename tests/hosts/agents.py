@@ -14,7 +14,7 @@ DONE = "The list says stop."
 TIRED = "That went well. The rest is for another day."
 
 _LAUNCHER = re.compile(r"(/[^\s`'\"]+/bin/harness)\b")
-_PAGE = re.compile(r"(/[^\s`'\"<>]+)/SKILL\.md")
+_PAGE = re.compile(r"(?<![\w.])(/[^\s`'\"<>]+)/SKILL\.md")
 _NEXT = re.compile(r"^next: harness (.+)$", re.MULTILINE)
 _BRIEF = re.compile(r"^(\S+) \[P\d\] attempt (\d+) of ", re.MULTILINE)
 
@@ -24,9 +24,9 @@ def launcher(text: str) -> str:
     found = _LAUNCHER.search(text)
     if found:
         return found[1]
-    page = _PAGE.search(text)
-    assert page, text[-2000:]
-    return f"{page[1]}/bin/harness"
+    pages = _PAGE.findall(text)
+    assert pages, text[-2000:]
+    return f"{pages[-1]}/bin/harness"
 
 
 def follows_the_page(work: Work, first: str = "start") -> Actor:

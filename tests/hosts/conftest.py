@@ -17,6 +17,8 @@ from tests.conftest import CHECKOUT
 from tests.hosts import model as models
 from tests.hosts.claude import Claude
 from tests.hosts.codex import Codex
+from tests.hosts.copilot import Copilot
+from tests.hosts.gemini import Gemini
 from tests.hosts.machine import Machine
 from tests.hosts.model import Model
 from tests.hosts.npm import Cache, CannotInstallError
@@ -107,3 +109,19 @@ def codex(machine: Machine, model: Model, programs: Programs) -> Codex:
     made = Codex(machine, model.address)
     made.settle()
     return made
+
+
+@pytest.fixture
+def gemini(machine: Machine, model: Model, programs: Programs) -> Gemini:
+    """Return Gemini CLI on `machine`, talking to `model`."""
+    machine.programs.append(programs("gemini"))
+    made = Gemini(machine, model.address)
+    made.settle()
+    return made
+
+
+@pytest.fixture
+def copilot(machine: Machine, model: Model, programs: Programs) -> Copilot:
+    """Return Copilot CLI on `machine`, talking to `model`."""
+    machine.programs.append(programs("copilot"))
+    return Copilot(machine, model.address)

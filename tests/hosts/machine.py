@@ -125,7 +125,7 @@ class Machine:
 
     def add(self, title: str, *options: str) -> None:
         """Add a task; the first one makes the list too."""
-        if not self.list.exists():
+        if not self.tasks_file.exists():
             self.harness("init").check()
         self.harness("add", title, *options).check()
 
@@ -135,7 +135,7 @@ class Machine:
         self.run("skills", "add", source, "--skill", "harness", *agents, "-y", *flags).check()
 
     @property
-    def list(self) -> Path:
+    def tasks_file(self) -> Path:
         return self.project / "harness-tasks.json"
 
     @property
@@ -144,7 +144,7 @@ class Machine:
 
     @property
     def state(self) -> dict[str, Any]:
-        found = json.loads(self.list.read_text(encoding="utf-8"))
+        found = json.loads(self.tasks_file.read_text(encoding="utf-8"))
         assert isinstance(found, dict)
         return found
 

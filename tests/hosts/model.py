@@ -27,19 +27,18 @@ class Part:
     actor: Actor
     when: str
     script: Script | None = None
-    over: bool = False
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, request: Request) -> Say:
-        if self.over:
-            return AT_A_LOSS
-        try:
-            if self.script is None:
-                self.script = self.actor(request)
-                return next(self.script)
-            return self.script.send(request)
-        except StopIteration:
-            self.over = True
-            return AT_A_LOSS
+        """Return what comes next in the script. While it thinks, others may talk: it may start them itself."""
+        with self.turn:
+            try:
+                if self.script is None:
+                    self.script = self.actor(request)
+                    return next(self.script)
+                return self.script.send(request)
+            except StopIteration:
+                return AT_A_LOSS
 
 
 @dataclass
@@ -51,23 +50,20 @@ class Model:
     requests: list[Request] = field(default_factory=list)
     strays: list[str] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def play(self, actor: Actor, when: str = "") -> None:
         """Give the conversations in which the user says `when` to `actor`; the latest such call decides."""
-        with self.lock:
-            self.parts.insert(0, Part(actor, when))
+        self.parts.insert(0, Part(actor, when))
 
     def answer(self, request: Request) -> Say:
         """Return what the model says next in this conversation."""
-        with self.lock:
-            if not request.tools:
-                # Clients ask for titles and the like on the side.
-                return Say("ok")
-            self.requests.append(request)
-            heard = request.said_by("user")
-            part = next((part for part in self.parts if part.when in heard), None)
-            return part.answer(request) if part else AT_A_LOSS
+        if not request.tools:
+            # Clients ask for titles and the like on the side.
+            return Say("ok")
+        self.requests.append(request)
+        heard = request.said_by("user")
+        part = next((part for part in self.parts if part.when in heard), None)
+        return part.answer(request) if part else AT_A_LOSS
 
     def check(self) -> None:
         """Raise what a script has raised, and fail if a client asked for something that no model answers."""

@@ -27,10 +27,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Say:
-    """One turn of the model: text, or tool calls, or both."""
+    """One turn of the model: text, or tool calls, or both; and how full it says that the context is."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
+    tokens: int = 10
 
 
 @dataclass(frozen=True)

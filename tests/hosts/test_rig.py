@@ -9,6 +9,8 @@ from tests.hosts.talk import Request, Script, says
 if TYPE_CHECKING:
     from tests.hosts.claude import Claude
     from tests.hosts.codex import Codex
+    from tests.hosts.copilot import Copilot
+    from tests.hosts.gemini import Gemini
     from tests.hosts.model import Model
 
 
@@ -34,5 +36,23 @@ def test_codex_plays_a_script(codex: Codex, model: Model) -> None:
     model.play(look_around)
 
     ran = codex("Look around.").check()
+
+    assert "it is 42" in ran.out
+
+
+def test_gemini_plays_a_script(gemini: Gemini, model: Model) -> None:
+    """As above, over Google's wire."""
+    model.play(look_around)
+
+    ran = gemini("Look around.").check()
+
+    assert "it is 42" in ran.out
+
+
+def test_copilot_plays_a_script(copilot: Copilot, model: Model) -> None:
+    """As above, over chat completions."""
+    model.play(look_around)
+
+    ran = copilot("Look around.").check()
 
     assert "it is 42" in ran.out

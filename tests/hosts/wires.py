@@ -81,7 +81,7 @@ def _anthropic_blocks(role: Role, content: object) -> Iterator[Message]:
 
 
 def _write_anthropic(say: Say) -> Iterator[bytes]:
-    usage = {"input_tokens": 10, "output_tokens": 5}
+    usage = {"input_tokens": say.tokens, "output_tokens": 5}
     empty = {"id": _id("msg"), "type": "message", "role": "assistant", "model": "fake-model", "content": []}
     start = {**empty, "stop_reason": None, "stop_sequence": None, "usage": usage}
     yield _event({"type": "message_start", "message": start}, "message_start")
@@ -130,7 +130,7 @@ def _tool_names(tool: Body) -> Iterator[str]:
 
 def _write_responses(say: Say) -> Iterator[bytes]:
     items = list(_response_items(say))
-    usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+    usage = {"input_tokens": say.tokens, "output_tokens": 5, "total_tokens": say.tokens + 5}
     whole = {"id": _id("resp"), "object": "response", "status": "completed", "model": "fake-model"}
     begun = {**whole, "status": "in_progress", "output": []}
     yield _event({"type": "response.created", "response": begun}, "response.created")

@@ -1,0 +1,212 @@
+"""A list that is broken, foreign or hostile: every verb says where and what to do, and writes nothing over it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.ops.project import Agent, Project
+
+VERBS = (("status",), ("start",), ("claim",), ("add", "x"), ("finish",), ("recover",), ("stop",))
+
+
+def task(**fields: Any) -> dict[str, Any]:
+    return {"id": "a", "status": "pending", **fields}
+
+
+def tasks(*found: Any) -> dict[str, Any]:
+    return {"version": 2, "tasks": list(found)}
+
+
+# What a person or an agent may have saved, and words that the message must have.
+CONTRACT: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "a list": ([], ("object",)),
+    "null": (None, ("object",)),
+    "a number": (7, ("object",)),
+    "no tasks": ({"version": 2}, ("tasks",)),
+    "tasks is an object": ({"tasks": {}}, ("tasks", "list")),
+    "a task is a list": (tasks([]), ("tasks[0]", "object")),
+    "a task is a string": (tasks("do it"), ("tasks[0]", "object")),
+    "validation is a list": (tasks(task(validation=["x"])), ("tasks[0].validation", "object")),
+    "a command is a list": (tasks(task(validation={"command": ["x"]})), ("validation.command", "string")),
+    "duplicate ids": (tasks(task(), task()), ("tasks[1].id", "'a'")),
+    "depends on nothing": (tasks(task(depends_on=["b"])), ("tasks[0].depends_on[0]", "'b'")),
+    "depends on a number": (tasks(task(depends_on=[7])), ("tasks[0].depends_on[0]",)),
+    "unknown status": (tasks(task(status="done")), ("tasks[0].status", "completed")),
+    "misspelt status": (tasks(task(status="in-progress")), ("tasks[0].status", "in_progress")),
+    "no status": (tasks({"id": "a"}), ("tasks[0].status", "missing")),
+    "no id": (tasks({"status": "pending"}), ("tasks[0].id", "missing")),
+    "number as a string": (tasks(task(attempts="3")), ("tasks[0].attempts", "whole number")),
+    "yes as a number": (tasks(task(attempts=True)), ("tasks[0].attempts", "whole number")),
+    "less than none": (tasks(task(attempts=-1)), ("tasks[0].attempts", "at least 0")),
+    "a fraction": (tasks(task(max_attempts=1.5)), ("tasks[0].max_attempts", "whole number")),
+    "a huge number": (tasks(task(attempts=10**400)), ("tasks[0].attempts",)),
+    "a version from the future": ({"version": 3, "tasks": []}, ("version", "newer")),
+    "a version from the past": ({"version": 1, "tasks": []}, ("version",)),
+    "an id with a slash": (tasks(task(id="../../etc")), ("tasks[0].id",)),
+    "an id with a line break": (tasks(task(id="a\nb")), ("tasks[0].id",)),
+    "an id that is an option": (tasks(task(id="--force")), ("tasks[0].id",)),
+    "a commit that is an option": (tasks(task(started_at_commit="--all")), ("started_at_commit",)),
+    "ten megabytes of title": (tasks(task(title="x" * 10_000_000)), ("tasks[0].title", "1000")),
+    "no such moment": (tasks(task(completed_at="yesterday")), ("tasks[0].completed_at", "moment")),
+    "no such mode": ({"tasks": [], "session_config": {"concurrency_mode": "all"}}, ("concurrency_mode",)),
+}
+
+
+@pytest.mark.parametrize(("document", "words"), CONTRACT.values(), ids=CONTRACT.keys())
+def test_a_list_against_the_contract_is_config_and_stays_as_it_is(
+    project: Project, agent: Agent, document: Any, words: tuple[str, ...]
+) -> None:
+    project.file.write_text(json.dumps(document), encoding="utf-8")
+    before, log = project.file.read_bytes(), project.log
+
+    for verb in VERBS[:4]:
+        error = agent.fails(3, *verb)["error"]
+
+        assert error["kind"] == "CONFIG"
+        assert "harness-tasks.json" in error["message"]
+        assert all(word in error["message"] for word in words), error["message"]
+        assert len(error["message"]) < 3000
+        assert error["hint"]
+    assert project.file.read_bytes() == before
+    assert project.log == log
+
+
+def test_all_problems_are_told_at_once_but_not_without_end(project: Project, agent: Agent) -> None:
+    project.file.write_text(json.dumps(tasks(*[{"id": f"t{n}"} for n in range(500)])), encoding="utf-8")
+
+    message = agent.fails(3, "claim")["error"]["message"]
+
+    assert "tasks[0].status" in message
+    assert "tasks[9].status" in message
+    assert "480 more problems" in message
+
+
+def test_depth_is_no_crash(project: Project, agent: Agent) -> None:
+    project.file.write_text('{"tasks": ' + "[" * 100_000 + "]" * 100_000 + "}", encoding="utf-8")
+
+    assert "deep" in agent.fails(3, "claim")["error"]["message"]
+
+
+# -- not JSON: the only case in which an older list takes its place
+
+
+BROKEN = {
+    "half": lambda data: data[: len(data) // 2],
+    "all but the end": lambda data: data[:-3],
+    "one byte": lambda data: data[:1],
+    "empty": lambda _data: b"",
+    "zeros": lambda data: b"\0" * len(data),
+    "conflict markers": lambda data: b"<<<<<<< HEAD\n" + data + b"=======\n>>>>>>> theirs\n",
+    "not utf-8": lambda data: data.replace(b"One", b"\xff\xfe"),
+    "NaN": lambda data: data.replace(b'"attempts": 0', b'"attempts": NaN'),
+    "a comma too many": lambda data: data.rstrip().removesuffix(b"}") + b",}",
+}
+
+
+@pytest.mark.parametrize("spoil", BROKEN.values(), ids=BROKEN.keys())
+def test_a_list_that_is_no_json_is_restored_and_the_broken_one_kept(
+    project: Project, agent: Agent, spoil: Any
+) -> None:
+    agent.ok("add", "One", "--validate", "test -f done")
+    agent.ok("claim")
+    broken = spoil(project.file.read_bytes())
+    project.file.write_bytes(broken)
+    project.put("done")
+
+    shown = agent.ok("status")
+    reply = agent.ok("finish")
+
+    assert any("harness-tasks.json" in warning for warning in shown["warnings"])
+    assert project.task()["status"] == "completed"
+    assert project.in_commit() == ["done", "tracked.txt"]
+    kept = list(project.top.glob("harness-tasks.json.broken-*"))
+    assert [path.read_bytes() for path in kept] == [broken]
+    assert project.grep("WARN", "restored")
+    assert reply["ok"]
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_a_rollback_keeps_the_broken_one_too(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "false")
+    agent.ok("claim")
+    project.file.write_bytes(b"{")
+
+    agent.fails(1, "finish")
+
+    assert len(list(project.top.glob("harness-tasks.json.broken-*"))) == 1
+    assert project.task()["attempts"] == 1
+
+
+def test_a_list_that_is_gone_is_restored(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    project.file.unlink()
+
+    agent.ok("claim")
+
+    assert project.task()["status"] == "in_progress"
+
+
+def lose_everything(project: Project) -> None:
+    for path in (project.top / ".harness" / "generations").iterdir():
+        path.unlink()
+    (project.top / "harness-tasks.json.bak").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
+def test_nothing_good_left_is_exit_4_and_writes_nothing_but_the_seeds_line(
+    project: Project, agent: Agent, verb: tuple[str, ...]
+) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    lose_everything(project)
+    project.file.write_bytes(b'{"tasks": [')
+
+    error = agent.fails(4, *verb)["error"]
+
+    assert "harness-tasks.json" in error["message"]
+    assert project.file.read_bytes() == b'{"tasks": ['
+    if verb in {("start",), ("add", "x"), ("stop",)}:
+        assert project.grep("ERROR [ENV_SETUP] harness-tasks.json corrupted and unrecoverable")
+
+
+def test_from_the_backup_of_the_prose(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    good = project.file.read_bytes()
+    lose_everything(project)
+    project.put("harness-tasks.json.bak", good)
+    project.file.write_bytes(b"")
+
+    agent.ok("claim")
+
+    assert project.task()["title"] == "One"
+
+
+# -- rings and texts that are valid
+
+
+@pytest.mark.parametrize(
+    "title", ["a\nb", "\x1b[2J\x07", "[task-9] [CONFIG]", "\u202edrawkcab", "\ud800", ""]
+)
+def test_odd_titles_in_the_file_are_shown_harmlessly(project: Project, agent: Agent, title: str) -> None:
+    project.edit(tasks=[task(title=title, description=title, validation={"command": "true"})])
+    agent.ok("trust", "--yes")
+
+    for verb in (("status",), ("show", "a"), ("why", "a"), ("start",), ("claim",), ("finish",)):
+        said = agent(*verb)
+        assert said.code == 0, said.text
+        assert not {"\x1b", "\x07", "\u202e"} & set(said.text), verb
+    assert all(line.startswith("[20") for line in project.log)
+
+
+def test_a_ring_is_said_and_ends_the_list(project: Project, agent: Agent) -> None:
+    project.edit(
+        tasks=[task(depends_on=["b"]), task(id="b", depends_on=["a"]), task(id="c", depends_on=["c"])]
+    )
+
+    reply = agent.fails(9, "claim")
+
+    assert reply["stop"] == {"reason": "blocked"}
+    assert "a -> b -> a" in project.task("a")["error_log"][0]
+    assert "c -> c" in project.task("c")["error_log"][0]

@@ -1,0 +1,108 @@
+"""docs/protocol.md covers every chapter of the prose, and each of its rows is shown by a test that exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+CHECKOUT = Path(__file__).parents[2]
+PAGE = (CHECKOUT / "docs" / "protocol.md").read_text(encoding="utf-8")
+CHAPTERS = [
+    "Hooks in the front matter",
+    "Design Principles",
+    "Commands",
+    "Activation Marker",
+    "Progress Persistence",
+    "Concurrency Control",
+    "Infinite Loop Protocol",
+    "Session Start",
+    "Task Selection Algorithm",
+    "Task Execution Cycle",
+    "Stopping Conditions",
+    "Context Window Recovery Protocol",
+    "Error Handling",
+    "Environment Initialization",
+    "Standardized Log Format",
+    "Session Statistics",
+    "Init Command",
+    "Status Command",
+    "Add Command",
+    "Tool Dependencies",
+]
+HEAD = ["the prose says", "we", "shown by"]
+VERDICTS = ("same", "better: ", "not yet")
+CITATION = re.compile(r"`(tests/[^`]*)`")
+
+
+class Row(NamedTuple):
+    line: int
+    statement: str
+    verdict: str
+    shown: str
+
+
+def rows() -> list[Row]:
+    """Return the rows of all tables, without their heads; a row that is not of three cells fails."""
+    found = []
+    for number, line in enumerate(PAGE.splitlines(), 1):
+        if line.startswith("|") and not line.startswith("|---"):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            assert len(cells) == len(HEAD), f"line {number}"
+            if cells != HEAD:
+                found.append(Row(number, *cells))
+    return found
+
+
+ROWS = rows()
+
+
+def test_every_chapter_is_there_in_the_order_of_the_prose() -> None:
+    assert re.findall(r"^###? (.+)$", PAGE, re.MULTILINE) == CHAPTERS
+
+
+def test_it_begins_with_what_it_is_for() -> None:
+    assert PAGE.splitlines()[2].startswith("This page is for ")
+
+
+def test_every_row_says_what_we_do_and_why_where_it_differs() -> None:
+    for row in ROWS:
+        assert row.statement, row
+        assert row.verdict.startswith(VERDICTS), row
+        if row.verdict.startswith("better"):
+            assert "because" in row.verdict, row
+
+
+def test_every_row_is_shown_by_a_test_or_not_yet_done() -> None:
+    for row in ROWS:
+        assert CITATION.findall(row.shown) or row.verdict.startswith("not yet"), row
+        assert CITATION.sub("", row.shown).strip() == "", row
+
+
+def test_every_cited_test_exists() -> None:
+    cited = {name for row in ROWS for name in CITATION.findall(row.shown)}
+
+    assert cited
+    assert [name for name in sorted(cited) if not _exists(name)] == []
+
+
+def _exists(citation: str) -> bool:
+    path, *names = citation.split("::")
+    return (CHECKOUT / path).is_file() and "::".join(names) in _tests(path)
+
+
+@cache
+def _tests(path: str) -> frozenset[str]:
+    """Return the names of the tests in a file, those of classes as `Class::name`."""
+    tree = ast.parse((CHECKOUT / path).read_text(encoding="utf-8"))
+    found = [("", node) for node in tree.body]
+    for each in tree.body:
+        if isinstance(each, ast.ClassDef):
+            found += [(f"{each.name}::", node) for node in each.body]
+    return frozenset(
+        prefix + node.name
+        for prefix, node in found
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    )

@@ -55,7 +55,11 @@ def line(state: State) -> str:
     The seed's fields in the seed's order; `in_progress`, for which it has none, stands last and only if there
     are some, so that an old reader finds everything where it was.
     """
-    n = count(state)
+    return told(count(state))
+
+
+def told(n: Counts) -> str:
+    """Return `line` of numbers that were counted before."""
     text = (
         f"tasks_total={n.total} completed={n.completed} failed={n.failed} pending={n.pending} "
         f"blocked={n.blocked} attempts_total={n.attempts} checkpoints={n.checkpoints}"

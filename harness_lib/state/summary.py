@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in seeking.py: hooks start with this
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Any
 
     from harness_lib.system.roots import Root
     from harness_lib.task import State, Task

@@ -44,3 +44,21 @@ def problem(found: os.stat_result) -> str | None:
 def byte_code(data: str) -> str:
     """Return where compiled modules go, so that nothing is ever written into the skill folder."""
     return os.path.join(data, "pycache")
+
+
+def is_safe(data: str) -> bool:
+    """Return whether `data` is there, named absolutely, and nobody else can put code into it."""
+    try:
+        return os.path.isabs(data) and problem(os.lstat(data)) is None
+    except OSError:
+        return False
+
+
+def make(data: str) -> None:
+    """Make `data` for us alone if nothing lies there; where that cannot be done there will be none."""
+    if os.path.isabs(data) and not os.path.lexists(data):
+        try:
+            os.makedirs(data, 0o700)
+        except OSError:
+            # A home that cannot be written: hooks are slower there, nothing else.
+            return

@@ -27,6 +27,11 @@ def path(root: str, kind: Kind, session_id: str) -> str:
     return os.path.join(root, PRIVATE_DIR, kind, name)
 
 
+def bug(root: str) -> str:
+    """Return where this process reports a bug of ours."""
+    return os.path.join(root, PRIVATE_DIR, f"bug-{os.getpid()}.txt")
+
+
 def read(note: str) -> bytes:
     """Return what stands in `note`; b"" if it is not there."""
     try:
@@ -63,7 +68,7 @@ def remove(note: str) -> None:
 
 
 def _make_directory(directory: str) -> None:
-    private = os.path.dirname(directory)
+    private = directory if os.path.basename(directory) == PRIVATE_DIR else os.path.dirname(directory)
     if not os.path.isdir(private):
         os.makedirs(private, exist_ok=True)
         with open(os.path.join(private, ".gitignore"), "w", encoding="ascii") as stream:

@@ -52,9 +52,14 @@ def current(env: Mapping[str, str]) -> Owner:
     """Return who runs us, from the environment `env` and our ancestors."""
     host = _clean(os.uname().nodename)
     owner = _owner_process(env)
-    session = next((name for key in _SESSION_VARIABLES if (name := _clean(env.get(key, "")))), None)
+    session = agent_session(env)
     worker = _clean(env.get("HARNESS_WORKER_ID", "")) or session or f"{host}-{owner.pid}-{_token(owner)}"
     return Owner(worker, host, process.boot_id(), owner.pid, owner.started, session)
+
+
+def agent_session(env: Mapping[str, str]) -> str | None:
+    """Return the id that the agent's host gives its session, the same as in the payloads of its hooks."""
+    return next((name for key in _SESSION_VARIABLES if (name := _clean(env.get(key, "")))), None)
 
 
 def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:

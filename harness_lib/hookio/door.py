@@ -1,0 +1,97 @@
+"""The way in of every hook: nearly always there is nobody home, and that must cost next to nothing.
+
+Until it is known that a marker stands, only `os` and plain strings are used.
+Here is the outermost counter of the hooks: a bug of ours never holds an agent and never shows a traceback.
+Source: design section 7, the first and the last row of its table; section 11 for the cost.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from harness_lib.system import data_home, seeking
+
+TYPE_CHECKING = False  # importing it from `typing` costs more than all of this
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LONGEST = 64 * 1024 * 1024
+
+
+def answer(event: str, argv: Sequence[str]) -> int:
+    """Answer `event` of the host that `argv` may name; return the exit code of the hook."""
+    root = None
+    try:
+        data = _read()
+        root = _switched_on(os.environ, data)
+        if root is None:
+            return 0
+        if sys.dont_write_bytecode:
+            # Harness is in use here: the next hook shall start fast.
+            data_home.make(data_home.place(os.environ))
+            _use_byte_code(data_home.place(os.environ))
+        from harness_lib.hookio import visit  # noqa: PLC0415 (nobody home: not needed)
+
+        return visit.run(event, argv, data, root, os.environ)
+    except Exception:  # noqa: BLE001 - the outermost counter of the hooks
+        return _bug(event, root)
+
+
+def _read() -> bytes:
+    """Return what the host sends, at most LONGEST bytes; b"" if a person has typed the hook's name."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return b""
+    return sys.stdin.buffer.read(LONGEST)
+
+
+def _switched_on(env: Mapping[str, str], data: bytes) -> str | None:
+    """Return the state root if there is one whose marker stands."""
+    if env.get("HARNESS_DISABLED", "0") not in ("", "0"):
+        return None
+    _use_byte_code(data_home.place(env))
+    root = seeking.pinned(env) or seeking.search(env, _cwd(data))
+    return root if root and os.path.exists(os.path.join(root, seeking.MARKER)) else None
+
+
+def _cwd(data: bytes) -> str:
+    """Return the `cwd` of the payload if that is a directory, else our own.
+
+    Nearly always they are the same, so it is only looked for in the bytes: the key in its quotes cannot stand
+    inside of a text, where each quote has a backslash.
+    """
+    _, _, rest = data.partition(b'"cwd"')
+    value = rest.lstrip(b" \t\r\n:")[: 16 * 1024]
+    if value.startswith(b'"'):
+        text = value[1:].partition(b'"')[0]
+        named = _unescaped(value) if b"\\" in text else os.fsdecode(text)
+        if "\0" not in named and os.path.isdir(named):
+            return named
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.sep
+
+
+def _unescaped(value: bytes) -> str:
+    """Return the JSON string that `value` begins with; "" if it is none."""
+    import json  # noqa: PLC0415 (a path with a quote or another alphabet in it is rare)
+
+    try:
+        text, _ = json.JSONDecoder().raw_decode(value.decode("utf-8", "replace"))
+    except ValueError:
+        return ""
+    return str(text)
+
+
+def _use_byte_code(data: str) -> None:
+    """Read and write compiled modules in our own place, if nobody else can put code there."""
+    if data_home.is_safe(data):
+        sys.pycache_prefix = data_home.byte_code(data)
+        sys.dont_write_bytecode = False
+
+
+def _bug(event: str, root: str | None) -> int:
+    from harness_lib.hookio import bug  # noqa: PLC0415 (rarely needed)
+
+    return bug.report(event, root)

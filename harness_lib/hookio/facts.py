@@ -1,0 +1,77 @@
+"""How the list stands: from the summary while nobody else has touched the list, else from the list itself.
+
+Both give the same document, so both give the same answers.
+Source: design section 3, "The summary" and "Reading is strict".
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness_lib.state import summary
+from harness_lib.system import seeking
+
+TYPE_CHECKING = False  # see door.py
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from harness_lib.state.finding import Found
+
+# Beyond it the schema takes longer than hosts wait for a hook, and a hook that is cancelled holds nobody.
+CHECKED_BYTES = 1024 * 1024
+
+
+def read(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Mapping[str, Any] | None, str]:
+    """Return (summary, "") of the list at `root`, or (the last one we wrote, why the list cannot be read).
+
+    `thorough`: check a list that somebody else has touched by its schema too, where that is possible.
+    """
+    place = os.path.join(root, seeking.PRIVATE_DIR, "summary.json")
+    digest = summary.read_at(os.path.join(root, seeking.STATE_FILE), place)
+    if digest is not None:
+        return digest, ""
+    made, trouble = _decoded(root, env, thorough=thorough)
+    return (made, "") if made is not None else (summary.last(place), trouble)
+
+
+def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[dict[str, Any] | None, str]:
+    from pathlib import Path  # noqa: PLC0415 (all of this takes longer than the whole hook otherwise)
+
+    from harness_lib.errors import HarnessError  # noqa: PLC0415
+    from harness_lib.state import finding  # noqa: PLC0415
+    from harness_lib.system.clock import SYSTEM  # noqa: PLC0415
+    from harness_lib.system.roots import Root  # noqa: PLC0415
+
+    try:
+        found = finding.find(Root(Path(root)))
+    except HarnessError as error:
+        return None, error.message
+    trouble = _broken_contract(found, env) if thorough else ""
+    return (None, trouble) if trouble else (summary.build(found.state, SYSTEM.now(), []), "")
+
+
+def _broken_contract(found: Found, env: Mapping[str, str]) -> str:
+    """Return what the schema says against a list that the codec has let pass; "" without jsonschema."""
+    if found.document is None or len(found.data or b"") > CHECKED_BYTES or not _has_jsonschema(env):
+        return ""
+    from harness_lib.state import schema  # noqa: PLC0415
+
+    return "; ".join(map(str, schema.problems(found.document)[:3]))
+
+
+def _has_jsonschema(env: Mapping[str, str]) -> bool:
+    import sys  # noqa: PLC0415
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    from harness_lib.errors import EnvSetupError  # noqa: PLC0415
+    from harness_lib.system import private_env  # noqa: PLC0415
+
+    try:
+        packages = private_env.find(env)
+    except EnvSetupError:
+        # Others could put code there.
+        return False
+    if packages is not None and os.fspath(packages) not in sys.path:
+        sys.path.append(os.fspath(packages))
+    return find_spec("jsonschema") is not None

@@ -1,0 +1,154 @@
+"""Who is held, and who is let go: pure functions of a situation and a payload.
+
+The order of the questions in `stop` is the table of design section 7, row by row.
+The texts are in `words`.
+"""
+
+from __future__ import annotations
+
+from harness_lib.hookio import words
+from harness_lib.hookio.situation import Answer
+
+TYPE_CHECKING = False  # see door.py
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from harness_lib.hookio.payload import Payload
+    from harness_lib.hookio.situation import Kind, Situation
+
+PATIENCE = 8
+UNREADABLE = "unreadable"
+EDITABLE_BY_HAND = ("harness-tasks.json", "harness-tasks.json.bak")
+
+
+def stop(now: Situation, payload: Payload) -> Answer:
+    """Return whether the agent may stop."""
+    digest = now.digest
+    # Copilot rings here for a subagent too, and then once more as SubagentStop.
+    if payload.parent_agent_id or _is_elsewhere(now) or payload.has_background_work:
+        return Answer("allow")
+    if now.trouble or digest is None:
+        return _unreadable(now, payload)
+    halt = _halt(now.mine, held(now))
+    if halt:
+        return Answer("allow", warning=words.halted(halt, now.command))
+    if not digest["work_remains"]:
+        return Answer("allow", finished=True)
+    if digest["stop"] == "waiting" and not held(now):
+        # Others hold the rest, or a person must act: there is nothing that this agent could do.
+        return Answer("allow")
+    return _hold(now, "block", words.stop(now, held(now)), _progress(now))
+
+
+def subagent_stop(now: Situation, payload: Payload) -> Answer:
+    """Return whether a subagent may stop: not while it holds a task."""
+    if now.trouble or now.digest is None:
+        return Answer("allow")
+    working = now.digest["in_progress"]
+    if payload.names or now.workers:
+        working = _claimed(working, (*payload.names, *now.workers))
+    return _hold_with(now, "block", working, payload.agent_id or "subagent")
+
+
+def teammate_idle(now: Situation, payload: Payload) -> Answer:
+    """Return whether a teammate may idle: not while it holds a task or, where workers share, one waits."""
+    digest = now.digest
+    if now.trouble or digest is None:
+        return Answer("allow")
+    own = _claimed(digest["in_progress"], (*payload.names, *now.workers))
+    halt = _halt(now.mine, own)
+    if halt:
+        return Answer("allow", warning=words.halted(halt, now.command))
+    shared = digest["mode"] == "concurrent" or digest["sessions"] is None
+    if not own and shared and digest["next"]:
+        return _hold(now, "keep", words.stop(now, ()), f"waiting {digest['next']['id']}")
+    return _hold_with(now, "keep", own, "teammate")
+
+
+def session_start(now: Situation, _payload: Payload) -> Answer:
+    """Return what an agent is told when its session begins, goes on or was compacted."""
+    if now.trouble or now.digest is None:
+        return Answer("context", words.repair(now))
+    return Answer("context", words.start(now, held(now) if now.mine else ()))
+
+
+def pre_tool_use(now: Situation, edited: Sequence[str]) -> Answer:
+    """Refuse to edit the list by hand; `edited` are paths relative to the state root.
+
+    A list that is broken or made by the prose is edited by hand: there is no other way.
+    """
+    if now.trouble or now.digest is None or now.digest["sessions"] is None:
+        return Answer("allow")
+    hit = next((path for path in edited if path in EDITABLE_BY_HAND), None)
+    return Answer("allow") if hit is None else Answer("deny", words.deny(hit, now.command))
+
+
+def beating(now: Situation, payload: Payload) -> str | None:
+    """Return the worker whose lease this sign of life renews, or None."""
+    digest = now.digest
+    if now.trouble or digest is None or digest["mode"] != "concurrent":
+        return None
+    leased = (task for task in digest["in_progress"] if task["lease_expires_at"] is not None)
+    own = _claimed(list(leased), (*payload.names, *now.workers))
+    return str(own[0]["claimed_by"]) if own else None
+
+
+def held(now: Situation) -> Sequence[Mapping[str, Any]]:
+    """Return the tasks in progress that the caller's session works on; an exclusive list is all its own."""
+    if now.digest is None:
+        return ()
+    working: Sequence[Mapping[str, Any]] = now.digest["in_progress"]
+    if now.digest["sessions"] is None or now.digest["mode"] != "concurrent":
+        return working
+    return _claimed(working, now.workers)
+
+
+def _is_elsewhere(now: Situation) -> bool:
+    """Return whether it is known that no session, or another agent's, works on the list."""
+    return now.digest is not None and now.digest["sessions"] is not None and not now.mine
+
+
+def _unreadable(now: Situation, payload: Payload) -> Answer:
+    if payload.stop_hook_active or now.tally.progress == UNREADABLE:
+        return Answer("allow", warning=words.unreadable(now))
+    return Answer("block", words.repair(now), progress=UNREADABLE)
+
+
+def _hold_with(now: Situation, kind: Kind, own: Sequence[Mapping[str, Any]], who: str) -> Answer:
+    """Hold whoever has a task of its `own` that is not halted."""
+    own = [task for task in own if not task["halt"]]
+    if not own:
+        return Answer("allow")
+    return _hold(now, kind, words.stop(now, own), f"{who} {_shape(own)}")
+
+
+def _hold(now: Situation, kind: Kind, text: str, progress: str) -> Answer:
+    """Hold, but not an agent that has been held PATIENCE times in a row without getting anywhere."""
+    if now.tally.progress == progress and now.tally.blocks >= PATIENCE:
+        return Answer("allow", warning=words.released(PATIENCE, now.command), progress=progress)
+    return Answer(kind, text, progress=progress)
+
+
+def _claimed(tasks: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+    # A task that nobody is named for is nobody's.
+    return [task for task in tasks if task["claimed_by"] and task["claimed_by"] in names]
+
+
+def _halt(sessions: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> str:
+    return next((str(each["halt"]) for each in (*sessions, *own) if each.get("halt")), "")
+
+
+def _progress(now: Situation) -> str:
+    """Return what changes when this agent gets on: not by a beat, nor by what other workers do."""
+    assert now.digest is not None
+    if not now.mine:
+        counts = now.digest["counts"]
+        names = ("completed", "failed", "pending", "in_progress", "attempts", "checkpoints")
+        return " ".join(str(counts[name]) for name in names)
+    done = " ".join(f"{each['number']}:{each.get('finished_attempts', 0)}" for each in now.mine)
+    return f"{done} {_shape(held(now))}"
+
+
+def _shape(tasks: Sequence[Mapping[str, Any]]) -> str:
+    return " ".join(f"{task['id']}/{task['attempts']}/{task['checkpoints']}" for task in tasks)

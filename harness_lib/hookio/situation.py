@@ -1,0 +1,73 @@
+"""What the policy decides from: plain values, gathered elsewhere (`facts`, `tally`)."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # see door.py
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
+
+    Kind = Literal["allow", "block", "keep", "context", "deny"]
+
+
+class Tally:
+    """How often an agent was held in a row, at which `progress`, and what it was warned of last."""
+
+    __slots__ = ("blocks", "progress", "told")
+
+    def __init__(self, progress: str = "", blocks: int = 0, told: str = "") -> None:
+        self.progress = progress
+        self.blocks = blocks
+        self.told = told
+
+
+class Situation:
+    """How the list stands, seen by one agent session.
+
+    `digest` is a summary (`state.summary.build`), None where there is none.
+    With `trouble`, the reason why the list cannot be read, it is the last one that we wrote.
+    `mine` are the open sessions that belong to the caller, `workers` the names under which it may have
+    claimed a task, `command` is `harness` as it is typed.
+    """
+
+    __slots__ = ("command", "digest", "mine", "root", "tally", "trouble", "workers")
+
+    def __init__(
+        self,
+        digest: Mapping[str, Any] | None,
+        *,
+        mine: Sequence[Mapping[str, Any]] = (),
+        workers: Sequence[str] = (),
+        trouble: str = "",
+        tally: Tally | None = None,
+        command: str = "harness",
+        root: str = "",
+    ) -> None:
+        self.digest = digest
+        self.mine = mine
+        self.workers = workers
+        self.trouble = trouble
+        self.tally = tally or Tally()
+        self.command = command
+        self.root = root
+
+
+class Answer:
+    """What a hook says.
+
+    Let the agent go (`allow`), hold it (`block`; `keep` for a teammate), tell it something (`context`), or
+    refuse what it is about to do (`deny`).
+    `warning` is for the person and the log, once. `progress` is what a held agent is measured by next time.
+    `finished`: nothing is left, the marker comes down.
+    """
+
+    __slots__ = ("finished", "kind", "progress", "text", "warning")
+
+    def __init__(
+        self, kind: Kind, text: str = "", *, warning: str = "", progress: str = "", finished: bool = False
+    ) -> None:
+        self.kind = kind
+        self.text = text
+        self.warning = warning
+        self.progress = progress
+        self.finished = finished

@@ -1,0 +1,46 @@
+"""How often each agent was held, kept between the visits of its hooks; loses its memory with `.harness/`."""
+
+from __future__ import annotations
+
+import json
+
+from harness_lib.hookio.situation import Tally
+from harness_lib.system import notes
+
+TYPE_CHECKING = False  # see door.py
+if TYPE_CHECKING:
+    from harness_lib.hookio.situation import Answer
+
+
+def read(root: str, who: str) -> Tally:
+    """Return what is known about the agent session (or subagent) `who`."""
+    try:
+        kept = json.loads(notes.read(notes.path(root, "stops", who)))
+    except (ValueError, RecursionError):
+        return Tally()
+    if not isinstance(kept, dict):
+        return Tally()
+    blocks = kept.get("blocks")
+    return Tally(
+        str(kept.get("progress", "")),
+        blocks if type(blocks) is int else 0,
+        str(kept.get("told", "")),
+    )
+
+
+def keep(root: str, who: str, last: Tally, answer: Answer) -> None:
+    """Count `answer`, which was given to an agent that stood at `last`."""
+    if not answer.progress and not answer.warning:
+        return
+    same = answer.progress == last.progress
+    now = {
+        "progress": answer.progress or last.progress,
+        "blocks": (last.blocks if same else 0) + (answer.kind in ("block", "keep")),
+        "told": answer.warning or (last.told if same else ""),
+    }
+    notes.write(notes.path(root, "stops", who), json.dumps(now).encode())
+
+
+def forget(root: str, who: str) -> None:
+    """Begin anew: somebody has come back, or left."""
+    notes.remove(notes.path(root, "stops", who))

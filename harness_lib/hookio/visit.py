@@ -1,0 +1,182 @@
+"""One visit of a hook: gather, decide, do what follows, answer.
+
+Here are all effects of the hooks: notes in `.harness/`, lines in the log, the marker, a detached beat. None
+of them writes the list or runs a command that stands in it.
+Source: design sections 2 and 7.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from harness_lib.hookio import dialect, facts, payload, policy, tally, whose
+from harness_lib.hookio.payload import Payload
+from harness_lib.hookio.situation import Answer, Situation
+from harness_lib.system import notes, seeking
+
+TYPE_CHECKING = False  # see door.py
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+LAUNCHER = os.path.join(CHECKOUT, "bin", "harness")
+BEAT_SECONDS = 60
+# Whoever starts or resumes an agent has come back; compaction and `/clear` are the same turn of work.
+_RETURNS = ("startup", "resume", "new")
+
+
+def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[str, str]) -> int:
+    """Answer `event`, of which the host has sent `data`, for the list at `root`; return the exit code."""
+    said = payload.read(event, data)
+    if said.event is None or said.event not in _ACTS:
+        return 0
+    visit = Visit(root, env, said)
+    answer = _ACTS[said.event](visit)
+    document, talk, code = dialect.speak(answer, said.event, dialect.host(argv, env, said))
+    if talk:
+        sys.stderr.write(f"{talk}\n")
+    if document is not None:
+        sys.stdout.write(json.dumps(document) + "\n")
+        sys.stdout.flush()
+    return code
+
+
+class Visit:
+    """What a hook knows before it has looked at the list."""
+
+    def __init__(self, root: str, env: Mapping[str, str], said: Payload) -> None:
+        self.root = root
+        self.env = env
+        self.said = said
+        self.session_id = whose.caller(said, env)
+
+    def situation(self, who: str = "", *, thorough: bool = False) -> Situation:
+        """Look at the list, and at what is known about the agent `who` (default: nothing)."""
+        digest, trouble = facts.read(self.root, self.env, thorough=thorough)
+        own = whose.mine(digest["sessions"] if digest else None, self.session_id, self.env)
+        return Situation(
+            digest,
+            mine=own,
+            workers=whose.workers(own, self.session_id, self.env),
+            trouble=trouble,
+            tally=tally.read(self.root, who) if who else None,
+            command=_command(),
+            root=self.root,
+        )
+
+
+def _stop(visit: Visit) -> Answer:
+    who = visit.session_id or "nobody"
+    now = visit.situation(who, thorough=True)
+    return _follow_up(visit, who, now, policy.stop(now, visit.said))
+
+
+def _subagent_stop(visit: Visit) -> Answer:
+    who = f"{visit.session_id} {' '.join(visit.said.names)}"
+    now = visit.situation(who, thorough=True)
+    return _follow_up(visit, who, now, policy.subagent_stop(now, visit.said))
+
+
+def _teammate_idle(visit: Visit) -> Answer:
+    who = f"{visit.session_id} {' '.join(visit.said.names)}"
+    now = visit.situation(who, thorough=True)
+    return _follow_up(visit, who, now, policy.teammate_idle(now, visit.said))
+
+
+def _session_start(visit: Visit) -> Answer:
+    if visit.session_id:
+        notes.remove(notes.path(visit.root, "ended", visit.session_id))
+        if visit.said.source in _RETURNS:
+            tally.forget(visit.root, visit.session_id)
+    return policy.session_start(visit.situation(thorough=True), visit.said)
+
+
+def _session_end(visit: Visit) -> Answer:
+    now = visit.situation()
+    if visit.session_id and any(each.get("agent_session_id") == visit.session_id for each in now.mine):
+        notes.write(notes.path(visit.root, "ended", visit.session_id), visit.said.reason.encode())
+    tally.forget(visit.root, visit.session_id)
+    notes.remove(notes.path(visit.root, "beats", visit.session_id))
+    return Answer("allow")
+
+
+def _pre_tool_use(visit: Visit) -> Answer:
+    here = visit.said.cwd or os.curdir
+    edited = [os.path.join(here, path) for path in visit.said.edited_paths() if "\0" not in path]
+    inside = [os.path.relpath(os.path.realpath(path), visit.root) for path in edited]
+    if not any(path in policy.EDITABLE_BY_HAND for path in inside):
+        return Answer("allow")
+    return policy.pre_tool_use(visit.situation(), inside)
+
+
+def _post_tool_use(visit: Visit) -> Answer:
+    note = notes.path(visit.root, "beats", visit.session_id)
+    last = notes.written(note)
+    if last is not None and 0 <= time.time() - last < BEAT_SECONDS:
+        return Answer("allow")
+    notes.write(note, b"")
+    worker = policy.beating(visit.situation(), visit.said)
+    if worker is not None:
+        from harness_lib.system import detached  # noqa: PLC0415 (once a minute)
+
+        env = {**visit.env, "HARNESS_WORKER_ID": worker, "HARNESS_STATE_ROOT": visit.root}
+        detached.start(["/bin/sh", LAUNCHER, "beat"], env=env, cwd=visit.root)
+    return Answer("allow")
+
+
+def _follow_up(visit: Visit, who: str, now: Situation, answer: Answer) -> Answer:
+    if answer.warning and answer.warning != now.tally.told:
+        sys.stderr.write(f"harness: {answer.warning}\n")
+        _log(now, "WARN", answer.warning)
+    if answer.finished:
+        _finish(visit)
+    tally.keep(visit.root, who, now.tally, answer)
+    return answer
+
+
+def _finish(visit: Visit) -> None:
+    """Take the marker down, as nothing is left to do."""
+    from harness_lib.rules import stats  # noqa: PLC0415 (once for each list)
+
+    # Looked at again, as hooks take no lock: somebody may have added a task and started just now.
+    now = visit.situation()
+    if not policy.stop(now, visit.said).finished or now.digest is None:
+        return
+    counts = dict(now.digest["counts"])
+    kept = {name: counts[name] for name in stats.Counts.__dataclass_fields__ if name in counts}
+    _log(now, "STATS", stats.told(stats.Counts(**kept, permanent=counts["failed"] - counts["retryable"])))
+    notes.remove(os.path.join(visit.root, seeking.MARKER))
+
+
+def _log(now: Situation, kind: str, text: str) -> None:
+    from pathlib import Path  # noqa: PLC0415 (hooks write to the log once in a while)
+
+    from harness_lib.state import journal  # noqa: PLC0415
+    from harness_lib.system import log, roots  # noqa: PLC0415
+    from harness_lib.system.clock import SYSTEM  # noqa: PLC0415
+
+    session = now.mine[0]["number"] if now.mine else (now.digest or {}).get("session_count", 0)
+    line = journal.line(kind, text, now=SYSTEM.now(), session=session)  # type: ignore[arg-type]
+    log.append(roots.Root(Path(now.root)).log, line)
+
+
+def _command() -> str:
+    """Return `harness` as it is typed in a shell: the absolute path of the launcher beside us."""
+    if not os.path.isfile(LAUNCHER):
+        return "harness"
+    plain = LAUNCHER.translate(dict.fromkeys(map(ord, "/._-+@"), "")).isalnum() and LAUNCHER.isascii()
+    return LAUNCHER if plain else "'" + LAUNCHER.replace("'", "'\"'\"'") + "'"
+
+
+_ACTS = {
+    "Stop": _stop,
+    "SubagentStop": _subagent_stop,
+    "TeammateIdle": _teammate_idle,
+    "SessionStart": _session_start,
+    "SessionEnd": _session_end,
+    "PreToolUse": _pre_tool_use,
+    "PostToolUse": _post_tool_use,
+}

@@ -1,0 +1,66 @@
+"""Whose session is it: the one thing that decides whether an agent may be held.
+
+An agent session is recognised by the id that its host gives to hooks and to commands alike: in a
+sub-directory, in a worktree, resumed and compacted it is the same, and a fork has one of its own.
+Source: design section 4, "Owner", and section 7.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # see door.py
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from harness_lib.hookio.payload import Payload
+    from harness_lib.system.owner import Owner
+
+
+def caller(payload: Payload, env: Mapping[str, str]) -> str:
+    """Return the id of the agent session that rings, "" if its host tells none."""
+    if payload.session_id:
+        return payload.session_id
+    from harness_lib.system import owner  # noqa: PLC0415 (most hosts tell)
+
+    return owner.agent_session(env) or ""
+
+
+def mine(
+    sessions: Sequence[Mapping[str, Any]] | None, session_id: str, env: Mapping[str, str]
+) -> list[Mapping[str, Any]]:
+    """Return which of the open `sessions` belong to the agent session `session_id`.
+
+    Without an id nobody can be told apart, so that all of them do, as the seed has it.
+    """
+    if not sessions:
+        return []
+    if not session_id:
+        return list(sessions)
+    known = [each for each in sessions if each.get("agent_session_id")]
+    found = [each for each in known if each["agent_session_id"] == session_id]
+    nameless = [each for each in sessions if not each.get("agent_session_id")]
+    return found + (_of_this_process(nameless, env) if nameless else [])
+
+
+def workers(sessions: Sequence[Mapping[str, Any]], session_id: str, env: Mapping[str, str]) -> list[str]:
+    """Return the names under which the caller may have claimed a task, `sessions` being its own."""
+    names = [str(each["worker"]) for each in sessions]
+    return [*names, *filter(None, (env.get("HARNESS_WORKER_ID", ""), session_id))]
+
+
+def _of_this_process(
+    sessions: Sequence[Mapping[str, Any]], env: Mapping[str, str]
+) -> list[Mapping[str, Any]]:
+    """Return those of `sessions` that the process owns which runs this hook.
+
+    They were opened where the host gives its commands no id (Copilot), or by a person.
+    """
+    from harness_lib.system import owner  # noqa: PLC0415 (it reads every ancestor of this process)
+
+    me = owner.current(env)
+    return [each for each in sessions if each["worker"] == me.worker or _is_owner(each, me)]
+
+
+def _is_owner(session: Mapping[str, Any], me: Owner) -> bool:
+    recorded = (session.get("pid"), session.get("pid_started"), session.get("boot_id"), session.get("host"))
+    return recorded == (me.pid, me.pid_started, me.boot_id, me.host)

@@ -34,9 +34,10 @@ class Checked:
         return self.verdict == "pass"
 
     def failure(self) -> str:
-        """Return one line for the error log: why, and the last thing the check printed."""
-        last = self.tail.strip().splitlines()[-1:] or [""]
-        return f"{self.message} {last[0].strip()}".strip()
+        """Return one line for the error log: why, and the last things the check printed."""
+        # Test runners end with a count; what failed stands in the line above.
+        last = [line.strip() for line in self.tail.splitlines() if line.strip()][-2:]
+        return f"{self.message} {' / '.join(last)}".strip()
 
 
 def safe_name(task_id: str) -> str:

@@ -116,7 +116,10 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
             kept = state.session_config.concurrency_mode
             warnings.append(f"The list stays {kept}; to change it: harness edit --mode {mode}")
     else:
-        told = f"made {', '.join(made)} in {root.path}; git ignores them ({ignored_in})."
+        told = f"made {', '.join(made)} in {root.path}."
+        told += (
+            f"\ngit ignores the harness files ({ignored_in}); a {root.init_script.name} is yours to commit."
+        )
     return Reply(
         "init",
         told,

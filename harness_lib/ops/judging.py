@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness_lib.errors import EnvSetupError
+from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.ops import checking, leased_check, outcome, preparing, trusting
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
@@ -27,7 +27,7 @@ class Judged:
 
     checked: Checked
     tree: str = ""
-    head: str | None = None
+    head: str = ""
     halt: str | None = None
 
     def verdict(self) -> outcome.Verdict:
@@ -56,7 +56,17 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
             f"The check of {task.id} cannot run here. {checked.message}",
             f"Install it or fix harness-init.sh; then type: harness finish {task.id}",
         )
-    return Judged(checked, tree, head)
+    if checked.passed and head is None:
+        raise _nothing_to_commit_on(ctx, task)
+    return Judged(checked, tree, head or "")
+
+
+def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
+    branch = (task.gate and task.gate.branch) or "refs/heads/main"
+    return RefusedError(
+        f"HEAD stands for {ctx.git.branch()}, a branch without a commit: {task.id} cannot be committed there.",
+        f"Point it back to where the task began (files and index stay): git symbolic-ref HEAD {branch}",
+    )
 
 
 def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Judged:

@@ -13,7 +13,7 @@ from harness_lib import timestamps
 from harness_lib.errors import LeaseLostError
 from harness_lib.ops import checking, marker, sessions, trusting
 from harness_lib.ops.context import Context
-from harness_lib.rules import transitions
+from harness_lib.rules import leases, transitions
 from harness_lib.state.store import Tx
 from harness_lib.system import gitlocks, restore, runner, snapshot
 from harness_lib.system.git import Git
@@ -49,7 +49,7 @@ class Verdict:
 def require_claim(tx: Tx, task: Task) -> Task:
     """Return the task as it is now; LeaseLostError if the claim is no longer the one that `task` shows."""
     now = tx.state.find(task.id)
-    if now is None or now.status != "in_progress" or now.fence != task.fence:
+    if now is None or not leases.is_same(now, task):
         holder = f"{now.claimed_by} has it" if now and now.status == "in_progress" else "it was recovered"
         raise LeaseLostError(
             f"The lease of task {task.id} was lost: {holder}. Nothing was recorded.",
@@ -61,14 +61,14 @@ def require_claim(tx: Tx, task: Task) -> Task:
 # -- success ----------------------------------------------------------------------------------------------
 
 
-def commit(ctx: Context, session: Session, task: Task, tree: str, head: str | None) -> Ended:
+def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> Ended:
     """Commit `tree`, the content the check was run on, on top of `head`, and record the task as completed.
 
-    Raises RefusedError (HEAD moved meanwhile; nothing recorded) and LeaseLostError.
+    Raises RefusedError (HEAD moved), HeldError (git is locked), LeaseLostError; then nothing is recorded.
     """
     git = ctx.git
     with gitlocks.hold(git):
-        assert head is not None, "BUG: an attempt without a commit under it."
+        restore.require_unlocked(git)
         oid = _commit_object(git, head, task, tree)
         with ctx.store.transaction() as tx:
             task = transitions.begin_commit(require_claim(tx, task), now=tx.now, head=head, commit=oid)
@@ -147,9 +147,11 @@ def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
 def roll_back(ctx: Context, session: Session, task: Task, verdict: Verdict) -> Ended:
     """Record that the attempt failed, save what it made in a rescue ref, and go back to its base.
 
-    Raises LeaseLostError; then nothing was changed.
+    Raises LeaseLostError, and HeldError (another program has git locked); then nothing was changed.
     """
     git = ctx.git
+    with gitlocks.hold(git):
+        restore.require_unlocked(git)
     base_gone = task.started_at_commit is None or not git.exists(task.started_at_commit)
     rescue, head = free_ref(git, task), git.head()
     with ctx.store.transaction() as tx:
@@ -170,11 +172,11 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: Verdict) -> E
     return _go_back(ctx, session, task)
 
 
-def _go_back(ctx: Context, session: Session, task: Task) -> Ended:
-    """Carry out the rollback that the task's intent names, and record it."""
+def _go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) -> Ended:
+    """Carry out the rollback that the task's intent names, and record it; `again` after one was killed."""
     git, intent = ctx.git, _intent(task)
     with gitlocks.hold(git):
-        warnings = _clear_dead_locks(git, intent)
+        warnings = _clear_dead_locks(git, intent) if again else []
         made, rescue = _rescue(ctx, task, intent)
         if intent.base is not None and git.exists(intent.base):
             warnings += restore.go_back(
@@ -317,7 +319,7 @@ def settle(ctx: Context, session: Session, task: Task) -> Ended:
     """Finish what a killed process had under way, as the task's intent says."""
     git, intent = ctx.git, _intent(task)
     if intent.action == "rollback":
-        return _go_back(ctx, session, task)
+        return _go_back(ctx, session, task, again=True)
     with gitlocks.hold(git):
         _clear_dead_locks(git, intent)
         if git.head() == intent.commit or _may_publish(git, intent):
@@ -368,7 +370,7 @@ def drop_before(git: Git, task: Task) -> None:
     """Let go of the copies of what was untracked before: the attempt has ended, the files stand."""
     if task.gate and task.gate.before:
         with gitlocks.hold(git):
-            # The outcome is recorded. That a copy cannot be removed now is not its failure: tidying does it later.
+            # The outcome is recorded: that a copy cannot go now is not its failure, and tidying tries again.
             git.run("update-ref", "-d", f"refs/harness/before/{task.gate.before}", check=False)
 
 

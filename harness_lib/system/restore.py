@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness_lib.errors import RefusedError
+from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system import atomic, placing, snapshot, trees
 from harness_lib.system.git import Git
 from harness_lib.system.gitlocks import leftover_locks, remove_dead_locks
@@ -24,7 +24,15 @@ from harness_lib.system.rawfiles import hashed
 from harness_lib.system.snapshot import Before
 from harness_lib.system.trees import GITLINK, Entry
 
-__all__ = ["HeadMovedError", "go_back", "leftover_locks", "publish", "remove_dead_locks", "undo_tracked"]
+__all__ = [
+    "HeadMovedError",
+    "go_back",
+    "leftover_locks",
+    "publish",
+    "remove_dead_locks",
+    "require_unlocked",
+    "undo_tracked",
+]
 
 # An editor that refreshes its view takes index.lock for milliseconds.
 PATIENCE_SECONDS = 3.0
@@ -85,6 +93,25 @@ def _patiently(git: Git, *args: str) -> None:
             time.sleep(0.05)
         else:
             return
+
+
+def require_unlocked(git: Git) -> None:
+    """Raise HeldError, naming the file, if another program keeps the index, HEAD or its branch locked.
+
+    Asked inside `gitlocks.hold()` and before anything is moved: what a dead git of ours left is gone then.
+    """
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        locks = [path for path in leftover_locks(git) if path.name != "packed-refs.lock"]
+        if not locks:
+            return
+        if time.monotonic() >= end:
+            raise HeldError(
+                f"Another program has git locked: {locks[0]} stands for longer than {PATIENCE_SECONDS:g} s. "
+                "Nothing was changed.",
+                "Let the git command that made it end; if none runs, delete that one file. Then try again.",
+            )
+        time.sleep(0.05)
 
 
 def undo_tracked(git: Git, commit: str, keep_out: Sequence[str] = ()) -> tuple[str, ...]:

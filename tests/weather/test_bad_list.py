@@ -1,4 +1,4 @@
-"""A list that is broken, foreign or hostile: every verb says where and what to do, and writes nothing over it."""
+"""A list that is broken, foreign or hostile: every verb says where and what to do, and overwrites nothing."""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ Crash model: we, and every git process that we started, may be killed at any mom
 A killed git leaves `index.lock` and the like behind, and nothing in them says whose they are.
 So every git process that moves something inherits one flock; whoever gets that flock afterwards knows that
 none of ours is left, and only foreign processes have to be looked for.
+The file of the flock says since when its holder has been at work; the next one that still finds this there
+knows that the last did not come to its end.
 Source: design section 6, "A leftover git lock is removed only if ...".
 """
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 LOCK_NAME = "harness-git.lock"
 OURS = "refs/harness/"
+NOTE_LIMIT = 64
 
 # The kernel stamps files with a clock that ticks every few milliseconds and runs behind time.time().
 CLOCK_SLACK = 0.1
@@ -48,6 +51,7 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
     """Be the only one of us that moves this work tree; may be nested.
 
     Git children started inside inherit the lock, so it outlives us until the last of them is dead.
+    What the git of a killed holder has left is removed first.
     Waits at most `timeout` seconds, then raises HeldError.
     """
     key = _key(git.git_dir)
@@ -59,7 +63,10 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
     try:
         _wait(fd, path, timeout)
         _held[key] = fd
+        _begin(git, fd)
         yield
+        # Not after an exception: an interrupt makes subprocess kill git, which leaves locks.
+        os.ftruncate(fd, 0)
     finally:
         _held.pop(key, None)
         # Closed, never LOCK_UN: that would also take it from a git child that is still running.
@@ -87,6 +94,27 @@ def _wait(fd: int, path: Path, timeout: float) -> None:
             return
 
 
+def _begin(git: Git, fd: int) -> None:
+    """Note in our own lock file since when we move things, once nothing of a killed holder is left."""
+    since = _noted(fd)
+    if since is not None:
+        try:
+            remove_dead_locks(git, since, everywhere=True)
+        except HeldError:
+            # Perhaps somebody's: then git says so where it matters. The note stays for whoever comes next.
+            return
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, b"%.3f\n" % time.time(), 0)
+
+
+def _noted(fd: int) -> float | None:
+    """Return since when the last holder was at work; None if it came to its end."""
+    try:
+        return float(os.pread(fd, NOTE_LIMIT, 0))
+    except ValueError:
+        return None
+
+
 def leftover_locks(git: Git, refs: Sequence[str] = ()) -> list[Path]:
     """Return git's lock files that stand now: of the index, HEAD, its branch, packed refs, and `refs`."""
     places = [git.git_dir / "index.lock", git.git_dir / "HEAD.lock", git.common_dir / "packed-refs.lock"]
@@ -96,15 +124,22 @@ def leftover_locks(git: Git, refs: Sequence[str] = ()) -> list[Path]:
     return [place for place in places if place.is_file()]
 
 
-def remove_dead_locks(git: Git, since: float, refs: Sequence[str] = ()) -> list[Path]:
+def remove_dead_locks(
+    git: Git, since: float, refs: Sequence[str] = (), *, everywhere: bool = False
+) -> list[Path]:
     """Remove the lock files that our own dead git left, and return them; call it inside `hold()` only.
 
     `since` is when our interrupted operation began (epoch seconds, wall clock): an older lock is not ours.
-    A lock of a ref below `refs/harness/` can only be ours, and `hold()` proves that ours are dead.
+    A lock of one of `refs` below `refs/harness/` can only be ours, and `hold()` proves that ours are dead.
+    `everywhere`: those of all refs below it, too; they may be another worktree's and need the same proof.
     Raises HeldError, naming the file, its age and what to do, when a lock might still be somebody's.
     """
     found = leftover_locks(git, refs)
     foreign = [path for path in found if not _is_ours(git, path)]
+    if everywhere:
+        others = [path for path in (git.common_dir / OURS).rglob("*.lock") if path not in found]
+        found += others
+        foreign += others
     if foreign:
         _prove_dead(git, foreign, since)
     for path in found:

@@ -99,6 +99,14 @@ class SeedLock:
             # By rename: a peer that read half a number would take the lock over.
             atomic.write(self.path / _PID, b"%d\n" % to, durable=False)
 
+    def sweep(self) -> None:
+        """Remove what processes that died while they retired a directory have left under its private name."""
+        limit = self._clock.now().timestamp() - atomic.STALE_SECONDS
+        for private in self.path.parent.glob(f"{self.path.name}.*"):
+            seen = _see(private)
+            if seen and not seen.holder.foreign and seen.changed < limit and self._is_stale(seen):
+                _remove(private)
+
     def _try(self, pid: int, ours: Collection[int]) -> Grip | None:
         try:
             self.path.mkdir(0o755)
@@ -213,6 +221,8 @@ def _read_pid(file: Path) -> tuple[int | None, datetime | None]:
 def _remove(private: Path) -> None:
     """Remove what the protocol put there; anything else is somebody's and stays, under the private name."""
     (private / _PID).unlink(missing_ok=True)
+    # Who died handing it over left the new pid in a file of its own.
+    atomic.sweep(private, _PID, older_than=0.0)
     try:
         private.rmdir()
     except OSError as error:

@@ -70,7 +70,7 @@ def _session(ctx: Context) -> tuple[Session | None, start.Opened]:
     state = ctx.store.read_to_change().state
     sessions.refuse_other(state, ctx)
     session = sessions.mine(state, ctx)
-    if session and sessions.is_live(session, ctx):
+    if session and start.is_open(session, state, ctx):
         return session, start.Opened(session)
     opened = start.open_session(ctx)
     return opened.session, opened
@@ -132,7 +132,7 @@ def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
         return held
     with ctx.store.transaction() as tx:
         now = tx.state.find(held.id)
-        if now is None or now.fence != held.fence:
+        if now is None or not leases.is_same(now, held):
             return held
         renewed = transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds)
         tx.replace(renewed)

@@ -45,7 +45,7 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     base = task.started_at_commit
     assert base is not None, "BUG: a claim of ours without a base."
     outcome.undo_check(ctx, task, base)
-    before = preparing.keep_untracked(ctx.git, base, ctx.git.changes(ctx.keep_out).untracked)[0]
+    before = preparing.keep_untracked(ctx, base, ctx.git.changes(ctx.keep_out).untracked)[0]
     if task.gate is None or before == task.gate.before:
         return task
     with ctx.store.transaction() as tx:

@@ -14,6 +14,7 @@ from harness_lib.ops import (
     recovering,
     sessions,
     stopped,
+    tidying,
     trusting,
 )
 from harness_lib.ops.context import Context
@@ -21,7 +22,7 @@ from harness_lib.ops.reply import Reply
 from harness_lib.rules import selection, stats, stopping
 from harness_lib.state.store import Tx
 from harness_lib.system import log
-from harness_lib.task import Session, Task
+from harness_lib.task import Session, State, Task
 
 LOG_LINES = 200
 COMMITS = 20
@@ -47,10 +48,18 @@ def run(ctx: Context) -> Reply:
     history = log.tail(ctx.root.log, LOG_LINES)
     facts = git_facts(ctx)
     live = sessions.mine(state, ctx)
-    if live and sessions.is_live(live, ctx) and live.halt is None:
+    if live and is_open(live, state, ctx) and live.halt is None:
+        with ctx.store.transaction():
+            # For the lock directory of the prose alone: a killed command may have left its own pid there.
+            pass
         return _reply(ctx, Opened(live), history, facts)
     opened = open_session(ctx)
     return _reply(ctx, opened, history, facts)
+
+
+def is_open(session: Session, state: State, ctx: Context) -> bool:
+    """Return whether the session stands; one that was never counted was killed while it was being opened."""
+    return sessions.is_live(session, ctx) and session.number <= state.session_count
 
 
 def git_facts(ctx: Context) -> dict[str, object]:
@@ -63,16 +72,19 @@ def git_facts(ctx: Context) -> dict[str, object]:
 
 
 def open_session(ctx: Context) -> Opened:
-    """Open and count a session for this worker; a halted one of its own is ended first."""
+    """Open and count a session for this worker; one of its own that is halted or half open is ended first."""
     session, stop, warnings = _take(ctx)
     if session is None:
         return Opened(None, stop, warnings=warnings)
+    warnings += tidying.sweep(ctx)
     report = recovering.interrupted(ctx, session, fresh=True)
     if report.stop:
+        with ctx.store.transaction() as tx:
+            _count(tx, session)
         return Opened(None, report.stop, report.told, (*warnings, *report.warnings))
     _check_environment(ctx, session)
     with ctx.store.transaction() as tx:
-        tx.state = replace(tx.state, session_count=max(tx.state.session_count, session.number))
+        _count(tx, session)
         current = sessions.mine(tx.state, ctx)
         if current is not None and holding.held_by_me(tx.state, ctx) is None:
             stop = _nothing_to_do(tx)
@@ -83,11 +95,15 @@ def open_session(ctx: Context) -> Opened:
     return Opened(session, None, report.told, (*warnings, *report.warnings))
 
 
+def _count(tx: Tx, session: Session) -> None:
+    tx.state = replace(tx.state, session_count=max(tx.state.session_count, session.number))
+
+
 def _take(ctx: Context) -> tuple[Session | None, str | None, tuple[str, ...]]:
     """Add the session's record, unless there is nothing to do or no session is left."""
     with ctx.store.transaction() as tx:
         halted = sessions.mine(tx.state, ctx)
-        if halted is not None and (halted.halt or not sessions.is_live(halted, ctx)):
+        if halted is not None and (halted.halt or not is_open(halted, tx.state, ctx)):
             sessions.close(tx, halted)
         sessions.fold_dead(tx, ctx)
         dependencies.record_blocked(tx, tx.state.session_count)

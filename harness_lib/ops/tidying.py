@@ -1,0 +1,57 @@
+"""Take away what killed commands have left behind, once it is old enough to be nobody's.
+
+A death costs no work, but it leaves temporary files, directories of locks that were just given up, and copies
+of untracked files for an attempt that never began or has ended.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness_lib.errors import HarnessError
+from harness_lib.ops import preparing
+from harness_lib.ops.context import Context
+from harness_lib.system import atomic, gitlocks
+from harness_lib.system.seedlock import SeedLock
+
+
+def sweep(ctx: Context) -> tuple[str, ...]:
+    """Remove what is older than an hour and belongs to no living command of this list; return warnings."""
+    try:
+        _temporary_files(ctx)
+        SeedLock(ctx.root.path, ctx.clock).sweep()
+        _copies(ctx)
+    except (OSError, HarnessError) as error:
+        # They are in nobody's way: the next session tries again.
+        return (f"What killed commands had left could not be removed: {error}",)
+    return ()
+
+
+def _temporary_files(ctx: Context) -> None:
+    for name in (ctx.root.state.name, ctx.root.backup.name):
+        atomic.sweep(ctx.root.path, name)
+    for directory, _, _ in os.walk(ctx.root.private):
+        atomic.sweep(Path(directory), "*")
+    atomic.sweep(ctx.git.git_dir, "harness-*")
+
+
+def _copies(ctx: Context) -> None:
+    tasks = ctx.store.read().state.tasks
+    wanted = {task.gate.before for task in tasks if task.gate and task.status == "in_progress"}
+    # Held even if there is none: that also takes away the locks of a git that was killed.
+    with gitlocks.hold(ctx.git):
+        for ref, oid in _old_copies(ctx):
+            if oid not in wanted:
+                ctx.git.delete_ref(ref, oid)
+
+
+def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
+    """Yield (ref, commit) of the copies for attempts of this list; a repository may hold several lists."""
+    limit = ctx.clock.now().timestamp() - atomic.STALE_SECONDS
+    shape = "%(refname) %(objectname) %(committerdate:unix) %(contents:subject)"
+    for line in ctx.git.text("for-each-ref", f"--format={shape}", preparing.BEFORE_REFS).splitlines():
+        ref, oid, written, subject = line.split(" ", 3)
+        if int(written) < limit and subject == preparing.before_subject(ctx.root.path):
+            yield ref, oid

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
+from tests.ops.conftest import Make
 from tests.ops.project import LINE, Agent, Project
 from tests.protocol.conftest import ProseIn
 from tests.protocol.prose import Prose, require_documented, seed_task
@@ -166,3 +168,58 @@ def test_reading_what_the_other_writes_never_shows_half_a_file(
         assert backup.read_bytes() == before
         json.loads(before)
     assert len(prose.read()["tasks"]) == 5
+
+
+TAKE_OVER = """
+from pathlib import Path
+from tests.protocol.prose import Prose
+prose = Prose(Path.cwd())
+prose.lock()
+prose.claim("task-001", claimed_by="prose", lease_expires_at="2035-01-01T00:00:00Z")
+prose.unlock()
+"""
+
+
+def test_a_claim_that_the_prose_has_taken_over_while_our_check_ran_is_lost(make_project: Make) -> None:
+    """It raises no fence, so the name decides: exit 6, nothing is committed, the work stays where it is."""
+    project = make_project(mode="concurrent")
+    agent = project.agent()
+    project.put("take_over.py", TAKE_OVER)
+    agent.ok("add", "Something", "--validate", f"{sys.executable} take_over.py")
+    agent.ok("claim")
+    project.put("work.txt")
+    base = project.head
+
+    error = agent.fails(6, "finish")["error"]
+
+    assert "prose has it" in error["message"]
+    assert project.task()["claimed_by"] == "prose"
+    assert project.task()["status"] == "in_progress"
+    assert project.head == base
+    assert (project.top / "work.txt").exists()
+
+
+@pytest.mark.parametrize("check", ["true", "false"])
+def test_a_list_that_nobody_hid_from_git_is_neither_committed_nor_rolled_back(
+    make_project: Make, prose_in: ProseIn, check: str
+) -> None:
+    """The person said no to .gitignore, and an agent of the prose died while it wrote."""
+    project = make_project(bare=True)
+    prose = prose_in(project.top)
+    prose.init(seed_task("task-001", command=check))
+    project.git("rm", "-q", ".gitignore")
+    project.git("commit", "-q", "-m", "Hide nothing")
+    project.put("harness-tasks.json.tmp", "{")
+    agent = project.agent()
+    agent.ok("trust", "--yes")
+    agent.ok("claim")
+    project.put("work.txt")
+    names = {path.name for path in project.top.glob("harness-*")}
+
+    agent("finish")
+
+    assert set(project.in_commit()) == {"tracked.txt"} | ({"work.txt"} if check == "true" else set())
+    assert {path.name for path in project.top.glob("harness-*")} >= names
+    assert project.task()["status"] == ("completed" if check == "true" else "failed")
+    for ref in project.refs():
+        assert project.in_commit(ref) == ["tracked.txt", "work.txt"]

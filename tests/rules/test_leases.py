@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness_lib.errors import UsageError
@@ -58,6 +60,17 @@ def test_a_lease_just_taken_stands_for_exactly_its_length() -> None:
 )
 def test_is_mine(task: Task, mine: bool) -> None:
     assert leases.is_mine(task, "w1") is mine
+
+
+def test_a_claim_is_the_same_while_neither_fence_nor_holder_has_changed() -> None:
+    """Who follows the prose takes a task over without raising the fence."""
+    mine = Task("a", status="in_progress", claimed_by="w", fence=2)
+
+    assert leases.is_same(replace(mine, lease_expires_at=STAMP), mine)
+    assert not leases.is_same(replace(mine, fence=3), mine)
+    assert not leases.is_same(replace(mine, claimed_by="prose"), mine)
+    assert not leases.is_same(replace(mine, status="failed"), mine)
+    assert not leases.is_same(None, mine)
 
 
 def test_a_worker_without_a_name_holds_nothing() -> None:

@@ -6,6 +6,7 @@ owner says so or is provably gone (design section 4).
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,7 +16,7 @@ from harness_lib.ops import dependencies
 from harness_lib.ops.context import Context
 from harness_lib.rules import stats, stopping
 from harness_lib.state.store import Tx
-from harness_lib.system import owner
+from harness_lib.system import notes, owner
 from harness_lib.task import Session, State, Task
 
 # A session of another host cannot be probed; after this long without an end it counts as gone.
@@ -29,10 +30,28 @@ def mine(state: State, ctx: Context) -> Session | None:
 
 def is_live(session: Session, ctx: Context) -> bool:
     """Return whether the session's owner may still be there; only proof makes it False."""
+    if has_ended(session, ctx):
+        return False
     life = owner.life(session.host, session.boot_id or "", session.pid or 0, session.pid_started or "")
     if life != "unknown" or session.started_at is None:
         return life != "dead"
     return ctx.clock.now() - timestamps.parse(session.started_at) < FOREIGN_SESSION_LIFE
+
+
+def has_ended(session: Session, ctx: Context) -> bool:
+    """Return whether a hook has noted that the agent session is over, though its process may live on.
+
+    A note from before the session began is of an earlier one; and whoever calls has not ended.
+    """
+    if session.agent_session_id in (None, ctx.owner.agent_session_id):
+        return False
+    noted = notes.written(_end_note(session, ctx))
+    began = timestamps.parse(session.started_at).timestamp() if session.started_at else 0.0
+    return noted is not None and noted >= began
+
+
+def _end_note(session: Session, ctx: Context) -> str:
+    return notes.path(os.fspath(ctx.root.path), "ended", session.agent_session_id or "")
 
 
 def worker_is_live(worker: str | None, state: State, ctx: Context) -> bool:
@@ -44,11 +63,10 @@ def fold_dead(tx: Tx, ctx: Context) -> None:
     """Remove the sessions whose owner is gone; what they left in progress is up to recovery."""
     for session in tx.state.sessions or ():
         if not is_live(session, ctx):
-            tx.log(
-                "WARN",
-                f"its owner (pid {session.pid}) is gone without `harness stop`",
-                session=session.number,
+            gone = (
+                "its agent has ended" if has_ended(session, ctx) else f"its owner (pid {session.pid}) is gone"
             )
+            tx.log("WARN", f"{gone} without `harness stop`", session=session.number)
             _remove(tx, session)
 
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb
-from harness_lib.ops import checkpoint, claim, fail, finish, recover, release, start, stop
+from harness_lib.ops import beat, checkpoint, claim, fail, finish, recover, release, start, stop
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.task import CATEGORIES
@@ -68,6 +68,10 @@ def _recover(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     return recover.run(ctx)
 
 
+def _beat(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+    return beat.run(ctx)
+
+
 def _stop(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     return stop.run(ctx, args.session)
 
@@ -100,5 +104,11 @@ VERBS = (
     ),
     Verb("release", "hand a claim back; no attempt is counted", "harness release task-001", _release, _held),
     Verb("recover", "recover what was interrupted", "harness recover", _recover),
+    Verb(
+        "beat",
+        "a sign of life: renew the lease of what you hold (hooks do it for you)",
+        "harness beat",
+        _beat,
+    ),
     Verb("stop", "end the session", "harness stop", _stop, _stop_arguments),
 )

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError
+from harness_lib.errors import EnvSetupError, LeaseLostError
 from harness_lib.ops import checking, halting, holding, judging, outcome, sessions
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, recovery, transitions
@@ -45,10 +45,16 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
             return Report(tuple(told), tuple(warnings))
         leftover.end_all(checking.log_directory(ctx, task))
         there = _work_tree(ctx, task)
-        if there is None:
-            line, ended = _give_up_lost(ctx, session, task)
-        else:
-            line, ended = _recover_one(ctx.at(there), session, task)
+        try:
+            if there is None:
+                line, ended = _give_up_lost(ctx, session, task)
+            else:
+                line, ended = _recover_one(ctx.at(there), session, task)
+        except LeaseLostError:
+            if task.claimed_by == session.worker:
+                raise
+            # Several saw that the lease of a living worker had run out, and another one was faster.
+            continue
         told.append(line)
         if ended:
             warnings += ended.warnings

@@ -64,7 +64,7 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
 def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
     branch = (task.gate and task.gate.branch) or "refs/heads/main"
     return RefusedError(
-        f"HEAD stands for {ctx.git.branch()}, a branch without a commit: {task.id} cannot be committed there.",
+        f"HEAD stands for {ctx.git.branch()}, where no commit is yet: {task.id} cannot be committed there.",
         f"Point it back to where the task began (files and index stay): git symbolic-ref HEAD {branch}",
     )
 

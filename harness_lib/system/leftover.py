@@ -12,6 +12,7 @@ from pathlib import Path
 from harness_lib.system import atomic, process, reaper
 
 _SUFFIX = ".running"
+_WORDS = 3
 
 
 def note(log: Path, pid: int) -> None:
@@ -19,7 +20,11 @@ def note(log: Path, pid: int) -> None:
     leader = process.look(pid)
     if leader is not None:
         text = f"{pid} {leader.started} {process.boot_id()}\n"
-        atomic.write(log.with_suffix(_SUFFIX), text.encode(), durable=False)
+        try:
+            atomic.write(log.with_suffix(_SUFFIX), text.encode(), durable=False)
+        except FileNotFoundError:
+            # The command was quicker, and has removed the directory: nobody would find the note.
+            return
 
 
 def forget(log: Path) -> None:
@@ -37,7 +42,12 @@ def end_all(directory: Path) -> int:
 
 
 def _end(file: Path) -> bool:
-    pid, started, boot = file.read_text(encoding="utf-8").split(maxsplit=2)
+    words = file.read_text(encoding="utf-8", errors="replace").split(maxsplit=2)
+    if len(words) != _WORDS or not words[0].isdigit():
+        # Not durable: after a power cut it may be empty, and what it told of is gone with the power.
+        atomic.remove(file)
+        return False
+    pid, started, boot = words
     if boot.strip() != process.boot_id():
         return False
     leader = process.look(int(pid))

@@ -38,13 +38,20 @@ LINE = re.compile(
 
 
 class Time(Clock):
-    """The wall clock, moved by `pass_`; the monotonic one follows the machine's."""
+    """The wall clock, moved by `pass_`; the monotonic one hurries once the file `hurry_after` is there."""
 
     def __init__(self) -> None:
         self.offset = timedelta()
+        self.hurry_after: Path | None = None
+        self._hurried = 0.0
 
     def now(self) -> datetime:
         return datetime.now(timezone.utc) + self.offset
+
+    def monotonic(self) -> float:
+        if self.hurry_after is not None and self.hurry_after.exists():
+            self._hurried += 1.0
+        return super().monotonic() + self._hurried
 
     def pass_(self, **span: float) -> None:
         self.offset += timedelta(**span)

@@ -1,0 +1,193 @@
+"""A check that misbehaves is ended, judged, and takes nothing with it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system import process
+from tests.ops.project import Agent, Project, python
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is ended")
+
+DAEMON = python(
+    "import os, time\n"
+    "if os.fork(): os._exit(0)\n"
+    "os.setsid()\n"
+    "if os.fork(): os._exit(0)\n"
+    'open("daemon.pid", "w").write(str(os.getpid()))\n'
+    "time.sleep(600)"
+)
+
+
+def begin(agent: Agent, check: str, *options: str) -> None:
+    agent.ok("add", "One", "--validate", check, *options)
+    agent.ok("claim")
+
+
+def gone(file: Path) -> bool:
+    return not process.alive(int(file.read_text(encoding="ascii")))
+
+
+@linux_only
+def test_a_daemon_that_it_forks_does_not_outlive_it(project: Project, agent: Agent) -> None:
+    begin(agent, f"{DAEMON}; while ! test -s daemon.pid; do :; done")
+
+    agent.ok("finish")
+
+    assert gone(project.top / "daemon.pid")
+
+
+def test_one_that_prints_without_end_is_stopped_and_fails(project: Project, agent: Agent) -> None:
+    begin(agent, "while :; do echo too much; done")
+    project.put("work.txt", "work\n")
+
+    reply = agent.fails(1, "finish", HARNESS_LOG_LIMIT_BYTES="1000")
+
+    assert "printed without end" in reply["message"]
+    assert len(reply["message"]) < 4000
+    assert project.task()["error_log"][0].startswith("[TEST_FAIL]")
+    assert project.git("show", f"{reply['rescue']}:work.txt") == "work"
+
+
+def test_a_limit_that_is_no_number_is_said_before_anything_runs(project: Project, agent: Agent) -> None:
+    begin(agent, "touch ran")
+
+    error = agent.fails(7, "finish", HARNESS_LOG_LIMIT_BYTES="lots")["error"]
+
+    assert "HARNESS_LOG_LIMIT_BYTES" in error["message"]
+    assert not (project.top / "ran").exists()
+    assert project.task()["attempts"] == 0
+
+
+def test_one_that_reads_its_input_gets_none(project: Project, agent: Agent) -> None:
+    begin(agent, 'read answer; test -z "$answer" && test -z "$(cat)"')
+
+    agent.ok("finish")
+
+    assert project.task()["status"] == "completed"
+
+
+def test_one_that_ignores_term_is_killed(project: Project, agent: Agent) -> None:
+    begin(agent, "trap '' TERM; echo $$ > pid; while :; do sleep 600; done", "--timeout", "30")
+    pid = project.top / "pid"
+    project.clock.hurry_after = pid
+
+    reply = agent.fails(1, "finish")
+
+    assert reply["verdict"] == "TIMEOUT"
+    assert process.alive(int(project.git("show", f"{reply['rescue']}:pid"))) is False
+
+
+def test_its_output_may_be_anything(project: Project, agent: Agent) -> None:
+    begin(
+        agent, python('import os\nos.write(1, bytes(range(256)) * 50 + b"\\x1b[31m[CONFIG] red\\n")\nexit(1)')
+    )
+
+    reply = agent.fails(1, "finish")
+
+    assert reply["tail"].endswith("[CONFIG] red")
+    assert "\x1b" not in project.task()["error_log"][0]
+    assert project.task()["error_log"][0].startswith("[TEST_FAIL]")
+    assert agent.ok("claim")["task"]["id"] == "task-001"
+
+
+@pytest.mark.parametrize(
+    "crime", ["rm harness-tasks.json", "echo oops > harness-tasks.json", "rm -rf .harness"]
+)
+@pytest.mark.parametrize("passes", [True, False])
+def test_one_that_deletes_or_spoils_the_list_loses_nothing(
+    project: Project, agent: Agent, crime: str, passes: bool
+) -> None:
+    begin(agent, f"{crime}; test -f done" if passes else f"{crime}; false")
+    agent.ok("add", "Two", "--validate", "true")
+    project.put("done")
+
+    said = agent("finish", "--json")
+
+    assert said.code == (0 if passes else 1), said.text
+    assert project.task()["status"] == ("completed" if passes else "failed")
+    assert project.task("task-002")["title"] == "Two"
+    assert len(project.log) > 3
+
+
+def test_one_that_deletes_all_of_it_is_exit_4_and_the_work_stands(project: Project, agent: Agent) -> None:
+    begin(agent, "rm -rf harness-* .harness*")
+    project.put("work.txt", "work\n")
+    base = project.head
+
+    agent.fails(4, "finish")
+
+    assert project.read("work.txt") == "work\n"
+    assert project.head == base
+
+
+def test_one_that_writes_into_the_list_is_noticed(project: Project, agent: Agent) -> None:
+    """A check that marks everything as completed has not completed anything."""
+    done = project.top / "harness-tasks.json"
+    begin(agent, f"sed -i.orig 's/in_progress/completed/' {done}; false")
+    project.put("work.txt", "work\n")
+
+    agent.fails(2, "finish", "task-777")
+    said = agent("finish", "--json")
+
+    assert said.code == 6, said.text
+    assert project.read("work.txt") == "work\n"
+
+
+def test_what_it_leaves_behind_is_not_committed(project: Project, agent: Agent) -> None:
+    begin(agent, "mkdir -p build && echo x > build/out && test -f done")
+    project.put("done")
+
+    agent.ok("finish")
+
+    assert project.in_commit() == ["done", "tracked.txt"]
+    assert project.read("build/out") == "x\n"
+
+
+def test_one_that_ends_by_a_signal_has_failed(project: Project, agent: Agent) -> None:
+    begin(agent, "kill -SEGV $$")
+
+    agent.fails(1, "finish")
+
+    assert "-11" in project.task()["error_log"][0]
+
+
+def test_one_that_takes_away_its_directory(project: Project, agent: Agent) -> None:
+    project.put("sub/file.txt", "file\n")
+    project.commit()
+    begin(agent, "cd ..; rm -rf sub; false", "--cwd", "sub")
+
+    agent.fails(1, "finish")
+
+    assert project.read("sub/file.txt") == "file\n"
+
+
+def test_one_without_permission_to_run(project: Project, agent: Agent) -> None:
+    """126 is the shell's word for it: the file is there, so this is no missing command."""
+    project.put("tool", "#!/bin/sh\n")
+    project.commit()
+    begin(agent, "./tool")
+
+    agent.fails(1, "finish")
+
+    assert "126" in project.task()["error_log"][0]
+
+
+def test_an_interrupt_at_the_keyboard_ends_the_check_and_counts_nothing(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, f"echo $$ > pid; kill -INT {os.getpid()}; sleep 600")
+    project.put("work.txt", "work\n")
+
+    said = agent("finish")
+
+    assert said.code == 130
+    assert "nothing is lost" in said.err
+    assert gone(project.top / "pid")
+    assert project.task()["status"] == "in_progress"
+    assert project.task()["attempts"] == 0
+    assert project.read("work.txt") == "work\n"

@@ -70,7 +70,7 @@ def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bo
             if task.id in seen or not _may_recover(tx, task, session, ctx, fresh=fresh):
                 continue
             seen.add(task.id)
-            if _is_worked_on_elsewhere(tx.state, task, session, ctx):
+            if _is_worked_on_elsewhere(tx.state, task, session, ctx) or _is_nowhere(tx.state, task, session):
                 return task
             taken = transitions.resume(
                 _gated(task, branch),
@@ -111,14 +111,21 @@ def _is_worked_on_elsewhere(state: State, task: Task, session: Session, ctx: Con
     return task.claimed_by != session.worker and sessions.worker_is_live(task.claimed_by, state, ctx)
 
 
+def _is_nowhere(state: State, task: Task, session: Session) -> bool:
+    """Return whether nobody knows where the attempt was made: the prose does not write it down.
+
+    In exclusive mode that is where the list is; a worker of concurrent mode has a work tree of its own.
+    """
+    return state.concurrent and task.worktree is None and task.claimed_by != session.worker
+
+
 def _work_tree(ctx: Context, task: Task) -> Git | None:
-    """Return the work tree that the attempt was made in; None if it is gone or another repository's.
+    """Return the work tree that the attempt was made in; None if it is unknown, gone or another repository's.
 
     Never the caller's in its stead: what stands there is no attempt's work.
     """
     if task.worktree is None:
-        # The prose works where the list is, and does not write it down.
-        return ctx.git
+        return None
     place = Path(task.worktree)
     if not place.is_dir():
         return ctx.git if _has_moved(ctx, task) else None
@@ -138,7 +145,11 @@ def _has_moved(ctx: Context, task: Task) -> bool:
 
 
 def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
-    reason = f"its work tree {task.worktree} is not in this repository any more; nothing was touched there"
+    reason = (
+        f"its work tree {task.worktree} is not in this repository any more; nothing was touched there"
+        if task.worktree
+        else f"the lease of {task.claimed_by} ran out, and where it worked is not known; nothing was touched"
+    )
     ended = outcome.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
     return _log(ctx, session, task, "mark failed", reason), ended
 

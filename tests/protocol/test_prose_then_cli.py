@@ -199,11 +199,20 @@ class TestConcurrent:
         assert claimed.task() == before
 
     def test_an_ended_lease_is_taken_over(self, claimed: Project) -> None:
+        """It worked in a place that we do not know: what stands in ours is not its work, and stays."""
         claimed.edit_task(lease_expires_at="2025-01-01T00:00:00Z")
+        claimed.commit("Somebody's own work")
+        claimed.put("work.txt")
+        claimed.put("tracked.txt", "changed by a person\n")
+        base, files = claimed.head, claimed.files
 
         claimed.agent("worker-2").ok("start")
 
-        assert claimed.task()["error_log"] == ["[SESSION_TIMEOUT] No progress detected"]
+        task = claimed.task()
+        assert (task["status"], task["attempts"]) == ("failed", 1)
+        assert task["error_log"][0].startswith("[SESSION_TIMEOUT] the lease of worker-1 ran out")
+        assert (claimed.head, claimed.files) == (base, files)
+        assert claimed.grep("RECOVERY [task-001]")
 
     def test_a_claim_of_ones_own_name_is_recovered(self, claimed: Project) -> None:
         claimed.put("work.txt")

@@ -103,6 +103,13 @@ def claude(machine: Machine, model: Model, programs: Programs) -> Claude:
 
 
 @pytest.fixture
+def with_skill(machine: Machine, published: Path) -> None:
+    """Put the skill where `skills add -g` puts it for Claude Code, without the copy."""
+    machine.skills.mkdir(parents=True)
+    (machine.skills / "harness").symlink_to(published)
+
+
+@pytest.fixture
 def codex(machine: Machine, model: Model, programs: Programs) -> Codex:
     """Return Codex on `machine`, talking to `model`."""
     machine.programs.append(programs("codex"))

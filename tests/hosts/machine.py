@@ -60,6 +60,8 @@ class Machine:
         made.home.mkdir(parents=True)
         (made.home / ".gitconfig").write_text(GIT_CONFIG, encoding="utf-8")
         made.programs.append(_python(place / "bin"))
+        # Codex types commands into a login shell, which forgets the PATH where it is not told here.
+        (made.home / ".bash_profile").write_text(f'PATH="{place / "bin"}:$PATH"\n', encoding="utf-8")
         made.repository(made.project)
         return made
 
@@ -133,6 +135,11 @@ class Machine:
         """Type `skills add` as README says, for Claude Code and Codex."""
         agents = ["-a", "claude-code", "codex"]
         self.run("skills", "add", source, "--skill", "harness", *agents, "-y", *flags).check()
+
+    @property
+    def skills(self) -> Path:
+        """The person's own skills, as Claude Code looks for them."""
+        return self.home / ".claude" / "skills"
 
     @property
     def tasks_file(self) -> Path:

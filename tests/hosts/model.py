@@ -19,6 +19,10 @@ from tests.hosts.talk import Actor, Request, Say, Script
 
 AT_A_LOSS = Say("I have nothing more to say.")
 
+# What a client asks on the side: titles (no tools are on offer), and the summary of a compaction.
+ASIDE = Say("<summary>The work goes on.</summary>")
+_WANTS_SUMMARY = "followed by a <summary> block"
+
 
 @dataclass
 class Part:
@@ -30,7 +34,7 @@ class Part:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, request: Request) -> Say:
-        """Return what comes next in the script. While it thinks, others may talk: it may start them itself."""
+        """Return what comes next in the script. Others may talk meanwhile: it may start them itself."""
         with self.turn:
             try:
                 if self.script is None:
@@ -57,9 +61,8 @@ class Model:
 
     def answer(self, request: Request) -> Say:
         """Return what the model says next in this conversation."""
-        if not request.tools:
-            # Clients ask for titles and the like on the side.
-            return Say("ok")
+        if not request.tools or _WANTS_SUMMARY in request.last:
+            return ASIDE
         self.requests.append(request)
         heard = request.said_by("user")
         part = next((part for part in self.parts if part.when in heard), None)

@@ -1,0 +1,145 @@
+"""Hooks are rung as hosts ring them: the executable, a bare interpreter, a payload on standard input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from tests.ops import project as projects
+from tests.ops.project import Agent, Project
+
+CHECKOUT = Path(__file__).parents[2]
+HOOKS = CHECKOUT / "hooks"
+ME = "5e551011-0000-4000-8000-000000000001"
+OTHER = "5e551011-0000-4000-8000-000000000002"
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a hook answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def silent(self) -> bool:
+        """Whether the agent is let go without a word, as every host understands it."""
+        return (self.code, self.out, self.err) == (0, "", "")
+
+    @property
+    def json(self) -> dict[str, Any]:
+        assert self.code == 0, self
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+    @property
+    def reason(self) -> str:
+        """Why the agent is held; fails unless the answer has exactly the keys that every host takes."""
+        assert set(self.json) == {"decision", "reason"}, self
+        assert self.json["decision"] == "block"
+        return str(self.json["reason"])
+
+    @property
+    def context(self) -> str:
+        return str(self.json["hookSpecificOutput"]["additionalContext"])
+
+
+class Ring(Protocol):
+    """Ring the hook `name`; `payload` are fields beside the usual ones, or all of the bytes."""
+
+    def __call__(
+        self,
+        name: str,
+        payload: Mapping[str, object] | bytes = ...,
+        *,
+        cwd: Path | None = None,
+        args: tuple[str, ...] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> Heard: ...
+
+
+EVENTS = {
+    "stop": "Stop",
+    "sessionstart": "SessionStart",
+    "teammateidle": "TeammateIdle",
+    "subagentstop": "SubagentStop",
+    "sessionend": "SessionEnd",
+    "pretooluse": "PreToolUse",
+    "posttooluse": "PostToolUse",
+}
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Ring:
+    """Return a callable that rings hooks in the project `repo` of the test."""
+
+    def call(
+        name: str,
+        payload: Mapping[str, object] | bytes = b"",
+        *,
+        cwd: Path | None = None,
+        args: tuple[str, ...] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> Heard:
+        here = cwd or (tmp_path / "repo" if (tmp_path / "repo").is_dir() else tmp_path)
+        if not isinstance(payload, bytes):
+            usual = {"session_id": ME, "cwd": str(here), "hook_event_name": EVENTS[name]}
+            payload = json.dumps({**usual, **payload}).encode()
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(HOOKS / f"harness-{name}.py"), *args],
+            input=payload,
+            cwd=here,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Heard(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return call
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Return a project with an empty exclusive list."""
+    made = projects.make(tmp_path / "repo")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Project]:
+    """Return a project with an empty concurrent list."""
+    made = projects.make(tmp_path / "repo", mode="concurrent")
+    yield made
+    made.close()
+
+
+def agent(project: Project, session_id: str = ME, cwd: Path | None = None) -> Agent:
+    """Return an agent whose host gives it `session_id`, as Claude Code does."""
+    env = {"HARNESS_WORKER_ID": None, "CLAUDE_CODE_SESSION_ID": session_id, "CLAUDECODE": "1"}
+    return project.agent(session_id, cwd, **env)
+
+
+def worktree(project: Project, name: str = "tree") -> Path:
+    """Return a new linked worktree beside `project`."""
+    path = project.top.parent / name
+    project.git("worktree", "add", "-q", str(path), "-b", name)
+    return path
+
+
+def add(project: Project, *titles: str, check: str = "true") -> None:
+    """Add a task for each title."""
+    person = project.agent("person")
+    for title in titles:
+        person.ok("add", title, "--validate", check)

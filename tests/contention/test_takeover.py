@@ -1,0 +1,73 @@
+"""Many want what one can have: a lease that ran out, and a list for one session at a time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.contention import crowd
+from tests.contention.crowd import Crowd
+
+LONG_AGO = "2025-07-01T10:00:00Z"
+
+
+def typed(on: Crowd, tree: int, *argv: str) -> subprocess.Popen[str]:
+    """Start `harness ARGV --json` as the worker of that work tree."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "harness_lib", *argv, "--json"],
+        cwd=on.trees[tree],
+        env=on.env(tree),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answer(child: subprocess.Popen[str]) -> dict[str, Any]:
+    out, _ = child.communicate()
+    found = json.loads(out)
+    assert isinstance(found, dict)
+    assert found["exit"] == child.returncode
+    return found
+
+
+def let_the_lease_run_out(on: Crowd) -> None:
+    with on.context().store.transaction() as tx:
+        (task,) = tx.state.tasks
+        tx.replace(replace(task, lease_expires_at=LONG_AGO))
+
+
+def test_a_lease_that_ran_out_goes_to_exactly_one_and_the_late_worker_changes_nothing(tmp_path: Path) -> None:
+    on = crowd.make(tmp_path, workers=9, tasks=1)
+    late = 8
+    assert answer(typed(on, late, "claim"))["exit"] == 0
+    (on.trees[late] / "work.txt").write_text("half done\n", encoding="ascii")
+    let_the_lease_run_out(on)
+
+    answers = [answer(child) for child in [typed(on, tree, "claim") for tree in range(late)]]
+
+    assert sorted(found["exit"] for found in answers) == [0] + [9] * 7
+    winner = next(found for found in answers if found["exit"] == 0)
+    (task,) = on.state().tasks
+    assert (task.status, task.claimed_by) == ("in_progress", winner["task"]["claimed_by"])
+    assert task.attempts == 1
+
+    before = on.files()
+    assert answer(typed(on, late, "finish", task.id))["exit"] == 6
+    assert on.files() == before
+    assert (on.trees[late] / "work.txt").read_text(encoding="ascii") == "half done\n"
+
+
+def test_of_sixteen_that_start_at_once_one_wins_and_the_others_are_told_who(tmp_path: Path) -> None:
+    on = crowd.make(tmp_path, workers=16, tasks=3, mode="exclusive")
+
+    answers = [answer(child) for child in [typed(on, tree, "start") for tree in range(16)]]
+
+    assert sorted(found["exit"] for found in answers) == [0] + [5] * 15
+    (session,) = on.state().sessions or ()
+    told = [found["error"]["message"] for found in answers if found["exit"] != 0]
+    assert all(session.worker in message for message in told)

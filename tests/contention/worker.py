@@ -1,0 +1,67 @@
+"""One worker of a crowd, a process of its own: claims and finishes until nothing is left that it may take.
+
+`python worker.py`: in its work tree, with HARNESS_WORKER_ID set. It says `ready`, waits for a line on
+standard input, works, and says how it went: {"finished": how many tasks, "errors": what went wrong,
+"waited": seconds of its longest command}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from harness_lib.errors import HarnessError
+from harness_lib.ops import claim, finish
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.state import schema
+
+
+class Worker:
+    """Works as an agent does, with a new `Context` for each command: nothing but files lies between two."""
+
+    def __init__(self) -> None:
+        self.finished = 0
+        self.longest = 0.0
+        self.errors: list[str] = []
+
+    def work(self) -> None:
+        while True:
+            reply = self._type(claim.run)
+            if reply is None or reply.stop is not None:
+                return
+            if self._type(finish.run) is None:
+                return
+            self.finished += 1
+
+    def _type(self, verb: Callable[[Context], Reply]) -> Reply | None:
+        began = time.monotonic()
+        try:
+            return verb(Context(env=dict(os.environ), cwd=Path.cwd()))
+        except HarnessError as error:
+            self.errors.append(f"{error.kind}: {error.message}")
+            return None
+        finally:
+            self.longest = max(self.longest, time.monotonic() - began)
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    schema.problems({"tasks": []})  # the dear import, before the race begins
+    worker = Worker()
+    say("ready")
+    sys.stdin.readline()
+    worker.work()
+    say(json.dumps({"finished": worker.finished, "errors": worker.errors, "waited": worker.longest}))
+
+
+if __name__ == "__main__":
+    main()

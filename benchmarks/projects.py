@@ -1,0 +1,76 @@
+"""Projects to measure: a repository, a list, and `harness` started as a person starts it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_lib.ops import init
+from harness_lib.ops.context import Context
+from tests.contention import crowd
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+FOREIGN = ("CLAUDE", "CODEX", "GEMINI", "OPENCODE", "HARNESS", "GIT_")
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "Bench",
+    "GIT_AUTHOR_EMAIL": "bench@example.invalid",
+    "GIT_COMMITTER_NAME": "Bench",
+    "GIT_COMMITTER_EMAIL": "bench@example.invalid",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+}
+
+
+def settle_in(home: Path) -> None:
+    """Give this process, and all that it starts, an empty home and nobody else's session."""
+    for name in list(os.environ):
+        if name.startswith(FOREIGN):
+            del os.environ[name]
+    os.environ.update(IDENTITY, HOME=str(home), HARNESS_WORKER_ID="bench", PYTHONPATH=str(CHECKOUT))
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project in `path` with a list of `tasks` tasks, whose check is `true`."""
+
+    path: Path
+    tasks: int
+
+    @classmethod
+    def make(cls, path: Path, tasks: int) -> Project:
+        """Make the repository and the list in `path`, with a session open."""
+        path.mkdir(parents=True)
+        init.run(Context(env=os.environ, cwd=path), make_git=True)
+        project = cls(path.resolve(), tasks)
+        project.refill()
+        return project
+
+    def refill(self) -> None:
+        """Make every task as good as new, with a session open: the next round meets what the last one did."""
+        crowd.fill(
+            Context(env={**os.environ, "HARNESS_STATE_ROOT": str(self.path)}, cwd=self.path), self.tasks
+        )
+        self.type("start")
+
+    def type(self, *argv: str) -> None:
+        """Run `harness ARGV` in a process of its own; anything but exit 0 ends the benchmark."""
+        subprocess.run(
+            [sys.executable, "-m", "harness_lib", *argv],
+            cwd=self.path,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def log_of(self, size: int) -> None:
+        """Let the log have `size` bytes: at its end megabytes of real lines, before them a hole."""
+        line = '[2025-07-01T10:00:00Z] [SESSION-1] CHECKPOINT [task-001] step=1/2 "something was done"\n'
+        end = (line * 30000).encode()[-min(size, 2_000_000) :] if size else b""
+        with (self.path / crowd.LOG).open("wb") as stream:
+            stream.truncate(max(0, size - len(end)))
+            stream.seek(0, os.SEEK_END)
+            stream.write(end)

@@ -1,0 +1,85 @@
+"""A list that this process has read before is not decoded again; what others changed is seen at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness_lib.state import codec, finding
+from harness_lib.state.store import Store
+from harness_lib.system.roots import Root
+from harness_lib.task import State, Task
+
+
+CHANGE = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from harness_lib.state.store import Store
+from harness_lib.system.roots import Root
+with Store(Root(Path(sys.argv[1]))).transaction() as tx:
+    tx.replace(replace(tx.state.tasks[0], title=sys.argv[2]))
+"""
+
+
+def change_elsewhere(root: Root, title: str) -> None:
+    """Let another process change the first task."""
+    subprocess.run([sys.executable, "-c", CHANGE, str(root.path), title], check=True)
+
+
+def test_what_did_not_change_stays_the_same_object(store: Store) -> None:
+    before = store.read().state
+
+    with store.transaction() as tx:
+        tx.replace(replace(tx.state.tasks[0], title="New"))
+
+    after = store.read().state
+    assert after.tasks[0].title == "New"
+    assert after.tasks[1] is before.tasks[1]
+    assert after.tasks[2] is before.tasks[2]
+
+
+def test_the_change_of_another_process_is_seen(store: Store, root: Root) -> None:
+    store.read()
+
+    change_elsewhere(root, "Theirs")
+
+    assert store.read().state.tasks[0].title == "Theirs"
+    assert finding.find(root).ours
+
+
+def test_an_edit_by_hand_is_read_strictly_and_is_not_ours(store: Store, root: Root) -> None:
+    store.read()
+
+    root.state.write_text(root.state.read_text("utf-8").replace("First", "By hand"), "utf-8")
+
+    found = finding.find(root)
+    assert found.state.tasks[0].title == "By hand"
+    assert not found.ours
+
+
+def test_two_lists_are_not_mixed_up(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Store(Root(tmp_path.resolve() / "other"), timeout=10)
+    other.create(State(tasks=(Task("task-001", "Other"),), sessions=()))
+
+    titles = [[task.title for task in each.read().state.tasks] for each in (store, other, store)]
+
+    assert titles == [["First", "Second", ""], ["Other"], ["First", "Second", ""]]
+
+
+@pytest.mark.parametrize(
+    "tasks", [(), (Task("a"),), (Task("a"), Task("b", 'tricky "tasks": [\n    {,\n    }'))]
+)
+def test_known_tasks_make_no_difference_to_what_is_read(tasks: tuple[Task, ...]) -> None:
+    state = State(tasks=tasks, sessions=())
+    text = codec.render(state)
+
+    fresh, texts = codec.decode_rendered(text, {})
+
+    assert fresh == state
+    assert codec.decode_rendered(text, dict(zip(texts, fresh.tasks, strict=True))) == (state, texts)

@@ -14,7 +14,6 @@ from harness_lib.state.store import Store
 from harness_lib.system.roots import Root
 from harness_lib.task import State, Task
 
-
 CHANGE = """
 import sys
 from dataclasses import replace

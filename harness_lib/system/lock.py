@@ -10,14 +10,16 @@ import errno
 import os
 from pathlib import Path
 from types import TracebackType
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.system import atomic
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.turn import turn
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 # Only the first in line asks, so it may ask often.
 POLL_SECONDS = 0.002
@@ -59,6 +61,9 @@ class StateLock:
 
     def _try(self, deadline: float) -> bool:
         """Take the lock file, waiting until `deadline`; False if it is no longer the one at our path."""
+        # What only reads the state need not wait for this import.
+        from filelock import FileLock, Timeout  # noqa: PLC0415
+
         _make_private(self.path.parent)
         # filelock's fallback without flock() is a marker file that survives its holder: rather none at all.
         self._lock = FileLock(

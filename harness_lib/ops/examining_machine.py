@@ -7,7 +7,6 @@ import platform
 import re
 import shutil
 import sys
-from importlib import metadata
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, UsageError
@@ -34,6 +33,8 @@ def python(_ctx: Context) -> Diagnoses:
 
 
 def _version(package: str) -> str | None:
+    from importlib import metadata  # noqa: PLC0415 (every verb is loaded with this one, and pays for it)
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -82,8 +82,9 @@ def run(
     limit = _log_limit(env) if max_log is None else max_log
     watch = _Watch(clock, timeout, tick, limit, on_tick)
     with reaper.adopting() as known:
-        child = _start(command, cwd, log, env)
+        child = None
         try:
+            child = _start(command, cwd, log, env)
             leftover.note(log, child.pid)
             ending = watch.until_it_ends(child, log)
             if ending != "ended":
@@ -186,10 +187,12 @@ def _ask_to_end(child: subprocess.Popen[bytes], grace: float, clock: Clock) -> N
         clock.sleep(_PAUSE)
 
 
-def _end(child: subprocess.Popen[bytes], known: frozenset[int], clock: Clock) -> None:
-    reaper.signal_group(child.pid, signal.SIGKILL)
-    child.wait()
-    reaper.reap(child.pid)
+def _end(child: subprocess.Popen[bytes] | None, known: frozenset[int], clock: Clock) -> None:
+    # None: an interrupt came while it was being started. Then it is among the orphans.
+    if child is not None:
+        reaper.signal_group(child.pid, signal.SIGKILL)
+        child.wait()
+        reaper.reap(child.pid)
     reaper.end_orphans(known, clock)
 
 

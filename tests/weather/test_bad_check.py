@@ -83,9 +83,8 @@ def test_one_that_ignores_term_is_killed(project: Project, agent: Agent) -> None
 
 
 def test_its_output_may_be_anything(project: Project, agent: Agent) -> None:
-    begin(
-        agent, python('import os\nos.write(1, bytes(range(256)) * 50 + b"\\x1b[31m[CONFIG] red\\n")\nexit(1)')
-    )
+    noise = 'os.write(1, bytes(range(256)) * 50 + b"\\n\\x1b[31m[CONFIG] red\\n")'
+    begin(agent, python(f"import os; {noise}; os._exit(1)"))
 
     reply = agent.fails(1, "finish")
 
@@ -95,9 +94,10 @@ def test_its_output_may_be_anything(project: Project, agent: Agent) -> None:
     assert agent.ok("claim")["task"]["id"] == "task-001"
 
 
-@pytest.mark.parametrize(
-    "crime", ["rm harness-tasks.json", "echo oops > harness-tasks.json", "rm -rf .harness"]
-)
+CRIMES = ("rm harness-tasks.json", "echo oops > harness-tasks.json", "rm -rf .harness")
+
+
+@pytest.mark.parametrize("crime", CRIMES)
 @pytest.mark.parametrize("passes", [True, False])
 def test_one_that_deletes_or_spoils_the_list_loses_nothing(
     project: Project, agent: Agent, crime: str, passes: bool
@@ -112,6 +112,17 @@ def test_one_that_deletes_or_spoils_the_list_loses_nothing(
     assert project.task()["status"] == ("completed" if passes else "failed")
     assert project.task("task-002")["title"] == "Two"
     assert len(project.log) > 3
+
+
+def test_a_torn_note_of_a_killed_check_does_not_stop_recovery(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    notes = [project.put(f".harness/logs/task-001/{n}.running", text) for n, text in enumerate(("", "x y"))]
+    agent.die()
+
+    project.agent("next").ok("start")
+
+    assert project.task()["status"] == "failed"
+    assert not any(note.exists() for note in notes)
 
 
 def test_one_that_deletes_all_of_it_is_exit_4_and_the_work_stands(project: Project, agent: Agent) -> None:

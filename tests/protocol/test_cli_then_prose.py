@@ -10,7 +10,8 @@ import pytest
 from tests.ops.conftest import Make
 from tests.ops.project import LINE, Agent, Project
 from tests.protocol.conftest import ProseIn
-from tests.protocol.prose import Prose, require_documented, seed_task
+from tests.protocol.documented import require_documented, seed_task
+from tests.protocol.prose import Prose
 
 
 @pytest.fixture

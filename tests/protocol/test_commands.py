@@ -13,7 +13,7 @@ import pytest
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
 from tests.protocol.clocks import Impatient
-from tests.protocol.prose import Document, require_documented, seed_task
+from tests.protocol.documented import Document, require_documented, seed_task
 
 
 def test_add_fills_in_the_defaults(project: Project, agent: Agent) -> None:

@@ -9,7 +9,8 @@ import pytest
 from tests.ops.conftest import Make
 from tests.ops.project import LINE, Project
 from tests.protocol.conftest import ProseIn
-from tests.protocol.prose import Prose, require_documented, seed_task
+from tests.protocol.documented import require_documented, seed_task
+from tests.protocol.prose import Prose
 
 FOREIGN = {"owner": "team-a", "estimate": {"hours": 3}}
 WORK = "test -f work.txt"

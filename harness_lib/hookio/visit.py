@@ -77,6 +77,7 @@ def _stop(visit: Visit) -> Answer:
 def _subagent_stop(visit: Visit) -> Answer:
     who = f"{visit.session_id} {' '.join(visit.said.names)}"
     now = visit.situation(who, thorough=True)
+    now.workers = whose.subagent_workers(now.mine, visit.env)
     return _follow_up(visit, who, now, policy.subagent_stop(now, visit.said))
 
 

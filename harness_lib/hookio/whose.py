@@ -48,6 +48,15 @@ def workers(sessions: Sequence[Mapping[str, Any]], session_id: str, env: Mapping
     return [*names, *filter(None, (env.get("HARNESS_WORKER_ID", ""), session_id))]
 
 
+def subagent_workers(sessions: Sequence[Mapping[str, Any]], env: Mapping[str, str]) -> list[str]:
+    """Return the names of a subagent beside those in its payload, `sessions` being its parent's.
+
+    A subagent shares the environment of its parent, whose tasks are not its own.
+    """
+    named = env.get("HARNESS_WORKER_ID", "")
+    return [named] if named and all(each["worker"] != named for each in sessions) else []
+
+
 def _of_this_process(
     sessions: Sequence[Mapping[str, Any]], env: Mapping[str, str]
 ) -> list[Mapping[str, Any]]:

@@ -1,0 +1,77 @@
+"""Each host hears the answer in its own words; Claude Code and Codex take the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness_lib.hookio import dialect
+from harness_lib.hookio.payload import Payload
+from harness_lib.hookio.situation import Answer
+
+SAID = ("allow", "block", "context", "deny", "keep")
+SAME: dict[str, tuple[Any, str, int]] = {
+    "allow": (None, "", 0),
+    "block": ({"decision": "block", "reason": "T"}, "", 0),
+    "keep": (None, "T", 2),
+}
+PRE = {"permissionDecision": "deny", "permissionDecisionReason": "T"}
+CLAUDE = {
+    **SAME,
+    "context": ({"hookSpecificOutput": {"hookEventName": "E", "additionalContext": "T"}}, "", 0),
+    "deny": ({"hookSpecificOutput": {"hookEventName": "E", **PRE}}, "", 0),
+}
+SPELLINGS: dict[str, dict[str, tuple[Any, str, int]]] = {
+    "claude": CLAUDE,
+    "codex": CLAUDE,
+    "gemini": {**CLAUDE, "deny": ({"decision": "deny", "reason": "T"}, "", 0)},
+    "copilot": {**SAME, "context": ({"additionalContext": "T"}, "", 0), "deny": (PRE, "", 0)},
+    "cursor": {
+        **SAME,
+        "block": ({"followup_message": "T"}, "", 0),
+        "context": ({"additional_context": "T"}, "", 0),
+        "deny": ({"permission": "deny", "user_message": "T", "agent_message": "T"}, "", 0),
+    },
+    "kimi": {
+        "allow": (None, "", 0),
+        "block": (None, "T", 2),
+        "context": (None, "", 0),
+        "deny": (None, "T", 2),
+    },
+}
+
+
+@pytest.mark.parametrize(("host", "kind"), [(host, kind) for host in SPELLINGS for kind in SPELLINGS[host]])
+def test_spelling(host: str, kind: Any) -> None:
+    assert dialect.speak(Answer(kind, "T"), "E", host) == SPELLINGS[host][kind]
+
+
+def test_every_host_has_its_spellings() -> None:
+    assert set(SPELLINGS) == set(dialect.HOSTS)
+
+
+@pytest.mark.parametrize(
+    ("argv", "env", "fields", "host"),
+    [
+        ([], {}, {}, "claude"),
+        (["gemini"], {"HARNESS_HOST": "kimi"}, {"sessionId": "x"}, "gemini"),
+        ([], {"HARNESS_HOST": "kimi"}, {"sessionId": "x"}, "kimi"),
+        (["nonesuch"], {"HARNESS_HOST": "nonesuch"}, {}, "claude"),
+        ([], {}, {"sessionId": "x"}, "copilot"),
+        ([], {}, {"conversation_id": "x"}, "cursor"),
+        ([], {"COPILOT_PROJECT_DIR": "/p", "CLAUDE_PROJECT_DIR": "/p"}, {"session_id": "x"}, "copilot"),
+        ([], {"GEMINI_PROJECT_DIR": "/p", "CLAUDE_PROJECT_DIR": "/p"}, {"session_id": "x"}, "gemini"),
+    ],
+)
+def test_the_host_is_named_or_betrays_itself(
+    argv: list[str], env: dict[str, str], fields: dict[str, object], host: str
+) -> None:
+    assert dialect.host(argv, env, Payload("Stop", fields)) == host
+
+
+def test_long_texts_are_cut() -> None:
+    document, _, _ = dialect.speak(Answer("block", "x" * 100_000), "Stop", "claude")
+
+    assert document is not None
+    assert len(document["reason"]) == dialect.LONGEST

@@ -2,8 +2,8 @@
 
 It is `mkdir` on a name that everybody can compute, with the holder's `pid` in it.
 Its weak moments are not ours to mend: a peer that follows the prose at once takes over a directory that has
-no `pid` yet. So `pid` is written right after `mkdir`, and giving up is a rename, which never shows a
-directory without `pid`.
+no `pid` yet. So ours never shows without one: it is signed under another name, and taking it and giving it up
+are renames.
 What it does not promise: anything against a peer that was stopped between two of its shell commands.
 Source: seed, "Concurrency Control"; design section 4, "A stale lock directory".
 """
@@ -22,13 +22,14 @@ from typing import Literal
 
 from harness_lib import timestamps
 from harness_lib.errors import HeldError
-from harness_lib.system import atomic, process
+from harness_lib.system import atomic, exclusive, process
 from harness_lib.system.clock import SYSTEM, Clock
 
 Grip = Literal["taken", "shared", "foreign"]
 
 NO_PID_SECONDS = 10.0
-POLL_SECONDS = 0.01
+# Of ours only one asks at a time: the others wait for the state lock.
+POLL_SECONDS = 0.002
 _PID = "pid"
 _PID_LIMIT = 64
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -108,15 +109,38 @@ class SeedLock:
                 _remove(private)
 
     def _try(self, pid: int, ours: Collection[int]) -> Grip | None:
+        if os.path.lexists(self.path):
+            return self._join(pid, ours)
         try:
-            self.path.mkdir(0o755)
+            taken = self._make(pid)
         except FileExistsError:
             return self._join(pid, ours)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 return "foreign"
             raise
-        return "taken" if self._sign(pid) else None
+        return "taken" if taken else None
+
+    def _make(self, pid: int) -> bool:
+        """Make the directory with `pid` in it; False if a peer took it over.
+
+        Raises FileExistsError if there is one, or another OSError.
+        """
+        private = self._private()
+        private.mkdir(0o755)
+        try:
+            _write_pid(private, pid)
+            exclusive.rename(private, self.path)
+        except OSError as error:
+            _remove(private)
+            if error.errno not in exclusive.UNSUPPORTED:
+                raise
+            self.path.mkdir(0o755)
+            return self._sign(pid)
+        return True
+
+    def _private(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.{os.urandom(8).hex()}")
 
     def _join(self, pid: int, ours: Collection[int]) -> Grip | None:
         """Answer for a directory that stands already; None: look again, it is held or it has just gone."""
@@ -136,20 +160,9 @@ class SeedLock:
     def _sign(self, pid: int) -> bool:
         """Write `pid` into the directory just made; False if a peer took it over before we could."""
         try:
-            descriptor = os.open(self.path, _DIRECTORY)
-        except FileNotFoundError:
-            return False
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            file = os.open(_PID, flags, 0o644, dir_fd=descriptor)
+            _write_pid(self.path, pid)
         except (FileExistsError, FileNotFoundError):
             return False
-        finally:
-            os.close(descriptor)
-        try:
-            os.write(file, b"%d\n" % pid)
-        finally:
-            os.close(file)
         seen = _see(self.path)
         return seen is not None and seen.holder.pid == pid
 
@@ -165,7 +178,7 @@ class SeedLock:
         Between our look and our rename a peer may have freed the place and taken it again: then what we moved
         is its living lock.
         """
-        private = self.path.with_name(f"{self.path.name}.{os.urandom(8).hex()}")
+        private = self._private()
         try:
             self.path.rename(private)
         except (FileNotFoundError, PermissionError):
@@ -180,9 +193,14 @@ class SeedLock:
 
     def _put_back(self, private: Path) -> None:
         try:
-            # rename() would replace an empty directory that a peer has just made: mkdir() takes the place.
-            self.path.mkdir()
-            private.rename(self.path)
+            try:
+                exclusive.rename(private, self.path)
+            except OSError as error:
+                if error.errno not in exclusive.UNSUPPORTED:
+                    raise
+                # rename() would replace an empty directory that a peer has just made.
+                self.path.mkdir()
+                private.rename(self.path)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
@@ -199,6 +217,20 @@ def _see(path: Path) -> _Seen | None:
         return _Seen(Holder(None, changed, foreign=True), identity, found.st_mtime)
     pid, since = _read_pid(path / _PID)
     return _Seen(Holder(pid, since or changed, foreign=False), identity, found.st_mtime)
+
+
+def _write_pid(directory: Path, pid: int) -> None:
+    """Write `pid` into `directory`, never over another pid."""
+    descriptor = os.open(directory, _DIRECTORY)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        file = os.open(_PID, flags, 0o644, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+    try:
+        os.write(file, b"%d\n" % pid)
+    finally:
+        os.close(file)
 
 
 def _read_pid(file: Path) -> tuple[int | None, datetime | None]:

@@ -15,6 +15,7 @@ TIRED = "That went well. The rest is for another day."
 
 _LAUNCHER = re.compile(r"(/[^\s`'\"]+/bin/harness)\b")
 _PAGE = re.compile(r"(?<![\w.])(/[^\s`'\"<>]+)/SKILL\.md")
+_LISTED = re.compile(r"^- \S*harness: .*\(file: (\S+?)/(\S+)\)$", re.MULTILINE)
 _NEXT = re.compile(r"^next: harness (.+)$", re.MULTILINE)
 _BRIEF = re.compile(r"^(\S+) \[P\d\] attempt (\d+) of ", re.MULTILINE)
 
@@ -27,6 +28,27 @@ def launcher(text: str) -> str:
     pages = _PAGE.findall(text)
     assert pages, text[-2000:]
     return f"{pages[-1]}/bin/harness"
+
+
+def listed_page(text: str) -> str:
+    """Return the path of the page as Codex lists it: a short name of a directory, and the rest."""
+    listed = _LISTED.search(text)
+    assert listed, text[:4000]
+    root = re.search(rf"^- `{listed[1]}` = `(.+)`$", text, re.MULTILINE)
+    assert root, text[:4000]
+    return f"{root[1]}/{listed[2]}"
+
+
+def opens_the_page(then: Actor) -> Actor:
+    """Return the agent that was told the name of the skill only, reads its page, and goes on as `then`."""
+
+    def script(request: Request) -> Script:
+        page = listed_page(request.everything)
+        request = yield request.shell(f"echo {page}; cat {page}")
+        assert "## The loop" in request.last
+        yield from then(request)
+
+    return script
 
 
 def follows_the_page(work: Work, first: str = "start") -> Actor:

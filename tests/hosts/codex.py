@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,21 +54,21 @@ class Codex:
         *flags: str,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
-        hooks_trusted: bool = True,
+        before: Sequence[str] = (),
     ) -> Ran:
-        """Let it work on `prompt` until it stops by itself."""
-        trust = ["--dangerously-bypass-hook-trust"] if hooks_trusted else []
-        command = ["codex", "exec", *trust, "--json", *flags, prompt]
+        """Let it work on `prompt` until it stops by itself; `before` are words that precede the prompt."""
+        # What a person has looked at and trusted.
+        flags = ("--dangerously-bypass-hook-trust", "--json", *flags)
+        command = ["codex", "exec", *flags, *before, prompt]
         return self.machine.run(*command, cwd=cwd, env={**self.env, **(env or {})})
 
     def plugin(self, *words: str) -> Ran:
         """Type `codex plugin WORDS`."""
         return self.machine.run("codex", "plugin", *words, env=self.env).check()
 
-    def hook_file(self, commands: Mapping[str, str]) -> None:
-        """Write the person's hooks.json: one command per event."""
-        hooks = {
-            event: [{"hooks": [{"type": "command", "command": command, "timeout": 10}]}]
-            for event, command in commands.items()
-        }
-        (self.home / "hooks.json").write_text(json.dumps({"hooks": hooks}), encoding="utf-8")
+    def hook_file(self, skill: Path) -> None:
+        """Write the person's hooks.json for the scripts of `skill`."""
+        text = (
+            (skill / "hooks" / "hooks.json").read_text("utf-8").replace("${CLAUDE_PLUGIN_ROOT}", str(skill))
+        )
+        (self.home / "hooks.json").write_text(text, encoding="utf-8")

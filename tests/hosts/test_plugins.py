@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hosts.agents import TIRED, stops_after_each_task
+from tests.conftest import CHECKOUT
+from tests.hosts.agents import TIRED, listed_page, stops_after_each_task
 from tests.hosts.chores import WORK, assert_all_done, three_tasks
+from tests.hosts.talk import Request, Script
 
 if TYPE_CHECKING:
     from tests.hosts.claude import Claude
@@ -43,12 +45,30 @@ def test_claude_code_finds_the_plugin_valid(claude: Claude, published: Path) -> 
 
 
 def test_codex_takes_the_plugin(codex: Codex, model: Model, machine: Machine, published: Path) -> None:
-    """Installed as a plugin, `$harness run` is known and the hooks hold the agent to the end."""
+    """Installed as a plugin, the skill leads to the one page, and the hooks hold the agent to the end."""
     codex.plugin("marketplace", "add", str(published))
     codex.plugin("add", "harness@harness")
     three_tasks(machine)
-    model.play(stops_after_each_task(WORK))
 
-    codex("$harness run").check()
+    def follows_the_pointer(request: Request) -> Script:
+        pointer = Path(listed_page(request.everything))
+        assert "../../../SKILL.md" in request.said_by("user")
+        page = (pointer.parent / "../../../SKILL.md").resolve()
+        request = yield request.shell(f"echo {page}; cat {page}")
+        assert "## The loop" in request.last
+        yield from stops_after_each_task(WORK)(request)
+
+    model.play(follows_the_pointer)
+
+    codex("$harness:harness run").check()
 
     assert_all_done(machine)
+
+
+def test_the_pointer_of_codex_says_what_the_page_says() -> None:
+    """Name and description stand in two files, word by word the same."""
+    pointer, page = (
+        (CHECKOUT / name).read_text(encoding="utf-8").splitlines()[1:3]
+        for name in (".codex-plugin/skills/harness/SKILL.md", "SKILL.md")
+    )
+    assert pointer == page

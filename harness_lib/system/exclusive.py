@@ -27,6 +27,8 @@ def rename(source: Path, target: Path) -> None:
     Raises FileExistsError if anything stands at `target`, an OSError of `UNSUPPORTED` where this cannot be
     done in one step, or another OSError.
     """
+    # Whoever listens to the effects of this process (the tests do) hears what Python's own rename says.
+    sys.audit("os.rename", os.fspath(source), os.fspath(target), -1, -1)
     libc = _libc()
     old, new = os.fsencode(source), os.fsencode(target)
     if sys.platform == "darwin" and hasattr(libc, "renamex_np"):

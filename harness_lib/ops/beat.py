@@ -19,5 +19,4 @@ def run(ctx: Context) -> Reply:
 
 
 def _is_renewable(task: Task, ctx: Context) -> bool:
-    mine = leases.is_mine(task, ctx.owner.worker)
-    return mine and task.lease_expires_at is not None and transitions.may("renew", task)
+    return leases.is_mine(task, ctx.owner.worker) and task.lease_expires_at is not None

@@ -24,21 +24,24 @@ DONE = Task("d", status="completed")
 
 def situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
     """Return how `tasks` look to the worker `me`, whose session is open unless said otherwise."""
-    given = {name: fields.pop(name) for name in ("tally", "trouble", "workers") if name in fields}
+    given: dict[str, Any] = {
+        name: fields.pop(name) for name in ("tally", "trouble", "workers") if name in fields
+    }
     mode = fields.pop("mode", "exclusive")
     fields.setdefault("sessions", (SESSION,))
     state = State(tasks=tasks, session_config=SessionConfig(mode), **fields)
     own = [each for each in codec.encode_sessions(state) or () if mine and each["worker"] == "me"]
     digest = summary.build(state, NOW, [])
-    return Situation(digest, mine=own, **{"workers": ["me"] if own else [], "command": "HARNESS", **given})
+    given.setdefault("workers", ["me"] if own else [])
+    return Situation(digest, mine=own, command="HARNESS", **given)
 
 
-def payload(event: str = "Stop", **fields: object) -> Payload:
+def payload(event: str = "Stop", /, **fields: object) -> Payload:
     return Payload(event, fields)
 
 
 def stop(now: Situation, **fields: object) -> Answer:
-    return policy.stop(now, payload(**fields))
+    return policy.stop(now, payload("Stop", **fields))
 
 
 HALTED = Session(3, "me", "host", agent_session_id="id-me", halt="CONFIG: no check")

@@ -1,0 +1,107 @@
+"""What stands in a host's file for each of our hooks, and how we know our own again.
+
+The events, matchers and time limits come from `hooks/hooks.json`, which the plugins load: one source for all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+import harness_lib
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.ops.hosts import Host
+
+Entry = dict[str, object]
+
+_PACKAGE = Path(harness_lib.__file__).resolve().parent
+_SCRIPT = re.compile(r"hooks/(harness-[a-z]+\.py)")
+_NAMED = re.compile(
+    r"\bharness-(stop|sessionstart|sessionend|teammateidle|subagentstop|pretooluse|posttooluse)\.py\b"
+)
+_SPELLING = re.compile(r'f=(.+); \[ ! -f "\$f" \] \|\| exec python3 -I -S "\$f"(?: [a-z]+)?', re.DOTALL)
+
+
+def folder() -> Path:
+    """Return the directory of our hooks: beside the package in a checkout, inside of it once installed.
+
+    Raises EnvSetupError: there is none; UsageError: its path cannot stand in a host's file.
+    """
+    for place in (_PACKAGE.parent / "hooks", _PACKAGE / "hooks"):
+        if (place / "hooks.json").is_file():
+            break
+    else:
+        raise EnvSetupError(
+            f"The hooks are not part of this installation ({_PACKAGE}).",
+            "Install harness again, or as a skill: npx skills add",
+        )
+    if not str(place).isprintable():
+        raise UsageError(
+            f"The path of the hooks has characters that no setting can hold: {place}", "Move it."
+        )
+    return place
+
+
+def command(script: Path, host: Host) -> str:
+    """Return the shell command that rings at `script`; where that is gone it is silent and holds nobody.
+
+    A missing script would otherwise hold an agent for ever in Codex and Gemini. Claude Code gets no name:
+    Copilot and others read its settings too, and are known by what they send.
+    """
+    name = "" if host.name == "claude" else f" {host.name}"
+    return f'f={shlex.quote(str(script))}; [ ! -f "$f" ] || exec python3 -I -S "$f"{name}'
+
+
+def script_of(text: object) -> Path | None:
+    """Return the script that the command `text` rings at if it is one of ours, else None."""
+    found = _SPELLING.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        return None
+    try:
+        words = shlex.split(found[1])
+    except ValueError:
+        return None
+    is_ours = (
+        len(words) == 1 and _NAMED.fullmatch(Path(words[0]).name) and Path(words[0]).parent.name == "hooks"
+    )
+    return Path(words[0]) if is_ours else None
+
+
+def is_other_harness(text: object) -> bool:
+    """Return whether `text` runs a hook of harness, but was not written by `harness hooks install`."""
+    return isinstance(text, str) and script_of(text) is None and _NAMED.search(text) is not None
+
+
+def wanted(host: Host) -> dict[str, Entry]:
+    """Return what belongs into the file of `host`: its name of each event, and the entry."""
+    place = folder()
+    ours = json.loads((place / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+    found: dict[str, Entry] = {}
+    for event, theirs in host.events.items():
+        for group in ours.get(event, ()):
+            found[theirs] = _entry(host, event, group, place)
+    return found
+
+
+def _entry(host: Host, event: str, group: Mapping[str, object], place: Path) -> Entry:
+    handlers = group["hooks"]
+    assert isinstance(handlers, list)
+    (handler,) = handlers
+    script = _SCRIPT.search(handler["command"])
+    assert script is not None
+    seconds = int(handler["timeout"])
+    own: Entry = {} if host.form == "toml" else {"type": "command"}
+    own[host.command_key] = command(place / script[1], host)
+    own[host.timeout_key] = seconds * host.timeout_unit
+    own |= host.extra.get(event, {})
+    if host.form != "groups":
+        return own
+    if host.name == "claude" and "async" in handler:
+        own["async"] = handler["async"]
+    if host.name == "gemini":
+        own["name"] = script[1].removesuffix(".py")
+    matcher = host.matchers[event] if event in host.matchers else group.get("matcher")
+    return {"hooks": [own]} if matcher is None else {"matcher": matcher, "hooks": [own]}

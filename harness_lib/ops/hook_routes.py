@@ -1,0 +1,170 @@
+"""The ways on which our hooks reach a host: its files, and its plugins. Never writes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.ops import hook_entries, hook_files, hosts
+from harness_lib.ops.context import Context
+from harness_lib.ops.hosts import Host, Scope
+from harness_lib.system import jsontext
+from harness_lib.system.git import Git
+
+PLUGIN = "harness"
+
+_CODEX_PLUGIN = re.compile(
+    rf'^\[plugins\."({PLUGIN}@[^"\n]+)"\]\s*\n(?:(?!\[).*\n)*?enabled\s*=\s*true', re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way: `what` says which; `path` is the host's file or the plugin's folder.
+
+    `is_plugin`: nothing of it is ours to take back. `missing`: the scripts that it names and that are not
+    there. `doubt`: why the host may pass it over.
+    """
+
+    what: str
+    path: Path
+    is_plugin: bool = False
+    missing: tuple[Path, ...] = ()
+    doubt: str | None = None
+
+
+def project(ctx: Context) -> Path:
+    """Return the top of the work tree that the caller stands in, else the current directory."""
+    try:
+        return Git.open(ctx.cwd).top
+    except EnvSetupError:
+        return ctx.cwd
+
+
+def of(ctx: Context, host: Host) -> list[Route]:
+    """Return every way on which `host` gets our hooks here. Raises ConfigError (its file cannot be read)."""
+    return [*_plugins(ctx, host), *_files(ctx, host)]
+
+
+def others(ctx: Context, host: Host) -> list[tuple[Path, str]]:
+    """Return (file, event) of hooks of another harness than ours. Raises ConfigError."""
+    return [
+        (file.path, event)
+        for _, file in files(ctx, host)
+        for event, command in file.commands()
+        if hook_entries.is_other_harness(command)
+    ]
+
+
+def files(ctx: Context, host: Host) -> Iterator[tuple[Scope, hook_files.HostFile]]:
+    """Yield the files of `host`, by scope; those too that do not exist. Raises RefusedError."""
+    top = project(ctx)
+    for scope in hosts.SCOPES:
+        for path in host.places(scope, ctx.env, top):
+            yield scope, hook_files.read(host, path)
+
+
+def _files(ctx: Context, host: Host) -> Iterator[Route]:
+    found = list(files(ctx, host))
+    if host.name == "copilot":
+        shared = project(ctx) / ".claude" / "settings.json"
+        found.append(("project", hook_files.read(hosts.CLAUDE, shared)))
+    for scope, file in found:
+        ours = file.ours()
+        if ours:
+            missing = tuple(script for _, script in ours if not script.is_file())
+            yield Route(f"{scope} file {file.path}", file.path, missing=missing)
+
+
+def _plugins(ctx: Context, host: Host) -> Iterator[Route]:
+    if host is hosts.CLAUDE:
+        yield from _claude_plugins(ctx)
+    if host is hosts.CODEX:
+        config = codex_config(ctx)
+        for name in _CODEX_PLUGIN.findall(config.read_text("utf-8", "replace") if config.is_file() else ""):
+            yield Route(f"plugin {name}", config, is_plugin=True)
+
+
+def _claude_plugins(ctx: Context) -> Iterator[Route]:
+    """Claude Code loads a skill folder with a manifest as a plugin; of several it takes the person's own."""
+    switches = _switches(ctx)
+    (settings,) = hosts.CLAUDE.places("user", ctx.env, ctx.cwd)
+    top = project(ctx)
+    for base, scope in ((settings.parent, "user"), (top / ".claude", "project")):
+        folder = base / "skills" / PLUGIN
+        if _is_plugin(folder) and switches.get(f"{PLUGIN}@skills-dir") is not False:
+            doubt = None if scope == "user" or _is_trusted(ctx, settings, top) else _UNTRUSTED
+            yield Route(f"{scope} skill folder {folder}", folder, is_plugin=True, doubt=doubt)
+            return
+    for name, on in switches.items():
+        if name.startswith(f"{PLUGIN}@") and on is True:
+            yield Route(f"plugin {name}", settings, is_plugin=True)
+            return
+
+
+_UNTRUSTED = "Claude Code has not been told to trust this folder, and then leaves its plugins out"
+
+
+def _is_plugin(folder: Path) -> bool:
+    return (folder / ".claude-plugin" / "plugin.json").is_file() and (
+        folder / "hooks" / "hooks.json"
+    ).is_file()
+
+
+def _switches(ctx: Context) -> dict[str, object]:
+    """Return which plugins Claude Code's settings switch on or off."""
+    found: dict[str, object] = {}
+    for _, file in files(ctx, hosts.CLAUDE):
+        found |= _object(_loaded(file.data).get("enabledPlugins"))
+    return found
+
+
+def _is_trusted(ctx: Context, settings: Path, top: Path) -> bool:
+    moved = ctx.env.get("CLAUDE_CONFIG_DIR")
+    known = (settings.parent if moved else settings.parent.parent) / ".claude.json"
+    projects = _object(_loaded(known.read_bytes() if known.is_file() else None).get("projects"))
+    return _object(projects.get(os.fspath(top))).get("hasTrustDialogAccepted") is True
+
+
+def codex_config(ctx: Context) -> Path:
+    """Return Codex's settings, where it notes what a person has trusted."""
+    (hooks,) = hosts.CODEX.places("user", ctx.env, ctx.cwd)
+    return hooks.with_name("config.toml")
+
+
+def codex_trusts(ctx: Context, file: Path) -> bool:
+    """Return whether a person has trusted the Stop hook in `file`; if that still holds, only Codex knows."""
+    config = codex_config(ctx)
+    text = config.read_text("utf-8", "replace") if config.is_file() else ""
+    return f"{os.path.realpath(file)}:stop:" in text or f"{file}:stop:" in text
+
+
+def is_here(ctx: Context, host: Host) -> bool:
+    """Return whether `host` seems to be used on this machine: its folder is there."""
+    (path, *_) = host.places("user", ctx.env, ctx.cwd)
+    folder = path.parent.parent if host is hosts.COPILOT else path.parent
+    return folder.is_dir()
+
+
+def _loaded(data: bytes | None) -> Mapping[str, object]:
+    """Return a settings file as far as we can read it; to judge it is its host's business."""
+    try:
+        return _object(jsontext.parse((data or b"{}").decode("utf-8-sig")).plain())
+    except ValueError:
+        return {}
+
+
+def _object(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def readable(ctx: Context, host: Host) -> list[Route] | HarnessError:
+    """Return the ways, or why they cannot be known."""
+    try:
+        return of(ctx, host)
+    except HarnessError as error:
+        return error

@@ -8,6 +8,7 @@ import sys
 import traceback
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +16,7 @@ from harness_lib.cli import parser, render
 from harness_lib.cli.screen import Screen
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
 from harness_lib.system import atomic, roots
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -62,7 +64,13 @@ def _run(args: Namespace, screen: Screen) -> int:
             "The current directory no longer exists.", "cd to the project and try again"
         ) from error
     ctx = Context(env=dict(os.environ), cwd=cwd, say=screen.talk)
-    return render.reply(args.verb.handler(ctx, args, screen), screen)
+    return render.reply(_complete(args.verb.handler(ctx, args, screen), ctx), screen)
+
+
+def _complete(reply: Reply, ctx: Context) -> Reply:
+    """Return `reply` with what the list's transactions had to warn about: no verb may forget it."""
+    told = ctx.store.warnings if "store" in ctx.__dict__ else ()
+    return replace(reply, warnings=tuple(dict.fromkeys((*reply.warnings, *told))))
 
 
 def _accept_any_text() -> None:

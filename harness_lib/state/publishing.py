@@ -11,6 +11,7 @@ Source: design section 3.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -127,7 +128,9 @@ def explained(root: Root) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"{root.path} cannot be written, so nothing was changed: {error.strerror or error}"
-        raise EnvSetupError(
-            message, "Make room, or make the directory writable, then type it again."
-        ) from error
+        place = (
+            os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else os.fspath(root.path)
+        )
+        message = f"{place} cannot be written, so nothing was changed: {error.strerror or error}"
+        hint = f"Make room, or make {root.path} writable, then type it again."
+        raise EnvSetupError(message, hint) from error

@@ -47,6 +47,12 @@ class Store:
         self.root = root
         self._clock = clock
         self._timeout = timeout
+        self._transactions: list[Tx] = []
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the transactions so far had to say beside their result, each sentence once."""
+        return tuple(dict.fromkeys(text for tx in self._transactions for text in tx.warnings))
 
     def read(self) -> Snapshot:
         """Return the list as it is now; a broken file is shown as the newest good state, with a warning.
@@ -87,6 +93,7 @@ class Store:
             found = self._settled(found, warnings)
             outer.carrier = carrier_of(found.state)
             tx = Tx(found.state, self._clock.now(), warnings)
+            self._transactions.append(tx)
             try:
                 yield tx
             finally:

@@ -1,0 +1,86 @@
+"""One harness command in a process of its own, on a machine whose disk is full, or whose user is another."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+
+from tests.conftest import CHECKOUT
+from tests.ops.project import Agent, Said
+
+NOBODY = 65534
+
+# Every opening for writing whose path matches fails, from the `after`-th on; keyed to the path, never to a
+# count of all calls. Children (git, checks) are real and not touched.
+FAULT = """
+import errno, os, re, sys
+number, pattern, after = getattr(errno, sys.argv[1]), re.compile(sys.argv[2]), int(sys.argv[3])
+seen = 0
+def fail(event, args):
+    global seen
+    if event == "open" and isinstance(args[0], (str, bytes)) and args[2] & (os.O_WRONLY | os.O_RDWR):
+        path = os.path.realpath(os.fsdecode(args[0]))
+        if pattern.search(path):
+            seen += 1
+            if seen >= after:
+                raise OSError(number, os.strerror(number), path)
+sys.addaudithook(fail)
+from harness_lib.cli.main import main
+sys.exit(main(sys.argv[4:]))
+"""
+
+
+def with_fault(agent: Agent, number: str, pattern: str, *argv: str, after: int = 1) -> Said:
+    """Type `harness ARGV` where opening what matches `pattern` for writing fails with errno `number`."""
+    return _run(agent, [sys.executable, "-c", FAULT, number, pattern, str(after), *argv])
+
+
+def as_nobody(agent: Agent, *argv: str, **env: str) -> Said:
+    """Type `harness ARGV` as the user nobody, in a fork of ours; only root may.
+
+    A fork, because this interpreter may lie where nobody else is allowed to look; so the agent must have run
+    a command before, which imports what a command needs.
+    """
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        # Python 3.12 warns where there are other threads (those of pytest-xdist): ours needs none of them.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.chdir("/")
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            said = agent(*argv, **env)
+            os.write(writing, json.dumps([said.code, said.out, said.err]).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        answer = stream.read()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return Said(*json.loads(answer))
+
+
+def in_python(agent: Agent, code: str) -> Said:
+    """Run `code` as that agent, in an interpreter of its own."""
+    return _run(agent, [sys.executable, "-c", code])
+
+
+def _run(agent: Agent, argv: list[str]) -> Said:
+    identity = {"HARNESS_WORKER_ID": agent.name, "CLAUDE_PID": str(agent.process.pid)}
+    done = subprocess.run(
+        argv,
+        cwd=agent.cwd,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT), **identity},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)

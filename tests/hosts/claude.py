@@ -52,6 +52,12 @@ class Claude:
         env = {**QUIET, "ANTHROPIC_BASE_URL": self.address}
         return self.machine.run("claude", "plugin", *words, env=env).check()
 
+    def settings(self, content: Mapping[str, Any]) -> None:
+        """Write the person's settings."""
+        folder = self.machine.home / ".claude"
+        folder.mkdir(exist_ok=True)
+        (folder / "settings.json").write_text(json.dumps(content), encoding="utf-8")
+
     def trust(self, folder: Path) -> None:
         """Do what a person does who answers yes when asked whether `folder` is to be trusted."""
         settings = self.machine.home / ".claude.json"

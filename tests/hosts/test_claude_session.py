@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 # More than any model's context holds: the client compacts before it goes on.
 FULL = 990_000
 
+# A hook of the person's own: it tells subagents by which name their host knows them.
+TELL_NAME = (
+    """python3 -c 'import json, sys; text = "Your name is {agent_id}.".format_map(json.load(sys.stdin)); """
+    """told = {"hookEventName": "SubagentStart", "additionalContext": text}; """
+    """print(json.dumps({"hookSpecificOutput": told}))'"""
+)
+
 TEAM = ["--agent-id", "worker1@builders", "--agent-name", "worker1", "--team-name", "builders"]
 
 
@@ -106,18 +113,21 @@ def test_after_a_compaction_the_agent_knows_its_task(claude: Claude, model: Mode
 def test_a_subagent_finishes_what_it_has_claimed(claude: Claude, model: Model, machine: Machine) -> None:
     """A subagent that stops with a task in progress is sent back to it, and let go when it is done."""
     one_task(machine)
+    machine.harness("edit", "--mode", "concurrent").check()
+    claude.settings({"hooks": {"SubagentStart": [{"hooks": [{"type": "command", "command": TELL_NAME}]}]}})
 
     def delegates(request: Request) -> Script:
-        yield request.shell(f"{launcher(request.everything)} start")
         yield _delegate(f"TAKE THE TASK with {launcher(request.everything)}")
         yield Say(DONE)
 
     def takes(request: Request) -> Script:
-        harness = launcher(request.everything)
-        request = yield request.shell(f"{harness} claim")
+        name = request.everything.partition("Your name is ")[2].split(".")[0]
+        harness = f"HARNESS_WORKER_ID={name} {launcher(request.everything)}"
+        yield request.shell(f"{harness} claim")
         request = yield Say(TIRED)
         assert "task-001" in request.last
-        yield from obey(request, harness, "claim", WORK)
+        yield request.shell(WORK["task-001"][0])
+        yield from obey(request, harness, "finish", WORK)
         yield Say("It is done.")
 
     model.play(delegates)
@@ -127,6 +137,27 @@ def test_a_subagent_finishes_what_it_has_claimed(claude: Claude, model: Model, m
 
     assert told.result == DONE
     assert len(told.blocks("SubagentStop")) == 1
+    assert machine.statuses == ["completed"]
+
+
+def test_a_subagent_is_not_held_for_its_parent(claude: Claude, model: Model, machine: Machine) -> None:
+    """A subagent that looks something up for the holder of a task ends at once; the holder does not."""
+    one_task(machine)
+
+    def delegates(request: Request) -> Script:
+        harness = launcher(request.everything)
+        yield request.shell(f"{harness} start && {harness} claim")
+        yield _delegate("LOOK IT UP")
+        request = yield Say(TIRED)
+        yield request.shell(WORK["task-001"][0])
+        yield from obey(request, harness, "finish", WORK)
+
+    model.play(delegates)
+    model.play(says("It is 42."), when="LOOK IT UP")
+
+    told = claude("/harness run")
+
+    assert (told.blocks("SubagentStop"), len(told.blocks())) == ([], 1)
     assert machine.statuses == ["completed"]
 
 

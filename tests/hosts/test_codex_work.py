@@ -146,32 +146,27 @@ def test_a_killed_session_is_resumed(codex: Codex, model: Model, machine: Machin
     assert machine.statuses == ["completed"]
 
 
-def test_a_subagent_finishes_what_it_has_claimed(codex: Codex, model: Model, machine: Machine) -> None:
-    """A subagent that stops with a task in progress is sent back to it, and let go when it is done."""
+def test_a_subagent_is_not_held_for_its_parent(codex: Codex, model: Model, machine: Machine) -> None:
+    """A subagent of an agent with a task in progress ends at once; the agent itself does not."""
     one_task(machine)
 
     def delegates(request: Request) -> Script:
-        yield request.shell(f"{launcher(request.everything)} start")
-        prompt = f"TAKE THE TASK with {launcher(request.everything)}"
-        request = yield Say(calls=(Call("spawn_agent", {"message": prompt}, "multi_agent_v1"),))
+        harness = launcher(request.everything)
+        yield request.shell(f"{harness} start && {harness} claim")
+        request = yield Say(calls=(Call("spawn_agent", {"message": "LOOK IT UP"}, "multi_agent_v1"),))
         agent = request.last.partition('"agent_id":"')[2].partition('"')[0]
         yield Say(calls=(Call("wait_agent", {"targets": [agent]}, "multi_agent_v1"),))
-        yield Say(DONE)
-
-    def takes(request: Request) -> Script:
-        harness = launcher(request.everything)
-        request = yield request.shell(f"{harness} claim")
         request = yield Say(TIRED)
-        assert "task-001" in request.last
-        yield from obey(request, harness, "claim", WORK)
-        yield Say("It is done.")
+        yield request.shell(WORK["task-001"][0])
+        yield from obey(request, harness, "finish", WORK)
 
     model.play(delegates)
-    model.play(takes, when="TAKE THE TASK")
+    model.play(says("It is 42."), when="LOOK IT UP")
 
-    ran = codex("$harness:harness run").check()
+    codex("$harness:harness run").check()
 
-    assert DONE in ran.out
+    assert len(model.asked("LOOK IT UP")) == 1
+    assert _held(model) == 1
     assert machine.statuses == ["completed"]
 
 

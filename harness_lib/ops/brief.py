@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from harness_lib.ops import checking
 from harness_lib.ops.outcome import RESCUE_REFS
 from harness_lib.system.git import Git
@@ -36,7 +38,7 @@ def of(task: Task, git: Git | None = None) -> str:
         lines.append(f"last checkpoint: {last.step}/{last.total} {one_line(last.description, TITLE_LENGTH)}")
     if task.error_log:
         lines.append(f"last failure: {one_line(task.error_log[-1], FAILURE_LENGTH)}")
-    rescued = rescues(task, git) if git else []
+    rescued = [ref for ref in rescues(task, git) if not ref.endswith("-check")] if git else []
     if rescued:
         lines.append(f"what the last attempt did (rolled back): git show --stat {rescued[-1]}")
     return "\n".join(lines)
@@ -54,4 +56,8 @@ def _check(task: Task) -> str:
 
 def rescues(task: Task, git: Git) -> list[str]:
     """Return the refs that keep the work of this task's earlier attempts, oldest first."""
-    return [name for name, _oid in git.refs(f"{RESCUE_REFS}{checking.safe_name(task.id)}/")]
+    found = [name for name, _oid in git.refs(f"{RESCUE_REFS}{checking.safe_name(task.id)}/")]
+    # Git sorts them as texts: 10 before 2.
+    return sorted(
+        found, key=lambda ref: [int(number) for number in re.findall(r"\d+", ref.rpartition("/")[2])]
+    )

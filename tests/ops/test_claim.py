@@ -116,6 +116,14 @@ def test_the_brief_has_title_check_failure_and_the_way_to_the_last_attempt(
     assert "try.txt" in project.git("show", "--stat", "refs/harness/rescue/task-001/1")
 
 
+def test_the_brief_names_the_newest_attempt_and_no_traces_of_a_check(project: Project, agent: Agent) -> None:
+    add(agent, "One")
+    for name in ("1", "2", "10", "10-check", "9.2"):
+        project.git("update-ref", f"refs/harness/rescue/task-001/{name}", "HEAD")
+
+    assert agent.ok("claim")["brief"].endswith("refs/harness/rescue/task-001/10")
+
+
 # -- the ground it starts from
 
 

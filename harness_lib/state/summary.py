@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+
 TYPE_CHECKING = False  # as in seeking.py: hooks start with this
 if TYPE_CHECKING:
     from datetime import datetime

@@ -20,7 +20,7 @@ CHECK = "trap '' TERM; echo $$ > {file}; sleep 60"
 
 
 def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Path, tmp_path: Path) -> None:
-    """The time-out of an agent's tool ends `finish`; its check ends too, and the task can be finished again."""
+    """The time-out of an agent's tool ends `finish`; its check ends too, and the task is still held."""
     told = tmp_path / "check-pid"
     me = {"HARNESS_WORKER_ID": "w"}
     harness("init")

@@ -49,6 +49,7 @@ def test_every_stop_reason_has_words() -> None:
 def test_the_first_list_works_as_written(harness: Harness, repo: Path) -> None:
     """The commands of "A first list" lead to a completed task."""
     block = section("A first list").split("```sh\n")[1].split("```")[0]
+    answer = None
     for line in block.splitlines()[1:]:
         words = shlex.split(line, comments=True)
         if words[0] == "harness":
@@ -58,6 +59,7 @@ def test_the_first_list_works_as_written(harness: Harness, repo: Path) -> None:
             with (repo / "README.md").open("a", encoding="utf-8") as file:
                 file.write("hello\n")
 
+    assert answer is not None
     assert "[completed] task-001: Say hello" in answer.out
 
 

@@ -317,8 +317,8 @@ def test_a_list_made_by_the_prose_is_taken_up(make_project: Make) -> None:
         f"""{{"version": 2, "session_count": 3, "session_config": {{"max_sessions": 50}},
         "tasks": [{{"id": "task-001", "title": "x", "status": "in_progress", "priority": "P1",
         "started_at_commit": "{project.head[:7]}", "depends_on": [], "attempts": 0, "max_attempts": 3,
-        "validation": {{"command": "test -f done", "timeout_seconds": 300}}, "on_failure": {{"cleanup": null}},
-        "error_log": [], "checkpoints": [], "completed_at": null}}]}}""",
+        "validation": {{"command": "test -f done", "timeout_seconds": 300}},
+        "on_failure": {{"cleanup": null}}, "error_log": [], "checkpoints": [], "completed_at": null}}]}}""",
     )
     project.put("done")
     agent = project.agent()

@@ -14,7 +14,10 @@ from tests.contention import crowd
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 FOREIGN = ("CLAUDE", "CODEX", "GEMINI", "OPENCODE", "HARNESS", "GIT_")
+# What a host calls its session, in payloads of hooks and in the environment of commands.
+AGENT = "bench-session"
 IDENTITY = {
+    "CLAUDE_CODE_SESSION_ID": AGENT,
     "GIT_AUTHOR_NAME": "Bench",
     "GIT_AUTHOR_EMAIL": "bench@example.invalid",
     "GIT_COMMITTER_NAME": "Bench",

@@ -65,10 +65,3 @@ class Codex:
     def plugin(self, *words: str) -> Ran:
         """Type `codex plugin WORDS`."""
         return self.machine.run("codex", "plugin", *words, env=self.env).check()
-
-    def hook_file(self, skill: Path) -> None:
-        """Write the person's hooks.json for the scripts of `skill`."""
-        text = (
-            (skill / "hooks" / "hooks.json").read_text("utf-8").replace("${CLAUDE_PLUGIN_ROOT}", str(skill))
-        )
-        (self.home / "hooks.json").write_text(text, encoding="utf-8")

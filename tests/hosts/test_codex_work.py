@@ -32,9 +32,10 @@ FULL = 200_000
 
 @pytest.fixture(autouse=True)
 def _skill(codex: Codex, machine: Machine, published: Path) -> None:
-    """Install the skill by the real CLI, and the hooks that go with it."""
+    """Install the skill by the real CLI, and the hooks by its own command."""
     machine.skills_add(published)
-    codex.hook_file(published)
+    harness = machine.project / ".agents" / "skills" / "harness" / "bin" / "harness"
+    machine.run(harness, "hooks", "install", "--agent", "codex", env=codex.env).check()
 
 
 def test_the_typed_command_brings_the_page(codex: Codex, model: Model, machine: Machine) -> None:

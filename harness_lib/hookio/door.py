@@ -34,6 +34,10 @@ def answer(event: str, argv: Sequence[str]) -> int:
         from harness_lib.hookio import visit  # noqa: PLC0415 (nobody home: not needed)
 
         return visit.run(event, argv, data, root, os.environ)
+    except OSError as error:
+        # A block that cannot be counted would be one of endlessly many.
+        sys.stderr.write(f"harness: its {event} hook holds nobody, as the system said: {error}\n")
+        return 0
     except Exception:  # noqa: BLE001 - the outermost counter of the hooks
         return _bug(event, root)
 

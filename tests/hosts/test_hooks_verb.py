@@ -1,0 +1,50 @@
+"""`harness hooks install` in the real clients: what it writes is what they load, and it holds them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.hosts.agents import DONE, TIRED, launcher
+from tests.hosts.chores import one_task
+from tests.hosts.talk import Say
+
+if TYPE_CHECKING:
+    from tests.hosts.machine import Machine
+    from tests.hosts.model import Model
+    from tests.hosts.talk import Request, Script
+
+
+def would_rather_stop(request: Request) -> Script:
+    """Open a session and want to stop; when that is refused, do the task and stop."""
+    harness = launcher(request.everything)
+    yield request.shell(f"{harness} start")
+    request = yield Say(TIRED)
+    assert f"{harness} claim" in request.everything, "nobody has held it"
+    yield request.shell(f"{harness} claim && echo one > one && {harness} finish")
+    yield Say(DONE)
+
+
+@pytest.mark.parametrize(
+    ("name", "scope"),
+    [("claude", "project"), ("codex", "user"), ("gemini", "user"), ("copilot", "project")],
+)
+def test_installed_hooks_speak_at_the_start_and_hold_to_the_end(
+    request: pytest.FixtureRequest, machine: Machine, model: Model, name: str, scope: str
+) -> None:
+    """There is no skill here: what to type is known from the hooks alone."""
+    client = request.getfixturevalue(name)
+    one_task(machine)
+    env = client.env if name == "codex" else {}
+    said = machine.harness("hooks", "install", "--agent", name, "--scope", scope, env=env).check()
+    assert "Trust: " in said.out
+    model.play(would_rather_stop)
+
+    # Copilot asks before a command outside of the project is run, and nobody is there to answer.
+    flags = ["--allow-all-paths"] if name == "copilot" else []
+    ran = client("Work through the list.", *flags).check()
+
+    assert DONE in ran.out
+    assert machine.statuses == ["completed"]
+    assert not machine.marker.exists()

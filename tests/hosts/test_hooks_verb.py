@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import CHECKOUT
 from tests.hosts.agents import DONE, TIRED, launcher
 from tests.hosts.chores import one_task
 from tests.hosts.talk import Say
 
 if TYPE_CHECKING:
+    from tests.hosts.codex import Codex
     from tests.hosts.machine import Machine
     from tests.hosts.model import Model
     from tests.hosts.talk import Request, Script
@@ -48,3 +52,21 @@ def test_installed_hooks_speak_at_the_start_and_hold_to_the_end(
     assert DONE in ran.out
     assert machine.statuses == ["completed"]
     assert not machine.marker.exists()
+
+
+def test_the_doctor_sees_what_the_sandbox_of_codex_forbids_and_its_cure_helps(
+    codex: Codex, machine: Machine
+) -> None:
+    """Without its cure nothing could be committed."""
+    one_task(machine)
+    doctor = (CHECKOUT / "bin" / "harness", "doctor", "--json")
+    sandbox = ("codex", "sandbox", "-c", 'sandbox_mode="workspace-write"')
+    env = {**codex.env, "CODEX_SESSION_ID": "as-in-a-session"}
+
+    closed = machine.run(*sandbox, "--", *doctor, env=env)
+    (said,) = [each for each in json.loads(closed.out)["found"] if "nothing can be committed" in each["what"]]
+    options = shlex.split(said["cure"].partition(": codex ")[2])
+    opened = machine.run(*sandbox, *options, "--", *doctor, env=env).check()
+
+    assert closed.code == 1
+    assert "nothing can be committed" not in opened.out

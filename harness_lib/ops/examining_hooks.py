@@ -1,0 +1,119 @@
+"""The hooks and what keeps them from working, as `harness doctor` looks at them. Never writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.ops import hook_routes, hosts
+from harness_lib.ops.context import Context
+from harness_lib.ops.diagnosis import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
+from harness_lib.ops.hook_routes import Route
+from harness_lib.ops.hosts import Host
+from harness_lib.system import interpreter, owner, roots
+from harness_lib.system.git import Git
+
+
+def loaded(ctx: Context) -> Diagnoses:
+    """Say of each agent that is used here on which way it gets the hooks, and what stands in that way."""
+    agent = owner.in_agent(ctx.env)
+    here = [host for host in hosts.HOSTS.values() if host.name == agent or hook_routes.is_here(ctx, host)]
+    for host in here:
+        found = hook_routes.readable(ctx, host)
+        if isinstance(found, HarnessError):
+            yield failed(found)
+        elif found:
+            yield from _ways(ctx, host, found)
+        elif host.name == agent:
+            yield warn(f"{host.title} does not load the hooks: it may stop early", _install(host))
+        else:
+            yield Diagnosis("ok", f"{host.title} is used on this machine without the hooks", _install(host))
+    if agent in hosts.WITHOUT_HOOKS:
+        yield ok(hosts.WITHOUT_HOOKS[agent].split(";")[0])
+
+
+def _ways(ctx: Context, host: Host, found: list[Route]) -> Iterator[Diagnosis]:
+    for route in found:
+        if route.missing:
+            yield warn(f"a hook of {host.title} is gone: {route.missing[0]}", _install(host))
+        elif route.doubt:
+            yield warn(f"{route.what}: {route.doubt}", f"start {host.name} here and trust the folder")
+    working = [route for route in found if not route.missing]
+    if len(working) > 1:
+        ways = " and ".join(route.what for route in working)
+        yield warn(f"{host.title} loads the hooks twice: {ways}", _less(host, working))
+    untrusted = [route for route in working if _lacks_trust(ctx, host, route)]
+    for route in untrusted:
+        yield warn(
+            f"{host.title} has not been told to trust the hooks in {route.path}, and skips them silently",
+            "start codex, type /hooks, trust them",
+        )
+    if len(working) == 1 and not untrusted and not working[0].doubt:
+        yield ok(f"{host.title} loads the hooks: {working[0].what}")
+
+
+def _lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
+    return host is hosts.CODEX and not route.is_plugin and not hook_routes.codex_trusts(ctx, route.path)
+
+
+def _install(host: Host) -> str:
+    return f"harness hooks install --agent {host.name}"
+
+
+def _less(host: Host, working: list[Route]) -> str:
+    in_files = [route for route in working if not route.is_plugin]
+    scope = in_files[-1].what.split(" ", 1)[0] if in_files else ""
+    return f"harness hooks uninstall --agent {host.name} --scope {scope}"
+
+
+def python(ctx: Context) -> Diagnoses:
+    """Say whether the `python3` that hooks are started with is new enough."""
+    found = interpreter.python3(ctx.env)
+    if found is None:
+        yield warn("python3 is not on the PATH, so no hook can run", "Install Python 3.10 or newer.")
+        return
+    problem = interpreter.problem(found, ctx.env)
+    if problem:
+        cure = "Put Python 3.10 or newer first on the PATH that the agent is started with."
+        yield bad(f"{found}, which starts the hooks, {problem}: they hold nobody", cure)
+
+
+_CODEX = "a person starts it with: codex -c 'sandbox_workspace_write.writable_roots=[\"{}\"]'"
+
+
+def sandbox(ctx: Context) -> Diagnoses:
+    """Say whether this process may write where git keeps commits; Codex's sandbox forbids it."""
+    try:
+        git = ctx.git if has_root(ctx) else Git.open(ctx.cwd)
+    except EnvSetupError:
+        return
+    closed = [
+        place for place in (git.common_dir, git.git_dir) if place.is_dir() and not os.access(place, os.W_OK)
+    ]
+    if not closed:
+        return
+    agent = owner.in_agent(ctx.env)
+    cure = f"give yourself the right: ls -ld {closed[0]}"
+    if agent == "codex":
+        cure = _CODEX.format(git.common_dir)
+        if git.git_dir != git.common_dir:
+            cure = "In a linked worktree nothing helps but to start it with: codex -s danger-full-access"
+    yield bad(f"nothing can be committed: {closed[0]} cannot be written from here", cure)
+
+
+def worktree(ctx: Context) -> Diagnoses:
+    """Say so where the main work tree has a list that a linked one does not find."""
+    if has_root(ctx) or ctx.env.get("HARNESS_STATE_ROOT"):
+        return
+    try:
+        git = Git.open(ctx.cwd)
+    except EnvSetupError:
+        return
+    main = Path(git.common_dir).parent
+    if git.git_dir != git.common_dir and (main / roots.STATE_FILE).is_file():
+        yield bad(
+            f"the list of {main} is not found from this linked worktree",
+            f"harness init {main} (it keeps what is there), or set HARNESS_STATE_ROOT={main}",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Mapping, Sequence
 
-from tests.hosts.talk import Actor, Request, Say, Script
+from tests.hosts.talk import Actor, Call, Request, Say, Script
 
 # Task id -> the shell command of the first attempt, the second one, …
 Work = Mapping[str, Sequence[str]]
@@ -15,9 +15,10 @@ TIRED = "That went well. The rest is for another day."
 
 _LAUNCHER = re.compile(r"(/[^\s`'\"]+/bin/harness)\b")
 _PAGE = re.compile(r"(?<![\w.])(/[^\s`'\"<>]+)/SKILL\.md")
+_FOLDER = re.compile(r"^(?:Base directory for this skill: )?(/.+/harness)/?$", re.MULTILINE)
 _LISTED = re.compile(r"^- \S*harness: .*\(file: (\S+?)/(\S+)\)$", re.MULTILINE)
 _NEXT = re.compile(r"^next: harness (.+)$", re.MULTILINE)
-_BRIEF = re.compile(r"^(\S+) \[P\d\] attempt (\d+) of ", re.MULTILINE)
+_BRIEF = re.compile(r"(\S+) \[P\d\] attempt (\d+) of ")
 
 
 def launcher(text: str) -> str:
@@ -25,9 +26,9 @@ def launcher(text: str) -> str:
     found = _LAUNCHER.search(text)
     if found:
         return found[1]
-    pages = _PAGE.findall(text)
-    assert pages, text[-2000:]
-    return f"{pages[-1]}/bin/harness"
+    folders = _FOLDER.findall(text) or _PAGE.findall(text)
+    assert folders, text[-2000:]
+    return f"{folders[-1]}/bin/harness"
 
 
 def listed_page(text: str) -> str:
@@ -45,6 +46,17 @@ def opens_the_page(then: Actor) -> Actor:
     def script(request: Request) -> Script:
         page = listed_page(request.everything)
         request = yield request.shell(f"echo {page}; cat {page}")
+        assert "## The loop" in request.last
+        yield from then(request)
+
+    return script
+
+
+def loads_the_page(tool: str, argument: str, then: Actor) -> Actor:
+    """Return the agent that loads the skill by name with its client's `tool`, and goes on as `then`."""
+
+    def script(request: Request) -> Script:
+        request = yield Say(calls=(Call(tool, {argument: "harness"}),))
         assert "## The loop" in request.last
         yield from then(request)
 

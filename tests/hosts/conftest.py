@@ -29,6 +29,13 @@ CACHE = Cache.of(dict(os.environ))
 Programs = Callable[[str], Path]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder time for several runs, and the first ones for installing the clients."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(400))
+
+
 @pytest.fixture(scope="session")
 def programs() -> Programs:
     """Return a callable that gives the directory with a client's programs; the test is skipped without."""

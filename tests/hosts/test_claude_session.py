@@ -161,9 +161,9 @@ def test_a_subagent_is_not_held_for_its_parent(claude: Claude, model: Model, mac
     assert machine.statuses == ["completed"]
 
 
-def _delegate(prompt: str) -> Say:
+def _delegate(prompt: str, *, background: bool = False) -> Say:
     task = {"description": "work", "prompt": prompt, "subagent_type": "general-purpose"}
-    return Say(calls=(Call("Agent", {**task, "run_in_background": False}),))
+    return Say(calls=(Call("Agent", {**task, "run_in_background": background}),))
 
 
 def test_a_teammate_does_not_idle_while_it_holds_a_task(
@@ -188,6 +188,59 @@ def test_a_teammate_does_not_idle_while_it_holds_a_task(
 
     assert [hook["exit_code"] for hook in told.hooks("TeammateIdle")] == [2, 0]
     assert machine.statuses == ["completed"]
+
+
+def test_an_agent_with_a_subagent_at_work_may_wait_for_it(
+    claude: Claude, model: Model, machine: Machine
+) -> None:
+    """While a subagent works in the background, the agent may end its turn; afterwards it is held again."""
+    one_task(machine)
+
+    def delegates(request: Request) -> Script:
+        harness = launcher(request.everything)
+        yield request.shell(f"{harness} start && {harness} claim")
+        yield _delegate("COUNT TO TEN", background=True)
+        request = yield Say("I wait.")
+        assert "Stop hook feedback" not in request.last
+        request = yield Say(TIRED)
+        assert "Stop hook feedback" in request.last
+        yield request.shell(WORK["task-001"][0])
+        yield from obey(request, harness, "finish", WORK)
+
+    def counts(request: Request) -> Script:
+        # Until the other one has stopped.
+        yield request.shell("until grep -q waits said; do sleep 0.1; done")
+        yield Say("Ten.")
+
+    model.play(delegates)
+    model.play(counts, when="COUNT TO TEN")
+    claude.settings({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo waits >> said"}]}]}})
+
+    claude("/harness run")
+
+    assert machine.statuses == ["completed"]
+
+
+def test_work_renews_the_lease(claude: Claude, model: Model, machine: Machine) -> None:
+    """A tool call of an agent that holds a task with a lease renews it, without the agent's doing."""
+    one_task(machine)
+    machine.harness("edit", "--mode", "concurrent").check()
+    worker = {"HARNESS_WORKER_ID": "worker1"}
+    machine.harness("claim", env={**worker, "HARNESS_LEASE_SECONDS": "900"}).check()
+    lease = machine.state["tasks"][0]["lease_expires_at"]
+
+    def works(request: Request) -> Script:
+        request = yield request.shell("ls")
+        loop = f"for i in $(seq 300); do grep -q {lease} harness-tasks.json || break; sleep 0.1; done"
+        yield request.shell(loop)
+        # So that the agent may stop.
+        yield request.shell(f"{launcher(request.everything)} pause")
+
+    model.play(works)
+
+    claude("Work.", env=worker)
+
+    assert machine.state["tasks"][0]["lease_expires_at"] > lease
 
 
 def test_the_list_is_not_edited_by_hand(claude: Claude, model: Model, machine: Machine) -> None:

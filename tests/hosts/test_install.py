@@ -24,6 +24,8 @@ def test_claude_takes_the_list_to_its_end(
     """Three tasks, a dependency and a failing attempt; each completed task is one commit."""
     flags = [*(["-g"] if scope == "global" else []), *(["--copy"] if mode == "copy" else [])]
     machine.skills_add(published, *flags)
+    home = machine.home if scope == "global" else machine.project
+    before = _files(home / ".claude" / "skills" / "harness")
     claude.trust(machine.project)
     three_tasks(machine)
     model.play(follows_the_page(WORK))
@@ -32,3 +34,10 @@ def test_claude_takes_the_list_to_its_end(
 
     assert (told.code, told.result) == (0, DONE)
     assert_all_done(machine)
+    # The next `skills add` deletes the folder, and Codex distrusts a plugin that changes.
+    assert _files(home / ".claude" / "skills" / "harness") == before
+
+
+def _files(folder: Path) -> dict[str, int]:
+    """Return every file in `folder` with its time of change."""
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*")}

@@ -1,0 +1,39 @@
+"""The skill where no slash command loads it: agents in Gemini and Copilot ask their client for the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.hosts.agents import DONE, follows_the_page, loads_the_page
+from tests.hosts.chores import WORK, assert_all_done, three_tasks
+
+if TYPE_CHECKING:
+    from tests.hosts.copilot import Copilot
+    from tests.hosts.gemini import Gemini
+    from tests.hosts.machine import Machine
+    from tests.hosts.model import Model
+
+
+def test_gemini_takes_the_list_to_its_end(
+    gemini: Gemini, model: Model, machine: Machine, published: Path
+) -> None:
+    """Installed by the real `skills` CLI, the page alone is enough for the whole list."""
+    machine.skills_add(published, agents=["gemini-cli"])
+    three_tasks(machine)
+    model.play(loads_the_page("activate_skill", "name", follows_the_page(WORK)))
+
+    assert DONE in gemini("/harness run").check().out
+    assert_all_done(machine)
+
+
+def test_copilot_takes_the_list_to_its_end(
+    copilot: Copilot, model: Model, machine: Machine, published: Path
+) -> None:
+    """As above."""
+    machine.skills_add(published, agents=["github-copilot"])
+    three_tasks(machine)
+    model.play(loads_the_page("skill", "skill", follows_the_page(WORK)))
+
+    assert DONE in copilot("/harness run").check().out
+    assert_all_done(machine)

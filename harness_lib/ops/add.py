@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from harness_lib.errors import UsageError
-from harness_lib.ops import brief, marker, outcome, trusting
+from harness_lib.ops import brief, keeping, marker, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import graph
@@ -77,7 +77,7 @@ def may_trust(ctx: Context, state: State) -> bool:
 
 def spent_ids(ctx: Context) -> tuple[str, ...]:
     """Return the ids that rescued work is kept under: a new task must not inherit that of a removed one."""
-    return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(outcome.RESCUE_REFS))
+    return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(keeping.RESCUE_REFS))
 
 
 def next_id(state: State, spent: Iterable[str] = ()) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from harness_lib.ops import checking
-from harness_lib.ops.outcome import RESCUE_REFS
+from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.system.git import Git
 from harness_lib.task import Task
 

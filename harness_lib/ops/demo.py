@@ -16,7 +16,7 @@ from harness_lib.errors import Exit
 from harness_lib.ops import add, demo_agent, init
 from harness_lib.ops.add import Wish
 from harness_lib.ops.context import Context
-from harness_lib.ops.outcome import RESCUE_REFS
+from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import failures
 from harness_lib.system import log, program

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.errors import Exit, UsageError
-from harness_lib.ops import brief, holding, outcome, sessions
+from harness_lib.ops import brief, holding, outcome, rolling_back, sessions
 from harness_lib.ops.context import Context
 from harness_lib.ops.holding import Held
 from harness_lib.ops.reply import Reply
@@ -24,7 +24,7 @@ def run(ctx: Context, task_id: str, category: Category, message: str) -> Reply:
         )
     held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
     strategy = failures.strategy(category)
-    ended = outcome.roll_back(
+    ended = rolling_back.roll_back(
         ctx,
         held.session,
         held.task,

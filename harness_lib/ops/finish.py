@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from harness_lib.errors import Exit
-from harness_lib.ops import brief, halting, holding, judging, outcome, stopped
+from harness_lib.ops import (
+    brief,
+    committing,
+    halting,
+    holding,
+    judging,
+    outcome,
+    rolling_back,
+    settling,
+    stopped,
+)
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.ops.holding import Held
@@ -24,13 +34,13 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     state = ctx.store.read_to_change().state
     held = holding.require(state, task_id, ctx)
     if held.task.intent is not None:
-        return _reply(ctx, held, outcome.settle(ctx, held.session, held.task), None)
+        return _reply(ctx, held, settling.settle(ctx, held.session, held.task), None)
     with halting.when_stuck(ctx, held.session, held.task.id):
         judged = judging.judge(ctx, state, held.task)
         if judged.checked.passed:
-            ended = outcome.commit(ctx, held.session, held.task, judged.tree, judged.head)
+            ended = committing.commit(ctx, held.session, held.task, judged.tree, judged.head)
         else:
-            ended = outcome.roll_back(ctx, held.session, held.task, judged.verdict())
+            ended = rolling_back.roll_back(ctx, held.session, held.task, judged.verdict())
     return _reply(ctx, held, ended, judged.checked)
 
 

@@ -11,7 +11,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, LeaseLostError
-from harness_lib.ops import checking, halting, holding, judging, outcome, sessions
+from harness_lib.ops import (
+    checking,
+    committing,
+    halting,
+    holding,
+    judging,
+    keeping,
+    outcome,
+    rolling_back,
+    sessions,
+    settling,
+)
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, recovery, transitions
 from harness_lib.state.store import Tx
@@ -150,7 +161,7 @@ def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outc
         if task.worktree
         else f"the lease of {task.claimed_by} ran out, and where it worked is not known; nothing was touched"
     )
-    ended = outcome.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
+    ended = rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
     return _log(ctx, session, task, "mark failed", reason), ended
 
 
@@ -160,7 +171,7 @@ def _recover_one(ctx: Context, session: Session, task: Task) -> tuple[str, outco
         return _leave_files_to_the_living(ctx, session, task)
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
-        ended = outcome.settle(ctx, session, task)
+        ended = settling.settle(ctx, session, task)
         return _log(ctx, session, task, action, "a command was killed in the middle"), ended
     facts = _facts(ctx, task)
     plan = recovery.plan(facts)
@@ -214,7 +225,7 @@ def _reflects(ctx: Context, task: Task, base: str) -> bool:
 
 def _fail_in_place(ctx: Context, session: Session, task: Task, plan: recovery.Plan) -> outcome.Ended:
     """Record the failure; there is nothing in git that would have to go back."""
-    return outcome.fail_without_git(
+    return rolling_back.fail_without_git(
         ctx,
         session,
         task,
@@ -229,10 +240,10 @@ def _leave_files_to_the_living(
 
     What it has made so far is rescued, its work tree is left alone, and it will find its claim gone.
     """
-    rescue = outcome.rescue_only(ctx, task)
+    rescue = keeping.rescue_only(ctx, task)
     expired = f"the lease of {task.claimed_by} ran out at {task.lease_expires_at}"
     reason = f"{expired}; its work so far is kept in {rescue}"
-    ended = outcome.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
+    ended = rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
     return _log(ctx, session, task, "mark failed, leave the work tree to its worker", reason), ended
 
 
@@ -245,7 +256,7 @@ def _validate(
         judged = judging.judge(ctx, state, holding.require_task(state, task.id))
     if judged.checked.passed:
         line = _log(ctx, session, task, f"{plan.words}; mark completed", f"{plan.reason}; the check passed")
-        return line, outcome.commit(ctx, session, task, judged.tree, judged.head)
+        return line, committing.commit(ctx, session, task, judged.tree, judged.head)
     reason = f"{plan.reason}; {judged.checked.message}"
     line = _log(ctx, session, task, f"{plan.words}; roll back, mark failed", reason)
-    return line, outcome.roll_back(ctx, session, task, judged.verdict())
+    return line, rolling_back.roll_back(ctx, session, task, judged.verdict())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness_lib.errors import ConfigError, HarnessError
-from harness_lib.ops import checking, outcome, preparing, trusting
+from harness_lib.ops import checking, committing, keeping, outcome, preparing, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
 from harness_lib.task import Task
@@ -44,14 +44,14 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     """Return `task` with what the check left behind counted as there before: it is not the attempt's work."""
     base = task.started_at_commit
     assert base is not None, "BUG: a claim of ours without a base."
-    outcome.undo_check(ctx, task, base)
+    committing.undo_check(ctx, task, base)
     before = preparing.keep_untracked(ctx, base, ctx.git.changes(ctx.keep_out).untracked)[0]
     if task.gate is None or before == task.gate.before:
         return task
     with ctx.store.transaction() as tx:
         ready = replace(outcome.require_claim(tx, task), gate=replace(task.gate, before=before))
         tx.replace(ready)
-    outcome.drop_before(ctx.git, task)
+    keeping.drop_before(ctx.git, task)
     return ready
 
 
@@ -61,5 +61,5 @@ def _give_back(ctx: Context, task: Task, halt: str | None) -> None:
         begun = transitions.release(mine, now=tx.now, message=halt, rescue=None, head=None)
         tx.replace(transitions.halt(transitions.fail(begun, now=tx.now), halt))
     if task.started_at_commit:
-        outcome.undo_check(ctx, task, task.started_at_commit)
-    outcome.drop_before(ctx.git, task)
+        committing.undo_check(ctx, task, task.started_at_commit)
+    keeping.drop_before(ctx.git, task)

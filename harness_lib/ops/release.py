@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.ops import holding, outcome
+from harness_lib.ops import holding, outcome, rolling_back
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 
@@ -11,7 +11,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Give the held task back as pending and go back to its base; what was done is kept in a rescue ref."""
     held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
     verdict = outcome.Verdict("TASK_EXEC", "released", counts=False, releases=True)
-    ended = outcome.roll_back(ctx, held.session, held.task, verdict)
+    ended = rolling_back.roll_back(ctx, held.session, held.task, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]
     if ended.rescue:
         lines.append(f"the work is kept: git show --stat {ended.rescue}")

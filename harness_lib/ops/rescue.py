@@ -8,7 +8,7 @@ from harness_lib import timestamps
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.ops import brief, by_hand, checking, holding
 from harness_lib.ops.context import Context
-from harness_lib.ops.outcome import RESCUE_REFS
+from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.ops.reply import Reply
 from harness_lib.system import kept, owner
 from harness_lib.system.kept import Kept

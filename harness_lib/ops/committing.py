@@ -1,0 +1,94 @@
+"""An attempt whose check has passed becomes one commit, and its task completed (design section 6)."""
+
+from __future__ import annotations
+
+from harness_lib.ops import keeping, outcome
+from harness_lib.ops.context import Context
+from harness_lib.rules import transitions
+from harness_lib.system import gitlocks, restore, snapshot
+from harness_lib.system.git import Git
+from harness_lib.task import Session, Task
+
+SUBJECT_LENGTH = 200
+
+
+def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
+    """Commit `tree`, the content the check was run on, on top of `head`, and record the task as completed.
+
+    Raises RefusedError (HEAD moved), HeldError (git is locked), LeaseLostError; then nothing is recorded.
+    """
+    git = ctx.git
+    with gitlocks.hold(git):
+        restore.require_unlocked(git)
+        oid = _commit_object(git, head, task, tree)
+        with ctx.store.transaction() as tx:
+            task = transitions.begin_commit(
+                outcome.require_claim(tx, task), now=tx.now, head=head, commit=oid
+            )
+            tx.replace(task)
+        return publish(ctx, session, task)
+
+
+def _commit_object(git: Git, head: str, task: Task, tree: str) -> str:
+    wanted = snapshot.without(git, tree, _still_untracked(git, head, task))
+    parents = [head, *git.merge_heads()]
+    if len(parents) == 1 and wanted == git.tree_of(head):
+        return head
+    title = " ".join(task.title.split())
+    return snapshot.commit(git, wanted, parents, f"[{task.id}] {title}"[:SUBJECT_LENGTH] + "\n")
+
+
+def _still_untracked(git: Git, head: str, task: Task) -> list[str]:
+    """Return what was untracked before the claim and has not been committed by the attempt itself."""
+    if task.gate is None or task.gate.before is None:
+        return []
+    before = snapshot.read_untracked(git, task.gate.before)
+    known = snapshot.entries(git, git.tree_of(head))
+    return [path for path in (*before.protected, *before.unprotected) if path not in known]
+
+
+def publish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Carry out the commit that the task's intent names, and record it."""
+    git, intent = ctx.git, outcome.intent_of(task)
+    assert intent.commit is not None
+    assert intent.head is not None
+    try:
+        restore.publish(git, intent.commit, intent.head)
+    except restore.HeadMovedError:
+        with ctx.store.transaction() as tx:
+            tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))
+        raise
+    git.quit_under_way()
+    warnings = [*_moved_branch(git, task), *undo_check(ctx, task, intent.commit)]
+    with ctx.store.transaction() as tx:
+        done = transitions.complete(outcome.require_claim(tx, task), now=tx.now)
+        tx.replace(done)
+        tx.log("Completed", f"(commit {intent.commit[:12]})", session=session.number, task=task.id)
+        stop = outcome.count_attempt(tx, ctx, session)
+    keeping.drop_before(git, task)
+    return outcome.Ended(done, stop, warnings=tuple(warnings))
+
+
+def _moved_branch(git: Git, task: Task) -> list[str]:
+    here = git.branch()
+    if task.gate is None or here == task.gate.branch:
+        return []
+    was, now = (ref.removeprefix("refs/heads/") if ref else "no branch" for ref in (task.gate.branch, here))
+    return [f"{task.id} was claimed on {was}, and HEAD is on {now} now: its commit is there."]
+
+
+def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
+    """Put tracked files back to `commit_oid` where the check changed them; return what to warn about."""
+    git = ctx.git
+    changed = git.changes(ctx.keep_out).tracked
+    if not changed:
+        return []
+    with gitlocks.hold(git):
+        # It may have been a person who edited these files while the check ran: keep a copy of them first.
+        ref = keeping.free_ref(git, task, suffix="-check")
+        left = snapshot.capture(git, ctx.keep_out)
+        git.set_ref(ref, snapshot.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
+        undone = restore.undo_tracked(git, commit_oid, ctx.keep_out)
+    return [
+        f"{len(undone)} tracked file(s) changed while the check ran; put back, the change is kept in {ref}."
+    ]

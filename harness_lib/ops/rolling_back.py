@@ -1,0 +1,146 @@
+"""A failed attempt is rescued first and then goes back to its base (design section 6, "Rollback")."""
+
+from __future__ import annotations
+
+from harness_lib.ops import checking, keeping, outcome, trusting
+from harness_lib.ops.context import Context
+from harness_lib.rules import transitions
+from harness_lib.state.store import Tx
+from harness_lib.system import gitlocks, restore, runner, snapshot
+from harness_lib.task import Intent, Session, Task
+
+CLEANUP_TIMEOUT_SECONDS = 120.0
+
+
+def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
+    """Record that the attempt failed, save what it made in a rescue ref, and go back to its base.
+
+    Raises LeaseLostError, and HeldError (another program has git locked); then nothing was changed.
+    """
+    git = ctx.git
+    with gitlocks.hold(git):
+        restore.require_unlocked(git)
+    base_gone = task.started_at_commit is None or not git.exists(task.started_at_commit)
+    rescue, head = keeping.free_ref(git, task), git.head()
+    with ctx.store.transaction() as tx:
+        task = transitions.begin_rollback(
+            outcome.require_claim(tx, task),
+            now=tx.now,
+            category=verdict.category,
+            message=verdict.message,
+            rescue=rescue,
+            head=head,
+            counts=verdict.counts,
+            permanent=verdict.permanent or (base_gone and not verdict.releases),
+            outcome="pending" if verdict.releases else "failed",
+        )
+        if verdict.halt:
+            task = transitions.halt(task, verdict.halt)
+        tx.replace(task)
+    return go_back(ctx, session, task)
+
+
+def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) -> outcome.Ended:
+    """Carry out the rollback that the task's intent names, and record it; `again` after one was killed."""
+    git, intent = ctx.git, outcome.intent_of(task)
+    with gitlocks.hold(git):
+        warnings = outcome.clear_dead_locks(git, intent) if again else []
+        made, rescue = _rescue(ctx, task, intent)
+        if intent.base is not None and git.exists(intent.base):
+            warnings += restore.go_back(
+                git,
+                intent.base,
+                branch=keeping.branch(git, task),
+                made=made,
+                before=keeping.before(git, task),
+                keep_out=ctx.keep_out,
+            )
+            told = f"to {intent.base[:12]}"
+        else:
+            gone = f"base commit {intent.base or '(none)'} is gone"
+            told = f"not possible: {gone}; the work tree is left as it is"
+            warnings.append(f"The base commit of {task.id} is gone, so nothing was rolled back.")
+    warnings += _clean_up(ctx, task)
+    with ctx.store.transaction() as tx:
+        ended = transitions.fail(outcome.require_claim(tx, task), now=tx.now)
+        tx.replace(ended)
+        kept = f", the work is kept in {rescue}" if rescue else ", there was no work to keep"
+        if intent.outcome == "failed":
+            category = intent.category or "TASK_EXEC"
+            tx.log("ERROR", intent.message or "", session=session.number, task=task.id, category=category)
+        tx.log("ROLLBACK", told + kept, session=session.number, task=task.id)
+        for warning in warnings:
+            tx.log("WARN", warning, session=session.number, task=task.id)
+        stop = outcome.count_attempt(tx, ctx, session) if intent.outcome == "failed" else None
+    keeping.drop_before(git, task)
+    return outcome.Ended(ended, stop, rescue, tuple(warnings))
+
+
+def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
+    """Save everything that stands in the work tree; return its tree, and the ref that keeps it if one must.
+
+    Run again after a crash, the tree may be half rolled back: what the first run saved stays, and the rest
+    goes beside it.
+    """
+    git = ctx.git
+    base = intent.base if intent.base and git.exists(intent.base) else None
+    # With base and before, also what the attempt has hidden from git by ignoring it.
+    made = snapshot.capture(git, ctx.keep_out, base=base, before=keeping.before(git, task))
+    head = git.head()
+    assert intent.rescue is not None
+    first = git.ref(intent.rescue)
+    base_tree = git.tree_of(base) if base else None
+    if made == base_tree and head == intent.base:
+        return made, intent.rescue if first else None
+    ref = intent.rescue if first is None else keeping.free(git, intent.rescue)
+    parents = dict.fromkeys(oid for oid in (head, keeping.branch_tip(git, task)) if oid)
+    message = f"harness: rescued work of {task.id}, attempt {task.attempts}\n"
+    git.set_ref(ref, snapshot.commit(git, made, list(parents), message))
+    return made, intent.rescue
+
+
+def _clean_up(ctx: Context, task: Task) -> list[str]:
+    """Run `on_failure.cleanup`; that it fails is worth a warning, never an error."""
+    command = task.on_failure.cleanup
+    if not command:
+        return []
+    if not trusting.is_trusted(ctx, ctx.store.read().state):
+        return [f"The cleanup of {task.id} was not run: this list has not been trusted (harness trust)."]
+    log = ctx.root.logs / checking.safe_name(task.id) / f"{task.attempts}-cleanup.log"
+    finished = runner.run(
+        command, cwd=ctx.git.top, log=log, timeout=CLEANUP_TIMEOUT_SECONDS, env=ctx.env, clock=ctx.clock
+    )
+    if finished.ok:
+        return []
+    how = "ran too long" if finished.timed_out else f"ended with {finished.returncode}"
+    return [f"The cleanup of {task.id} {how}; its output is in {log}."]
+
+
+def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
+    """Record a failed attempt that left nothing to roll back, or whose files are not ours to touch."""
+    with ctx.store.transaction() as tx:
+        mine = outcome.require_claim(tx, task)
+        if transitions.may("drop_intent", mine):
+            mine = transitions.drop_intent(mine)
+        # A rollback that a killed process had begun was counted when it began.
+        begun = mine if mine.intent else _begin_without_git(tx, mine, verdict)
+        ended = transitions.fail(begun, now=tx.now)
+        tx.replace(ended)
+        tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)
+        stop = outcome.count_attempt(tx, ctx, session)
+    keeping.drop_before(ctx.git, task)
+    return outcome.Ended(ended, stop)
+
+
+def _begin_without_git(tx: Tx, task: Task, verdict: outcome.Verdict) -> Task:
+    return transitions.begin_rollback(
+        task,
+        now=tx.now,
+        category=verdict.category,
+        message=verdict.message,
+        rescue=None,
+        head=None,
+        counts=verdict.counts,
+        permanent=verdict.permanent,
+        outcome="failed",
+    )

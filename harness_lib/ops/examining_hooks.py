@@ -44,18 +44,14 @@ def _ways(ctx: Context, host: Host, found: list[Route]) -> Iterator[Diagnosis]:
     if len(working) > 1:
         ways = " and ".join(route.what for route in working)
         yield warn(f"{host.title} loads the hooks twice: {ways}", _less(host, working))
-    untrusted = [route for route in working if _lacks_trust(ctx, host, route)]
+    untrusted = [route for route in working if hook_routes.lacks_trust(ctx, host, route)]
     for route in untrusted:
         yield warn(
-            f"{host.title} has not been told to trust the hooks in {route.path}, and skips them silently",
+            f"{host.title} has not been told to trust the hooks of the {route.what}, and skips them silently",
             "start codex, type /hooks, trust them",
         )
     if len(working) == 1 and not untrusted and not working[0].doubt:
         yield ok(f"{host.title} loads the hooks: {working[0].what}")
-
-
-def _lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
-    return host is hosts.CODEX and not route.is_plugin and not hook_routes.codex_trusts(ctx, route.path)
 
 
 def _install(host: Host) -> str:

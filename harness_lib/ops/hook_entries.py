@@ -26,17 +26,16 @@ _SPELLING = re.compile(r'f=(.+); \[ ! -f "\$f" \] \|\| exec python3 -I -S "\$f"(
 
 
 def folder() -> Path:
-    """Return the directory of our hooks: beside the package in a checkout, inside of it once installed.
+    """Return the directory of our hooks, beside the package in a checkout and in a skill folder.
 
-    Raises EnvSetupError: there is none; UsageError: its path cannot stand in a host's file.
+    Raises EnvSetupError: an installed package has none, as hooks need the launcher beside them, too;
+    UsageError: its path cannot stand in a host's file.
     """
-    for place in (_PACKAGE.parent / "hooks", _PACKAGE / "hooks"):
-        if (place / "hooks.json").is_file():
-            break
-    else:
+    place = _PACKAGE.parent / "hooks"
+    if not (place / "hooks.json").is_file():
         raise EnvSetupError(
-            f"The hooks are not part of this installation ({_PACKAGE}).",
-            "Install harness again, or as a skill: npx skills add",
+            f"The hooks are no part of the Python package ({_PACKAGE}).",
+            "Take them from the skill folder (npx skills add) or a checkout: bin/harness hooks install",
         )
     if not str(place).isprintable():
         raise UsageError(

@@ -136,11 +136,18 @@ def codex_config(ctx: Context) -> Path:
     return hooks.with_name("config.toml")
 
 
-def codex_trusts(ctx: Context, file: Path) -> bool:
-    """Return whether a person has trusted the Stop hook in `file`; if that still holds, only Codex knows."""
+def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
+    """Return whether nobody has ever trusted the Stop hook of `route`, as Codex alone asks for.
+
+    If a trust that was given still holds, only Codex knows: it compares what the hook is with what it was.
+    """
+    if host is not hosts.CODEX:
+        return False
     config = codex_config(ctx)
     text = config.read_text("utf-8", "replace") if config.is_file() else ""
-    return f"{os.path.realpath(file)}:stop:" in text or f"{file}:stop:" in text
+    of_plugin = f"{route.what.removeprefix('plugin ')}:hooks/hooks.json"
+    keys = [of_plugin] if route.is_plugin else [str(route.path), os.path.realpath(route.path)]
+    return not any(f"{key}:stop:" in text for key in keys)
 
 
 def is_here(ctx: Context, host: Host) -> bool:

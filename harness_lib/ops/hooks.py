@@ -35,7 +35,7 @@ def install(
     host = hosts.HOSTS[agent]
     reached = [route for route in hook_routes.of(ctx, host) if not route.missing]
     file = hook_files.read(host, _target(ctx, host, scope))
-    elsewhere = [route for route in reached if route.path != file.path]
+    elsewhere = [route for route in reached if route.is_plugin or route.path != file.path]
     if elsewhere:
         return _reached(host, elsewhere[0])
     changed = file.installed()
@@ -45,7 +45,7 @@ def install(
     ]
     if not host.is_measured:
         warnings.append(NOT_MEASURED.format(host.title))
-    if "cache" in hook_entries.folder().parts:
+    if {"cache", ".cache"} & set(hook_entries.folder().parts):
         warnings.append(
             f"{hook_entries.folder()} lies in a cache; the hooks fall silent when that is emptied"
         )
@@ -149,13 +149,10 @@ def _carry_out(
 
 
 def _reached(host: Host, route: Route) -> Reply:
-    cure = (
-        f"It needs no file of its own. {route.doubt}."
-        if route.doubt
-        else "Twice would only make each answer twice."
-    )
+    doubt = f" But {route.doubt}." if route.doubt else ""
     return _reply(
-        f"{host.title} gets the hooks already, through the {route.what}. {cure}",
+        f"{host.title} gets the hooks already, through the {route.what}; a second time would make each answer "
+        f"twice. Nothing was written.{doubt}\nTrust: {host.trust['user']}",
         extra={"agent": host.name, "file": str(route.path), "written": False},
     )
 
@@ -163,7 +160,7 @@ def _reached(host: Host, route: Route) -> Reply:
 def _told(ctx: Context, host: Host, route: Route) -> str:
     if route.missing:
         return f"{route.what}, but {route.missing[0]} is gone"
-    if host is hosts.CODEX and not route.is_plugin and not hook_routes.codex_trusts(ctx, route.path):
+    if hook_routes.lacks_trust(ctx, host, route):
         return f"{route.what}, not trusted yet: start codex, type /hooks"
     return f"{route.what}{f', but {route.doubt}' if route.doubt else ''}"
 

@@ -85,6 +85,11 @@ def test_a_plugin_of_codex_beside_its_file_is_twice(agent: Agent, home: Path) ->
     config = '[plugins."harness@mk"]\nenabled = true\n'
     (home / ".codex" / "config.toml").write_text(config, encoding="utf-8")
     assert found(agent.ok("doctor", **INSIDE_CODEX), "Codex loads the hooks twice")["level"] == "warn"
+    agent.ok("hooks", "uninstall", "--agent", "codex")
+    assert found(agent.ok("doctor"), "the hooks of the plugin harness@mk, and skips")["level"] == "warn"
+    trusted = config + '[hooks.state."harness@mk:hooks/hooks.json:stop:0:0"]\n'
+    (home / ".codex" / "config.toml").write_text(trusted, encoding="utf-8")
+    assert found(agent.ok("doctor"), "Codex loads the hooks: plugin harness@mk")["level"] == "ok"
 
 
 def test_scripts_that_are_gone_are_told(agent: Agent, home: Path) -> None:

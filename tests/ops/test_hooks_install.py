@@ -300,6 +300,21 @@ def test_a_skill_folder_that_brings_the_hooks_needs_no_file(agent: Agent, home: 
     assert agent.ok("hooks", "install", "--agent", "claude")["written"]
 
 
+def test_a_plugin_that_brings_the_hooks_needs_no_file(agent: Agent, home: Path) -> None:
+    file = put(place(home, "claude"), '{"enabledPlugins": {"harness@mk": true}}')
+    before = file.read_bytes()
+    assert "plugin harness@mk" in agent.ok("hooks", "install", "--agent", "claude")["message"]
+    assert file.read_bytes() == before
+
+
+def test_a_package_without_hooks_says_where_they_are(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook_entries, "_PACKAGE", tmp_path / "site-packages" / "harness_lib")
+    said = agent.fails(7, "hooks", "install", "--agent", "claude")
+    assert "npx skills add" in said["error"]["hint"]
+
+
 def test_entries_of_a_checkout_that_moved_are_led_to_the_new_place_where_they_stand(
     agent: Agent, home: Path
 ) -> None:

@@ -151,8 +151,8 @@ def _carry_out(
 def _reached(host: Host, route: Route) -> Reply:
     doubt = f" But {route.doubt}." if route.doubt else ""
     return _reply(
-        f"{host.title} gets the hooks already, through the {route.what}; a second time would make each answer "
-        f"twice. Nothing was written.{doubt}\nTrust: {host.trust['user']}",
+        f"{host.title} gets the hooks already, through the {route.what}; twice would double each answer. "
+        f"Nothing was written.{doubt}\nTrust: {host.trust['user']}",
         extra={"agent": host.name, "file": str(route.path), "written": False},
     )
 

@@ -15,6 +15,8 @@ from harness_lib.system import runner
 from harness_lib.task import Task
 
 COMMAND_NOT_FOUND = 127
+# Tells a check which task it judges, and a command that it is run by a check.
+CHECKED = "HARNESS_CHECKED_TASK"
 Verdict = Literal["pass", "TEST_FAIL", "TIMEOUT", "ENV_SETUP"]
 
 
@@ -117,7 +119,7 @@ def _once(
         cwd=cwd,
         log=log,
         timeout=float(task.validation.timeout_seconds),
-        env=ctx.env,
+        env={**ctx.env, CHECKED: task.id},
         on_tick=on_tick,
         tick=tick,
         clock=ctx.clock,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
-from harness_lib.ops import sessions
+from harness_lib.ops import checking, sessions
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases
 from harness_lib.task import Session, State, Task
@@ -39,6 +39,11 @@ def require(state: State, task_id: str | None, ctx: Context) -> Held:
     `task_id` None means the one that this worker holds.
     Raises UsageError, HeldError (somebody else's session), LeaseLostError (somebody else's claim).
     """
+    if ctx.env.get(checking.CHECKED):
+        raise UsageError(
+            f"The check of {ctx.env[checking.CHECKED]} calls harness to end its own task.",
+            "A check only looks: give it a command that tests the work.",
+        )
     sessions.refuse_other(state, ctx)
     task = _named(state, task_id, ctx)
     if task.status != "in_progress":

@@ -202,3 +202,13 @@ def test_an_interrupt_at_the_keyboard_ends_the_check_and_counts_nothing(
     assert project.task()["status"] == "in_progress"
     assert project.task()["attempts"] == 0
     assert project.read("work.txt") == "work\n"
+
+
+def test_one_that_finishes_its_own_task_does_not_go_round_in_circles(project: Project, agent: Agent) -> None:
+    """A check that calls `harness finish` is told no, and so says no itself."""
+    begin(agent, f"HARNESS_WORKER_ID={agent.name} {sys.executable} -m harness_lib finish")
+
+    reply = agent.fails(1, "finish")
+
+    assert "calls harness to end its own task" in reply["message"]
+    assert project.task()["attempts"] == 1

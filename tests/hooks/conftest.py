@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from harness_lib.system import private_env
 from tests.ops import project as projects
 from tests.ops.project import Agent, Project
 
@@ -143,3 +145,22 @@ def add(project: Project, *titles: str, check: str = "true") -> None:
     person = project.agent("person")
     for title in titles:
         person.ok("add", title, "--validate", check)
+
+
+def site_packages() -> Path:
+    spec = importlib.util.find_spec("jsonschema")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parents[1]
+
+
+@pytest.fixture
+def prepared(home: Path) -> Path:
+    """Make a private environment out of the packages that the tests run with; return it."""
+    data = home / "data" / "harness"
+    env = private_env.environment(data)
+    env.mkdir(parents=True)
+    data.chmod(0o700)
+    private_env.packages(env).symlink_to(site_packages())
+    private_env.ready_marker(env).write_text(private_env.recipe(), encoding="utf-8")
+    return env

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -12,28 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import private_env
 from tests.hooks.conftest import CHECKOUT, ME, Ring, add, agent
 from tests.ops.project import Project
-
-
-def site_packages() -> Path:
-    spec = importlib.util.find_spec("jsonschema")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parents[1]
-
-
-@pytest.fixture
-def prepared(home: Path) -> Path:
-    """Make a private environment in which jsonschema can be found."""
-    data = home / "data" / "harness"
-    env = private_env.environment(data)
-    env.mkdir(parents=True)
-    data.chmod(0o700)
-    private_env.packages(env).symlink_to(site_packages())
-    private_env.ready_marker(env).write_text(private_env.recipe(), encoding="utf-8")
-    return env
 
 
 def strict_skill(place: Path) -> Path:

@@ -27,16 +27,16 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize("name", NONSENSE)
-def test_nonsense_is_survived_by_every_hook(ring: Ring, project: Project, name: str) -> None:
+def test_nonsense_is_survived_by_every_hook(ring: Ring, project: Project) -> None:
     add(project, "One")
     agent(project).ok("start")
     before = project.file.read_bytes()
-    for hook in EVENTS:
-        heard = ring(hook, NONSENSE[name])
-        assert heard.code == 0 or (hook, heard.code) == ("teammateidle", 2)
-        assert heard.err == "" or hook == "teammateidle", (hook, heard)
-        assert heard.out == "" or json.loads(heard.out)
+    for name, data in NONSENSE.items():
+        for hook in EVENTS:
+            heard = ring(hook, data)
+            assert heard.code == 0, (name, hook, heard)
+            assert heard.err == "" or "held 8 times" in heard.err, (name, hook, heard)
+            assert heard.out == "" or json.loads(heard.out), (name, hook, heard)
     assert project.file.read_bytes() == before
     assert not list((project.top / ".harness").glob("bug-*"))
 

@@ -115,6 +115,7 @@ def test_the_end_of_any_other_session_leaves_no_note(ring: Ring, project: Projec
     assert not (project.top / ".harness" / "ended").exists()
 
 
+@pytest.mark.usefixtures("prepared")
 def test_a_command_of_the_holder_renews_its_lease(ring: Ring, shared: Project) -> None:
     add(shared, "One")
     agent(shared).ok("claim")
@@ -129,6 +130,7 @@ def test_a_command_of_the_holder_renews_its_lease(ring: Ring, shared: Project) -
     assert not shared.task()["lease_expires_at"].startswith("2020")
 
 
+@pytest.mark.usefixtures("prepared")
 def test_a_sign_of_life_is_given_at_most_once_a_minute(ring: Ring, shared: Project) -> None:
     add(shared, "One")
     agent(shared).ok("claim")

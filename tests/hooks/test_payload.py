@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_lib.hookio import payload
@@ -21,6 +21,7 @@ KEYS = st.sampled_from(
 )
 
 
+@settings(max_examples=50)
 @given(st.binary() | st.dictionaries(KEYS | st.text(), JSON).map(lambda found: json.dumps(found).encode()))
 def test_nothing_breaks_it(data: bytes) -> None:
     found = payload.read("Stop", data)

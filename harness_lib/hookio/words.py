@@ -42,7 +42,8 @@ def start(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
     if failure:
         lines.append(f"Last failure: {_id(failure['id'])} {quoted(failure['text'] or '', FAILURE)}")
     if not digest["work_remains"]:
-        return "\n".join([*lines, "Nothing is left to do."])
+        left = "Nothing is left to do." if digest["counts"]["total"] else "It is empty."
+        return "\n".join([*lines, f"{left} New tasks: {now.command} add --help"])
     if now.mine or digest["sessions"] is None:
         lines += _next(now, own)
     else:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hosts.agents import DONE, TIRED, follows_the_page, launcher, obey
-from tests.hosts.chores import WORK, assert_all_done, one_task, three_tasks
+from tests.hosts.agents import DONE, TIRED, launcher, obey
+from tests.hosts.chores import WORK, one_task
 from tests.hosts.talk import Call, Request, Say, Script, says
 
 if TYPE_CHECKING:
@@ -259,14 +259,3 @@ def test_the_list_is_not_edited_by_hand(claude: Claude, model: Model, machine: M
 
     assert claude("/harness run").result == "Then not."
     assert machine.state == before
-
-
-def test_the_whole_page_is_enough(claude: Claude, model: Model, machine: Machine) -> None:
-    """An agent that only follows `next:` from reply to reply is never held."""
-    three_tasks(machine)
-    model.play(follows_the_page(WORK))
-
-    told = claude("/harness run")
-
-    assert (told.result, told.blocks()) == (DONE, [])
-    assert_all_done(machine)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_claude_takes_the_list_to_its_end(
     claude: Claude, model: Model, machine: Machine, published: Path, scope: str, mode: str
 ) -> None:
-    """Three tasks, a dependency and a failing attempt; each completed task is one commit."""
+    """Three tasks, a dependency and a failing attempt, by following `next:` alone, and so never held."""
     flags = [*(["-g"] if scope == "global" else []), *(["--copy"] if mode == "copy" else [])]
     machine.skills_add(published, *flags)
     home = machine.home if scope == "global" else machine.project
@@ -32,7 +32,7 @@ def test_claude_takes_the_list_to_its_end(
 
     told = claude("/harness run")
 
-    assert (told.code, told.result) == (0, DONE)
+    assert (told.code, told.result, told.blocks()) == (0, DONE, [])
     assert_all_done(machine)
     # The next `skills add` deletes the folder, and Codex distrusts a plugin that changes.
     assert _files(home / ".claude" / "skills" / "harness") == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -34,6 +35,21 @@ def test_the_frontmatter_is_what_hosts_require() -> None:
     assert fields["name"] == "harness"
     assert isinstance(fields["description"], str)
     assert len(fields["description"]) <= 500
+
+
+def test_its_hooks_are_those_of_the_plugin() -> None:
+    """Claude Code runs a command once that stands in both, and only if both are spelled alike."""
+    plugin = json.loads((CHECKOUT / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+    page = frontmatter()["hooks"]
+
+    assert {"Stop", "SessionStart", "TeammateIdle", "SubagentStop"} == set(page)
+    for event, groups in page.items():
+        assert commands(groups) == commands(plugin[event])
+
+
+def commands(groups: list[dict[str, Any]]) -> list[str]:
+    """Return the command lines of an event."""
+    return [hook["command"] for group in groups for hook in group["hooks"]]
 
 
 def test_the_page_is_short() -> None:

@@ -63,9 +63,13 @@ def others(ctx: Context, host: Host) -> list[tuple[Path, str]]:
 def files(ctx: Context, host: Host) -> Iterator[tuple[Scope, hook_files.HostFile]]:
     """Yield the files of `host`, by scope; those too that do not exist. Raises RefusedError."""
     top = project(ctx)
+    seen: set[str] = set()
     for scope in hosts.SCOPES:
         for path in host.places(scope, ctx.env, top):
-            yield scope, hook_files.read(host, path)
+            # A home that is a repository is its own project.
+            if os.path.realpath(path) not in seen:
+                seen.add(os.path.realpath(path))
+                yield scope, hook_files.read(host, path)
 
 
 def _files(ctx: Context, host: Host) -> Iterator[Route]:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from harness_lib.ops import hook_entries, hosts
+from tests.cli.test_terminal import read_to_end, typed
 from tests.ops.project import Agent, Project, Time
 
 HOSTS = sorted(hosts.HOSTS)
@@ -278,6 +279,16 @@ def test_the_scope_project_is_the_top_of_the_work_tree(project: Project, agent: 
     assert everything(home) == before
 
 
+def test_a_home_that_is_the_project_is_one_place(agent: Agent, home: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(home)], check=True)
+    before = everything(home)
+    agent.cwd = home
+    agent.ok("hooks", "install", "--agent", "codex")
+    assert "twice" not in agent("doctor").out
+    agent.ok("hooks", "uninstall", "--agent", "codex")
+    assert everything(home) == before
+
+
 def test_kimi_has_no_file_for_a_project(agent: Agent) -> None:
     agent.fails(2, "hooks", "install", "--agent", "kimi", "--scope", "project")
 
@@ -466,6 +477,17 @@ def test_a_moved_home_of_the_host_is_honoured(agent: Agent, tmp_path: Path) -> N
     ):
         agent.ok("hooks", "install", "--agent", name, **{variable: str(tmp_path / name)})
         assert (tmp_path / name / file).is_file()
+
+
+@pytest.mark.parametrize("answer", ["y", "n", ""])
+def test_on_a_terminal_a_person_is_asked_first(agent: Agent, home: Path, answer: str) -> None:
+    with typed(agent.cwd, "hooks", "install", "--agent", "codex") as (process, terminal):
+        os.write(terminal, f"{answer}\n".encode())
+        said = read_to_end(terminal)
+        assert process.wait() == (0 if answer == "y" else 8)
+    assert "Write this? [y/N]" in said
+    assert "harness-stop.py" in said
+    assert place(home, "codex").exists() == (answer == "y")
 
 
 def test_install_needs_to_know_for_whom(agent: Agent) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hosts.agents import DONE, follows_the_page
-from tests.hosts.chores import WORK, assert_all_done, three_tasks
+from tests.hosts.agents import DONE, follows_the_page, stops_after_each_task
+from tests.hosts.chores import WORK, assert_all_done, one_task, three_tasks
 
 if TYPE_CHECKING:
     from tests.hosts.claude import Claude
@@ -36,6 +36,21 @@ def test_claude_takes_the_list_to_its_end(
     assert_all_done(machine)
     # The next `skills add` deletes the folder, and Codex distrusts a plugin that changes.
     assert _files(home / ".claude" / "skills" / "harness") == before
+
+
+def test_the_page_brings_hooks_where_the_folder_is_not_trusted(
+    claude: Claude, model: Model, machine: Machine, published: Path
+) -> None:
+    """A project's plugin waits for the person's trust; the hooks of a page that was typed hold without it."""
+    machine.skills_add(published)
+    one_task(machine)
+    model.play(stops_after_each_task(WORK))
+
+    told = claude("/harness run")
+
+    assert told.hooks("SessionStart") == []
+    assert len(told.blocks()) == 1
+    assert machine.statuses == ["completed"]
 
 
 def _files(folder: Path) -> dict[str, int]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from harness_lib.hookio import dialect
 from harness_lib.ops import hook_entries, hosts
 from tests.cli.test_terminal import read_to_end, typed
 from tests.ops.project import Agent, Project, Time
@@ -443,6 +444,10 @@ def test_every_command_rings_and_is_silent_where_the_script_is_gone(name: str, t
             ["sh", "-c", command], input=b"{}", capture_output=True, cwd=tmp_path, check=False
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_the_hooks_answer_in_the_dialect_of_every_host_they_are_installed_for() -> None:
+    assert set(hosts.HOSTS) == set(dialect.HOSTS)
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,12 @@ def model() -> Iterator[Model]:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, harness_home: Path, programs: Programs) -> Machine:
+def machine(tmp_path: Path, harness_home: Path, programs: Programs) -> Iterator[Machine]:
     """Return a machine with Node.js and the `skills` CLI on it."""
     made = Machine.make(tmp_path.resolve() / "m", harness_home)
     made.programs += [programs("node"), programs("skills")]
-    return made
+    yield made
+    made.clear()
 
 
 @pytest.fixture

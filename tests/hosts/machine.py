@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness_lib.system import seedlock
+from harness_lib.system.seedlock import SeedLock
 from tests.conftest import CHECKOUT, GIT_CONFIG
 
 # A run takes seconds; a machine that is busy with other tests may take many times that.
@@ -72,6 +74,13 @@ class Machine:
         (path / "README.md").write_text("# Project\n", encoding="utf-8")
         for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "Begin"]):
             self.run("git", *words, cwd=path).check()
+
+    def clear(self) -> None:
+        """Remove what a killed or released agent has left outside of this machine's folders."""
+        lock = SeedLock(self.project)
+        holder = seedlock.look(lock.path)
+        if holder is not None and holder.pid is not None:
+            lock.release(holder.pid)
 
     def env(self, extra: Mapping[str, str]) -> dict[str, str]:
         """Return the whole environment of a process on this machine."""

@@ -110,6 +110,13 @@ def obey(
     return request
 
 
+def told_name(text: str) -> str:
+    """Return the name that `chores.TELLS_NAMES` has told a subagent."""
+    found = re.search(r"Your name is ([\w-]+)\.", text)
+    assert found, text[-2000:]
+    return found[1]
+
+
 def command_in(text: str) -> str | None:
     """Return what a hook tells to type after the path of the launcher, if it tells anything."""
     found = re.search(_LAUNCHER.pattern + r"['\"]? ([a-z]+)", text)

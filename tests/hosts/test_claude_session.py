@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hosts.agents import DONE, TIRED, launcher, obey
-from tests.hosts.chores import WORK, one_task
+from tests.hosts.agents import DONE, TIRED, launcher, obey, told_name
+from tests.hosts.chores import TELLS_NAMES, WORK, one_task
 from tests.hosts.talk import Call, Request, Say, Script, says
 
 if TYPE_CHECKING:
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 
 # More than any model's context holds: the client compacts before it goes on.
 FULL = 990_000
-
-# A hook of the person's own: it tells subagents by which name their host knows them.
-TELL_NAME = (
-    """python3 -c 'import json, sys; text = "Your name is {agent_id}.".format_map(json.load(sys.stdin)); """
-    """told = {"hookEventName": "SubagentStart", "additionalContext": text}; """
-    """print(json.dumps({"hookSpecificOutput": told}))'"""
-)
 
 TEAM = ["--agent-id", "worker1@builders", "--agent-name", "worker1", "--team-name", "builders"]
 
@@ -114,14 +107,14 @@ def test_a_subagent_finishes_what_it_has_claimed(claude: Claude, model: Model, m
     """A subagent that stops with a task in progress is sent back to it, and let go when it is done."""
     one_task(machine)
     machine.harness("edit", "--mode", "concurrent").check()
-    claude.settings({"hooks": {"SubagentStart": [{"hooks": [{"type": "command", "command": TELL_NAME}]}]}})
+    claude.settings(TELLS_NAMES)
 
     def delegates(request: Request) -> Script:
         yield _delegate(f"TAKE THE TASK with {launcher(request.everything)}")
         yield Say(DONE)
 
     def takes(request: Request) -> Script:
-        name = request.everything.partition("Your name is ")[2].split(".")[0]
+        name = told_name(request.everything)
         harness = f"HARNESS_WORKER_ID={name} {launcher(request.everything)}"
         yield request.shell(f"{harness} claim")
         request = yield Say(TIRED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,9 @@ from tests.hosts.agents import (
     obey,
     opens_the_page,
     stops_after_each_task,
+    told_name,
 )
-from tests.hosts.chores import WORK, assert_all_done, one_task, three_tasks
+from tests.hosts.chores import TELLS_NAMES, WORK, assert_all_done, one_task, three_tasks
 from tests.hosts.talk import Call, Request, Say, Script, says
 
 if TYPE_CHECKING:
@@ -147,6 +149,35 @@ def test_a_killed_session_is_resumed(codex: Codex, model: Model, machine: Machin
     assert machine.statuses == ["completed"]
 
 
+def test_a_subagent_finishes_what_it_has_claimed(codex: Codex, model: Model, machine: Machine) -> None:
+    """A subagent that stops with a task in progress is sent back to it, and let go when it is done."""
+    one_task(machine)
+    machine.harness("edit", "--mode", "concurrent").check()
+    (machine.project / ".codex").mkdir()
+    (machine.project / ".codex" / "hooks.json").write_text(json.dumps(TELLS_NAMES), encoding="utf-8")
+    held: list[str] = []
+
+    def takes(request: Request) -> Script:
+        harness = f"HARNESS_WORKER_ID={told_name(request.everything)} {launcher(request.everything)}"
+        yield request.shell(f"{harness} claim")
+        request = yield Say(TIRED)
+        held.append(request.last)
+        yield request.shell(WORK["task-001"][0])
+        yield from obey(request, harness, "finish", WORK)
+
+    def delegates(request: Request) -> Script:
+        yield from _delegate(request, f"TAKE THE TASK with {launcher(request.everything)}")
+        yield Say(DONE)
+
+    model.play(delegates)
+    model.play(takes, when="TAKE THE TASK")
+
+    codex("$harness:harness run").check()
+
+    assert ["<hook_prompt" in text and "task-001" in text for text in held] == [True]
+    assert machine.statuses == ["completed"]
+
+
 def test_a_subagent_is_not_held_for_its_parent(codex: Codex, model: Model, machine: Machine) -> None:
     """A subagent of an agent with a task in progress ends at once; the agent itself does not."""
     one_task(machine)
@@ -154,9 +185,7 @@ def test_a_subagent_is_not_held_for_its_parent(codex: Codex, model: Model, machi
     def delegates(request: Request) -> Script:
         harness = launcher(request.everything)
         yield request.shell(f"{harness} start && {harness} claim")
-        request = yield Say(calls=(Call("spawn_agent", {"message": "LOOK IT UP"}, "multi_agent_v1"),))
-        agent = request.last.partition('"agent_id":"')[2].partition('"')[0]
-        yield Say(calls=(Call("wait_agent", {"targets": [agent]}, "multi_agent_v1"),))
+        yield from _delegate(request, "LOOK IT UP")
         request = yield Say(TIRED)
         yield request.shell(WORK["task-001"][0])
         yield from obey(request, harness, "finish", WORK)
@@ -169,6 +198,13 @@ def test_a_subagent_is_not_held_for_its_parent(codex: Codex, model: Model, machi
     assert len(model.asked("LOOK IT UP")) == 1
     assert _held(model) == 1
     assert machine.statuses == ["completed"]
+
+
+def _delegate(request: Request, prompt: str) -> Script:
+    """Start a subagent and wait for its end."""
+    request = yield Say(calls=(Call("spawn_agent", {"message": prompt}, "multi_agent_v1"),))
+    agent = request.last.partition('"agent_id":"')[2].partition('"')[0]
+    yield Say(calls=(Call("wait_agent", {"targets": [agent]}, "multi_agent_v1"),))
 
 
 def _held(model: Model) -> int:

@@ -58,6 +58,10 @@ class Project:
         )
         self.type("start")
 
+    def close(self) -> None:
+        """End the session, so that its lock directory does not outlive the benchmark."""
+        self.type("stop")
+
     def type(self, *argv: str) -> None:
         """Run `harness ARGV` in a process of its own; anything but exit 0 ends the benchmark."""
         subprocess.run(

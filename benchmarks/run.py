@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -41,7 +42,11 @@ def _options() -> argparse.Namespace:
 def _rows(place: Path, *, quick: bool) -> list[Row]:
     rounds, tasks = (3, 100) if quick else (9, 2000)
     say("making a list of 100,000 tasks")
-    few, huge = Project.make(place / "few", 10), Project.make(place / "huge", HUGE)
+    with closing(Project.make(place / "few", 10)) as few, closing(Project.make(place / "huge", HUGE)) as huge:
+        return _with_lists(few, huge, place, rounds, tasks)
+
+
+def _with_lists(few: Project, huge: Project, place: Path, rounds: int, tasks: int) -> list[Row]:
     rows = []
     say("hooks")
     rows += hooks.nearly_free(few, huge, place / "nowhere", rounds * 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -30,8 +31,8 @@ NOISE = 1.2
 
 def cycle_grows_slowly(place: Path, rounds: int) -> list[Row]:
     """Compare `claim` + `checkpoint` + `finish` at 1,000 tasks with 10."""
-    few, many = Project.make(place / "ten", 10), Project.make(place / "thousand", 1000)
-    times = _times(few, many, CYCLE, rounds)
+    with closing(Project.make(place / "ten", 10)) as few, closing(Project.make(place / "more", 1000)) as many:
+        times = _times(few, many, CYCLE, rounds)
     ratio = _median_ratio(
         [_Pair(sum(p.base for p in round_), sum(p.grown for p in round_)) for round_ in times]
     )
@@ -40,10 +41,13 @@ def cycle_grows_slowly(place: Path, rounds: int) -> list[Row]:
 
 def log_costs_nothing(place: Path, rounds: int) -> list[Row]:
     """Compare each verb with a log of 1 GB and with an empty one."""
-    empty, long = Project.make(place / "empty", 10), Project.make(place / "long", 10)
-    long.log_of(LONG_LOG)
-    empty.log_of(0)
-    ratios = _by_verb(_times(empty, long, ALL, rounds))
+    with (
+        closing(Project.make(place / "empty", 10)) as empty,
+        closing(Project.make(place / "long", 10)) as long,
+    ):
+        long.log_of(LONG_LOG)
+        empty.log_of(0)
+        ratios = _by_verb(_times(empty, long, ALL, rounds))
     return [at_most(f"`{verb}` with a log of 1 GB", NOISE, ratio, "empty log") for verb, ratio in ratios]
 
 

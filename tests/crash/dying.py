@@ -1,0 +1,190 @@
+"""Kill a verb at every point of its work, each time in a fresh copy, and let a survivor find what is left."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.crash import invariants
+from tests.crash import world as rich
+from tests.crash.driver import DIED
+from tests.crash.effects import How
+from tests.crash.world import Agent, World
+
+Note = dict[str, Any]
+
+KILLED = -9
+VERBS_TO_THE_END = 12
+FINE = {0, 1, 2, 9}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A moment in the work of a verb: before the `number`th effect called `name`, or in the middle of it."""
+
+    name: str
+    number: int
+    how: How = "before"
+
+    def __str__(self) -> str:
+        return f"{self.how} [{self.number}] {self.name!r}"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What stands when the verb is typed, and what may be true after its death and the recovery.
+
+    `prepare` makes the project; `lives`: the agent whose session is open types the verb, else a new one does.
+    `every`: only each so-manieth point is died at, unless all are asked for.
+    """
+
+    name: str
+    verb: str
+    check: str
+    prepare: Callable[[World], None]
+    expect: Callable[[World], None]
+    lives: bool = True
+    every: int = 1
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def make(scenario: Scenario, world: World, template: Path) -> None:
+    world.make_project(scenario.check)
+    scenario.prepare(world)
+    world.save(template)
+
+
+def effects_of(scenario: Scenario, world: World, template: Path) -> list[Note]:
+    """Let the verb run to its end once, and return its effects in their order."""
+    with world.agent() as agent:
+        world.load(template, agent if scenario.lives else None)
+        answer = agent.type(*scenario.verb.split(), noting=True)
+    assert answer.code in FINE, answer
+    return answer.noted
+
+
+def points_of(noted: list[Note]) -> Iterator[Point]:
+    """Yield the points at which a death leaves something different behind than at the point before."""
+    looks = None
+    for note, after in zip(noted, [*noted[1:], {"looks": None}], strict=True):
+        name, number = str(note["name"]), int(str(note["number"]))
+        if note["looks"] != looks:
+            yield Point(name, number)
+        looks = note["looks"]
+        # A full disk or a power cut may halve a write. Temporary files are never read, and /tmp is gone then.
+        if name.startswith("write ") and not name.endswith(".tmp") and "LOCKDIR" not in name:
+            yield Point(name, number, "half")
+        if name.startswith("run git") and after["looks"] != looks:
+            yield Point(name, number, "killed")
+        if note["locks"]:
+            yield Point(name, number, "locked")
+            yield Point(name, number, "ended")
+
+
+def die(scenario: Scenario, world: World, agent: Agent, point: Point) -> None:
+    """Let `agent` type the verb and die at `point`; a death elsewhere fails the test."""
+    answer = agent.type(*scenario.verb.split(), die_at=(point.name, point.number, point.how))
+    died = answer.code == (KILLED if point.how == "killed" else DIED)
+    assert died, f"it did not die there, but ended with {answer.code}: {answer.out}{answer.err}"
+    world.let_time_pass()
+
+
+# -- survivors ----------------------------------------------------------------------------------------------
+
+
+def same_worker(scenario: Scenario, world: World, agent: Agent) -> Agent:
+    """Let the agent be dead, too, and another one of the same name come."""
+    del scenario
+    agent.end()
+    return _starts(world.agent())
+
+
+def other_worker(scenario: Scenario, world: World, agent: Agent) -> Agent:
+    """Let the agent be dead, too, and somebody else come."""
+    del scenario
+    agent.end()
+    return _starts(world.agent(rich.OTHER_WORKER))
+
+
+def living_agent(scenario: Scenario, world: World, agent: Agent) -> Agent:
+    """Only the command died; its agent types it again, and `recover` where the answer says so."""
+    del world
+    answer = agent.type(*scenario.verb.split())
+    assert answer.code in FINE, f"typed again, it ended with {answer.code}: {answer.out}{answer.err}"
+    if "harness recover" in answer.err:
+        answer = agent.type("recover")
+        assert answer.code in FINE, f"recover ended with {answer.code}: {answer.out}{answer.err}"
+    return agent
+
+
+def _starts(agent: Agent) -> Agent:
+    answer = agent.type("start")
+    assert answer.code in FINE, f"start ended with {answer.code}: {answer.out}{answer.err}"
+    return agent
+
+
+Survivor = Callable[[Scenario, World, Agent], Agent]
+SURVIVORS: tuple[Survivor, ...] = (same_worker, other_worker, living_agent)
+
+
+def work_to_the_end(world: World, agent: Agent) -> None:
+    """Claim and finish what is left, as if nothing had happened."""
+    for _ in range(VERBS_TO_THE_END):
+        answer = agent.type("claim")
+        if answer.code == 9:
+            return
+        assert answer.code == 0, f"claim ended with {answer.code}: {answer.out}{answer.err}"
+        world.put({rich.SOLUTION: b"solved\n"})
+        answer = agent.type("finish")
+        assert answer.code == 0, f"finish ended with {answer.code}: {answer.out}{answer.err}"
+    raise AssertionError("it goes on for ever")
+
+
+def survive(
+    scenario: Scenario,
+    world: World,
+    template: Path,
+    point: Point,
+    survivor: Survivor,
+    *,
+    to_the_end: bool,
+) -> None:
+    """Die at `point`, recover, and keep every promise; then, `to_the_end`, do the rest of the list."""
+    agent = world.agent()
+    try:
+        world.load(template, agent if scenario.lives else None)
+        die(scenario, world, agent, point)
+        torn = point.how == "half" and point.name.endswith("harness-progress.txt")
+        agent = survivor(scenario, world, agent)
+        started = survivor is not living_agent
+        invariants.check_always(world, torn=torn, started=started)
+        scenario.expect(world)
+        if to_the_end:
+            work_to_the_end(world, agent)
+            invariants.check_always(world, torn=torn, started=started)
+            invariants.no_git_lock_is_left(world)
+            invariants.all_done(world)
+    finally:
+        agent.end()
+
+
+def failure(
+    scenario: Scenario,
+    world: World,
+    template: Path,
+    point: Point,
+    survivor: Survivor,
+    *,
+    to_the_end: bool,
+) -> str | None:
+    """Return what was not kept after a death at `point`, for a list of them; None if all was."""
+    try:
+        survive(scenario, world, template, point, survivor, to_the_end=to_the_end)
+    except AssertionError:
+        return f"{point}, then {survivor.__name__}:\n{traceback.format_exc(limit=-2)}"
+    return None

@@ -1,0 +1,93 @@
+"""The verbs that change something, in the situations in which a death costs most."""
+
+from __future__ import annotations
+
+from tests.crash import invariants
+from tests.crash import world as rich
+from tests.crash.driver import DIED
+from tests.crash.dying import Scenario
+from tests.crash.world import World
+
+
+def _idle(_world: World) -> None:
+    """Leave the list as it was made: no session, nothing claimed."""
+
+
+def _paused(world: World) -> None:
+    world.path(".harness-active").unlink()
+
+
+def _started(world: World) -> None:
+    with world.agent() as agent:
+        answer = agent.type("start")
+        assert answer.code == 0, answer
+
+
+def _attempted(world: World) -> None:
+    world.claim()
+    world.attempt()
+
+
+def _dies(world: World, verb: str, name: str, number: int = 1) -> None:
+    """Let the verb be killed a first time, so that its recovery can be killed, too."""
+    _attempted(world)
+    template = world.project.with_name("before-first-death")
+    world.save(template)
+    with world.agent() as agent:
+        world.load(template, agent)
+        answer = agent.type(verb, die_at=(name, number, "before"))
+        assert answer.code == DIED, answer
+
+
+def _rollback_begun(world: World) -> None:
+    _dies(world, "finish", "run git update-ref refs/harness/rescue/task-001/1 OID")
+
+
+def _half_back(world: World) -> None:
+    _dies(world, "finish", "os.rename .git/harness-scratch-RANDOM/files/staged.txt -> staged.txt")
+
+
+def _commit_begun(world: World) -> None:
+    _dies(world, "finish", "run git update-ref -m harness: commit HEAD OID OID")
+
+
+def _half_committed(world: World) -> None:
+    _dies(world, "finish", "run git read-tree --reset OID")
+
+
+def _released_or_failed(world: World) -> None:
+    if invariants.the_task(world).status == "pending":
+        invariants.rolled_back(world, status="pending", attempts=0)
+    else:
+        invariants.rolled_back(world)
+
+
+def _nothing_lost(world: World) -> None:
+    """No attempt had begun to change anything: it is open, held, or failed without progress."""
+    task = invariants.the_task(world)
+    assert task.status in {"pending", "in_progress", "failed"}, task
+    assert task.attempts == (task.status == "failed"), task
+    assert len(task.error_log) == task.attempts, task
+    assert world.git("rev-parse", "HEAD").strip() == world.base
+    invariants.holds(world, {**rich.TRACKED, **rich.BEFORE, **rich.IGNORED})
+
+
+SCENARIOS = (
+    Scenario("finish that passes", "finish", rich.PASSES, _attempted, invariants.completed),
+    Scenario("finish that fails", "finish", rich.FAILS, _attempted, invariants.rolled_back),
+    Scenario("release", "release", rich.FAILS, _attempted, _released_or_failed, every=2),
+    Scenario("claim", "claim", rich.FAILS, _started, _nothing_lost),
+    Scenario("claim that opens a session", "claim", rich.FAILS, _idle, _nothing_lost, lives=False, every=2),
+    Scenario("start", "start", rich.FAILS, _paused, _nothing_lost, lives=False),
+    Scenario("recovery that passes", "start", rich.PASSES, _attempted, invariants.completed, lives=False),
+    Scenario("recovery that fails", "start", rich.FAILS, _attempted, invariants.rolled_back, lives=False),
+    # The second death in a row; the first one is part of what was prepared.
+    Scenario("rollback again", "recover", rich.FAILS, _rollback_begun, invariants.rolled_back, every=3),
+    Scenario(
+        "rest of a rollback", "start", rich.FAILS, _half_back, invariants.rolled_back, lives=False, every=3
+    ),
+    Scenario("commit again", "recover", rich.PASSES, _commit_begun, invariants.completed, every=3),
+    Scenario(
+        "rest of a commit", "start", rich.PASSES, _half_committed, invariants.completed, lives=False, every=3
+    ),
+)

@@ -1,0 +1,99 @@
+"""Kill it anywhere, lose nothing: a verb dies at every point of its work, and whoever comes next recovers.
+
+Each point is died at once, and the survivors take turns: an agent of the same name, one of another name, and
+the agent itself, if only its command was killed.
+With CRASH_EVERYWHERE set, every survivor comes to every point.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.crash import dying, world
+from tests.crash.dying import Point, Scenario, Survivor
+from tests.crash.scenarios import SCENARIOS
+
+EVERYTHING = bool(os.environ.get("CRASH_EVERYWHERE"))
+# A scenario is cut in parts, so that several processes can share it.
+PARTS = 3
+TO_THE_END = 5
+
+
+def _deaths(points: list[Point], part: int, every: int) -> list[tuple[int, Point, Survivor]]:
+    """Return number, point and survivor of the deaths of one part."""
+    chosen = points if EVERYTHING else points[::every]
+    mine = list(enumerate(chosen))[part::PARTS]
+    if EVERYTHING:
+        return [(number, point, survivor) for number, point in mine for survivor in dying.SURVIVORS]
+    # Turned by the part as well, or a part would have one survivor only.
+    turns = len(dying.SURVIVORS)
+    return [(number, point, dying.SURVIVORS[(number + number // turns) % turns]) for number, point in mine]
+
+
+@pytest.mark.timeout(900 if EVERYTHING else 400)
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_a_death_at_any_point_loses_nothing(tmp_path: Path, scenario: Scenario, part: int) -> None:
+    with world.opened(tmp_path) as here:
+        template = tmp_path / "template"
+        dying.make(scenario, here, template)
+        points = list(dying.points_of(dying.effects_of(scenario, here, template)))
+        deaths = _deaths(points, part, scenario.every)
+        broken = [
+            broken
+            for number, point, survivor in deaths
+            if (
+                broken := dying.failure(
+                    scenario, here, template, point, survivor, to_the_end=number % TO_THE_END == 0
+                )
+            )
+        ]
+    assert not broken, f"{len(broken)} of {len(deaths)} deaths lost something:\n\n" + "\n".join(broken)
+
+
+# What must be among the effects, or nothing has been tested.
+ESSENTIAL = {
+    "finish that passes": (
+        "-> harness-tasks.json",
+        "git update-ref -m harness: commit HEAD",
+        "git read-tree",
+    ),
+    "finish that fails": (
+        "refs/harness/rescue/",
+        "os.remove own-commit.txt",
+        "-> deleted.txt",
+        "-> notes.txt",
+    ),
+    "claim": ("refs/harness/before/OID", "-> harness-tasks.json"),
+    "start": ("os.mkdir LOCKDIR", "open .harness-active", "write harness-progress.txt"),
+}
+
+
+@pytest.mark.parametrize("name", ESSENTIAL)
+def test_the_points_are_those_that_matter(tmp_path: Path, name: str) -> None:
+    """Deaths before each kind of effect, in the middle of writes, and of git with its locks in place."""
+    noted = _effects(tmp_path, next(each for each in SCENARIOS if each.name == name))
+
+    names = [str(note["name"]) for note in noted]
+    missing = [wanted for wanted in ESSENTIAL[name] if not any(wanted in each for each in names)]
+    assert not missing, "\n".join(names)
+    ways = {point.how for point in dying.points_of(noted)}
+    assert ways == {"before", "half", "killed", "locked", "ended"} or name in {"start", "claim"}, ways
+
+
+def test_a_verb_runs_the_same_way_twice(tmp_path: Path) -> None:
+    """The names of the points do not depend on the run, so that a death is meant and not met."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "2").mkdir()
+    runs = [_effects(tmp_path / name, SCENARIOS[1]) for name in ("1", "2")]
+
+    assert list(dying.points_of(runs[0])) == list(dying.points_of(runs[1]))
+
+
+def _effects(tmp: Path, scenario: Scenario) -> list[dying.Note]:
+    with world.opened(tmp) as here:
+        dying.make(scenario, here, tmp / "template")
+        return dying.effects_of(scenario, here, tmp / "template")

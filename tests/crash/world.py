@@ -1,0 +1,269 @@
+"""A project rich in things that could be lost, agents that work in it, and copies of it to die in."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from harness_lib.system import process
+from tests.crash.effects import Place
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+WORKER = "crash-worker"
+OTHER_WORKER = "another-worker"
+TASK = "task-001"
+
+# Of the project before any attempt.
+TRACKED = {
+    "README.md": b"# Project\n",
+    "deleted.txt": b"to be deleted\n",
+    "staged.txt": b"to be staged\n",
+    "touched-by-check.txt": b"as committed\n",
+    "src/run.sh": b"#!/bin/sh\n",
+    ".gitignore": b"/ignored/\n",
+}
+BEFORE = {"notes.txt": b"a person's notes\n", "deep/er/untracked.bin": b"\0\xff old\n"}
+IGNORED = {"ignored/cache.bin": b"made by a build\n"}
+
+# What the attempt makes of it; None is a deleted file.
+COMMITTED = {"own-commit.txt": b"committed by the attempt itself\n"}
+MADE: dict[str, bytes | None] = {
+    **COMMITTED,
+    "README.md": b"# Project\nedited\n",
+    "deleted.txt": None,
+    "staged.txt": b"staged by the attempt\n",
+    "new dir/odd \xc3\xa9 'name'\n.txt": b"untracked, oddly named\n",
+    "new dir/sub/second.txt": b"untracked, too\n",
+    "src/new.txt": b"beside a tracked file\n",
+}
+CHANGED_BEFORE = {"notes.txt": b"a person's notes, spoilt by the attempt\n"}
+CHANGED_IGNORED = {"ignored/cache.bin": b"made by the build of the attempt\n"}
+
+PASSES = "echo checked >> touched-by-check.txt; test -f own-commit.txt"
+FAILS = "echo checked >> touched-by-check.txt; test -f solved"
+CLEANUP = "echo cleaned >> ignored/cleaned"
+SOLUTION = "solved"
+
+
+def _long_ago() -> float:
+    return time.time() - 2 * 24 * 3600
+
+
+@dataclass
+class Answer:
+    """How a verb ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+    noted: list[dict[str, Any]]
+
+
+class Agent:
+    """A process that types verbs; `end` is its death, and leaves nobody who could come back."""
+
+    def __init__(self, world: World, worker: str) -> None:
+        self._world = world
+        self._worker = worker
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(100)
+        self._socket.connect(str(world.door))
+        self._talk: TextIO = self._socket.makefile("rw", encoding="utf-8")
+        self.pid = int(json.loads(self._talk.readline()))
+
+    def type(self, *argv: str, die_at: tuple[str, int, str] | None = None, noting: bool = False) -> Answer:
+        """Type a verb in the project; it may die on the way."""
+        # Commits of a killed command must be old, too, before they are known to be nobody's.
+        env = {
+            **os.environ,
+            "HARNESS_WORKER_ID": self._worker,
+            "GIT_COMMITTER_DATE": f"@{_long_ago():.0f} +0000",
+        }
+        order = {
+            "argv": argv,
+            "cwd": str(self._world.project),
+            "env": env,
+            "die_at": die_at,
+            "noting": noting,
+        }
+        print(json.dumps(order), file=self._talk, flush=True)
+        return Answer(**json.loads(self._talk.readline()))
+
+    def end(self) -> None:
+        self._talk.close()
+        self._socket.close()
+        while process.alive(self.pid):
+            time.sleep(0.001)
+
+    def __enter__(self) -> Agent:  # noqa: PYI034 (`Self` came with Python 3.11)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+@dataclass
+class World:
+    """The project of a test, the way to its agents, and what was true before the attempt."""
+
+    project: Path
+    door: Path
+    base: str = ""
+    own_commits: list[str] = field(default_factory=list)
+    lasting: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.project)
+
+    def git(self, *args: str, env: Mapping[str, str] | None = None, check: bool = True) -> str:
+        done = subprocess.run(
+            ["git", *args],
+            cwd=self.project,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            check=False,
+        )
+        assert not check or done.returncode == 0, f"git {' '.join(args)}: {os.fsdecode(done.stderr)}"
+        return os.fsdecode(done.stdout)
+
+    def put(self, files: Mapping[str, bytes | None]) -> None:
+        """Write `files`; None removes."""
+        for name, content in files.items():
+            path = self.path(name)
+            if content is None:
+                path.unlink()
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def path(self, name: str) -> Path:
+        return self.project / name
+
+    def agent(self, worker: str = WORKER) -> Agent:
+        return Agent(self, worker)
+
+    # -- what a test prepares -------------------------------------------------------------------------------
+
+    def make_project(self, check: str) -> None:
+        """Make the repository, with a person's things beside it, and a list of two tasks."""
+        self.project.mkdir()
+        self.git("init", "-q")
+        self.put(TRACKED)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "Begin")
+        self.git("branch", "other")
+        self.put({"README.md": b"set aside\n"})
+        self.git("stash", "push", "-q", "-m", "a person's stash")
+        self.git("config", "user.nickname", "kept")
+        self.git("tag", "-a", "-m", "A tag", "v1")
+        self.git("pack-refs", "--all")
+        self.put({**BEFORE, **IGNORED})
+        self.base = self.git("rev-parse", "HEAD").strip()
+        with self.agent() as agent:
+            for argv in (
+                ("init",),
+                ("add", "The first", "--validate", check, "--cleanup", CLEANUP),
+                ("add", "The second", "--validate", f"test -f {SOLUTION}", "--depends-on", TASK),
+            ):
+                answer = agent.type(*argv)
+                assert answer.code == 0, answer
+        self.lasting = self.facts()
+
+    def claim(self) -> None:
+        """Let an agent begin the first task, and die before it has done anything."""
+        with self.agent() as agent:
+            for verb in ("start", "claim"):
+                answer = agent.type(verb)
+                assert answer.code == 0, answer
+
+    def attempt(self) -> None:
+        """Do what an attempt does: commit some, stage some, edit, delete, and make files of odd names."""
+        self.put(COMMITTED)
+        self.git("add", "--", *COMMITTED)
+        self.git("commit", "-q", "-m", f"{TASK}: a commit of its own")
+        self.own_commits = self.git("rev-list", f"{self.base}..HEAD").split()
+        self.put({name: content for name, content in MADE.items() if name not in COMMITTED})
+        self.git("add", "--", "staged.txt")
+        self.path("src/run.sh").chmod(0o755)
+        self.put({**CHANGED_BEFORE, **CHANGED_IGNORED})
+
+    def facts(self) -> dict[str, object]:
+        """Return what no attempt and no recovery may change."""
+        refs = self.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+        return {
+            "refs": [ref for ref in refs if not ref.startswith(("refs/harness/", "refs/heads/main "))],
+            "stash": self.git("stash", "list"),
+            "config": self.path(".git/config").read_bytes(),
+            "HEAD": self.path(".git/HEAD").read_bytes(),
+        }
+
+    # -- copies ----------------------------------------------------------------------------------------------
+
+    def save(self, template: Path) -> None:
+        """Keep the project as it is now; nobody may be at work in it."""
+        shutil.copytree(self.project, template, symlinks=True)
+
+    def load(self, template: Path, agent: Agent | None = None) -> None:
+        """Put the project back as it was saved, with `agent` in the place of the one who had a session."""
+        shutil.rmtree(self.project)
+        self.remove_seed_locks()
+        shutil.copytree(template, self.project, symlinks=True)
+        if agent is not None:
+            self._hand_over(agent)
+
+    def _hand_over(self, agent: Agent) -> None:
+        """Only the dead can be copied: give the open session, and its lock directory, to a living agent."""
+        file = self.path("harness-tasks.json")
+        state = json.loads(file.read_bytes())
+        found = process.look(agent.pid)
+        assert found is not None
+        for session in state["sessions"]:
+            session.update(pid=agent.pid, pid_started=found.started)
+            self.place.seed_lock.mkdir(exist_ok=True)
+            (self.place.seed_lock / "pid").write_text(f"{agent.pid}\n", encoding="ascii")
+        file.write_text(json.dumps(state), encoding="utf-8")
+
+    def seed_locks(self) -> list[Path]:
+        """Return the lock directory of the prose, and what was moved out of its way."""
+        return sorted(self.place.seed_lock.parent.glob(f"{self.place.seed_lock.name}*"))
+
+    def remove_seed_locks(self) -> None:
+        for directory in self.seed_locks():
+            shutil.rmtree(directory)
+
+    def let_time_pass(self) -> None:
+        """Make what the dead left old enough to be known as theirs: two days have passed for it."""
+        left = [*self.project.glob(".*.tmp"), *self.path(".harness").rglob(".*.tmp")]
+        left += [*self.path(".git").glob("harness-scratch-*"), *self.path(".git").glob(".*.tmp")]
+        for path in (*left, *self.seed_locks()):
+            os.utime(path, (_long_ago(), _long_ago()), follow_symlinks=False)
+
+
+@contextmanager
+def opened(tmp: Path) -> Iterator[World]:
+    """Yield a world with agents in it, and end them."""
+    world = World(tmp / "project", tmp / "door")
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "tests.crash.driver", str(world.door), str(world.project)],
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == b"ready\n"
+        yield world
+    finally:
+        driver.kill()
+        driver.communicate()
+        world.remove_seed_locks()

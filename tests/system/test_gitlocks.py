@@ -75,6 +75,36 @@ def test_a_git_child_of_a_dead_holder_still_holds(world: World, tmp_path: Path) 
         pass
 
 
+def test_what_the_git_of_a_killed_holder_left_is_gone_for_the_next_one(world: World) -> None:
+    _finish(_holder(world, "alone"))
+    left = [world.git.git_dir / name for name in ("index.lock", "packed-refs.lock", "refs/harness/x.lock")]
+    for lock in left:
+        put(lock, "")
+
+    with gitlocks.hold(world.git, timeout=10):
+        assert [lock for lock in left if lock.exists()] == []
+
+
+def test_the_locks_of_others_stay_after_a_holder_came_to_its_end(world: World) -> None:
+    with gitlocks.hold(world.git):
+        pass
+    lock = world.git.git_dir / "index.lock"
+    put(lock, "")
+
+    with gitlocks.hold(world.git):
+        assert lock.exists()
+
+
+def test_a_lock_from_before_a_killed_holder_stays(world: World) -> None:
+    lock = world.git.git_dir / "index.lock"
+    put(lock, "")
+    os.utime(lock, (time.time() - 60, time.time() - 60))
+    _finish(_holder(world, "alone"))
+
+    with gitlocks.hold(world.git, timeout=10):
+        assert lock.exists()
+
+
 def test_hold_may_be_nested_and_is_free_afterwards(world: World) -> None:
     with gitlocks.hold(world.git), gitlocks.hold(world.git, timeout=0):
         world.git.run("status")

@@ -289,6 +289,20 @@ def test_what_others_put_inside_is_never_removed(lock: SeedLock) -> None:
     assert [(left / "notes").read_text(encoding="ascii") for left in litter(lock)] == ["mine"]
 
 
+def test_what_died_while_it_was_retired_is_swept_when_it_is_old(lock: SeedLock) -> None:
+    for name, pid in (("dead", NO_PROCESS), ("young", NO_PROCESS), ("living", os.getppid())):
+        aside = lock.path.with_name(f"{lock.path.name}.{name}")
+        aside.mkdir()
+        (aside / "pid").write_text(f"{pid}\n", encoding="ascii")
+        (aside / ".pid.0123456789abcdef.tmp").touch()
+        if name != "young":
+            os.utime(aside, (0, 0))
+
+    lock.sweep()
+
+    assert {left.suffix for left in litter(lock)} == {".young", ".living"}
+
+
 def test_a_living_lock_moved_by_mistake_is_put_back(lock: SeedLock) -> None:
     """Between looking and renaming, the dead holder's directory may have become a living peer's."""
     left_by(lock, NO_PROCESS)

@@ -85,7 +85,9 @@ def remove(top: Path, path: str) -> None:
 
 def prune(top: Path, paths: Iterable[str]) -> None:
     """Remove the directories above `paths` that are empty now; never one that a symlink leads to."""
-    for directory in sorted({path.rpartition("/")[0] for path in paths}, key=len, reverse=True):
+    # Deepest first, and in the same order in every process: a death is tried at each of these steps.
+    parents = {path.rpartition("/")[0] for path in paths}
+    for directory in sorted(parents, key=lambda name: (len(name), name), reverse=True):
         at = directory
         while at and not obstructed(top, at + "/x") and _removed_if_empty(top / at):
             at = at.rpartition("/")[0]

@@ -2,7 +2,7 @@
 
 Hosts spell the same things differently: `session_id` (Claude Code, Codex, Gemini), `sessionId` (Copilot),
 `conversation_id` (Cursor). A payload is never trusted to have the right types, nor to be whole.
-Source: the recordings in tests/hooks/payloads/.
+Source: the recordings in tests/hosts/payloads/.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What real clients have sent, replayed through the executables.
 
-payloads/HOST-EVENT.json are recordings of Claude Code 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0 and
+tests/hosts/payloads/HOST-EVENT.json are recordings of Claude Code 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0 and
 Copilot CLI 1.0.102; only their paths were shortened.
 """
 
@@ -15,7 +15,7 @@ import pytest
 from tests.hooks.conftest import EVENTS, Heard, Ring, add, agent
 from tests.ops.project import Project
 
-RECORDINGS = Path(__file__).with_name("payloads")
+RECORDINGS = Path(__file__).parents[1] / "hosts" / "payloads"
 NAMES = sorted(path.stem for path in RECORDINGS.glob("*.json"))
 UNKNOWN = [name for name in NAMES if name.endswith(("userpromptsubmit", "subagentstart"))]
 

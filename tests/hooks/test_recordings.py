@@ -1,7 +1,7 @@
 """What real clients have sent, replayed through the executables.
 
-tests/hosts/payloads/HOST-EVENT.json are recordings of Claude Code 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0 and
-Copilot CLI 1.0.102; only their paths were shortened.
+tests/hosts/payloads/HOST-EVENT.json are recordings of Claude Code 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0
+and Copilot CLI 1.0.102; only their paths were shortened.
 """
 
 from __future__ import annotations

@@ -75,16 +75,20 @@ def _nothing_lost(world: World) -> None:
 SCENARIOS = (
     Scenario("finish that passes", "finish", rich.PASSES, _attempted, invariants.completed),
     Scenario("finish that fails", "finish", rich.FAILS, _attempted, invariants.rolled_back),
-    Scenario("release", "release", rich.FAILS, _attempted, _released_or_failed, every=2),
+    Scenario("release", "release", rich.FAILS, _attempted, _released_or_failed, every=3),
     Scenario("claim", "claim", rich.FAILS, _started, _nothing_lost),
     Scenario("claim that opens a session", "claim", rich.FAILS, _idle, _nothing_lost, lives=False, every=2),
     Scenario("start", "start", rich.FAILS, _paused, _nothing_lost, lives=False),
-    Scenario("recovery that passes", "start", rich.PASSES, _attempted, invariants.completed, lives=False),
-    Scenario("recovery that fails", "start", rich.FAILS, _attempted, invariants.rolled_back, lives=False),
-    # The second death in a row; the first one is part of what was prepared.
-    Scenario("rollback again", "recover", rich.FAILS, _rollback_begun, invariants.rolled_back, every=3),
     Scenario(
-        "rest of a rollback", "start", rich.FAILS, _half_back, invariants.rolled_back, lives=False, every=3
+        "recovery that passes", "start", rich.PASSES, _attempted, invariants.completed, lives=False, every=2
+    ),
+    Scenario(
+        "recovery that fails", "start", rich.FAILS, _attempted, invariants.rolled_back, lives=False, every=3
+    ),
+    # The second death in a row; the first one is part of what was prepared.
+    Scenario("rollback again", "recover", rich.FAILS, _rollback_begun, invariants.rolled_back, every=4),
+    Scenario(
+        "rest of a rollback", "start", rich.FAILS, _half_back, invariants.rolled_back, lives=False, every=5
     ),
     Scenario("commit again", "recover", rich.PASSES, _commit_begun, invariants.completed, every=3),
     Scenario(

@@ -18,7 +18,7 @@ from tests.crash.scenarios import SCENARIOS
 from tests.crash.world import World
 
 SEED = 20250701
-SECONDS = 20.0
+SECONDS = 15.0
 AT_LEAST = 10
 MOST = 75
 RACED = {scenario.name: scenario for scenario in SCENARIOS if scenario.name.startswith("finish")}

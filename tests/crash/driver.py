@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -119,6 +120,7 @@ def _verb(place: Place, order: dict[str, Any], answers: tuple[IO[str], IO[str], 
         os.environ.clear()
         os.environ.update(order["env"])
         os.chdir(order["cwd"])
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out.fileno(), 1)
         os.dup2(err.fileno(), 2)
         watch = Watch(place, tuple(order["die_at"]) if order["die_at"] else None, noting=order["noting"])
@@ -174,7 +176,7 @@ def serve(path: str, place: Place, ready: Callable[[], None]) -> None:
         server.bind(path)
         server.listen()
         ready()
-        while True:
+        while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:
             connection, _ = server.accept()
             if os.fork() == 0:
                 server.close()

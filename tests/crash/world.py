@@ -257,6 +257,7 @@ def opened(tmp: Path) -> Iterator[World]:
     driver = subprocess.Popen(
         [sys.executable, "-m", "tests.crash.driver", str(world.door), str(world.project)],
         cwd=CHECKOUT,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
     try:
@@ -264,6 +265,5 @@ def opened(tmp: Path) -> Iterator[World]:
         assert driver.stdout.readline() == b"ready\n"
         yield world
     finally:
-        driver.kill()
         driver.communicate()
         world.remove_seed_locks()

@@ -47,8 +47,10 @@ def _watch_lines(ctx: Context, screen: Screen) -> status.View | None:
 def follow_log(ctx: Context, screen: Screen, lines: int, only: log.Filter) -> Reply:
     """Print the end of the log and what is added, until Ctrl-C."""
     try:
+        # First the place, then the end: a line added between the two is shown twice rather than never.
+        added = log.follow(ctx, only)
         screen.data(log.run(ctx, lines=lines, only=only).message)
-        for line in log.follow(ctx, only):
+        for line in added:
             screen.data(line)
     except KeyboardInterrupt as interrupt:
         _only_ctrl_c(interrupt)

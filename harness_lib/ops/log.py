@@ -68,11 +68,9 @@ def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) 
 
 
 def follow(ctx: Context, only: Filter = EVERYTHING) -> Iterator[str]:
-    """Yield the lines that are added from now on and that `only` lets through, for ever."""
-    for line in log.follow(ctx.root.log, ctx.clock):
-        entry = parse(line)
-        if only.fits(entry):
-            yield entry.text
+    """Yield the lines that are added from the call on and that `only` lets through, for ever."""
+    added = log.follow(ctx.root.log, ctx.clock)
+    return (entry.text for line in added if only.fits(entry := parse(line)))
 
 
 def parse(line: str) -> Entry:

@@ -75,11 +75,15 @@ def tail(path: Path, lines: int) -> list[str]:
 
 
 def follow(path: Path, clock: Clock) -> Iterator[str]:
-    """Yield each line added to `path` from now on, for ever; polls every POLL_SECONDS.
+    """Yield each line added to `path` from the call on, for ever; polls every POLL_SECONDS.
 
     Survives the file being made anew: then that one is read from its start.
     """
-    identity, offset = _identity(path)
+    # Not a generator itself: "now" is when it is called, not when the first line is asked for.
+    return _added(path, clock, *_identity(path))
+
+
+def _added(path: Path, clock: Clock, identity: tuple[int, int] | None, offset: int) -> Iterator[str]:
     pending = b""
     while True:
         now, size = _identity(path)

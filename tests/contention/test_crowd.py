@@ -1,7 +1,7 @@
 """Thirty-two processes on one list: every task is claimed once and completed once, and nobody is left out.
 
-The full size is 2,000 tasks, which takes minutes on two cores: HARNESS_TEST_CROWD=2000. Without it each process
-has eight, and meets the same locks in the same crowd.
+The full size is 2,000 tasks, which takes minutes on two cores: HARNESS_TEST_CROWD=2000. Without it each
+process has eight, and meets the same locks in the same crowd.
 Source: design section 11.
 """
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -40,6 +41,10 @@ GIT_CONFIG = """\
 # A slow shared machine is not a bug; pytest-timeout ends what really hangs.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
+
+# Who starts the tests in the background of a script lets them ignore Ctrl-C, and so would all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)

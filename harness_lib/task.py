@@ -79,6 +79,8 @@ class Gate:
 
     `command` is a SHA-256, `protected` a git tree of the protected files, `before` the commit that holds what
     was untracked, `branch` the full name of the ref that HEAD stood for (None when detached).
+    `target` is the full name of the branch that finished work is merged into; None: it is committed where the
+    attempt was made.
     """
 
     command: str | None = None
@@ -86,22 +88,42 @@ class Gate:
     protected: str | None = None
     before: str | None = None
     branch: str | None = None
+    target: str | None = None
     extra: Extra = field(default_factory=no_extra)
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What is under way in git, written before it begins: a crash can be finished (design section 6)."""
+    """What is under way in git, written before it begins: a crash can be finished (design section 6).
 
-    action: Literal["commit", "rollback"]
+    `merge`: the checked work `commit` is being brought onto the gate's target; `commit`: `ref` (None: HEAD)
+    moves from `head` to `commit`; `rollback`: the work goes to `rescue` and the work tree back to `base`.
+    """
+
+    action: Literal["commit", "rollback", "merge"]
     at: str
     base: str | None = None
     head: str | None = None
     commit: str | None = None
+    ref: str | None = None
     rescue: str | None = None
     category: Category | None = None
     message: str | None = None
     outcome: Literal["failed", "pending"] = "failed"
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Handback:
+    """Why work that had been done goes to an agent again, at no cost to the task.
+
+    `rescue` keeps that work, made on the commit `base`; `rounds` counts how often it could not be merged.
+    """
+
+    reason: str
+    rounds: int = 0
+    rescue: str | None = None
+    base: str | None = None
     extra: Extra = field(default_factory=no_extra)
 
 
@@ -111,6 +133,7 @@ class Task:
 
     `completed_commit` is the commit that holds the finished work: a worker in another worktree must have it
     before it may claim a task that depends on this one.
+    `notes` are what its worker wants later ones to know.
     """
 
     id: str
@@ -137,6 +160,8 @@ class Task:
     intent: Intent | None = None
     failed_at: str | None = None
     halt: str | None = None
+    notes: tuple[str, ...] = ()
+    handback: Handback | None = None
     extra: Extra = field(default_factory=no_extra)
 
 

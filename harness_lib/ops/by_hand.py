@@ -9,7 +9,7 @@ from dataclasses import replace
 from harness_lib.errors import UsageError
 from harness_lib.ops import add, marker, trusting
 from harness_lib.ops.context import Context
-from harness_lib.rules import stopping
+from harness_lib.rules import leases, stopping
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Tx
@@ -64,7 +64,7 @@ def lift_halts(tx: Tx, task: Task) -> None:
 
 
 def _concerns(tx: Tx, session: Session, task: Task) -> bool:
-    return not tx.state.concurrent or session.worker == task.claimed_by
+    return not tx.state.concurrent or leases.works_for(task.claimed_by, session.worker)
 
 
 def lift_halt(tx: Tx, session: Session) -> None:

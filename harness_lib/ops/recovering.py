@@ -24,7 +24,7 @@ from harness_lib.ops import (
     settling,
 )
 from harness_lib.ops.context import Context
-from harness_lib.rules import gates, recovery, transitions
+from harness_lib.rules import gates, leases, recovery, transitions
 from harness_lib.state.store import Tx
 from harness_lib.system import leftover, snapshot
 from harness_lib.system.git import Git
@@ -62,7 +62,7 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
             else:
                 line, ended = _recover_one(ctx.at(there), session, task)
         except LeaseLostError:
-            if task.claimed_by == session.worker:
+            if leases.works_for(task.claimed_by, session.worker):
                 raise
             # Several saw that the lease of a living worker had run out, and another one was faster.
             continue
@@ -119,7 +119,8 @@ def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: b
 
 def _is_worked_on_elsewhere(state: State, task: Task, session: Session, ctx: Context) -> bool:
     """Return whether somebody else, whose session is open and whose process lives, claimed `task`."""
-    return task.claimed_by != session.worker and sessions.worker_is_live(task.claimed_by, state, ctx)
+    others = not leases.works_for(task.claimed_by, session.worker)
+    return others and sessions.worker_is_live(task.claimed_by, state, ctx)
 
 
 def _is_nowhere(state: State, task: Task, session: Session) -> bool:
@@ -127,7 +128,8 @@ def _is_nowhere(state: State, task: Task, session: Session) -> bool:
 
     In exclusive mode that is where the list is; a worker of concurrent mode has a work tree of its own.
     """
-    return state.concurrent and task.worktree is None and task.claimed_by != session.worker
+    others = not leases.works_for(task.claimed_by, session.worker)
+    return state.concurrent and task.worktree is None and others
 
 
 def _work_tree(ctx: Context, task: Task) -> Git | None:
@@ -167,7 +169,7 @@ def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outc
 
 def _recover_one(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
     """Return the line that tells what was done, and how the attempt ended if it did."""
-    if task.claimed_by != session.worker:
+    if not leases.works_for(task.claimed_by, session.worker):
         return _leave_files_to_the_living(ctx, session, task)
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"

@@ -14,7 +14,7 @@ from harness_lib import timestamps
 from harness_lib.errors import HeldError
 from harness_lib.ops import dependencies
 from harness_lib.ops.context import Context
-from harness_lib.rules import stats, stopping
+from harness_lib.rules import leases, stats, stopping
 from harness_lib.state.store import Tx
 from harness_lib.system import notes, owner
 from harness_lib.task import Session, State, Task
@@ -24,8 +24,8 @@ FOREIGN_SESSION_LIFE = timedelta(hours=24)
 
 
 def mine(state: State, ctx: Context) -> Session | None:
-    """Return the open session of this worker."""
-    return next((s for s in state.sessions or () if s.worker == ctx.owner.worker), None)
+    """Return the open session that this worker works in."""
+    return next((s for s in state.sessions or () if leases.works_for(ctx.owner.worker, s.worker)), None)
 
 
 def is_live(session: Session, ctx: Context) -> bool:
@@ -56,7 +56,7 @@ def _end_note(session: Session, ctx: Context) -> str:
 
 def worker_is_live(worker: str | None, state: State, ctx: Context) -> bool:
     """Return whether an open session with a live owner belongs to `worker`."""
-    return any(s.worker == worker and is_live(s, ctx) for s in state.sessions or ())
+    return any(leases.works_for(worker, s.worker) and is_live(s, ctx) for s in state.sessions or ())
 
 
 def fold_dead(tx: Tx, ctx: Context) -> None:
@@ -75,7 +75,7 @@ def refuse_other(state: State, ctx: Context) -> None:
     if state.concurrent:
         return
     for session in state.sessions or ():
-        if session.worker != ctx.owner.worker and is_live(session, ctx):
+        if not leases.works_for(ctx.owner.worker, session.worker) and is_live(session, ctx):
             raise HeldError(
                 f"Session {session.number} of {session.worker} (pid {session.pid} on {session.host}) "
                 f"holds this list since {session.started_at}.",
@@ -131,7 +131,7 @@ def _left_behind(task: Task, session: Session) -> bool:
     """Return whether others would wait in vain for the lease of a session that has ended."""
     return (
         task.status == "in_progress"
-        and task.claimed_by == session.worker
+        and leases.works_for(task.claimed_by, session.worker)
         and task.lease_expires_at is not None
     )
 

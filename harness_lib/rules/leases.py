@@ -19,6 +19,8 @@ from harness_lib.task import Task
 DEFAULT_SECONDS = 1800
 LONGEST_SECONDS = 365 * 24 * 3600
 VARIABLE = "HARNESS_LEASE_SECONDS"
+# One session may have several workers, each in a work tree of its own.
+SLOT = "#"
 
 
 def seconds(env_value: str | None) -> int:
@@ -66,3 +68,13 @@ def is_same(now: Task | None, then: Task) -> bool:
 def is_mine(task: Task, worker: str) -> bool:
     """Return True if `worker` holds the claim; a task in progress that names nobody belongs to nobody."""
     return task.status == "in_progress" and bool(worker) and task.claimed_by == worker
+
+
+def works_for(worker: str | None, session_worker: str) -> bool:
+    """Return True if `worker` is the one that opened a session, or one of its slots (`name#2`)."""
+    return worker is not None and (worker == session_worker or worker.startswith(session_worker + SLOT))
+
+
+def slot(session_worker: str, number: int) -> str:
+    """Return the name under which slot `number` of a session claims tasks."""
+    return f"{session_worker}{SLOT}{number}"

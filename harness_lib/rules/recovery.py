@@ -137,7 +137,7 @@ def recoverable(task: Task, *, concurrent: bool, worker: str, now: datetime, liv
         return False
     if not concurrent:
         return not live_owner_holds
-    return leases.expired(task, now) or (leases.is_mine(task, worker) and not live_owner_holds)
+    return leases.expired(task, now) or (leases.works_for(task.claimed_by, worker) and not live_owner_holds)
 
 
 def _fits(row: Row, facts: Facts) -> bool:

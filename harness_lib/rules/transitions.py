@@ -1,13 +1,14 @@
 """How a task changes: one table, and for each arrow the one function that performs it.
 
     pending, failed ──A claim──▶ in_progress ──F complete──▶ completed
-                                  │  B resume, C checkpoint, D renew, E begin_commit, I drop_intent: stays
+                                  │  B resume, C checkpoint, D renew, E begin_commit, I drop_intent,
+                                  │  M begin_merge, N hand_back: stays
                                   └──G begin_rollback, H fail──▶ failed, or pending when handed back
     pending, failed ──L doom──▶ failed
     pending, failed, completed ──J reset──▶ pending;   K halt changes no status
 
 What git does lies between two arrows, with an intent in the state that says what is under way: commit between
-E and F, rollback between G and H. The attempt is counted at G, so a crash before H counts it once.
+E and F, rollback between G and H, and where work goes onto another branch, merge between M and E, or M and G. The attempt is counted at G, so a crash before H counts it once.
 Every function returns a new task and changes nothing else. An arrow that is not in the table is our bug, not
 the caller's error: who may be late or wrong asks `may` first.
 Source: seed, "Task Execution Cycle"; design section 6.
@@ -21,7 +22,7 @@ from typing import Literal
 
 from harness_lib import timestamps
 from harness_lib.rules import errorlog, leases
-from harness_lib.task import Category, Checkpoint, Gate, Intent, Status, Task
+from harness_lib.task import Category, Checkpoint, Gate, Handback, Intent, Status, Task
 
 ArrowName = Literal[
     "claim",
@@ -36,8 +37,10 @@ ArrowName = Literal[
     "reset",
     "halt",
     "doom",
+    "begin_merge",
+    "hand_back",
 ]
-Underway = Literal["commit", "rollback"] | None
+Underway = Literal["commit", "rollback", "merge"] | None
 
 
 @dataclass(frozen=True)
@@ -51,23 +54,26 @@ class Arrow:
 
 _WORKING: tuple[Status, ...] = ("in_progress",)
 _IDLE: tuple[Status, ...] = ("pending", "failed")
+_ANYTHING: tuple[Underway, ...] = (None, "commit", "rollback", "merge")
 
 ARROWS: dict[ArrowName, Arrow] = {
     "claim": Arrow(_IDLE, (None,), _WORKING),
     # Whoever takes over also takes over what its predecessor had under way.
-    "resume": Arrow(_WORKING, (None, "commit", "rollback"), _WORKING),
+    "resume": Arrow(_WORKING, _ANYTHING, _WORKING),
     "checkpoint": Arrow(_WORKING, (None, "commit"), _WORKING),
     # A beat comes at any moment.
-    "renew": Arrow(_WORKING, (None, "commit", "rollback"), _WORKING),
-    "begin_commit": Arrow(_WORKING, (None,), _WORKING),
+    "renew": Arrow(_WORKING, _ANYTHING, _WORKING),
+    "begin_merge": Arrow(_WORKING, (None, "merge"), _WORKING),
+    "begin_commit": Arrow(_WORKING, (None, "merge"), _WORKING),
     # Without an intent: the agent has committed everything itself.
     "complete": Arrow(_WORKING, (None, "commit"), ("completed",)),
-    "begin_rollback": Arrow(_WORKING, (None,), _WORKING),
+    "begin_rollback": Arrow(_WORKING, (None, "merge"), _WORKING),
+    "hand_back": Arrow(_WORKING, ("rollback",), _WORKING),
     "fail": Arrow(_WORKING, ("rollback",), _IDLE),
     # A rollback is never dropped: its attempt has been counted, and its work may be half taken back.
     "drop_intent": Arrow(_WORKING, ("commit",), _WORKING),
     "reset": Arrow(("pending", "failed", "completed"), (None,), ("pending",)),
-    "halt": Arrow(("pending", "failed", "in_progress"), (None, "commit", "rollback"), (*_IDLE, *_WORKING)),
+    "halt": Arrow(("pending", "failed", "in_progress"), _ANYTHING, (*_IDLE, *_WORKING)),
     "doom": Arrow(_IDLE, (None,), ("failed",)),
 }
 
@@ -150,10 +156,12 @@ def renew(task: Task, now: datetime, lease_seconds: int | None) -> Task:
 
 
 # E
-def begin_commit(task: Task, *, now: datetime, head: str, commit: str) -> Task:
-    """Return the task with the intent to move HEAD from `head` to `commit`."""
+def begin_commit(task: Task, *, now: datetime, head: str, commit: str, ref: str | None = None) -> Task:
+    """Return the task with the intent to move `ref` (None: HEAD) from `head` to `commit`."""
     _check("begin_commit", task)
-    intent = Intent("commit", timestamps.render(now), base=task.started_at_commit, head=head, commit=commit)
+    intent = Intent(
+        "commit", timestamps.render(now), base=task.started_at_commit, head=head, commit=commit, ref=ref
+    )
     return replace(task, intent=intent)
 
 
@@ -167,6 +175,7 @@ def complete(task: Task, *, now: datetime) -> Task:
         completed_at=timestamps.render(now),
         completed_commit=task.intent.commit if task.intent else None,
         failed_at=None,
+        handback=None,
     )
 
 
@@ -239,6 +248,7 @@ def fail(task: Task, *, now: datetime) -> Task:
         failed_at=timestamps.render(now) if outcome == "failed" else None,
         # Set while the rollback began, for whoever would try next.
         halt=task.halt,
+        handback=task.handback if outcome == "pending" else None,
     )
 
 
@@ -267,6 +277,7 @@ def reset(task: Task) -> Task:
         completed_at=None,
         completed_commit=None,
         failed_at=None,
+        handback=None,
     )
 
 
@@ -287,6 +298,22 @@ def doom(task: Task, *, now: datetime, message: str) -> Task:
         error_log=(*task.error_log, errorlog.entry("DEPENDENCY", message)),
         failed_at=timestamps.render(now),
     )
+
+
+# M
+def begin_merge(task: Task, *, now: datetime, commit: str) -> Task:
+    """Return the task with the intent to bring `commit`, its checked work, onto the gate's target."""
+    _check("begin_merge", task)
+    return replace(
+        task, intent=Intent("merge", timestamps.render(now), base=task.started_at_commit, commit=commit)
+    )
+
+
+# N
+def hand_back(task: Task, handback: Handback) -> Task:
+    """Return the task, whose rollback has begun, with what an agent must know to go on with its work."""
+    _check("hand_back", task)
+    return replace(task, handback=handback)
 
 
 def _unclaimed(task: Task) -> Task:

@@ -18,6 +18,7 @@ from harness_lib.task import (
     VERSION,
     Checkpoint,
     Gate,
+    Handback,
     Intent,
     OnFailure,
     Session,
@@ -29,6 +30,7 @@ from harness_lib.task import (
 
 TITLE_LIMIT = 1000
 TEXT_LIMIT = 20000
+NOTE_LIMIT = 2000
 PATH_LIMIT = 4096
 LONGEST_TIMEOUT = 366 * 24 * 3600
 
@@ -67,16 +69,24 @@ _GATE = Shape(
         "protected": _revision,
         "before": _revision,
         "branch": _revision,
+        "target": _revision,
     },
+)
+_HANDBACK = Shape(
+    Handback,
+    required={"reason": _string},
+    plain={"rounds": integer(0)},
+    nullable={"rescue": _revision, "base": _revision},
 )
 _INTENT = Shape(
     Intent,
-    required={"action": choice("commit", "rollback"), "at": moment},
+    required={"action": choice("commit", "rollback", "merge"), "at": moment},
     plain={"outcome": choice("failed", "pending")},
     nullable={
         "base": _revision,
         "head": _revision,
         "commit": _revision,
+        "ref": _revision,
         "rescue": _revision,
         "category": choice(*CATEGORIES),
         "message": _string,
@@ -110,6 +120,8 @@ _TASK = Shape(
         "intent": _INTENT,
         "failed_at": moment,
         "halt": _string,
+        "notes": items(text(NOTE_LIMIT)),
+        "handback": _HANDBACK,
     },
 )
 _SESSION = Shape(

@@ -75,3 +75,11 @@ def test_a_claim_is_the_same_while_neither_fence_nor_holder_has_changed() -> Non
 
 def test_a_worker_without_a_name_holds_nothing() -> None:
     assert not leases.is_mine(Task("a", status="in_progress", claimed_by=""), "")
+
+
+def test_a_slot_works_in_the_session_that_it_is_named_after() -> None:
+    assert leases.works_for(leases.slot("run-1", 2), "run-1")
+    assert leases.works_for("run-1", "run-1")
+    assert not leases.works_for("run-11", "run-1")
+    assert not leases.works_for("run-1", leases.slot("run-1", 2))
+    assert not leases.works_for(None, "run-1")

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from harness_lib.rules import transitions as arrows
 from harness_lib.rules.failures import is_permanent
-from harness_lib.task import STATUSES, Category, Checkpoint, Gate, Intent, Status, Task
+from harness_lib.task import STATUSES, Category, Checkpoint, Gate, Handback, Intent, Status, Task
 from tests.rules.lists import BLOCKED, NOW, STAMP
 
 BASE, HEAD, COMMIT = "b" * 40, "e" * 40, "c" * 40
@@ -72,8 +72,15 @@ CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
     "reset": arrows.reset,
     "halt": lambda task: arrows.halt(task, "CONFIG"),
     "doom": lambda task: arrows.doom(task, now=NOW, message="Blocked by failed b"),
+    "begin_merge": lambda task: arrows.begin_merge(task, now=NOW, commit=COMMIT),
+    "hand_back": lambda task: arrows.hand_back(task, Handback("it conflicts", 1, RESCUE, BASE)),
 }
-INTENTS = (None, Intent("commit", STAMP, commit=COMMIT), Intent("rollback", STAMP))
+INTENTS = (
+    None,
+    Intent("commit", STAMP, commit=COMMIT),
+    Intent("rollback", STAMP),
+    Intent("merge", STAMP, commit=COMMIT),
+)
 
 
 def test_every_arrow_of_the_table_is_tried_here() -> None:
@@ -124,6 +131,17 @@ def test_a_claim_begins_a_fresh_attempt() -> None:
         started_at_commit=BASE,
         gate=GATE,
     )
+
+
+def test_work_that_is_handed_back_stays_known_until_it_is_merged_or_blamed() -> None:
+    handed = CALLS["hand_back"](roll_back(claim(Task("a")), None, counts=False, outcome="pending"))
+    pending = arrows.fail(handed, now=NOW)
+    blamed = arrows.fail(CALLS["hand_back"](roll_back(claim(pending))), now=NOW)
+    merged = arrows.complete(commit(claim(pending)), now=NOW)
+
+    assert pending.status == "pending"
+    assert pending.handback == claim(pending).handback == Handback("it conflicts", 1, RESCUE, BASE)
+    assert (blamed.handback, merged.handback, arrows.reset(pending).handback) == (None, None, None)
 
 
 def test_an_exclusive_claim_has_no_lease_and_a_beat_gives_it_none() -> None:
@@ -275,7 +293,17 @@ class Walk(RuleBasedStateMachine):
 
     @rule(
         name=st.sampled_from(
-            ("checkpoint", "renew", "begin_commit", "complete", "fail", "drop_intent", "halt")
+            (
+                "checkpoint",
+                "renew",
+                "begin_merge",
+                "begin_commit",
+                "complete",
+                "hand_back",
+                "fail",
+                "drop_intent",
+                "halt",
+            )
         )
     )
     def goes_on(self, name: arrows.ArrowName) -> None:

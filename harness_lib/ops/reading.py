@@ -95,7 +95,7 @@ def _parsed(data: bytes) -> object:
     except UnparseableError as error:
         raise UsageError(f"This is not JSON: {error}.", "Correct it, or say --format markdown.") from error
     except ContractError as error:
-        raise UsageError(f"This JSON cannot be read: {error.problems[0].message}.", "Correct it.") from error
+        raise UsageError(f"This JSON cannot be read: {error.problems[0]}.", "Correct it.") from error
 
 
 def _take(found: Drafts, place: str, task: object) -> bool:

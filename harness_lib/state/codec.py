@@ -18,7 +18,6 @@ from harness_lib.state import shapes
 from harness_lib.state.contract import STATE
 from harness_lib.state.encoding import (
     NO_BLOCKS,
-    blocks,
     cut,
     encode,
     encode_sessions,
@@ -26,6 +25,7 @@ from harness_lib.state.encoding import (
     encode_task,
     render,
 )
+from harness_lib.state.repeats import Watch
 from harness_lib.state.shapes import Problem, Problems
 from harness_lib.task import (
     Checkpoint,
@@ -43,7 +43,6 @@ __all__ = [
     "NO_BLOCKS",
     "ContractError",
     "UnparseableError",
-    "blocks",
     "decode",
     "decode_rendered",
     "decode_trusted",
@@ -83,11 +82,22 @@ class UnparseableError(ValueError):
 def parse(data: bytes) -> object:
     """Return the JSON document in `data` (UTF-8, with or without a byte order mark).
 
-    Raises UnparseableError if it is not JSON, and ContractError for JSON that cannot be held: nested too
-    deep, or a number of thousands of digits.
+    Raises UnparseableError if it is not JSON, and ContractError for JSON that says no one thing (a key stands
+    twice in one object) or cannot be held: nested too deep, or a number of thousands of digits.
     """
     try:
-        return json.loads(data, parse_constant=_refuse_constant, parse_float=_finite)
+    watch = Watch()
+    document = _loaded(data, watch)
+    problems = watch.problems(document)
+    if problems:
+        raise ContractError(problems)
+    return document
+
+
+def _loaded(data: bytes, watch: Watch) -> object:
+        return json.loads(
+            data, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=watch.make
+        )
     except (json.JSONDecodeError, UnicodeError) as error:
         raise UnparseableError(str(error)) from error
     except RecursionError as error:

@@ -148,7 +148,7 @@ _CLOSING = "\n  ]"
 def render(state: State, reuse: Mapping[int, str] = NO_BLOCKS) -> str:
     """Return `state` as the text of the file: each field of a task on a line of its own, its value inline.
 
-    `reuse` maps `id(task)` to the text it had in the file it was read from (see `blocks`), so that what did
+    `reuse` maps `id(task)` to the text it had in the file it was read from (see `cut`), so that what did
     not change is not written anew. The caller keeps those tasks alive, else others may get their id.
     """
     shell = encode_shell(state)
@@ -159,17 +159,6 @@ def render(state: State, reuse: Mapping[int, str] = NO_BLOCKS) -> str:
     text = "{\n  " + ",\n  ".join(lines) + "\n}\n"
     # Half of a surrogate pair is a legal JSON string, but only when escaped: UTF-8 cannot hold it.
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def blocks(state: State, text: str) -> Mapping[int, str]:
-    """Return what `render` can reuse: the text of each task in `text`, which `render` made of `state`.
-
-    Nothing is returned if `text` is not cut into as many tasks as `state` has.
-    """
-    found = cut(text)[1]
-    if len(found) != len(state.tasks):
-        return NO_BLOCKS
-    return {id(task): block for task, block in zip(state.tasks, found, strict=True)}
 
 
 def cut(text: str) -> tuple[str, list[str]]:

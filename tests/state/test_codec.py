@@ -151,20 +151,6 @@ def test_what_is_written_reads_back_as_the_same(state: State) -> None:
     assert codec.decode_trusted(document) == state
 
 
-@settings(max_examples=60)
-@given(states, states)
-def test_reused_text_is_the_text_that_would_be_written_anew(state: State, other: State) -> None:
-    blocks = codec.blocks(state, codec.render(state))
-
-    assert len(blocks) == len(state.tasks)
-    mixed = State(tasks=(*state.tasks, *other.tasks))
-    assert codec.render(mixed, blocks) == codec.render(mixed)
-
-
-def test_text_that_holds_another_number_of_tasks_is_not_reused() -> None:
-    assert codec.blocks(State(tasks=(Task("a"),)), codec.render(State())) == {}
-
-
 def test_a_valid_example_is_read_and_survives_writing(valid: Any) -> None:
     state = codec.decode(valid)
 
@@ -263,6 +249,53 @@ def test_what_is_not_json_is_unparseable(data: bytes) -> None:
 def test_json_that_python_cannot_hold_is_no_reason_to_restore(data: bytes) -> None:
     with pytest.raises(ContractError):
         codec.parse(data)
+
+
+def repeated(text: str) -> list[str]:
+    with pytest.raises(ContractError) as caught:
+        codec.parse(text.encode())
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_key_that_stands_twice_is_an_error_at_its_path() -> None:
+    text = """{"tasks": [{"id": "a", "status": "pending"},
+                         {"id": "b", "status": "completed", "status": "pending"}]}"""
+
+    assert repeated(text) == ["tasks[1].status: stands 2 times; only one can be meant"]
+
+
+def test_every_repeated_key_is_told_in_its_order_at_any_depth() -> None:
+    text = """{"x-mine": {"deep": [[{"a": 1, "a": {"b": 2, "b": 3}}]]},
+               "version": 2, "version": 2, "version": 2, "tasks": []}"""
+
+    assert [problem.split(":")[0] for problem in repeated(text)] == [
+        "version",
+        "x-mine.deep[0][0].a",
+        "x-mine.deep[0][0].a.b",
+    ]
+
+
+def test_what_a_repeated_key_hid_is_told_by_its_name() -> None:
+    assert repeated('{"tasks": [{"id": "a", "id": "b"}], "tasks": []}') == [
+        "tasks: stands 2 times; only one can be meant"
+    ]
+
+
+def test_a_long_repeated_key_makes_a_short_message() -> None:
+    key = "x" * 1_000_000
+
+    assert len(repeated(f'{{"{key}": {{"{key}": 1, "{key}": 2}}}}')[0]) < 200
+
+
+def test_deep_nesting_under_a_repeated_key_breaks_nothing() -> None:
+    inner = '{"a": ' * 900 + "1" + "}" * 900
+
+    assert len(repeated(f'{{"tasks": [], "tasks": {inner}}}')) == 1
+
+
+@given(json_values)
+def test_what_json_writes_repeats_nothing(value: Any) -> None:
+    assert codec.parse(json.dumps(value).encode()) == value
 
 
 def test_a_byte_order_mark_does_no_harm() -> None:

@@ -74,6 +74,20 @@ def test_a_list_against_the_contract_is_config_and_stays_as_it_is(
     assert project.log == log
 
 
+def test_a_key_that_stands_twice_is_config_because_nobody_knows_which_was_meant(
+    project: Project, agent: Agent
+) -> None:
+    text = '{"tasks": [{"id": "a", "status": "completed", "status": "pending"}]}'
+    project.file.write_text(text, encoding="utf-8")
+
+    for verb in VERBS[:4]:
+        error = agent.fails(3, *verb)["error"]
+
+        assert "harness-tasks.json: tasks[0].status: stands 2 times; only one" in error["message"]
+    assert [each["path"] for each in agent.fails(1, "check")["problems"]] == ["tasks[0].status"]
+    assert project.file.read_text(encoding="utf-8") == text
+
+
 def test_all_problems_are_told_at_once_but_not_without_end(project: Project, agent: Agent) -> None:
     project.file.write_text(json.dumps(tasks(*[{"id": f"t{n}"} for n in range(500)])), encoding="utf-8")
 

@@ -10,12 +10,15 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import atomic, gitlocks
 from harness_lib.system.gitrun import STDERR_TAIL, GitError, call, clean_env, covers, decode
 
 __all__ = ["Changes", "Commit", "Git", "GitError", "clean_env"]
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 # What git says when it does not know who commits, in all versions since 2.25.
 NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
@@ -228,17 +231,20 @@ class Git:
         """Delete `name`, if it points at `expected` where that is given; a missing one is fine without."""
         self.run("update-ref", "-d", name, *(() if expected is None else (expected,)))
 
-    def commit(self, tree: str, parents: Sequence[str], message: str) -> str:
+    def commit(
+        self, tree: str, parents: Sequence[str], message: str, env: Mapping[str, str] = NOTHING
+    ) -> str:
         """Return a new commit of `tree`; no ref moves, no hook runs, nothing is signed.
 
-        A machine that has no identity gets one for this call; one that exists is kept (design section 8).
+        `env` may name its author. A machine that has no identity gets one for this call; one that exists is
+        kept (design section 8).
         """
         lineage = [word for parent in parents for word in ("-p", parent)]
         args = ("commit-tree", "--no-gpg-sign", *lineage, "-F", "-", tree)
         body = message.encode("utf-8", "surrogateescape")
-        result = self.run(*args, stdin=body, check=False)
+        result = self.run(*args, stdin=body, env=env, check=False)
         if result.returncode and any(words in result.stderr for words in NO_IDENTITY):
-            result = self.run(*args, stdin=body, env=self._identity(), check=False)
+            result = self.run(*args, stdin=body, env={**self._identity(), **env}, check=False)
         if result.returncode:
             raise GitError(args, result.returncode, result.stderr)
         return os.fsdecode(result.stdout).strip()

@@ -1,0 +1,129 @@
+"""Commits put on top of others, in git's object store alone: no work tree, no index, no ref moves.
+
+So nothing has to be undone after a crash, and any number of workers may do it at once.
+`git merge-tree --write-tree` is a three-way merge between any two commits since git 2.38; what it takes for
+their common ancestor is made up here as a commit, because `--merge-base` came later.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.git import Git
+from harness_lib.system.gitrun import GitError, call, decode
+
+LEAST_GIT = (2, 38)
+_CONFLICTS = 1
+_AUTHOR = re.compile(rb"^author (.*) <(.*)> (\d+ [+-]\d{4})$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Picked:
+    """What came of putting commits elsewhere: the new tip, or the files in conflict and a `tree` with marks."""
+
+    tip: str
+    conflicts: tuple[str, ...] = ()
+    tree: str | None = None
+
+
+def require_git(git: Git) -> None:
+    """Raise EnvSetupError if this git cannot merge without a work tree."""
+    said = os.fsdecode(call(("--version",), git.top).stdout)
+    found = re.search(r"(\d+)\.(\d+)", said)
+    if found is None or (int(found[1]), int(found[2])) < LEAST_GIT:
+        least = ".".join(map(str, LEAST_GIT))
+        raise EnvSetupError(
+            f"{said.strip()} is too old to merge what workers have made; {least} is needed.",
+            "Install a newer git. An agent that types `harness start` itself needs none of it.",
+        )
+
+
+def missing(git: Git, commit: str, tip: str) -> list[str]:
+    """Return the commits of `commit` that `tip` has not, oldest first."""
+    return git.text("rev-list", "--reverse", "--topo-order", commit, f"^{tip}").split()
+
+
+def pick(git: Git, commit: str, tip: str, message: str) -> Picked:
+    """Put everything that `commit` has and `tip` has not on top of `tip`.
+
+    One by one, authors and messages kept; where merges are among them or one by one does not go, as a single
+    commit with `message`.
+    """
+    wanted = missing(git, commit, tip)
+    if not wanted:
+        return Picked(tip)
+    if git.is_ancestor(tip, commit):
+        return Picked(commit)
+    if not _has_merges(git, wanted):
+        done = _one_by_one(git, wanted, tip)
+        if not done.conflicts:
+            return done
+    return squash(git, commit, tip, message)
+
+
+def squash(git: Git, commit: str, tip: str, message: str) -> Picked:
+    """Put the whole difference of `commit` from where it parted from `tip` on top of `tip`, as one commit."""
+    base = git.text("merge-base", commit, tip)
+    merged = _merged(git, base, commit, tip)
+    if merged.conflicts or merged.tree == git.tree_of(tip):
+        return merged
+    assert merged.tree is not None
+    return Picked(git.commit(merged.tree, [tip], message))
+
+
+def differing(git: Git, base: str, tree: str, tip: str) -> Picked:
+    """Put the difference between `base` (a commit) and `tree` on top of `tip`; no commit is made of it.
+
+    `tree` of the answer is the content, with marks where it has conflicts.
+    """
+    there = git.commit(tree, [base], "harness: work so far")
+    return _merged(git, base, there, tip)
+
+
+def _has_merges(git: Git, commits: list[str]) -> bool:
+    return bool(git.text("rev-list", "--merges", "--no-walk", *commits))
+
+
+def _one_by_one(git: Git, commits: list[str], tip: str) -> Picked:
+    for commit in commits:
+        merged = _merged(git, git.text("rev-parse", f"{commit}^"), commit, tip)
+        if merged.conflicts:
+            return merged
+        if merged.tree is not None and merged.tree != git.tree_of(tip):
+            tip = _like(git, commit, merged.tree, tip)
+    return Picked(tip)
+
+
+def _merged(git: Git, base: str, theirs: str, tip: str) -> Picked:
+    """Merge the step from `base` to `theirs` into the content of `tip`."""
+    ours = tip if git.text("merge-base", tip, theirs) == base else _as_child(git, tip, base)
+    args = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+    result = git.run(*args, check=False)
+    if result.returncode not in (0, _CONFLICTS):
+        raise GitError(args, result.returncode, result.stderr)
+    tree, *paths = decode(result.stdout)
+    return Picked(tip, tuple(dict.fromkeys(paths)), tree)
+
+
+def _as_child(git: Git, tip: str, base: str) -> str:
+    """Return a commit with the content of `tip` whose only parent is `base`."""
+    return git.commit(git.tree_of(tip), [base], "harness: a base to merge from")
+
+
+def _like(git: Git, commit: str, tree: str, parent: str) -> str:
+    """Return a commit of `tree` on `parent` with the author and the message of `commit`."""
+    raw = git.run("cat-file", "commit", commit).stdout
+    author = _AUTHOR.search(raw)
+    who = (
+        {
+            "GIT_AUTHOR_NAME": os.fsdecode(author[1]),
+            "GIT_AUTHOR_EMAIL": os.fsdecode(author[2]),
+            "GIT_AUTHOR_DATE": os.fsdecode(author[3]),
+        }
+        if author
+        else {}
+    )
+    return git.commit(tree, [parent], git.message(commit) + "\n", env=who)

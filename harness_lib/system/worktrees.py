@@ -1,0 +1,58 @@
+"""Linked work trees: more places to work in, of one repository.
+
+Source: git-worktree(1).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_lib.system.git import Git
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A work tree as git lists it; `branch` is the full name of what HEAD stands for, None when detached."""
+
+    path: Path
+    branch: str | None
+
+
+def listed(git: Git) -> list[Linked]:
+    """Return the work trees of the repository, the main one first; those whose directory is gone as well."""
+    found = []
+    for record in os.fsdecode(git.run("worktree", "list", "--porcelain", "-z").stdout).split("\0\0"):
+        facts = dict(line.partition(" ")[::2] for line in record.strip("\0").split("\0"))
+        if "worktree" in facts and "bare" not in facts:
+            found.append(Linked(Path(facts["worktree"]), facts.get("branch")))
+    return found
+
+
+def holder(git: Git, branch: str) -> Path | None:
+    """Return the work tree that has `branch` (full name) checked out; None if none has."""
+    return next((each.path for each in listed(git) if each.branch == branch and each.path.is_dir()), None)
+
+
+def add(git: Git, path: Path, commit: str) -> Git:
+    """Make a work tree at `path` with HEAD detached at `commit`; what git remembers of a lost one goes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    git.run("worktree", "prune")
+    git.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
+    return Git.open(path)
+
+
+def switch(git: Git, commit: str) -> None:
+    """Detach HEAD at `commit`, with index and files; GitError if a change stands in the way."""
+    git.run("checkout", "--quiet", "--detach", commit)
+
+
+def remove(git: Git, path: Path) -> None:
+    """Remove the work tree at `path`, ignored files included; the caller has kept what must not be lost."""
+    if path.is_dir():
+        git.run("worktree", "remove", "--force", "--force", str(path), check=False)
+        # What git will not take away (a directory that is no work tree any more, say) is ours all the same.
+        shutil.rmtree(path, ignore_errors=True)
+    git.run("worktree", "prune")

@@ -1,0 +1,126 @@
+"""What merging.py promises: commits arrive on another tip whole, or nothing has happened and it says where not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system import merging, snapshot
+from tests.system.gitrepo import World, put, sh
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World.make(tmp_path / "repo")
+
+
+def _commit(world: World, parent: str, message: str, **files: str) -> str:
+    """Return a commit on `parent` with `files` written, made without touching the branch."""
+    sh(world.top, "checkout", "-q", "--detach", parent)
+    for name, content in files.items():
+        put(world.top / name, content)
+    sh(world.top, "add", "-A")
+    sh(world.top, "commit", "-q", "--author", "Ada <ada@example.invalid>", "-m", message)
+    return sh(world.top, "rev-parse", "HEAD")
+
+
+def _show(world: World, commit: str, name: str) -> str:
+    return sh(world.top, "show", f"{commit}:{name}")
+
+
+def test_what_is_on_top_already_is_taken_as_it_is(world: World) -> None:
+    one = _commit(world, world.base, "one", a="1")
+
+    assert merging.pick(world.git, one, world.base, "m") == merging.Picked(one)
+    assert merging.pick(world.git, world.base, one, "m") == merging.Picked(one)
+
+
+def test_each_commit_is_put_on_top_with_its_author_and_message(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="1")
+    first = _commit(world, world.base, "first\n\nwhy", b="1")
+    second = _commit(world, first, "second", b="2")
+
+    picked = merging.pick(world.git, second, theirs, "m")
+
+    assert picked.conflicts == ()
+    shown = sh(world.top, "log", "--reverse", "--format=%an %s", f"{theirs}..{picked.tip}")
+    assert shown.splitlines() == ["Ada first", "Ada second"]
+    assert sh(world.top, "log", "-1", "--format=%b", f"{picked.tip}^").strip() == "why"
+    assert (_show(world, picked.tip, "a"), _show(world, picked.tip, "b")) == ("1", "2")
+    assert world.git.is_ancestor(theirs, picked.tip)
+
+
+def test_a_change_that_is_there_already_makes_no_empty_commit(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="same")
+    ours = _commit(world, world.base, "ours", a="same")
+
+    assert merging.pick(world.git, ours, theirs, "m") == merging.Picked(theirs)
+
+
+def test_a_conflict_names_its_files_and_shows_both_sides(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="left", b="fine")
+    ours = _commit(world, world.base, "ours", a="right")
+
+    picked = merging.pick(world.git, ours, theirs, "m")
+
+    assert picked.conflicts == ("a",)
+    assert picked.tree is not None
+    marked = _show(world, picked.tree, "a")
+    assert "left" in marked
+    assert "right" in marked
+    assert "<<<<<<<" in marked
+    assert _show(world, picked.tree, "b") == "fine"
+
+
+def test_commits_that_conflict_one_by_one_may_fit_as_a_whole(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="end")
+    detour = _commit(world, world.base, "detour", a="detour")
+    ours = _commit(world, detour, "back", a="end", b="new")
+
+    picked = merging.pick(world.git, ours, theirs, "[task-1] the whole\n")
+
+    assert picked.conflicts == ()
+    assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] the whole"
+    assert _show(world, picked.tip, "b") == "new"
+
+
+def test_a_merge_that_the_work_has_made_becomes_one_commit(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="1")
+    side = _commit(world, world.base, "side", c="1")
+    main = _commit(world, world.base, "work", b="1")
+    sh(world.top, "merge", "-q", "--no-edit", side)
+    merged = sh(world.top, "rev-parse", "HEAD")
+    assert merged not in (side, main)
+
+    picked = merging.pick(world.git, merged, theirs, "[task-1] all of it\n")
+
+    assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] all of it"
+    assert [_show(world, picked.tip, name) for name in "abc"] == ["1", "1", "1"]
+
+
+def test_a_difference_alone_is_put_on_top_without_a_commit(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="1")
+    sh(world.top, "checkout", "-q", "--detach", world.base)
+    put(world.top / "b", "work so far")
+    tree = snapshot.capture(world.git)
+
+    carried = merging.differing(world.git, world.base, tree, theirs)
+
+    assert carried.conflicts == ()
+    assert carried.tree is not None
+    assert (_show(world, carried.tree, "a"), _show(world, carried.tree, "b")) == ("1", "work so far")
+
+
+def test_no_ref_and_no_file_changes(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="left")
+    ours = _commit(world, world.base, "ours", a="right")
+    before = (world.status(), sh(world.top, "for-each-ref"), world.git.head())
+
+    merging.pick(world.git, ours, theirs, "m")
+
+    assert (world.status(), sh(world.top, "for-each-ref"), world.git.head()) == before
+
+
+def test_this_git_is_new_enough(world: World) -> None:
+    merging.require_git(world.git)

@@ -85,7 +85,6 @@ def parse(data: bytes) -> object:
     Raises UnparseableError if it is not JSON, and ContractError for JSON that says no one thing (a key stands
     twice in one object) or cannot be held: nested too deep, or a number of thousands of digits.
     """
-    try:
     watch = Watch()
     document = _loaded(data, watch)
     problems = watch.problems(document)
@@ -95,6 +94,7 @@ def parse(data: bytes) -> object:
 
 
 def _loaded(data: bytes, watch: Watch) -> object:
+    try:
         return json.loads(
             data, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=watch.make
         )

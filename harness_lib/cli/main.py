@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import traceback
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,36 +40,42 @@ def main(argv: Sequence[str]) -> int:
     _accept_any_text()
     screen = Screen(json="--json" in argv)
     verb = next((word for word in argv if not word.startswith("-")), "harness")
+    ctx: Context | None = None
     try:
-        return _run(parser.parse(argv), screen)
+        args = parser.parse(argv)
+        ctx = _context(screen)
+        return render.reply(_complete(args.verb.handler(ctx, args, screen), ctx), screen)
     except HarnessError as error:
-        return render.error(error, verb, screen)
+        return render.error(error, verb, screen, _told(ctx))
     except BrokenPipeError:
         return _reader_is_gone()
     except OSError as error:
-        return render.error(_machine(error), verb, screen)
+        return render.error(_machine(error), verb, screen, _told(ctx))
     except KeyboardInterrupt as interrupt:
         screen.talk("interrupted; nothing is lost. Go on with: harness recover")
         return 128 + getattr(interrupt, "number", signal.SIGINT)
     except Exception:  # noqa: BLE001 - the outermost counter: a bug of ours is reported, not shown as a traceback
-        return render.error(_bug(traceback.format_exc()), verb, screen)
+        return render.error(_bug(traceback.format_exc()), verb, screen, _told(ctx))
 
 
-def _run(args: Namespace, screen: Screen) -> int:
+def _context(screen: Screen) -> Context:
     try:
         cwd = Path.cwd()
     except FileNotFoundError as error:
         raise EnvSetupError(
             "The current directory no longer exists.", "cd to the project and try again"
         ) from error
-    ctx = Context(env=dict(os.environ), cwd=cwd, say=screen.talk)
-    return render.reply(_complete(args.verb.handler(ctx, args, screen), ctx), screen)
+    return Context(env=dict(os.environ), cwd=cwd, say=screen.talk)
 
 
 def _complete(reply: Reply, ctx: Context) -> Reply:
     """Return `reply` with what the list's transactions had to warn about: no verb may forget it."""
-    told = ctx.store.warnings if "store" in ctx.__dict__ else ()
-    return replace(reply, warnings=tuple(dict.fromkeys((*reply.warnings, *told))))
+    return replace(reply, warnings=tuple(dict.fromkeys((*reply.warnings, *_told(ctx)))))
+
+
+def _told(ctx: Context | None) -> tuple[str, ...]:
+    """Return what the list's transactions have had to warn about so far."""
+    return ctx.store.warnings if ctx is not None and "store" in ctx.__dict__ else ()
 
 
 def _accept_any_text() -> None:

@@ -19,8 +19,7 @@ def reply(found: Reply, screen: Screen) -> int:
     if screen.json:
         screen.data(_dump(found.document()))
         return int(found.exit)
-    for warning in found.warnings:
-        _talk(screen, f"warning: {warning}", "yellow")
+    _warn(found.warnings, screen)
     if found.message:
         _data(screen, found.message, GROUNDS.get(found.exit, BAD))
     if found.next:
@@ -28,15 +27,21 @@ def reply(found: Reply, screen: Screen) -> int:
     return int(found.exit)
 
 
-def error(problem: HarnessError, verb: str, screen: Screen) -> int:
-    """Show why `verb` failed and what to do, and return the exit code."""
+def error(problem: HarnessError, verb: str, screen: Screen, warnings: tuple[str, ...] = ()) -> int:
+    """Show why `verb` failed, what it had to warn about before, and what to do; return the exit code."""
     if screen.json:
-        screen.data(_dump(_failure(problem, verb)))
+        screen.data(_dump(_failure(problem, verb, warnings)))
         return int(problem.exit_code)
+    _warn(warnings, screen)
     _talk(screen, f"{problem.kind}: {problem.message}", BAD)
     if problem.hint:
         _talk(screen, f"hint: {problem.hint}")
     return int(problem.exit_code)
+
+
+def _warn(warnings: tuple[str, ...], screen: Screen) -> None:
+    for warning in warnings:
+        _talk(screen, f"warning: {warning}", "yellow")
 
 
 def _data(screen: Screen, text: str, style: str) -> None:
@@ -63,7 +68,7 @@ def _draw(stream: TextIO, text: str, style: str = "") -> None:
     drawing.write(stream, text, style)
 
 
-def _failure(problem: HarnessError, verb: str) -> dict[str, object]:
+def _failure(problem: HarnessError, verb: str, warnings: tuple[str, ...]) -> dict[str, object]:
     return {
         "ok": False,
         "verb": verb,
@@ -74,6 +79,7 @@ def _failure(problem: HarnessError, verb: str) -> dict[str, object]:
         "next": None,
         "message": problem.message,
         "error": {"kind": problem.kind, "message": problem.message, "hint": problem.hint},
+        "warnings": list(warnings),
     }
 
 

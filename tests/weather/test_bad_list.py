@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness_lib.state import schema
 from tests.ops.project import Agent, Project
 
 VERBS = (("status",), ("start",), ("claim",), ("add", "x"), ("finish",), ("recover",), ("stop",))
@@ -152,6 +153,25 @@ def test_a_rollback_keeps_the_broken_one_too(project: Project, agent: Agent) -> 
 
     assert len(list(project.top.glob("harness-tasks.json.broken-*"))) == 1
     assert project.task()["attempts"] == 1
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
+def test_a_command_that_fails_after_it_restored_the_list_says_both(
+    project: Project, agent: Agent, options: tuple[str, ...]
+) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    project.file.write_bytes(b"{")
+
+    said = agent("retry", "nobody", *options)
+
+    assert said.code == 2
+    if options:
+        assert any("restored from" in warning for warning in said.json["warnings"])
+        assert schema.reply_problems(said.json) == []
+    else:
+        assert said.out == ""
+        assert "harness: warning: harness-tasks.json is not JSON" in said.err
+        assert "USAGE: " in said.err.splitlines()[-2]
 
 
 def test_a_list_that_is_gone_is_restored(project: Project, agent: Agent) -> None:

@@ -20,7 +20,7 @@ def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> 
     git = ctx.git
     with gitlocks.hold(git):
         restore.require_unlocked(git)
-        oid = _commit_object(git, head, task, tree)
+        oid = commit_object(git, head, task, tree)
         with ctx.store.transaction() as tx:
             task = transitions.begin_commit(
                 outcome.require_claim(tx, task), now=tx.now, head=head, commit=oid
@@ -29,13 +29,18 @@ def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> 
         return publish(ctx, session, task)
 
 
-def _commit_object(git: Git, head: str, task: Task, tree: str) -> str:
+def commit_object(git: Git, head: str, task: Task, tree: str) -> str:
+    """Return the commit of the attempt's `tree` on `head`; `head` itself if nothing is left to commit."""
     wanted = snapshot.without(git, tree, _still_untracked(git, head, task))
     parents = [head, *git.merge_heads()]
     if len(parents) == 1 and wanted == git.tree_of(head):
         return head
-    title = " ".join(task.title.split())
-    return snapshot.commit(git, wanted, parents, f"[{task.id}] {title}"[:SUBJECT_LENGTH] + "\n")
+    return snapshot.commit(git, wanted, parents, message(task))
+
+
+def message(task: Task) -> str:
+    """Return the message of the task's commit: its id, by which recovery knows it, and its title."""
+    return f"[{task.id}] {' '.join(task.title.split())}"[:SUBJECT_LENGTH] + "\n"
 
 
 def _still_untracked(git: Git, head: str, task: Task) -> list[str]:

@@ -21,7 +21,8 @@ def _silent(_text: str) -> None:
 class Context:
     """The caller's environment, directory, identity, task list and git work tree.
 
-    `say` narrates on stderr what takes long.
+    `say` narrates on stderr what takes long. `target` is the full name of the branch that finished work is
+    merged into; None: it is committed where it was made.
     """
 
     def __init__(
@@ -31,11 +32,13 @@ class Context:
         cwd: Path,
         clock: Clock = SYSTEM,
         say: Callable[[str], None] = _silent,
+        target: str | None = None,
     ) -> None:
         self.env = env
         self.cwd = cwd
         self.clock = clock
         self.say = say
+        self.target = target
 
     @cached_property
     def root(self) -> roots.Root:
@@ -81,7 +84,7 @@ class Context:
 
     def at(self, git: Git) -> Context:
         """Return this context as seen from another work tree of the same repository."""
-        there = Context(env=self.env, cwd=git.top, clock=self.clock, say=self.say)
+        there = Context(env=self.env, cwd=git.top, clock=self.clock, say=self.say, target=self.target)
         there.__dict__.update({"root": self.root, "store": self.store, "owner": self.owner, "git": git})
         return there
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness_lib.errors import Exit
 from harness_lib.ops import (
     brief,
-    committing,
+    completing,
     halting,
     holding,
     judging,
@@ -38,7 +38,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     with halting.when_stuck(ctx, held.session, held.task.id):
         judged = judging.judge(ctx, state, held.task)
         if judged.checked.passed:
-            ended = committing.commit(ctx, held.session, held.task, judged.tree, judged.head)
+            ended = completing.complete(ctx, held.session, held.task, judged.tree, judged.head)
         else:
             ended = rolling_back.roll_back(ctx, held.session, held.task, judged.verdict())
     return _reply(ctx, held, ended, judged.checked)

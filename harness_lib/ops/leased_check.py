@@ -13,7 +13,7 @@ from harness_lib.task import Task
 RENEWALS_PER_LEASE = 3
 
 
-def run(ctx: Context, task: Task, command: str) -> Checked:
+def run(ctx: Context, task: Task, command: str, *, suffix: str = "") -> Checked:
     """Run the check and keep the claim alive; LeaseLostError if it is lost, and the check is stopped."""
     lost: list[LeaseLostError] = []
 
@@ -31,7 +31,7 @@ def run(ctx: Context, task: Task, command: str) -> Checked:
         ctx,
         task,
         command,
-        log_name=f"{task.attempts + 1}",
+        log_name=f"{task.attempts + 1}{suffix}",
         on_tick=renew,
         tick=max(1.0, ctx.lease_seconds / RENEWALS_PER_LEASE),
     )

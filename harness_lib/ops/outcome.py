@@ -17,7 +17,7 @@ from harness_lib.rules import leases
 from harness_lib.state.store import Tx
 from harness_lib.system import restore
 from harness_lib.system.git import Git
-from harness_lib.task import Category, Intent, Session, Task
+from harness_lib.task import Category, Handback, Intent, Session, Task
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,11 @@ class Ended:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Why an attempt is rolled back and what that costs the task; `halt`: why nobody may try it again yet."""
+    """Why an attempt is rolled back and what that costs the task.
+
+    `halt`: why nobody may try it again yet. `handback`: what the next agent must know to go on with this
+    work; its `rescue` is filled in when the work is kept.
+    """
 
     category: Category
     message: str
@@ -40,6 +44,7 @@ class Verdict:
     permanent: bool = False
     releases: bool = False
     halt: str | None = None
+    handback: Handback | None = None
 
 
 def require_claim(tx: Tx, task: Task) -> Task:

@@ -22,12 +22,16 @@ BEFORE_REFS = "refs/harness/before/"
 
 @dataclass(frozen=True)
 class Ground:
-    """The work tree an attempt starts from; `unprotected` are untracked files too large to keep a copy of."""
+    """The work tree an attempt starts from; `unprotected` are untracked files too large to keep a copy of.
+
+    `target` is the branch that the work is merged into, if it is.
+    """
 
     base: str
     branch: str | None
     before: str | None
     unprotected: tuple[str, ...]
+    target: str | None = None
 
 
 def survey(ctx: Context) -> Ground:
@@ -52,7 +56,7 @@ def survey(ctx: Context) -> Ground:
             "Commit the change, or set it aside with: git stash",
         )
     before, unprotected = keep_untracked(ctx, base, changes.untracked)
-    return Ground(base, git.branch(), before, unprotected)
+    return Ground(base, git.branch(), before, unprotected, ctx.target)
 
 
 def _refuse_half_done(git: Git) -> None:
@@ -88,6 +92,7 @@ def plain_gate(task: Task, ground: Ground) -> Gate:
         cwd=task.validation.cwd,
         before=ground.before,
         branch=ground.branch,
+        target=ground.target,
     )
 
 
@@ -132,7 +137,7 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
 
 def require_dependencies(ctx: Context, state: State, task: Task) -> None:
     """Raise RefusedError if a dependency's commit is not in this work tree's history (concurrent mode)."""
-    if not state.concurrent:
+    if not state.concurrent and ctx.target is None:
         return
     for name in task.depends_on:
         dependency = state.find(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError, LeaseLostError
 from harness_lib.ops import (
     checking,
-    committing,
+    completing,
     halting,
     holding,
     judging,
@@ -163,6 +163,8 @@ def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outc
         if task.worktree
         else f"the lease of {task.claimed_by} ran out, and where it worked is not known; nothing was touched"
     )
+    if task.intent and task.intent.commit and ctx.git.exists(task.intent.commit):
+        ctx.git.set_ref(keeping.free_ref(ctx.git, task), task.intent.commit)
     ended = rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
     return _log(ctx, session, task, "mark failed", reason), ended
 
@@ -258,7 +260,7 @@ def _validate(
         judged = judging.judge(ctx, state, holding.require_task(state, task.id))
     if judged.checked.passed:
         line = _log(ctx, session, task, f"{plan.words}; mark completed", f"{plan.reason}; the check passed")
-        return line, committing.commit(ctx, session, task, judged.tree, judged.head)
+        return line, completing.complete(ctx, session, task, judged.tree, judged.head)
     reason = f"{plan.reason}; {judged.checked.message}"
     line = _log(ctx, session, task, f"{plan.words}; roll back, mark failed", reason)
     return line, rolling_back.roll_back(ctx, session, task, judged.verdict())

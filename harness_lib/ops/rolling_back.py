@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness_lib.ops import checking, keeping, outcome, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
@@ -36,6 +38,8 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
         )
         if verdict.halt:
             task = transitions.halt(task, verdict.halt)
+        if verdict.handback:
+            task = transitions.hand_back(task, replace(verdict.handback, rescue=rescue))
         tx.replace(task)
     return go_back(ctx, session, task)
 

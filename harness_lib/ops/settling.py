@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.ops import committing, keeping, outcome, rolling_back
+from harness_lib.ops import committing, keeping, landing, outcome, rolling_back
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
 from harness_lib.system import gitlocks
@@ -15,6 +15,8 @@ def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.action == "rollback":
         return rolling_back.go_back(ctx, session, task, again=True)
+    if intent.action == "merge" or intent.ref is not None:
+        return landing.settle(ctx, session, task)
     with gitlocks.hold(git):
         outcome.clear_dead_locks(git, intent)
         if git.head() == intent.commit or _may_publish(git, intent):

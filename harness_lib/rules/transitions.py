@@ -8,7 +8,8 @@
     pending, failed, completed ──J reset──▶ pending;   K halt changes no status
 
 What git does lies between two arrows, with an intent in the state that says what is under way: commit between
-E and F, rollback between G and H, and where work goes onto another branch, merge between M and E, or M and G. The attempt is counted at G, so a crash before H counts it once.
+E and F, rollback between G and H, and where work goes onto another branch, merge between M and E, or M and G.
+The attempt is counted at G, so a crash before H counts it once.
 Every function returns a new task and changes nothing else. An arrow that is not in the table is our bug, not
 the caller's error: who may be late or wrong asks `may` first.
 Source: seed, "Task Execution Cycle"; design section 6.

@@ -30,6 +30,7 @@ from harness_lib.state.shapes import Problem, Problems
 from harness_lib.task import (
     Checkpoint,
     Gate,
+    Handback,
     Intent,
     OnFailure,
     Session,
@@ -180,7 +181,18 @@ _NO_CLEANUP = {"cleanup": None}
 _DEFAULT_ON_FAILURE = OnFailure()
 _KNOWN: dict[object, frozenset[str]] = {
     build: frozenset(field.name for field in fields(build)) - {"extra"}
-    for build in (Validation, OnFailure, Checkpoint, Gate, Intent, Task, Session, SessionConfig, State)
+    for build in (
+        Validation,
+        OnFailure,
+        Checkpoint,
+        Gate,
+        Handback,
+        Intent,
+        Task,
+        Session,
+        SessionConfig,
+        State,
+    )
 }
 
 
@@ -216,6 +228,10 @@ def _trusted_task(document: Mapping[str, Any]) -> Task:
         known["gate"] = _build(Gate, known["gate"])
     if "intent" in known:
         known["intent"] = _build(Intent, known["intent"])
+    if "notes" in known:
+        known["notes"] = tuple(known["notes"])
+    if "handback" in known:
+        known["handback"] = _build(Handback, known["handback"])
     return _build(Task, known)
 
 

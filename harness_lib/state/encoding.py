@@ -13,7 +13,17 @@ from json.encoder import encode_basestring
 from types import MappingProxyType
 from typing import Any
 
-from harness_lib.task import Checkpoint, Gate, Intent, Session, SessionConfig, State, Task, Validation
+from harness_lib.task import (
+    Checkpoint,
+    Gate,
+    Handback,
+    Intent,
+    Session,
+    SessionConfig,
+    State,
+    Task,
+    Validation,
+)
 
 NO_BLOCKS: Mapping[int, str] = MappingProxyType({})
 
@@ -63,6 +73,7 @@ def encode_sessions(state: State) -> list[dict[str, Any]] | None:
 _SESSION_FIELDS = tuple(field.name for field in fields(Session) if field.name != "extra")
 _GATE_FIELDS = tuple(field.name for field in fields(Gate) if field.name != "extra")
 _INTENT_FIELDS = tuple(field.name for field in fields(Intent) if field.name != "extra")
+_HANDBACK_FIELDS = tuple(field.name for field in fields(Handback) if field.name != "extra")
 _TASK_OPTIONS = (
     "completed_commit",
     "description",
@@ -102,6 +113,10 @@ def encode_task(task: Task) -> dict[str, Any]:
         document["gate"] = _said(task.gate, _GATE_FIELDS)
     if task.intent is not None:
         document["intent"] = _said(task.intent, _INTENT_FIELDS)
+    if task.notes:
+        document["notes"] = list(task.notes)
+    if task.handback is not None:
+        document["handback"] = _said(task.handback, _HANDBACK_FIELDS)
     document.update(task.extra)
     return document
 
@@ -134,7 +149,7 @@ def _encode_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
     return document
 
 
-def _said(record: Gate | Intent, names: tuple[str, ...]) -> dict[str, Any]:
+def _said(record: Gate | Intent | Handback, names: tuple[str, ...]) -> dict[str, Any]:
     values = {name: getattr(record, name) for name in names}
     return {**{name: value for name, value in values.items() if value is not None}, **record.extra}
 

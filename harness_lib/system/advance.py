@@ -1,15 +1,17 @@
-"""Move a branch forward that a person may have checked out, files included, without touching their changes.
+"""Move a branch forward that a person may have checked out, files included, and leave their changes alone.
 
-Crash model: files first, each in one step, HEAD last; run again with the same arguments, it goes on. A file is
-replaced only if it has the content of the old commit, so nothing of a person's is ever written over.
+Crash model: files first, each in one step, HEAD last; run again with the same arguments, it goes on.
+A file is replaced only if it has the content of the old commit, so nothing of a person's is written over.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness_lib.system import placing, restore, trees
 from harness_lib.system.git import Git
+from harness_lib.system.gitrun import encode
 from harness_lib.system.rawfiles import hashed, obstructed
 from harness_lib.system.trees import GITLINK, Entry
 
@@ -20,12 +22,18 @@ class _Step:
 
     put: dict[str, Entry] = field(default_factory=dict)
     remove: list[str] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
     blocked: list[str] = field(default_factory=list)
 
 
-def obstacles(git: Git, old: str, new: str) -> list[str]:
-    """Return the paths for which `forward` would have to write over something that is not in `old`."""
-    return _step(git, old, new).blocked
+def obstacles(git: Git, old: str, new: str, keep_out: Sequence[str] = ()) -> list[str]:
+    """Return the paths of a person's changes: tracked files, and whatever stands where `forward` would write.
+
+    What a killed `forward` has written already is not a person's.
+    """
+    step = _step(git, old, new)
+    changed = set(git.changes(keep_out).tracked).difference(step.done)
+    return sorted(changed.union(step.blocked))
 
 
 def forward(git: Git, old: str, new: str) -> None:
@@ -53,9 +61,11 @@ def _step(git: Git, old: str, new: str) -> _Step:
     step = _Step()
     for path, (before, after) in moves.items():
         there = standing.get(path)
-        if GITLINK in {entry[0] for entry in (before, after) if entry} or there == after:
+        if GITLINK in {entry[0] for entry in (before, after) if entry}:
             continue
-        if there != before or (there is None and _is_in_the_way(git, path, moves)):
+        if there == after:
+            step.done.append(path)
+        elif there != before or (there is None and _is_in_the_way(git, path, moves)):
             step.blocked.append(path)
         elif after is None:
             step.remove.append(path)
@@ -70,14 +80,12 @@ def _standing(git: Git, paths: list[str]) -> dict[str, Entry]:
     if not there:
         return {}
     with trees.private_index(git) as env:
-        git.run(
-            *trees.INDEX, "update-index", "--add", "-z", "--stdin", env=env, stdin=trees.encode(list(there))
-        )
+        git.run(*trees.INDEX, "update-index", "--add", "-z", "--stdin", env=env, stdin=encode(list(there)))
         return trees.entries(git, trees.write_tree(git, env))
 
 
 def _is_in_the_way(git: Git, path: str, moves: dict[str, tuple[Entry | None, Entry | None]]) -> bool:
-    """Say whether a directory of a person's stands where a file has to be, or a file where a directory has."""
+    """Say whether a directory of a person's stands where a file has to be, or a file for a directory."""
     if not obstructed(git.top, path):
         return False
     # A file of the old commit that makes way for a directory, or the other way round, is no obstacle.

@@ -22,7 +22,7 @@ _AUTHOR = re.compile(rb"^author (.*) <(.*)> (\d+ [+-]\d{4})$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Picked:
-    """What came of putting commits elsewhere: the new tip, or the files in conflict and a `tree` with marks."""
+    """What came of putting commits elsewhere: the new tip, or files in conflict and a `tree` with marks."""
 
     tip: str
     conflicts: tuple[str, ...] = ()

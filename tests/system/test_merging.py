@@ -1,4 +1,4 @@
-"""What merging.py promises: commits arrive on another tip whole, or nothing has happened and it says where not."""
+"""What merging.py promises: commits arrive on another tip whole, or nothing happens and it says why not."""
 
 from __future__ import annotations
 

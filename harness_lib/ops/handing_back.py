@@ -1,0 +1,76 @@
+"""Work that cannot be merged goes to an agent again: what was done, and what stands against it.
+
+Twice at no cost to the task, because nobody could know; the third time it is a failed attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness_lib.ops import brief, outcome, rolling_back
+from harness_lib.ops.checking import Checked
+from harness_lib.ops.context import Context
+from harness_lib.system.git import Git
+from harness_lib.task import Category, Handback, Session, Task
+
+FREE_ROUNDS = 2
+NAMED = 10
+COMMITS = 5
+
+
+def because_of_conflict(
+    ctx: Context, session: Session, task: Task, oid: str, tip: str, files: Sequence[str]
+) -> outcome.Ended:
+    """Hand back the work `oid`, which changes the same lines of `files` as something that is in `tip`."""
+    git = ctx.git
+    base = git.text("merge-base", oid, tip)
+    reason = (
+        f"The work passed its check, but conflicts with what was merged meanwhile, in {_named(files)}. "
+        f"{_since(git, base, tip, files)}"
+    )
+    return _hand_back(ctx, session, task, reason, base, "TASK_EXEC")
+
+
+def because_of_check(ctx: Context, session: Session, task: Task, tip: str, checked: Checked) -> outcome.Ended:
+    """Hand back work that passes its check alone, and on top of `tip` does not."""
+    base = task.started_at_commit or tip
+    reason = (
+        f"Alone the work passed its check; with what was merged meanwhile it does not. {checked.failure()} "
+        f"{_since(ctx.git, base, tip)}"
+    )
+    category: Category = "TIMEOUT" if checked.verdict == "TIMEOUT" else "TEST_FAIL"
+    return _hand_back(ctx, session, task, reason, tip, category)
+
+
+def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
+    """Hand back what an agent that was stopped had done so far; the next one goes on with it."""
+    reason = f"An agent was stopped in the middle of it: {why}. What it had done stands in the work tree."
+    rounds = task.handback.rounds if task.handback else 0
+    handback = Handback(brief.one_line(reason, brief.FAILURE_LENGTH), rounds, base=task.started_at_commit)
+    verdict = outcome.Verdict("SESSION_TIMEOUT", why, counts=False, releases=True, handback=handback)
+    return rolling_back.roll_back(ctx, session, task, verdict)
+
+
+def _hand_back(
+    ctx: Context, session: Session, task: Task, reason: str, base: str, category: Category
+) -> outcome.Ended:
+    told = brief.one_line(reason, brief.DESCRIPTION_LENGTH)
+    rounds = (task.handback.rounds if task.handback else 0) + 1
+    if rounds > FREE_ROUNDS:
+        return rolling_back.roll_back(ctx, session, task, outcome.Verdict(category, told))
+    handback = Handback(told, rounds, base=base)
+    verdict = outcome.Verdict(category, told, counts=False, releases=True, handback=handback)
+    return rolling_back.roll_back(ctx, session, task, verdict)
+
+
+def _since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> str:
+    """Return the other side: what was merged since `base`, of `files` where some are named."""
+    paths = ("--", *(f":(top,literal){path}" for path in files)) if files else ()
+    shown = git.text("log", "--oneline", "--no-decorate", f"--max-count={COMMITS}", f"{base}..{tip}", *paths)
+    lines = "; ".join(shown.splitlines())
+    return f"The other side: {lines} (git show COMMIT)." if lines else ""
+
+
+def _named(files: Sequence[str]) -> str:
+    shown = ", ".join(repr(path) for path in files[:NAMED])
+    return shown if len(files) <= NAMED else f"{shown} and {len(files) - NAMED} more"

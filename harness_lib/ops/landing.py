@@ -1,0 +1,189 @@
+"""Merging back is part of done: checked work goes onto its target, is checked there, and then is completed.
+
+One after another: the task's commits are put on top of what others have merged meanwhile; where that makes
+another content than the one that was checked, the check runs on it; then the branch moves.
+Work that conflicts, or passes only alone, goes back to an agent with both sides explained, twice for nothing.
+
+Crash model: from `begin_merge` on the list names the checked commit, so whoever comes after a crash begins
+again there; from `begin_commit` on it names the move of the branch, which ends in the same place when it is
+made again.
+"""
+
+from __future__ import annotations
+
+from harness_lib import timestamps
+from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.ops import checking, committing, handing_back, keeping, leased_check, outcome, target
+from harness_lib.ops.checking import Checked
+from harness_lib.ops.context import Context
+from harness_lib.rules import transitions
+from harness_lib.system import gitlocks, merging, restore, snapshot, turn, worktrees
+from harness_lib.system.git import Git, GitError
+from harness_lib.task import Session, Task
+
+# Others may merge between our look and our move as often as there are others; more is something else.
+TRIES = 50
+LINE = "merge.line"
+
+
+def land(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
+    """Merge `tree`, the checked content of an attempt on top of `head`, into the gate's target.
+
+    Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
+    """
+    with gitlocks.hold(ctx.git):
+        restore.require_unlocked(ctx.git)
+        oid = committing.commit_object(ctx.git, head, task, tree)
+    with ctx.store.transaction() as tx:
+        task = transitions.begin_merge(outcome.require_claim(tx, task), now=tx.now, commit=oid)
+        tx.replace(task)
+    return bring(ctx, session, task)
+
+
+def bring(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Merge the commit that the task's intent names, also after a crash."""
+    # Without its turn it would still be right, only checked more often than it need be.
+    with turn.turn(ctx.root.private / LINE, ctx.lease_seconds / leased_check.RENEWALS_PER_LEASE):
+        aside = False
+        for _ in range(TRIES):
+            try:
+                return _try(ctx, session, task, aside=aside)
+            except target.MovedError as moved:
+                aside = aside or moved.blocked
+                task = begin_again(ctx, task)
+    raise HeldError(
+        f"{task.id} could not be merged: its branch moved {TRIES} times meanwhile.", "Try: harness recover"
+    )
+
+
+def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.Ended:
+    """Return how the attempt ended; raises target.MovedError."""
+    git, oid = ctx.git, _named(outcome.intent_of(task).commit)
+    move = target.next_move(ctx, _target(task), aside=aside)
+    picked = merging.pick(git, oid, move.tip, committing.message(task))
+    if picked.conflicts:
+        return handing_back.because_of_conflict(ctx, session, task, oid, move.tip, picked.conflicts)
+    if git.tree_of(picked.tip) != git.tree_of(oid):
+        checked = _check_merged(ctx, task, oid, picked.tip)
+        if not checked.passed:
+            return handing_back.because_of_check(ctx, session, task, move.tip, checked)
+    with ctx.store.transaction() as tx:
+        moving = transitions.begin_commit(
+            outcome.require_claim(tx, task), now=tx.now, head=move.tip, commit=picked.tip, ref=move.ref
+        )
+        tx.replace(moving)
+    target.carry_out(ctx, _target(task), move, picked.tip)
+    return _completed(ctx, session, moving)
+
+
+def begin_again(ctx: Context, task: Task) -> Task:
+    """Return the task with the merge of its commit as what is under way, instead of a move that cannot be."""
+    with ctx.store.transaction() as tx:
+        now = outcome.require_claim(tx, task)
+        oid = _named(outcome.intent_of(task).commit)
+        if transitions.may("drop_intent", now):
+            now = transitions.drop_intent(now)
+        again = transitions.begin_merge(now, now=tx.now, commit=oid)
+        tx.replace(again)
+    return again
+
+
+def _completed(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Record the task, whose work is on its branch, as completed."""
+    commit = _named(outcome.intent_of(task).commit)
+    with ctx.store.transaction() as tx:
+        done = transitions.complete(outcome.require_claim(tx, task), now=tx.now)
+        tx.replace(done)
+        tx.log("Completed", f"(commit {commit[:12]})", session=session.number, task=task.id)
+        stop = outcome.count_attempt(tx, ctx, session)
+    _leave(ctx.git, commit)
+    keeping.drop_before(ctx.git, task)
+    return outcome.Ended(done, stop, warnings=tuple(_delivered(ctx, _target(task))))
+
+
+def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Finish the merge that a killed process had under way."""
+    git, intent = ctx.git, outcome.intent_of(task)
+    with gitlocks.hold(git):
+        outcome.clear_dead_locks(git, intent)
+    if intent.action == "merge":
+        return bring(ctx, session, task)
+    ref, commit, tip = _named(intent.ref), _named(intent.commit), _named(intent.head)
+    now = git.ref(ref)
+    if now not in (None, tip, commit) and git.is_ancestor(commit, ref):
+        # Moved, and others have merged since.
+        return _completed(ctx, session, task)
+    try:
+        target.carry_out(ctx, _target(task), target.Move(ref, tip, now or ""), commit)
+    except target.MovedError:
+        return bring(ctx, session, begin_again(ctx, task))
+    return _completed(ctx, session, task)
+
+
+def _named(value: str | None) -> str:
+    """Return what an intent of ours always names."""
+    assert value is not None, "BUG: an intent does not say what is under way."
+    return value
+
+
+def _target(task: Task) -> str:
+    return _named(task.gate.target if task.gate else None)
+
+
+def _check_merged(ctx: Context, task: Task, oid: str, merged: str) -> Checked:
+    """Run the check on the content of `merged`, which the work tree is given for it."""
+    stand_at(ctx, task, oid, merged)
+    state = ctx.store.read().state
+    ctx.say(f"checking {task.id} on top of what others have merged …")
+    command = checking.require_command(task, next(i for i, t in enumerate(state.tasks) if t.id == task.id))
+    checked = leased_check.run(ctx, task, command, suffix="-merged")
+    if checked.verdict == "ENV_SETUP":
+        raise EnvSetupError(
+            f"The check of {task.id} cannot run here. {checked.message}",
+            "Install it or fix harness-init.sh; then go on with: harness run",
+        )
+    return checked
+
+
+def stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
+    """Give the work tree the content of `merged`; what it holds now is in the commit `oid`.
+
+    What the check has changed since is kept beside it.
+    """
+    git = ctx.git
+    with gitlocks.hold(git):
+        git.quit_under_way()
+        if git.branch() is not None:
+            # A branch that the agent has made is not ours to move.
+            git.run("update-ref", "--no-deref", "HEAD", git.head() or oid)
+        here = git.head()
+        if here not in (oid, merged):
+            restore.publish(git, oid, here)
+        changes = git.changes(ctx.keep_out)
+        if changes.tracked or changes.untracked:
+            left = snapshot.capture(git, ctx.keep_out)
+            if left not in (git.tree_of(oid), git.tree_of(merged)):
+                ref = keeping.free_ref(git, task, suffix="-check")
+                stamp = timestamps.render(ctx.clock.now())
+                note = f"harness: left by the check of {task.id} at {stamp}\n"
+                git.set_ref(ref, snapshot.commit(git, left, [oid], note))
+        git.run("checkout", "--quiet", "--force", "--detach", merged)
+
+
+def _leave(git: Git, commit: str) -> None:
+    """Let the work tree stand where its work is now, so that nothing holds it on to what is past."""
+    try:
+        with gitlocks.hold(git):
+            if git.head() != commit and not git.changes().tracked:
+                worktrees.switch(git, commit)
+    except (GitError, HeldError):
+        # The task is completed; whoever uses this work tree next puts it where it has to be.
+        return
+
+
+def _delivered(ctx: Context, wanted: str) -> list[str]:
+    reason = target.deliver(ctx, wanted)
+    if reason is None:
+        return []
+    ours = target.short(target.waiting(wanted))
+    return [f"What is finished waits on the branch {ours}: {reason}. Take it over with: git merge {ours}"]

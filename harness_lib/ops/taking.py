@@ -1,0 +1,154 @@
+"""Taking one task: chosen and prepared outside the lock, claimed under it if it is still the right choice.
+
+Source: seed, "Task Execution Cycle" step 1; design section 6, "At `claim`".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from harness_lib.errors import HeldError, UsageError
+from harness_lib.ops import dependencies, halting, holding, marker, preparing, red_first, sessions
+from harness_lib.ops.context import Context
+from harness_lib.ops.preparing import Ground
+from harness_lib.rules import leases, selection, stopping, transitions
+from harness_lib.state.store import Tx
+from harness_lib.task import Gate, Session, State, Task
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one try gave: a task, or the reason to stop, or neither if another worker was faster."""
+
+    task: Task | None = None
+    stop: str | None = None
+    resumed: bool = False
+
+
+def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
+    """Take `task_id`, or the next task in the seed's order; one that this worker holds already is that one.
+
+    Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
+    """
+    state = ctx.store.read().state
+    held = holding.held_by_me(state, ctx)
+    if held:
+        return Taken(_again(ctx, held, task_id), resumed=True)
+    wanted = choose(ctx, state, task_id)
+    if wanted is None:
+        return _settle_nothing(ctx, session)
+    with halting.when_stuck(ctx, session, wanted.id):
+        ground = preparing.survey(ctx)
+        preparing.require_dependencies(ctx, state, wanted)
+        gate = preparing.gate_for(ctx, wanted, ground)
+    taken = _claim(ctx, task_id, wanted, ground, gate)
+    if taken.task is None:
+        return taken
+    with halting.when_stuck(ctx, session, taken.task.id):
+        return Taken(red_first.prove(ctx, taken.task))
+
+
+def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Ground, gate: Gate) -> Taken:
+    """Claim `wanted`, for which `gate` was made, or what comes before it by now, if that needs no git."""
+    with ctx.store.transaction() as tx:
+        current = sessions.mine(tx.state, ctx)
+        dependencies.record_blocked(tx, current.number if current else tx.state.session_count)
+        _require_own_work_tree(tx.state, ctx)
+        spent = stopping.session_spent(tx.state, current) if current else None
+        if current is None or spent:
+            return Taken(stop=spent)
+        task = choose(ctx, tx.state, task_id)
+        if task is None:
+            return _nothing(tx, ctx, current)
+        if task != wanted:
+            cheap = _cheap_gate(task, ground)
+            if cheap is None:
+                return Taken()
+            gate = cheap
+        _record(tx, ctx, current, task, ground, gate)
+        return Taken(tx.state.find(task.id))
+
+
+def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, gate: Gate) -> None:
+    claimed = transitions.claim(
+        task,
+        worker=ctx.owner.worker,
+        now=tx.now,
+        base=ground.base,
+        gate=gate,
+        worktree=str(ctx.git.top),
+        lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+    )
+    tx.replace(claimed)
+    sessions.update(tx, replace(session, halt=None))
+    tx.log("Starting", f"{task.title} (base={ground.base[:12]})", session=session.number, task=task.id)
+    tx.on_commit(lambda: marker.raise_it(ctx.root))
+
+
+def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
+    """Return the task that this worker has in progress already; asking for another one is a mistake."""
+    if task_id not in (None, held.id):
+        raise UsageError(
+            f"You hold {held.id}; one task at a time.",
+            f"Finish it (harness finish {held.id}) or hand it back (harness release {held.id}).",
+        )
+    if not ctx.store.read().state.concurrent:
+        return held
+    with ctx.store.transaction() as tx:
+        now = tx.state.find(held.id)
+        if now is None or not leases.is_same(now, held):
+            return held
+        renewed = transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds)
+        tx.replace(renewed)
+        return renewed
+
+
+def choose(ctx: Context, state: State, task_id: str | None) -> Task | None:
+    """Return the named task if it may run, or the next one; None if nothing may."""
+    now = ctx.clock.now()
+    if task_id is None:
+        return selection.pick(state, now)
+    task = holding.require_task(state, task_id)
+    verdict = selection.why(state, task_id, now)
+    if not verdict.eligible:
+        raise UsageError(
+            f"Task {task_id} cannot be taken: {'; '.join(verdict.reasons)}.", "See: harness status"
+        )
+    return task
+
+
+def _settle_nothing(ctx: Context, session: Session) -> Taken:
+    with ctx.store.transaction() as tx:
+        dependencies.record_blocked(tx, session.number)
+        return _nothing(tx, ctx, sessions.mine(tx.state, ctx) or session)
+
+
+def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
+    """Nothing may be taken: say why, and end the session unless others may still free something."""
+    stop = stopping.no_work(tx.state, tx.now)
+    if stop in ("done", "blocked"):
+        sessions.close(tx, session)
+        marker.lower_when_finished(tx, ctx.root)
+    return Taken(stop=stop)
+
+
+def _cheap_gate(task: Task, ground: Ground) -> Gate | None:
+    """Return the gate of a task chosen under the lock, if it needs no git: no git runs under the lock."""
+    if task.validation.protect or task.depends_on or task.validation.red_first:
+        return None
+    return preparing.plain_gate(task, ground)
+
+
+def _require_own_work_tree(state: State, ctx: Context) -> None:
+    """Raise HeldError if another live worker has a task in progress in this work tree (concurrent mode)."""
+    if not state.concurrent:
+        return
+    here, now = str(ctx.git.top), ctx.clock.now()
+    for task in state.tasks:
+        if task.status != "in_progress" or task.worktree != here or leases.is_mine(task, ctx.owner.worker):
+            continue
+        if sessions.worker_is_live(task.claimed_by, state, ctx) or not leases.expired(task, now):
+            raise HeldError(
+                f"{task.claimed_by} works on {task.id} in {here}; two workers never share a work tree.",
+                "Make one of your own (git worktree add ../worker-2) and claim there.",
+            )

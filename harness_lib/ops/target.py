@@ -1,0 +1,140 @@
+"""The branch that finished work is merged into, and the branch of ours where it waits for a person.
+
+A person may have the target checked out.
+While they have changes there, or somebody works on a task in it, their checkout is not touched: the work
+gathers on `harness/<branch>`, and goes over when nothing is in the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.ops.context import Context
+from harness_lib.system import advance, gitlocks, restore, worktrees
+from harness_lib.system.git import Git, GitError
+
+HEADS = "refs/heads/"
+WAITING = HEADS + "harness/"
+
+
+class MovedError(Exception):
+    """The ref is no longer where it was, or (`blocked`) its checkout is not free: ask `next_move` again."""
+
+    def __init__(self, *, blocked: bool = False) -> None:
+        super().__init__()
+        self.blocked = blocked
+
+
+@dataclass(frozen=True)
+class Move:
+    """Which ref the next merge moves, and from where; `old` is "" where the ref has yet to be made."""
+
+    ref: str
+    tip: str
+    old: str
+
+
+def current(git: Git) -> str:
+    """Return the full name of the branch that is checked out; UsageError if HEAD is detached."""
+    branch = git.branch()
+    if branch is None:
+        raise UsageError(
+            f"HEAD is detached in {git.top}: there is no branch that work could be merged into.",
+            "Check one out first: git switch -c NAME",
+        )
+    return branch
+
+
+def short(ref: str) -> str:
+    """Return a branch as people write it."""
+    return ref.removeprefix(HEADS)
+
+
+def waiting(target: str) -> str:
+    """Return the full name of the branch of ours where work for `target` waits."""
+    return WAITING + short(target)
+
+
+def tip(git: Git, target: str) -> str:
+    """Return the commit that an attempt starts from: all that has been merged so far."""
+    found = git.ref(waiting(target)) or git.ref(target)
+    if found is None:
+        raise EnvSetupError(f"The branch {short(target)} is gone.", "Make it again, then: harness run")
+    return found
+
+
+def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
+    """Return what the next merge has to move; `aside`: not the target, for its checkout is not free."""
+    git, ours = ctx.git, waiting(target)
+    here, waits = git.ref(target), git.ref(ours)
+    if waits and here and git.is_ancestor(waits, here):
+        # A person has taken it over.
+        git.delete_ref(ours, waits)
+        waits = None
+    if waits:
+        return Move(ours, waits, waits)
+    base = tip(git, target)
+    if aside or not _checkout_is_free(ctx, target, base, base):
+        return Move(ours, base, "")
+    return Move(target, base, base)
+
+
+def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
+    """Let the ref of `move` stand at `new`; again after a crash is fine. Raises MovedError."""
+    git = ctx.git
+    if move.ref == target and (holder := worktrees.holder(git, target)) is not None:
+        there = ctx.at(Git.open(holder))
+        with gitlocks.hold(there.git):
+            if not _checkout_is_free(ctx, target, move.tip, new):
+                raise MovedError(blocked=True)
+            try:
+                advance.forward(there.git, move.tip, new)
+            except restore.HeadMovedError as error:
+                raise MovedError from error
+        return
+    if git.ref(move.ref) == new:
+        return
+    try:
+        git.set_ref(move.ref, new, move.old)
+    except GitError as error:
+        if git.ref(move.ref) == (move.old or None):
+            raise
+        raise MovedError from error
+
+
+def deliver(ctx: Context, target: str) -> str | None:
+    """Bring what waits onto `target` if nothing is in the way; return what is in the way, None if nothing."""
+    git, ours = ctx.git, waiting(target)
+    here, waits = git.ref(target), git.ref(ours)
+    if waits is None or here is None:
+        return None
+    if git.is_ancestor(waits, here):
+        git.delete_ref(ours, waits)
+        return None
+    if not git.is_ancestor(here, waits):
+        return f"{short(target)} has commits of its own"
+    try:
+        carry_out(ctx, target, Move(target, here, here), waits)
+    except MovedError:
+        return f"there are changes in the checkout of {short(target)}"
+    git.delete_ref(ours, waits)
+    return None
+
+
+def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
+    """Return whether nobody has `target` checked out, or nothing of theirs would be touched."""
+    holder = worktrees.holder(ctx.git, target)
+    if holder is None:
+        return True
+    there = ctx.at(Git.open(holder))
+    if there.git.under_way() or _is_worked_in(ctx, there.git):
+        return False
+    if there.git.head() == new and old != new:
+        return True
+    return not advance.obstacles(there.git, old, new, there.keep_out)
+
+
+def _is_worked_in(ctx: Context, there: Git) -> bool:
+    here = str(there.top)
+    return any(t.status == "in_progress" and t.worktree == here for t in ctx.store.read().state.tasks)

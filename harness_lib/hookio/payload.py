@@ -20,6 +20,7 @@ EVENTS = {
     "stop": "Stop",
     "agentstop": "Stop",
     "afteragent": "Stop",
+    "subagentstart": "SubagentStart",
     "subagentstop": "SubagentStop",
     "teammateidle": "TeammateIdle",
     "sessionstart": "SessionStart",

@@ -41,6 +41,19 @@ def stop(now: Situation, payload: Payload) -> Answer:
     return _hold(now, "block", words.stop(now, held(now)), _progress(now))
 
 
+def subagent_start(now: Situation, payload: Payload) -> Answer:
+    """Return what a subagent is told when it begins: which worker it is, where many share the list.
+
+    A list for one session at a time knows it by the name of its parent, and another would be refused.
+    """
+    digest = now.digest
+    if now.trouble or digest is None or digest["mode"] != "concurrent" or not digest["work_remains"]:
+        return Answer("allow")
+    if not _is_plain(payload.agent_id):
+        return Answer("allow")
+    return Answer("context", words.subagent(now, payload.agent_id))
+
+
 def subagent_stop(now: Situation, payload: Payload) -> Answer:
     """Return whether a subagent may stop: not while it holds a task."""
     if now.trouble or now.digest is None:
@@ -133,6 +146,11 @@ def _hold(now: Situation, kind: Kind, text: str, progress: str) -> Answer:
 def _claimed(tasks: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
     # A task that nobody is named for is nobody's.
     return [task for task in tasks if task["claimed_by"] and task["claimed_by"] in names]
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether a shell takes `name` as it is."""
+    return name.isascii() and name.translate(dict.fromkeys(map(ord, "-_.@:"), "")).isalnum()
 
 
 def _halt(sessions: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> str:

@@ -74,6 +74,10 @@ def _stop(visit: Visit) -> Answer:
     return _follow_up(visit, who, now, policy.stop(now, visit.said))
 
 
+def _subagent_start(visit: Visit) -> Answer:
+    return policy.subagent_start(visit.situation(), visit.said)
+
+
 def _subagent_stop(visit: Visit) -> Answer:
     who = f"{visit.session_id} {' '.join(visit.said.names)}"
     now = visit.situation(who, thorough=True)
@@ -174,6 +178,7 @@ def _command() -> str:
 
 _ACTS = {
     "Stop": _stop,
+    "SubagentStart": _subagent_start,
     "SubagentStop": _subagent_stop,
     "TeammateIdle": _teammate_idle,
     "SessionStart": _session_start,

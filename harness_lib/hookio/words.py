@@ -53,6 +53,14 @@ def start(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([*lines, _DATA])
 
 
+def subagent(now: Situation, worker: str) -> str:
+    """Return how a subagent makes itself known as `worker`, so that it is held for its own tasks."""
+    return (
+        "harness: many agents share the task list here. If you are asked to work on it, begin each of its "
+        f"commands with your own name: HARNESS_WORKER_ID={worker} {now.command} claim"
+    )
+
+
 def repair(now: Situation) -> str:
     """Return what to do about a list that cannot be read."""
     return (

@@ -20,7 +20,8 @@ Entry = dict[str, object]
 _PACKAGE = Path(harness_lib.__file__).resolve().parent
 _SCRIPT = re.compile(r"hooks/(harness-[a-z]+\.py)")
 _NAMED = re.compile(
-    r"\bharness-(stop|sessionstart|sessionend|teammateidle|subagentstop|pretooluse|posttooluse)\.py\b"
+    r"\bharness-(stop|sessionstart|sessionend|teammateidle|subagentstart|subagentstop|pretooluse|posttooluse)"
+    r"\.py\b"
 )
 _SPELLING = re.compile(r'f=(.+); \[ ! -f "\$f" \] \|\| exec python3 -I -S "\$f"(?: [a-z]+)?', re.DOTALL)
 

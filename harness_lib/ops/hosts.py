@@ -58,6 +58,7 @@ class Host:
 
 
 _LIKE_OURS = {name: name for name in ("Stop", "SubagentStop", "SessionStart", "SessionEnd")}
+_SUBAGENTS = {"SubagentStart": "SubagentStart"}
 _TOOLS = {name: name for name in ("PreToolUse", "PostToolUse")}
 
 CLAUDE = Host(
@@ -70,7 +71,7 @@ CLAUDE = Host(
         "project": (".claude/settings.local.json", ".claude/settings.json"),
     },
     home=("CLAUDE_CONFIG_DIR", ".claude"),
-    events={**_LIKE_OURS, **_TOOLS, "TeammateIdle": "TeammateIdle"},
+    events={**_LIKE_OURS, **_SUBAGENTS, **_TOOLS, "TeammateIdle": "TeammateIdle"},
     trust={
         "user": "none is needed. /hooks in Claude Code shows them; a session that is open reads them when it "
         "starts anew.",
@@ -83,7 +84,7 @@ CODEX = Host(
     title="Codex",
     files={"user": (".codex/hooks.json",), "project": (".codex/hooks.json",)},
     home=("CODEX_HOME", ".codex"),
-    events={**_LIKE_OURS, **_TOOLS},
+    events={**_LIKE_OURS, **_SUBAGENTS, **_TOOLS},
     trust={
         "user": "Codex skips each hook, in `codex exec` without a word, until you have trusted it: start "
         "codex, type /hooks, trust them.",

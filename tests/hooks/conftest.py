@@ -74,6 +74,7 @@ EVENTS = {
     "stop": "Stop",
     "sessionstart": "SessionStart",
     "teammateidle": "TeammateIdle",
+    "subagentstart": "SubagentStart",
     "subagentstop": "SubagentStop",
     "sessionend": "SessionEnd",
     "pretooluse": "PreToolUse",

@@ -154,6 +154,27 @@ def test_a_subagent_is_held_while_it_owns_a_task(
     assert policy.subagent_stop(now, payload("SubagentStop", **who)).kind == ("block" if held else "allow")
 
 
+BEGIN: dict[str, tuple[Situation, str, bool]] = {
+    "many share the list": (situation(PENDING, mode="concurrent", mine=False), "sub-1", True),
+    "its parent works on it": (situation(MINE, mode="concurrent"), "sub-1", True),
+    "the list is for one": (situation(PENDING), "sub-1", False),
+    "nothing is left": (situation(DONE, mode="concurrent"), "sub-1", False),
+    "it has no name": (situation(PENDING, mode="concurrent"), "", False),
+    "its name is no word in a shell": (situation(PENDING, mode="concurrent"), "$(id) x", False),
+    "unreadable": (Situation(None, trouble="torn"), "sub-1", False),
+}
+
+
+@pytest.mark.parametrize("row", BEGIN, ids=lambda row: row.replace(" ", "-"))
+def test_a_subagent_begins(row: str) -> None:
+    now, name, told = BEGIN[row]
+
+    answer = policy.subagent_start(now, payload("SubagentStart", agent_id=name))
+
+    assert (answer.kind == "context") is told
+    assert ("HARNESS_WORKER_ID=sub-1 HARNESS claim" in answer.text) is told
+
+
 def test_a_task_that_nobody_is_named_for_is_no_subagents() -> None:
     now = situation(Task("a", status="in_progress"), mine=False)
 

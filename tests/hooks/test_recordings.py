@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.hooks.conftest import EVENTS, Heard, Ring, add, agent
+from tests.hooks.conftest import CHECKOUT, EVENTS, Heard, Ring, add, agent
 from tests.ops.project import Project
 
 RECORDINGS = Path(__file__).parents[1] / "hosts" / "payloads"
 NAMES = sorted(path.stem for path in RECORDINGS.glob("*.json"))
-UNKNOWN = [name for name in NAMES if name.endswith(("userpromptsubmit", "subagentstart"))]
+UNKNOWN = [name for name in NAMES if name.endswith("userpromptsubmit")]
 
 
 def load(name: str) -> dict[str, Any]:
@@ -81,6 +81,29 @@ def test_a_subagent_is_held_while_it_owns_a_task(ring: Ring, project: Project, n
     project.agent(load(name)["agent_id"]).ok("claim")
 
     assert "You hold task-001" in replay(ring, project, name, "subagentstop").reason
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "subagentstart" in name])
+def test_a_subagent_is_told_the_name_by_which_it_is_held(ring: Ring, shared: Project, name: str) -> None:
+    add(shared, "One")
+    told = replay(ring, shared, name, "subagentstart").json["hookSpecificOutput"]
+
+    assert told["hookEventName"] == "SubagentStart"
+    assert "\n" not in told["additionalContext"]
+    assert len(told["additionalContext"]) < 500
+    worker, command = told["additionalContext"].split()[-3:-1]
+    assert command == f"{CHECKOUT}/bin/harness"
+    shared.agent(worker.removeprefix("HARNESS_WORKER_ID=")).ok("claim")
+    stop = {**load(name), "cwd": str(shared.top), "hook_event_name": "SubagentStop"}
+    assert "You hold task-001" in ring("subagentstop", json.dumps(stop).encode()).reason
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "subagentstart" in name])
+def test_a_subagent_in_a_list_for_one_is_told_nothing(ring: Ring, project: Project, name: str) -> None:
+    add(project, "One")
+    agent(project, session_of(name)).ok("start")
+
+    assert replay(ring, project, name, "subagentstart").silent
 
 
 def test_a_subagent_is_not_held_for_its_parent(ring: Ring, project: Project) -> None:

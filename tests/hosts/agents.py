@@ -111,8 +111,8 @@ def obey(
 
 
 def told_name(text: str) -> str:
-    """Return the name that `chores.TELLS_NAMES` has told a subagent."""
-    found = re.search(r"Your name is ([\w-]+)\.", text)
+    """Return the name that our hook has told a subagent."""
+    found = re.search(r"HARNESS_WORKER_ID=([\w-]+) /\S+/bin/harness claim", text)
     assert found, text[-2000:]
     return found[1]
 

@@ -12,14 +12,6 @@ WORK: Work = {
     "task-003": ["touch three"],
 }
 
-# A hook of the person's own: it tells subagents by which name their host knows them.
-_TELL_NAME = (
-    """python3 -c 'import json, sys; text = "Your name is {agent_id}.".format_map(json.load(sys.stdin)); """
-    """told = {"hookEventName": "SubagentStart", "additionalContext": text}; """
-    """print(json.dumps({"hookSpecificOutput": told}))'"""
-)
-TELLS_NAMES = {"hooks": {"SubagentStart": [{"hooks": [{"type": "command", "command": _TELL_NAME}]}]}}
-
 
 def three_tasks(machine: Machine) -> None:
     """Make a list in which each task waits for the one before."""

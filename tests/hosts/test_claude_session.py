@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.hosts.agents import DONE, TIRED, launcher, obey, told_name
-from tests.hosts.chores import TELLS_NAMES, WORK, one_task
+from tests.hosts.chores import WORK, one_task
 from tests.hosts.talk import Call, Request, Say, Script, says
 
 if TYPE_CHECKING:
@@ -104,10 +104,9 @@ def test_after_a_compaction_the_agent_knows_its_task(claude: Claude, model: Mode
 
 
 def test_a_subagent_finishes_what_it_has_claimed(claude: Claude, model: Model, machine: Machine) -> None:
-    """A subagent that stops with a task in progress is sent back to it, and let go when it is done."""
+    """A subagent is told its name, sent back to the task it holds under it, and let go when that is done."""
     one_task(machine)
     machine.harness("edit", "--mode", "concurrent").check()
-    claude.settings(TELLS_NAMES)
 
     def delegates(request: Request) -> Script:
         yield _delegate(f"TAKE THE TASK with {launcher(request.everything)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from tests.hosts.agents import (
     stops_after_each_task,
     told_name,
 )
-from tests.hosts.chores import TELLS_NAMES, WORK, assert_all_done, one_task, three_tasks
+from tests.hosts.chores import WORK, assert_all_done, one_task, three_tasks
 from tests.hosts.talk import Call, Request, Say, Script, says
 
 if TYPE_CHECKING:
@@ -150,11 +149,9 @@ def test_a_killed_session_is_resumed(codex: Codex, model: Model, machine: Machin
 
 
 def test_a_subagent_finishes_what_it_has_claimed(codex: Codex, model: Model, machine: Machine) -> None:
-    """A subagent that stops with a task in progress is sent back to it, and let go when it is done."""
+    """A subagent is told its name, sent back to the task it holds under it, and let go when that is done."""
     one_task(machine)
     machine.harness("edit", "--mode", "concurrent").check()
-    (machine.project / ".codex").mkdir()
-    (machine.project / ".codex" / "hooks.json").write_text(json.dumps(TELLS_NAMES), encoding="utf-8")
     held: list[str] = []
 
     def takes(request: Request) -> Script:

@@ -339,7 +339,7 @@ def test_entries_of_a_checkout_that_moved_are_led_to_the_new_place_where_they_st
     assert "is gone" in agent.ok("hooks", "status", "--agent", "codex")["message"]
     agent.ok("hooks", "install", "--agent", "codex")
     now = json.loads(file.read_text("utf-8"))
-    assert [len(now["hooks"][event]) for event in now["hooks"]] == [2, 1, 1, 1, 1, 1]
+    assert [len(now["hooks"][event]) for event in now["hooks"]] == [2, 1, 1, 1, 1, 1, 1]
     assert now["hooks"]["Stop"][1] == old["hooks"]["Stop"][1]
     assert "/gone/" not in file.read_text("utf-8")
 

@@ -1,0 +1,18 @@
+"""Rings when a subagent begins: where many share the list, it is told which worker it is."""
+
+# Everything here must parse on any old Python, so that a machine which has one is told so in one line.
+import os
+import sys
+
+EVENT = "SubagentStart"
+
+if sys.version_info < (3, 10):
+    sys.stderr.write("harness: its hooks need Python 3.10 or newer, this is %d.%d.\n" % sys.version_info[:2])
+    sys.exit(0)
+# Until the place of the byte code is known, none is written: not into this folder.
+sys.dont_write_bytecode = True
+# Behind the standard library: nothing here can take the place of a part of it.
+sys.path.append(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+from harness_lib.hookio import door  # noqa: E402
+
+sys.exit(door.answer(EVENT, sys.argv[1:]))

@@ -1,0 +1,153 @@
+"""Claude Code: `claude -p`, the brief on standard input, one JSON object per line.
+
+Recorded from 2.1.330; older clients say a limit as `Claude AI usage limit reached|<epoch>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from harness_lib.agents import resets, stream
+from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents.troubles import Kind, of_kind, trouble
+
+# What the client itself makes of an error; where it says nothing of use the text decides.
+_KINDS: dict[str, Kind] = {
+    "authentication_failed": "login",
+    "oauth_org_not_allowed": "login",
+    "billing_error": "login",
+    "model_not_found": "login",
+    "overloaded": "transient",
+    "server_error": "transient",
+}
+_FATAL = ("root/sudo privileges", "Invalid API key", "Please run /login")
+
+# A login that has just been renewed is refused once or twice.
+_PATIENCE = 3
+
+_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
+
+
+class Claude:
+    """The adapter; without state."""
+
+    name = "claude"
+    title = "Claude Code"
+    program = "claude"
+
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+        """Return how it is started. As root it wants IS_SANDBOX=1, which only a person can say."""
+        argv = [
+            "claude",
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--dangerously-skip-permissions",
+        ]
+        return Launch((*argv, *(("--model", model) if model else ()), *extra), stdin=brief)
+
+    def read(self, report: Report, line: str, now: datetime) -> Report:
+        """Return `report` with what `line` adds to it."""
+        event = stream.event(line)
+        if event is None:
+            fatal = any(words in line for words in _FATAL)
+            return stream.troubled(stream.stray(report, line), trouble(line, now) if fatal else None)
+        kind = event.get("type")
+        if kind == "assistant":
+            return _assistant(report, event, now)
+        if kind == "result":
+            return _result(report, event, now)
+        if kind == "rate_limit_event":
+            return _rate_limit(report, event, now)
+        if kind == "system" and event.get("subtype") == "api_retry":
+            return _retry(report, event, now)
+        return report
+
+
+def _assistant(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+    blocks = stream.objects(event, "message", "content")
+    if event.get("is_api_error_message") or stream.text(event, "message", "model") == "<synthetic>":
+        words = " ".join(stream.text(block, "text") for block in blocks)
+        return _error(report, words, event, now)
+    report = _counted(report, event)
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            report = _used(report, block)
+        elif block.get("type") == "text":
+            words = stream.text(block, "text")
+            # What a subagent says is not the agent's last word.
+            mine = event.get("parent_tool_use_id") is None
+            report = stream.spoke(report, words) if mine else stream.noted(report, words)
+    return report
+
+
+def _used(report: Report, block: Mapping[str, object]) -> Report:
+    given = stream.get(block, "input")
+    shown = next(
+        (
+            stream.text(given, key)
+            for key in ("command", "file_path", "pattern", "description", "url")
+            if stream.text(given, key)
+        ),
+        "",
+    )
+    return stream.acted(report, stream.text(block, "name"), given, shown)
+
+
+def _counted(report: Report, event: Mapping[str, object]) -> Report:
+    """Return `report` with the tokens of a message: it is told once per block, with the same numbers."""
+    message = stream.text(event, "message", "id")[:100]
+    if not message or message == report.mark:
+        return report
+    tokens = stream.total(stream.get(event, "message", "usage"), *_COUNTS)
+    return replace(report, tokens=report.tokens + tokens, mark=message)
+
+
+def _result(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+    models = stream.get(event, "modelUsage")
+    used = models.values() if isinstance(models, Mapping) else ()
+    tokens = sum(stream.total(one, *_MODEL_COUNTS) for one in used) or stream.total(
+        event.get("usage"), *_COUNTS
+    )
+    report = stream.spent(report, tokens, stream.number(event, "total_cost_usd"))
+    report = replace(report, cost_usd=report.cost_usd or 0.0)
+    words = stream.text(event, "result")
+    if event.get("is_error") is True:
+        errors = event.get("errors")
+        first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], str) else ""
+        # An end of turns or of the budget, whose texts speak of limits, is the attempt's own.
+        ended = stream.text(event, "subtype").startswith("error_max")
+        return stream.noted(report, first) if ended else _error(report, words or first, event, now)
+    return replace(stream.spoke(report, words), trouble=None)
+
+
+def _error(report: Report, words: str, event: Mapping[str, object], now: datetime) -> Report:
+    report = stream.noted(report, words)
+    status = stream.number(event, "api_error_status")
+    kind = _KINDS.get(stream.text(event, "error"))
+    known = of_kind(kind, words, now, None) if kind else trouble(words, now, status)
+    if event.get("api_error") == "usage_limit_reached":
+        known = of_kind("limit", words, now, resets.moment(words, now))
+    return stream.troubled(report, known)
+
+
+def _rate_limit(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+    info = stream.get(event, "rate_limit_info")
+    if stream.text(info, "status") != "rejected" or stream.get(info, "isUsingOverage") is True:
+        return report
+    until = resets.at_epoch(stream.number(info, "resetsAt"), now)
+    words = f"usage limit ({stream.text(info, 'rateLimitType') or 'unnamed'}) reached"
+    return stream.troubled(report, of_kind("limit", words, now, until))
+
+
+def _retry(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+    error = stream.text(event, "error") or "unknown"
+    attempt = int(stream.number(event, "attempt"))
+    refused = _KINDS.get(error) == "login" and attempt >= _PATIENCE
+    status = int(stream.number(event, "error_status"))
+    words = f"API error {status or ''} ({error}), retry {attempt}"
+    return stream.troubled(report, of_kind("login" if refused else "transient", words, now, None))

@@ -1,0 +1,98 @@
+"""Codex: `codex exec --json`, the brief on standard input, one JSON object per line.
+
+Recorded from 0.169.0. It works in its own sandbox, where only the work tree can be written; git is our part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from harness_lib.agents import stream
+from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents.troubles import of_kind, trouble
+
+# Said by the person, they take the place of our sandbox: the client refuses to hear it twice.
+_SANDBOX = (
+    "-s",
+    "--sandbox",
+    "--dangerously-bypass-approvals-and-sandbox",
+    "--approve-for-me",
+    "--full-auto",
+)
+
+# Tools: the kind of item, and which of its keys are the arguments.
+_TOOLS = {
+    "command_execution": ("command",),
+    "file_change": ("changes",),
+    "mcp_tool_call": ("server", "tool", "arguments"),
+    "web_search": ("query",),
+    "collab_tool_call": ("tool", "prompt"),
+}
+_RETRYING = "Reconnecting..."
+
+
+class Codex:
+    """The adapter; without state."""
+
+    name = "codex"
+    title = "Codex"
+    program = "codex"
+
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+        """Return how it is started."""
+        chosen = any(word.partition("=")[0] in _SANDBOX for word in extra)
+        sandbox = () if chosen else ("--sandbox", "workspace-write")
+        named = ("--model", model) if model else ()
+        argv = ("codex", "exec", "--json", "--skip-git-repo-check", *sandbox, *named, *extra, "-")
+        return Launch(argv, stdin=brief)
+
+    def read(self, report: Report, line: str, now: datetime) -> Report:
+        """Return `report` with what `line` adds to it."""
+        event = stream.event(line)
+        if event is None:
+            return stream.stray(report, line)
+        kind = event.get("type")
+        if kind in ("item.started", "item.completed"):
+            return _item(report, stream.get(event, "item"), done=kind == "item.completed")
+        if kind == "turn.completed":
+            # What came from the cache is part of the input, what was thought part of the output.
+            counted = stream.total(event.get("usage"), "input_tokens", "output_tokens")
+            return replace(stream.spent(report, counted), trouble=None)
+        if kind == "error":
+            return _error(report, stream.text(event, "message"), now)
+        if kind == "turn.failed":
+            return _error(report, stream.text(event, "error", "message"), now)
+        return report
+
+
+def _item(report: Report, item: object, *, done: bool) -> Report:
+    kind = stream.text(item, "type")
+    if kind == "agent_message" and done:
+        return stream.spoke(report, stream.text(item, "text"))
+    if kind not in _TOOLS:
+        return stream.noted(report, stream.text(item, "text") or stream.text(item, "message"))
+    shown = (
+        stream.text(item, "command")
+        or stream.text(item, "tool")
+        or stream.text(item, "query")
+        or _paths(item)
+    )
+    if not done:
+        # Counted when it is over: a change of files is told only then.
+        return replace(stream.noted(report, f"{kind}: {shown}"), trouble=None)
+    return stream.acted(report, kind, {key: stream.get(item, key) for key in _TOOLS[kind]}, shown)
+
+
+def _paths(item: object) -> str:
+    return ", ".join(stream.text(change, "path") for change in stream.objects(item, "changes"))
+
+
+def _error(report: Report, words: str, now: datetime) -> Report:
+    """Return `report` after an error; the last one is told twice, as `error` and as `turn.failed`."""
+    retrying = words.startswith(_RETRYING)
+    return stream.troubled(
+        stream.noted(report, words),
+        of_kind("transient", words, now, None) if retrying else trouble(words, now),
+    )

@@ -1,0 +1,87 @@
+r"""Any shell command as an agent: `--agent-command 'my-agent --yes'`.
+
+The command runs in `sh -c` in the task's work tree. The brief is on its standard input and, as a file, at
+HARNESS_BRIEF_FILE; HARNESS_TASK_ID names the task, HARNESS_MODEL the model if one was chosen. Extra arguments
+are "$1", "$2", … Its exit code means nothing: the task's check decides.
+
+Every line that it prints is a sign of activity. A line that is a JSON object says more, by these keys, all of
+them optional, alone or together:
+
+    {"action": "make test"}              a step; the same one again and again without a change is a loop
+    {"tokens": 1200, "cost_usd": 0.08}   what was used so far, as totals
+    {"said": "Added the parser."}        its last message
+    {"limit_resets_at": "2026-11-22T15:00:00Z"}   a usage limit; an ISO moment, seconds since 1970, or null
+    {"transient": "503 from the API"}    failed through nobody's fault; try again
+    {"login": "no API key"}              a person must act
+
+An `action` or `said` after a trouble says that it is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from harness_lib.agents import resets, stream
+from harness_lib.agents.adapter import Adapter, Launch, Report
+from harness_lib.agents.troubles import of_kind
+from harness_lib.errors import UsageError
+
+_KEYS = frozenset({"action", "tokens", "cost_usd", "said", "limit_resets_at", "transient", "login"})
+
+
+def adapter(template: str) -> Adapter:
+    """Return the adapter of the shell command `template`.
+
+    Raises UsageError if there is nothing in it.
+    """
+    if not template.strip():
+        raise UsageError("The agent's command is empty.", "Write it as --agent-command 'my-agent --yes'.")
+    return Command(template)
+
+
+@dataclass(frozen=True)
+class Command:
+    """The adapter of one command."""
+
+    template: str
+    name: str = "command"
+    program: str = "sh"
+
+    @property
+    def title(self) -> str:
+        """What a person reads: the command itself."""
+        return stream.one_line(self.template, 60)
+
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+        """Return how it is started."""
+        env = {"HARNESS_MODEL": model} if model else {}
+        return Launch(("sh", "-c", self.template, "sh", *extra), stdin=brief, env=env)
+
+    def read(self, report: Report, line: str, now: datetime) -> Report:
+        """Return `report` with what `line` adds to it."""
+        event = stream.event(line)
+        if event is None or not _KEYS & event.keys():
+            return stream.noted(report, line)
+        report = stream.spent(report, stream.number(event, "tokens"), stream.number(event, "cost_usd"))
+        step = event.get("action")
+        if step is not None:
+            shown = step if isinstance(step, str) else ""
+            report = stream.acted(report, "action", step, shown)
+        return _trouble(stream.spoke(report, stream.text(event, "said")), event, now)
+
+
+def _trouble(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+    if "limit_resets_at" in event:
+        seconds = stream.number(event, "limit_resets_at")
+        said = stream.text(event, "limit_resets_at")
+        until = resets.at_epoch(seconds, now) if seconds else resets.moment(f"reset {said}", now)
+        report = stream.troubled(report, of_kind("limit", "usage limit reached", now, until))
+    for kind in ("transient", "login"):
+        if event.get(kind):
+            words = stream.text(event, kind) or kind
+            report = stream.troubled(
+                report, of_kind("login" if kind == "login" else "transient", words, now, None)
+            )
+    return report

@@ -1,0 +1,66 @@
+"""GitHub Copilot CLI: the brief on standard input, one JSON object per line.
+
+Recorded from 1.0.102 with a provider of the person's own; GitHub's limits are from users' reports.
+It counts requests, not dollars; `assistant.usage` (tokens) is documented for its SDK and was not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from harness_lib.agents import stream
+from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents.troubles import of_kind, trouble
+
+_COUNTS = ("inputTokens", "outputTokens")
+
+
+class Copilot:
+    """The adapter; without state."""
+
+    name = "copilot"
+    title = "GitHub Copilot CLI"
+    program = "copilot"
+
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+        """Return how it is started; files outside of the work tree stay closed to it."""
+        argv = ("copilot", "--output-format", "json", "--allow-all-tools", "--no-ask-user", "--no-color")
+        return Launch((*argv, *(("--model", model) if model else ()), *extra), stdin=brief)
+
+    def read(self, report: Report, line: str, now: datetime) -> Report:
+        """Return `report` with what `line` adds to it."""
+        event = stream.event(line)
+        if event is None:
+            told = trouble(line, now) if line.startswith("Error: No authentication") else None
+            return stream.troubled(stream.stray(report, line), told)
+        kind, data = event.get("type"), stream.get(event, "data")
+        if kind == "assistant.message":
+            mine = stream.get(data, "parentToolCallId") is None
+            words = stream.text(data, "content")
+            return stream.spoke(report, words) if mine else stream.noted(report, words)
+        if kind == "tool.execution_start":
+            given = stream.get(data, "arguments")
+            shown = stream.text(given, "command") or stream.text(given, "path")
+            return stream.acted(report, stream.text(data, "toolName"), given, shown)
+        if kind == "assistant.usage":
+            return replace(report, tokens=report.tokens + stream.total(data, *_COUNTS))
+        if kind == "result":
+            return replace(report, trouble=None) if event.get("exitCode") == 0 else report
+        return _wrong(report, str(kind), data, now)
+
+
+def _wrong(report: Report, kind: str, data: object, now: datetime) -> Report:
+    if kind == "model.call_failure":
+        # It tries again itself; what it makes of the last failure comes as `session.error`.
+        words = f"{int(stream.number(data, 'statusCode')) or ''} {stream.text(data, 'errorMessage')}"
+        found = trouble(words, now, stream.number(data, "statusCode"))
+        patient = found is not None and found.kind == "login"
+        return stream.troubled(report, of_kind("transient", words, now, None) if patient else found)
+    if kind == "session.error":
+        words = stream.text(data, "message")
+        return stream.troubled(
+            stream.noted(report, words), trouble(words, now, stream.number(data, "statusCode"))
+        )
+    return report

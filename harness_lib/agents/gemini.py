@@ -1,0 +1,76 @@
+"""Gemini CLI: the brief on standard input, one JSON object per line; errors on standard error as text.
+
+Recorded from 0.61.0. At a limit it waits in silence for as long as the provider says, be it hours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from harness_lib.agents import stream
+from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents.troubles import of_kind, trouble
+
+# Its lines of plain text that are about the provider or the login; all others are noise.
+_TOLD = re.compile(
+    r"^\W{0,5}\w{0,3}Attempt \d+ failed|auth method|running in a trusted directory|set an Auth", re.IGNORECASE
+)
+_TALKING = "talking"
+
+
+class Gemini:
+    """The adapter; without state."""
+
+    name = "gemini"
+    title = "Gemini CLI"
+    program = "gemini"
+
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+        """Return how it is started; in a folder that it does not trust it asks before each step."""
+        argv = ("gemini", "--output-format", "stream-json", "--approval-mode", "yolo")
+        named = ("--model", model) if model else ()
+        return Launch((*argv, *named, *extra), stdin=brief, env={"GEMINI_CLI_TRUST_WORKSPACE": "true"})
+
+    def read(self, report: Report, line: str, now: datetime) -> Report:
+        """Return `report` with what `line` adds to it."""
+        event = stream.event(line)
+        if event is None:
+            return _plain(report, line, now)
+        kind = event.get("type")
+        if kind == "message" and event.get("role") == "assistant":
+            return _message(report, stream.text(event, "content"))
+        report = replace(report, mark="")
+        if kind == "tool_use":
+            given = stream.get(event, "parameters")
+            shown = stream.text(given, "command") or stream.text(given, "file_path")
+            return stream.acted(report, stream.text(event, "tool_name"), given, shown)
+        if kind == "result":
+            return _result(report, event, now)
+        if kind == "error":
+            return stream.noted(report, stream.text(event, "message"))
+        return report
+
+
+def _message(report: Report, words: str) -> Report:
+    """Return `report` with a piece of a message; pieces follow one another until something else comes."""
+    before = report.said if report.mark == _TALKING else ""
+    return replace(stream.spoke(report, before + words), mark=_TALKING)
+
+
+def _result(report: Report, event: object, now: datetime) -> Report:
+    report = stream.spent(report, stream.number(event, "stats", "total_tokens"))
+    if stream.get(event, "status") == "error":
+        words = stream.text(event, "error", "message")
+        return stream.troubled(stream.noted(report, words), trouble(words, now))
+    return replace(report, trouble=None)
+
+
+def _plain(report: Report, line: str, now: datetime) -> Report:
+    if not _TOLD.search(line[:500]):
+        return stream.stray(report, line)
+    # It tries again by itself, so whatever it was, it is no worse than a wait.
+    found = trouble(line, now) or of_kind("transient", line, now, None)
+    return stream.troubled(report, found)

@@ -1,0 +1,81 @@
+"""opencode: `opencode run`, the brief on standard input, one JSON object per line.
+
+Recorded from 1.18.33. At a limit it waits in silence, and only its log says so: so the log is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from harness_lib.agents import stream
+from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents.troubles import of_kind, trouble
+
+# `small=true` asks for a title on the side; nobody waits for it.
+_LOGGED = re.compile(r'level=ERROR\b.*message="stream error".* small=false\b.* error\.error="(?P<text>[^"]*)')
+_COUNTS = ("input", "output", "reasoning")
+_CACHE = ("read", "write")
+
+
+class OpenCode:
+    """The adapter; without state."""
+
+    name = "opencode"
+    title = "opencode"
+    program = "opencode"
+
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+        """Return how it is started; `model` is spelled `provider/model`."""
+        argv = ("opencode", "run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR")
+        return Launch((*argv, *(("--model", model) if model else ()), *extra), stdin=brief)
+
+    def read(self, report: Report, line: str, now: datetime) -> Report:
+        """Return `report` with what `line` adds to it."""
+        event = stream.event(line)
+        if event is None:
+            return _plain(report, line, now)
+        kind, part = event.get("type"), stream.get(event, "part")
+        if kind == "text":
+            return stream.spoke(report, stream.text(part, "text"))
+        if kind == "tool_use":
+            given = stream.get(part, "state", "input")
+            return stream.acted(report, stream.text(part, "tool"), given, stream.text(part, "state", "title"))
+        if kind == "step_finish":
+            return _step(report, part)
+        if kind == "error":
+            return _error(report, event.get("error"), now)
+        return report
+
+
+def _step(report: Report, part: object) -> Report:
+    counted = stream.get(part, "tokens")
+    tokens = stream.total(counted, *_COUNTS) + stream.total(stream.get(counted, "cache"), *_CACHE)
+    cost = (report.cost_usd or 0.0) + stream.number(part, "cost")
+    return replace(report, tokens=report.tokens + tokens, cost_usd=cost, trouble=None)
+
+
+def _error(report: Report, error: object, now: datetime) -> Report:
+    words = stream.text(error, "data", "message") or stream.text(error, "name")
+    headers = stream.get(error, "data", "responseHeaders")
+    wait = stream.text(headers, "retry-after")[:20]
+    body = stream.text(error, "data", "responseBody")[:2000]
+    found = trouble(f"{words} {body}" + (f" retry-after: {wait}" if wait else ""), now, _status(error))
+    report = stream.noted(report, words)
+    return stream.troubled(report, replace(found, message=report.last) if found else None)
+
+
+def _status(error: object) -> float:
+    return stream.number(error, "data", "statusCode")
+
+
+def _plain(report: Report, line: str, now: datetime) -> Report:
+    found = _LOGGED.search(line[:4000])
+    if not found:
+        return stream.stray(report, line)
+    # It tries again by itself; what it gives up on comes as an event.
+    seen = trouble(found["text"], now)
+    patient = seen is None or seen.kind == "login"
+    return stream.troubled(report, of_kind("transient", found["text"], now, None) if patient else seen)

@@ -1,0 +1,29 @@
+"""The agents we know, the one to prefer first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness_lib.agents.adapter import Adapter
+from harness_lib.agents.claude import Claude
+from harness_lib.agents.codex import Codex
+from harness_lib.agents.copilot import Copilot
+from harness_lib.agents.gemini import Gemini
+from harness_lib.agents.opencode import OpenCode
+from harness_lib.errors import UsageError
+
+_ALL: tuple[Adapter, ...] = (Claude(), Codex(), Gemini(), Copilot(), OpenCode())
+
+ADAPTERS: Mapping[str, Adapter] = {adapter.name: adapter for adapter in _ALL}
+
+
+def named(name: str) -> Adapter:
+    """Return the adapter that a person calls `name`.
+
+    Raises UsageError, with the names there are.
+    """
+    found = ADAPTERS.get(name)
+    if found is None:
+        message = f"No agent is called {name[:40]!r}."
+        raise UsageError(message, f"Known: {', '.join(ADAPTERS)}; any other by --agent-command 'COMMAND'.")
+    return found

@@ -1,0 +1,148 @@
+"""When a limit ends, as the clients say it in their texts.
+
+The forms are those of Claude Code, Codex, Gemini and Copilot; what is not understood is None, never a guess.
+A time without a zone is the client's local time, so it is read in the zone of `now`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+from harness_lib import timestamps
+
+# Nobody is sent to sleep for longer; a limit that ends later is asked about again.
+LONGEST = timedelta(days=8)
+_BELIEVED = timedelta(days=40)
+
+# A time of day has no seconds: said for 3:52, the limit may end at 3:52:42.
+_JUST_PAST = timedelta(minutes=10)
+_SOON = timedelta(minutes=1)
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+_ANCHOR = re.compile(r"reset|again|until|retry|renew|available|limit reached", re.IGNORECASE)
+_WINDOW = 90
+
+_EPOCH = re.compile(r"\W{0,4}\b(?:s?_?at\W{0,4})?(\d{10})(?:\d{3})?\b")
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?", re.IGNORECASE)
+_AMOUNT = (
+    r"(\d{1,12}(?:\.\d{1,9})?)\s*"
+    r"(ms|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
+)
+_SPAN = re.compile(rf"(?:\bin|\bafter|^delay)\W{{1,3}}((?:{_AMOUNT}[\s,]*(?:and\s+)?)+)", re.IGNORECASE)
+_ONE_AMOUNT = re.compile(_AMOUNT, re.IGNORECASE)
+_SECONDS = re.compile(r"(?:[-_ ]?after|s?_in_seconds)\W{1,4}(\d{1,9})(?![\d.:]|\s*[a-z])", re.IGNORECASE)
+_DATED = re.compile(
+    rf"(?:\b(?P<weekday>{'|'.join(_DAYS)})[a-z]*\b\W{{1,3}})?"
+    rf"(?:\b(?P<month>{'|'.join(_MONTHS)})[a-z]*\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b"
+    r"(?:,? (?P<year>20\d\d)\b)?)?"
+    r"\W{0,3}(?:at )?"
+    r"(?:\b(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s*(?P<half>[ap]m)?\b)?"
+    r"(?:\s*\(?(?P<zone>UTC|GMT|[A-Za-z_]{1,20}(?:/[A-Za-z0-9_+-]{1,30}){1,2})\b\)?)?",
+    re.IGNORECASE,
+)
+
+
+def moment(text: str, now: datetime) -> datetime | None:
+    """Return the moment (UTC) until which `text` says to wait: after `now`, at most `LONGEST` after it.
+
+    None: it says none, or one that has passed or that nobody can mean.
+    """
+    for anchor in _ANCHOR.finditer(text[:20_000]):
+        window = " ".join(text[anchor.end() : anchor.end() + _WINDOW].split())
+        for form in (_epoch, _iso, _span, _seconds, _dated):
+            try:
+                found = _bounded(form(window, now), now)
+            except (ValueError, OverflowError):
+                continue  # digits that are no date, or none that a calendar has
+            if found is not None:
+                return found
+    return None
+
+
+def at_epoch(seconds: float, now: datetime) -> datetime | None:
+    """Return the moment `seconds` after 1970 under the same promises as `moment`."""
+    try:
+        return _bounded(datetime.fromtimestamp(seconds, timezone.utc), now)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _bounded(found: datetime | None, now: datetime) -> datetime | None:
+    if found is None or found - now > _BELIEVED or now - found > _JUST_PAST:
+        return None
+    wait = min(max(found - now, _SOON if found <= now else timedelta(0)), LONGEST)
+    return now.astimezone(timezone.utc) + wait
+
+
+def _epoch(window: str, _now: datetime) -> datetime | None:
+    found = _EPOCH.match(window)
+    return datetime.fromtimestamp(int(found[1]), timezone.utc) if found else None
+
+
+def _iso(window: str, _now: datetime) -> datetime | None:
+    found = _ISO.search(window)
+    return timestamps.parse(found[0].upper()) if found else None
+
+
+def _span(window: str, now: datetime) -> datetime | None:
+    found = _SPAN.search(window)
+    if not found:
+        return None
+    amounts = _ONE_AMOUNT.findall(found[1])
+    seconds = sum(
+        float(much) * _UNITS["ms" if unit.lower() == "ms" else unit[0].lower()] for much, unit in amounts
+    )
+    # "reset after 0s" is now: in a moment.
+    return now + timedelta(seconds=seconds)
+
+
+def _seconds(window: str, now: datetime) -> datetime | None:
+    found = _SECONDS.match(window)
+    return now + timedelta(seconds=int(found[1])) if found else None
+
+
+def _dated(window: str, now: datetime) -> datetime | None:
+    for found in _DATED.finditer(window):
+        if found["month"] or found["half"] or found["minute"]:
+            return next((day for day in _candidates(found, now) if now - day <= _JUST_PAST), None)
+    return None
+
+
+def _candidates(found: re.Match[str], now: datetime) -> Iterator[datetime]:
+    """Give the moments that `found` may mean, the earliest first."""
+    today = now.astimezone(_zone(found["zone"], now.tzinfo or timezone.utc))
+    at = today.replace(hour=_hour(found), minute=int(found["minute"] or 0), second=0, microsecond=0)
+    if found["month"]:
+        at = at.replace(month=_MONTHS.index(found["month"].lower()) + 1, day=int(found["day"]))
+        years = [int(found["year"])] if found["year"] else [today.year, today.year + 1]
+        yield from (at.replace(year=year) for year in years)
+        return
+    for ahead in range(8):
+        day = at + timedelta(days=ahead)
+        if not found["weekday"] or day.weekday() == _DAYS.index(found["weekday"].lower()):
+            yield day
+
+
+def _hour(found: re.Match[str]) -> int:
+    hour = int(found["hour"] or 0)
+    if not found["half"]:
+        return hour
+    if not 1 <= hour <= 12:  # noqa: PLR2004 - a clock face
+        raise ValueError(found["hour"])
+    return hour % 12 + (12 if found["half"].lower() == "pm" else 0)
+
+
+def _zone(name: str | None, local: tzinfo) -> tzinfo:
+    if not name:
+        return local
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        # Not known to this machine, or no zone at all but a word after the time.
+        return timezone.utc

@@ -1,0 +1,141 @@
+"""A line of an agent's output: taken apart without trust, folded into a report without growing it.
+
+What an agent prints is whatever a model, a tool or a broken pipe made of it, so every access is checked and
+every text is cut.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from harness_lib.agents.adapter import Report, Trouble
+
+LINE = 200
+ACTION = 1000
+SAID = 2000
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+# Above it a count is garbage, and a sum of such counts would not fit into anything.
+_MOST = 10**15
+
+
+def event(line: str) -> Mapping[str, object] | None:
+    """Return the JSON object that `line` is; None for anything else."""
+    body = line.strip()
+    if not body.startswith("{"):
+        return None
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def get(source: object, *path: str) -> object:
+    """Return what stands in nested objects at `path`; None where there is nothing."""
+    for key in path:
+        source = source.get(key) if isinstance(source, Mapping) else None
+    return source
+
+
+def text(source: object, *path: str) -> str:
+    """Return the string at `path`, or ""."""
+    found = get(source, *path)
+    return found if isinstance(found, str) else ""
+
+
+def number(source: object, *path: str) -> float:
+    """Return the number at `path` if it could be a count or a price, or 0."""
+    found = get(source, *path)
+    if not isinstance(found, (int, float)) or isinstance(found, bool):
+        return 0
+    return found if 0 <= found <= _MOST else 0
+
+
+def total(source: object, *keys: str) -> int:
+    """Return the sum of the counts under `keys` of the object `source`."""
+    return int(sum(number(source, key) for key in keys))
+
+
+def objects(source: object, *path: str) -> list[Mapping[str, object]]:
+    """Return the objects of the list at `path`."""
+    found = get(source, *path)
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def one_line(words: str, limit: int = LINE) -> str:
+    """Return the first line with words, printable and at most `limit` characters long."""
+    # Cut first: a line may be a megabyte long, and only its beginning is looked at.
+    for line in _COLOUR.sub("", words[: 20 * limit]).splitlines():
+        shown = " ".join("".join(c if c.isprintable() else " " for c in line).split())
+        if shown:
+            return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    return ""
+
+
+def canonical(tool: str, arguments: object) -> str:
+    """Return a tool call as text in which equal calls are equal; of a long one both ends and the length."""
+    try:
+        words = json.dumps(arguments, sort_keys=True, ensure_ascii=True)
+    except RecursionError:
+        words = "…"
+    whole = f"{one_line(tool)} {words}"
+    if len(whole) <= ACTION:
+        return whole
+    half = ACTION // 2 - 10
+    return f"{whole[:half]}…{len(whole) % 10**12}…{whole[-half:]}"
+
+
+# -- folding
+
+
+def noted(report: Report, words: str) -> Report:
+    """Return `report` after a line that says something but proves nothing."""
+    return replace(report, last=one_line(words) or report.last)
+
+
+def stray(report: Report, line: str) -> Report:
+    """Return `report` after a line that is no event: why an agent did not start, else noise."""
+    return report if report.actions or report.said or report.trouble else noted(report, line)
+
+
+def spoke(report: Report, words: str) -> Report:
+    """Return `report` after a message of the model: it answers, so what was wrong is over."""
+    if not words.strip():
+        return report
+    shown = "".join(c if c.isprintable() or c in "\n\t" else " " for c in words.lstrip()[:SAID])
+    return replace(noted(report, words), said=shown, trouble=None)
+
+
+def acted(report: Report, tool: str, arguments: object, shown: str = "") -> Report:
+    """Return `report` after a tool call; `shown` is what a watcher reads of it."""
+    told = f"{tool}: {shown}" if shown else tool
+    done = replace(report, action=canonical(tool, arguments), actions=report.actions + 1, trouble=None)
+    return noted(done, told)
+
+
+def spent(report: Report, tokens: float = 0, cost_usd: float = 0) -> Report:
+    """Return `report` with totals that were heard of; a total that went down is an older one."""
+    cost = max(report.cost_usd or 0, cost_usd) if cost_usd or report.cost_usd is not None else None
+    return replace(report, tokens=max(report.tokens, int(tokens)), cost_usd=cost)
+
+
+def troubled(report: Report, trouble: Trouble | None) -> Report:
+    """Return `report` after trouble, if it is one.
+
+    A passing error does not hide a limit, and who repeats a trouble less exactly does not make it vaguer.
+    """
+    if trouble is None:
+        return report
+    before = report.trouble
+    told = noted(report, trouble.message)
+    if before is not None and trouble.kind == "transient" and before.kind != "transient":
+        return told
+    if before is not None and before.kind == trouble.kind:
+        known = [moment for moment in (before.resets_at, trouble.resets_at) if moment is not None]
+        trouble = replace(trouble, resets_at=max(known, default=None))
+    return replace(told, trouble=trouble)

@@ -9,7 +9,7 @@ from typing import get_args
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb
 from harness_lib.errors import UsageError
-from harness_lib.ops import check, doctor, graph, log, repairing, run, status, why
+from harness_lib.ops import check, doctor, graph, log, repairing, status, why
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.task import LogType
@@ -116,14 +116,6 @@ def _doctor(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     return doctor.run(ctx)
 
 
-def _run_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--agent", metavar="NAME", help="the agent to start (not part of harness yet)")
-
-
-def _run(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    return run.run(ctx, args.agent)
-
-
 VERBS = (
     Verb("status", "where the list stands", "harness status", _status, _status_arguments),
     Verb("log", "the end of the log", "harness log -n 50 --type ERROR", _log, _log_arguments),
@@ -137,5 +129,4 @@ VERBS = (
         _check_arguments,
     ),
     Verb("doctor", "the usual troubles, each with its cure", "harness doctor", _doctor),
-    Verb("run", "inside an agent: the same as start", "harness run", _run, _run_arguments),
 )

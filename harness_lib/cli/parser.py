@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import harness_lib
-from harness_lib.cli import lists, look, machine, mend, show, work
+from harness_lib.cli import lists, look, machine, mend, running, show, work
 from harness_lib.cli.verb import Verb
 from harness_lib.errors import UsageError
 
-VERBS: tuple[Verb, ...] = (*lists.VERBS, *work.VERBS, *look.VERBS, *mend.VERBS, *machine.VERBS, *show.VERBS)
+VERBS: tuple[Verb, ...] = (
+    *lists.VERBS,
+    *work.VERBS,
+    *running.VERBS,
+    *look.VERBS,
+    *mend.VERBS,
+    *machine.VERBS,
+    *show.VERBS,
+)
 
 EPILOG = """\
 exit codes:

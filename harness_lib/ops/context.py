@@ -21,8 +21,10 @@ def _silent(_text: str) -> None:
 class Context:
     """The caller's environment, directory, identity, task list and git work tree.
 
-    `say` narrates on stderr what takes long. `target` is the full name of the branch that finished work is
-    merged into; None: it is committed where it was made.
+    `say` tells on stderr what one should know; `busy` what takes long, and only a person who waits for it:
+    an agent reads it when all is over, and pays for it.
+    `target` is the full name of the branch that finished work is merged into; None: it is committed where it
+    was made.
     """
 
     def __init__(
@@ -32,12 +34,14 @@ class Context:
         cwd: Path,
         clock: Clock = SYSTEM,
         say: Callable[[str], None] = _silent,
+        busy: Callable[[str], None] = _silent,
         target: str | None = None,
     ) -> None:
         self.env = env
         self.cwd = cwd
         self.clock = clock
         self.say = say
+        self.busy = busy
         self.target = target
 
     @cached_property
@@ -84,7 +88,8 @@ class Context:
 
     def at(self, git: Git) -> Context:
         """Return this context as seen from another work tree of the same repository."""
-        there = Context(env=self.env, cwd=git.top, clock=self.clock, say=self.say, target=self.target)
+        told = {"say": self.say, "busy": self.busy}
+        there = Context(env=self.env, cwd=git.top, clock=self.clock, target=self.target, **told)
         there.__dict__.update({"root": self.root, "store": self.store, "owner": self.owner, "git": git})
         return there
 

@@ -11,7 +11,8 @@ made again.
 
 from __future__ import annotations
 
-from harness_lib import timestamps
+from dataclasses import replace
+
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.ops import checking, committing, handing_back, keeping, leased_check, outcome, target
 from harness_lib.ops.checking import Checked
@@ -31,13 +32,19 @@ def land(ctx: Context, session: Session, task: Task, tree: str, head: str) -> ou
 
     Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
     """
-    with gitlocks.hold(ctx.git):
-        restore.require_unlocked(ctx.git)
-        oid = committing.commit_object(ctx.git, head, task, tree)
+    git = ctx.git
+    with gitlocks.hold(git):
+        restore.require_unlocked(git)
+        oid = committing.commit_object(git, head, task, tree)
+        _detach(git)
+        restore.publish(git, oid, head)
+        git.quit_under_way()
     with ctx.store.transaction() as tx:
         task = transitions.begin_merge(outcome.require_claim(tx, task), now=tx.now, commit=oid)
         tx.replace(task)
-    return bring(ctx, session, task)
+    warnings = committing.undo_check(ctx, task, oid)
+    ended = bring(ctx, session, task)
+    return replace(ended, warnings=(*warnings, *ended.warnings))
 
 
 def bring(ctx: Context, session: Session, task: Task) -> outcome.Ended:
@@ -134,7 +141,7 @@ def _check_merged(ctx: Context, task: Task, oid: str, merged: str) -> Checked:
     """Run the check on the content of `merged`, which the work tree is given for it."""
     stand_at(ctx, task, oid, merged)
     state = ctx.store.read().state
-    ctx.say(f"checking {task.id} on top of what others have merged …")
+    ctx.busy(f"checking {task.id} on top of what others have merged …")
     command = checking.require_command(task, next(i for i, t in enumerate(state.tasks) if t.id == task.id))
     checked = leased_check.run(ctx, task, command, suffix="-merged")
     if checked.verdict == "ENV_SETUP":
@@ -146,28 +153,29 @@ def _check_merged(ctx: Context, task: Task, oid: str, merged: str) -> Checked:
 
 
 def stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
-    """Give the work tree the content of `merged`; what it holds now is in the commit `oid`.
+    """Give the work tree the content of `merged`; its own is in the commit `oid`.
 
-    What the check has changed since is kept beside it.
+    What a check has changed since is kept beside it.
     """
     git = ctx.git
     with gitlocks.hold(git):
         git.quit_under_way()
-        if git.branch() is not None:
-            # A branch that the agent has made is not ours to move.
-            git.run("update-ref", "--no-deref", "HEAD", git.head() or oid)
-        here = git.head()
-        if here not in (oid, merged):
-            restore.publish(git, oid, here)
+        _detach(git)
         changes = git.changes(ctx.keep_out)
         if changes.tracked or changes.untracked:
             left = snapshot.capture(git, ctx.keep_out)
             if left not in (git.tree_of(oid), git.tree_of(merged)):
                 ref = keeping.free_ref(git, task, suffix="-check")
-                stamp = timestamps.render(ctx.clock.now())
-                note = f"harness: left by the check of {task.id} at {stamp}\n"
-                git.set_ref(ref, snapshot.commit(git, left, [oid], note))
+                message = f"harness: left by the check of {task.id}\n"
+                git.set_ref(ref, snapshot.commit(git, left, [oid], message))
         git.run("checkout", "--quiet", "--force", "--detach", merged)
+
+
+def _detach(git: Git) -> None:
+    """Let HEAD name its commit: a branch that the agent has made is not ours to move."""
+    head = git.head()
+    if git.branch() is not None and head is not None:
+        git.run("update-ref", "--no-deref", "HEAD", head)
 
 
 def _leave(git: Git, commit: str) -> None:
@@ -183,7 +191,5 @@ def _leave(git: Git, commit: str) -> None:
 
 def _delivered(ctx: Context, wanted: str) -> list[str]:
     reason = target.deliver(ctx, wanted)
-    if reason is None:
-        return []
-    ours = target.short(target.waiting(wanted))
-    return [f"What is finished waits on the branch {ours}: {reason}. Take it over with: git merge {ours}"]
+    waits = target.waits(ctx, wanted)
+    return [f"{waits} ({reason})"] if waits and reason else []

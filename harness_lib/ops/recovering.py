@@ -73,6 +73,24 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
                 return Report(tuple(told), tuple(warnings), ended.stop)
 
 
+def one(ctx: Context, session: Session, task: Task) -> str:
+    """Recover `task` of a worker of this very session that is gone; return what was done."""
+    leftover.end_all(checking.log_directory(ctx, task))
+    with ctx.store.transaction() as tx:
+        taken = transitions.resume(
+            outcome.require_claim(tx, task),
+            worker=ctx.owner.worker,
+            now=tx.now,
+            worktree=task.worktree,
+            lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+        )
+        tx.replace(taken)
+    there = _work_tree(ctx, taken)
+    if there is None:
+        return _give_up_lost(ctx, session, taken)[0]
+    return _recover_one(ctx.at(there), session, taken)[0]
+
+
 def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bool) -> Task | None:
     """Take over the next interrupted task: from here on its old holder can record nothing."""
     branch = ctx.git.branch()

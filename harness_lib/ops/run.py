@@ -1,24 +1,22 @@
-"""`harness run`: inside an agent the same as `start`, so that an agent that types it starts no second one."""
+"""`harness run`: inside an agent the same as `start`, so that an agent that types it starts no second one.
+
+In a shell, or where an agent is asked for by name, it is the supervisor (design section 5).
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from harness_lib.errors import UsageError
-from harness_lib.ops import start
+from harness_lib.ops import start, supervisor
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
+from harness_lib.ops.supervisor import Options, Watch
 from harness_lib.system import owner
 
 
-def run(ctx: Context, agent: str | None = None) -> Reply:
-    """Open a session as `start` does; UsageError where an agent would have to be started for it.
-
-    `agent` asks for one by name, wherever this is typed (design section 5).
-    """
-    if agent is None and owner.in_agent(ctx.env):
+def run(ctx: Context, options: Options, watch: Watch) -> Reply:
+    """Open a session for the agent that runs us, or drive agents until nothing is left to do."""
+    asked = options.agent is not None or options.agent_command is not None
+    if not asked and owner.in_agent(ctx.env):
         return replace(start.run(ctx), verb="run")
-    raise UsageError(
-        "Starting agents unattended is not part of harness yet.",
-        "Start your agent in this project and let it type: harness start",
-    )
+    return supervisor.run(ctx, options, watch)

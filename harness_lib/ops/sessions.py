@@ -116,6 +116,25 @@ def close(tx: Tx, session: Session) -> None:
     _remove(tx, session)
 
 
+def follow(tx: Tx, session: Session) -> Session:
+    """Let the next session of the same worker begin where `session` has finished as much as it may.
+
+    What its slots have in progress goes on in the new one.
+    """
+    tx.log("STATS", stats.line(tx.state), session=session.number)
+    tx.log("LOCK", "released", session=session.number)
+    number = max(tx.state.session_count, session.number) + 1
+    began = replace(
+        session, number=number, started_at=timestamps.render(tx.now), finished_attempts=0, halt=None
+    )
+    records = tuple(began if s.number == session.number else s for s in tx.state.sessions or ())
+    tx.state = replace(
+        tx.state, sessions=records, session_count=number, last_session=timestamps.render(tx.now)
+    )
+    tx.log("LOCK", f"acquired (pid={began.pid})", session=number)
+    return began
+
+
 def _remove(tx: Tx, session: Session) -> None:
     left = tuple(s for s in tx.state.sessions or () if s.number != session.number)
     tx.state = replace(tx.state, sessions=left, last_session=timestamps.render(tx.now))

@@ -122,6 +122,15 @@ def deliver(ctx: Context, target: str) -> str | None:
     return None
 
 
+def waits(ctx: Context, target: str) -> str | None:
+    """Return how to take over what waits for a person, in a sentence; None if nothing does."""
+    git, ours = ctx.git, waiting(target)
+    here, there = git.ref(target), git.ref(ours)
+    if there is None or here is None or git.is_ancestor(there, here):
+        return None
+    return f"Finished work waits on the branch {short(ours)}. Take it over with: git merge {short(ours)}"
+
+
 def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
     """Return whether nobody has `target` checked out, or nothing of theirs would be touched."""
     holder = worktrees.holder(ctx.git, target)

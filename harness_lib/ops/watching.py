@@ -25,11 +25,11 @@ def follow(ctx: Context, limit: int | None) -> Iterator[View]:
     `limit` as in `status.look`. A list that cannot be read for a while (a person is editing it) is the view
     before with a warning.
     """
-    stamps = _stamps(ctx)
+    seen = stamps(ctx)
     view = status.look(ctx, limit)
     yield view
     while not view.is_finished:
-        stamps = _wait_for_change(ctx, stamps)
+        seen = _wait_for_change(ctx, seen)
         try:
             now = status.look(ctx, limit)
         except (ConfigError, EnvSetupError, StateUnreadableError) as error:
@@ -59,12 +59,12 @@ def _progress(task: Task | None) -> object:
 def _wait_for_change(ctx: Context, before: list[Stamp]) -> list[Stamp]:
     """Return when a file of the list has changed, or after a while: leases end and owners die silently."""
     until = ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
-    while (stamps := _stamps(ctx)) == before and ctx.clock.monotonic() < until:
+    while (seen := stamps(ctx)) == before and ctx.clock.monotonic() < until:
         ctx.clock.sleep(POLL_SECONDS)
-    return stamps
+    return seen
 
 
-def _stamps(ctx: Context) -> list[Stamp]:
+def stamps(ctx: Context) -> list[Stamp]:
     """Return what changes with the files; taken before reading them, so that no change falls between."""
     return [_stamp(path) for path in (ctx.root.state, ctx.root.log, ctx.root.marker)]
 

@@ -26,7 +26,7 @@ _SHELLS = "sh bash zsh dash fish ksh mksh tcsh csh ash busybox"
 _WRAPPERS = "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness"
 _TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS}".split())
 
-_SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID")
+SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID")
 _AGENT_VARIABLES = (
     ("claude", ("CLAUDECODE",)),
     ("codex", ("CODEX_SESSION_ID", "CODEX_THREAD_ID")),
@@ -57,9 +57,16 @@ def current(env: Mapping[str, str]) -> Owner:
     return Owner(worker, host, process.boot_id(), owner.pid, owner.started, session)
 
 
+def ourselves(prefix: str) -> Owner:
+    """Return this very process as an owner, with a name that no other process ever had."""
+    host = _clean(os.uname().nodename)
+    here = _ourselves()
+    return Owner(f"{prefix}-{here.pid}-{_token(here)}", host, process.boot_id(), here.pid, here.started, None)
+
+
 def agent_session(env: Mapping[str, str]) -> str | None:
     """Return the id that the agent's host gives its session, the same as in the payloads of its hooks."""
-    return next((name for key in _SESSION_VARIABLES if (name := _clean(env.get(key, "")))), None)
+    return next((name for key in SESSION_VARIABLES if (name := _clean(env.get(key, "")))), None)
 
 
 def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:

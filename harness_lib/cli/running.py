@@ -1,0 +1,117 @@
+"""`harness run`: the words of an unattended run, and what is shown of it."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from harness_lib import agents
+from harness_lib.cli.screen import Screen
+from harness_lib.cli.verb import Verb
+from harness_lib.ops import run
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.ops.supervisor import Options
+from harness_lib.rules.board import Board
+from harness_lib.rules.budget import Budget
+
+MINUTE = 60.0
+LIMITS = (
+    ("--max-cost", "USD", float, "end the run when agents have cost this much"),
+    ("--max-tokens", "N", int, "end the run when agents have used this many tokens"),
+    ("--max-hours", "H", float, "end the run after this long"),
+    ("--max-tasks", "N", int, "end the run after this many attempts"),
+    ("--task-cost", "USD", float, "end an attempt that costs this much"),
+    ("--task-tokens", "N", int, "end an attempt that uses this many tokens"),
+    ("--task-hours", "H", float, "end an attempt that takes this long"),
+)
+
+
+def limits(parser: ArgumentParser) -> None:
+    """Add the limits of a run and of a task; 0 is no limit."""
+    for flag, metavar, kind, words in LIMITS:
+        parser.add_argument(flag, metavar=metavar, type=kind, help=f"{words} (0: no limit)")
+
+
+def budget(args: Namespace) -> dict[str, float]:
+    """Return the limits that were typed."""
+    names = [flag.removeprefix("--").replace("-", "_") for flag, *_ in LIMITS]
+    return {name: value for name in names if (value := getattr(args, name)) is not None}
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("-j", "--jobs", metavar="N", type=int, default=1, help="workers at once (default 1)")
+    parser.add_argument(
+        "--agent", choices=tuple(agents.ADAPTERS), help="default: the first that is installed"
+    )
+    parser.add_argument("--agent-command", metavar="CMD", help="any other agent: a shell command")
+    parser.add_argument("--model", help="the agent's model")
+    parser.add_argument("--agent-arg", metavar="ARG", action="append", default=[], help="passed to the agent")
+    parser.add_argument("--target", metavar="BRANCH", help="merge into this branch (default: the one here)")
+    limits(parser)
+    parser.add_argument(
+        "--silence", metavar="MIN", type=float, default=15.0, help="end an agent that is silent so long"
+    )
+    parser.add_argument("--longest", metavar="MIN", type=float, default=240.0, help="end an agent after this")
+    parser.add_argument("--no-final-check", action="store_true", help="do not run every check at the end")
+
+
+def _run(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    options = Options(
+        workers=args.jobs,
+        agent=args.agent,
+        agent_command=args.agent_command,
+        model=args.model,
+        extra=tuple(args.agent_arg),
+        target=args.target,
+        budget=Budget(**budget(args)),  # type: ignore[arg-type]
+        silence=args.silence * MINUTE,
+        longest=args.longest * MINUTE,
+        final_check=not args.no_final_check,
+    )
+    return run.run(ctx, options, _Plain(screen).show)
+
+
+class _Plain:
+    """Lines: one object each with --json, one sentence each otherwise."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+
+    def show(self, event: dict[str, Any], _board: Board) -> None:
+        """Show one event."""
+        if event["event"] == "tick":
+            return
+        told = json.dumps(event) if self._screen.json else sentence(event)
+        if told:
+            self._screen.data(told)
+
+
+def sentence(event: dict[str, Any]) -> str | None:
+    """Return `event` as a line for a person; None for what is of no interest in a list of lines."""
+    kind, who = event["event"], f"[{event['worker']}] " if event.get("worker") else ""
+    if kind == "claimed":
+        return f"{who}{event['task']} attempt {event['attempt']}: {event['title']}"
+    if kind == "ended":
+        message = f": {event['message']}" if event.get("message") else ""
+        status = {"pending": "goes back", "failed": "failed"}.get(event["status"], event["status"])
+        return f"{who}{event['task']} {status}{message}"
+    if kind == "step" and event.get("message"):
+        return f"{who}{event['step']}: {event['message']}"
+    if kind == "gone":
+        return f"{who}the worker has died: {event['message']}" if event["code"] else None
+    if kind in ("recovered", "warning", "final", "interrupted", "stuck"):
+        return f"{who}{event['message']}"
+    return None
+
+
+VERBS = (
+    Verb(
+        "run",
+        "work unattended: start agents and go on until all is done (inside an agent: the same as start)",
+        "harness run -j 2 --max-hours 8",
+        _run,
+        _arguments,
+    ),
+)

@@ -1,0 +1,221 @@
+"""One agent process at work on one task: started, listened to, and stopped when there is a reason.
+
+The agent has a process group, a log and an environment of its own; what it says is read from its log by its
+adapter. It ends by itself, or because of a limit, silence, or going round in circles.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from harness_lib.agents.adapter import Adapter, Report
+from harness_lib.errors import EnvSetupError
+from harness_lib.ops import checking
+from harness_lib.ops.context import Context
+from harness_lib.rules import budget
+from harness_lib.system import atomic, runner, snapshot
+from harness_lib.task import Task
+
+How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
+
+LOOK_SECONDS = 0.3
+READ_BYTES = 1024 * 1024
+WAITS_SECONDS = 5.0
+MAX_LOG_BYTES = 256 * 1024 * 1024
+# An agent that polls may do the same thing again and again; this often, with nothing changed, it is lost.
+CIRCLES = 25
+LONGEST_CIRCLE = 3
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an agent may take: seconds in silence and in all, and the budget of a task."""
+
+    silence: float = 900.0
+    longest: float = 4 * 3600.0
+    budget: budget.Budget = field(default_factory=budget.Budget)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How an agent ended, in one sentence where it was not by itself, and what it had said until then."""
+
+    how: How
+    why: str
+    report: Report
+    seconds: float
+    log: Path
+
+
+def is_here(adapter: Adapter, ctx: Context) -> bool:
+    """Return whether the adapter's program is on this machine."""
+    return shutil.which(adapter.program, path=ctx.env.get("PATH", os.defpath)) is not None
+
+
+def require(adapter: Adapter, ctx: Context) -> None:
+    """Raise EnvSetupError if the adapter's program is not on this machine."""
+    if not is_here(adapter, ctx):
+        raise EnvSetupError(
+            f"{adapter.title} is not installed: there is no {adapter.program!r} on the PATH.",
+            "Install it, or choose another agent: harness run --agent NAME, or --agent-command 'COMMAND'",
+        )
+
+
+class Listener:
+    """Reads what an agent adds to its log, and says whether it may go on."""
+
+    def __init__(self, ctx: Context, adapter: Adapter, log: Path, rules: Rules, before: budget.Spent) -> None:
+        self.report = Report()
+        self.ending: tuple[How, str] | None = None
+        self.renewals = 0
+        self._ctx, self._adapter, self._log, self._rules = ctx, adapter, log, rules
+        self._before = before
+        self._began = self._heard = ctx.clock.monotonic()
+        self._at = 0
+        self._rest = b""
+        self._recent: deque[str] = deque(maxlen=CIRCLES)
+        self._tree = ""
+
+    def look(self) -> bool:
+        """Read what is new; return whether the agent may go on."""
+        if self.hear():
+            self._heard = self._ctx.clock.monotonic()
+        self.ending = self._reason()
+        return self.ending is None
+
+    def seconds(self) -> float:
+        """Return how long this agent has been at work."""
+        return self._ctx.clock.monotonic() - self._began
+
+    def spent(self) -> budget.Spent:
+        """Return what this attempt has used up, earlier agents of it included."""
+        return budget.Spent(
+            self._before.cost + (self.report.cost_usd or 0.0),
+            self._before.tokens + self.report.tokens,
+            self._before.seconds + self.seconds(),
+        )
+
+    def hear(self) -> bool:
+        """Read a piece of what is new; return whether there was any."""
+        try:
+            with self._log.open("rb") as stream:
+                stream.seek(self._at)
+                new = stream.read(READ_BYTES)
+        except FileNotFoundError:
+            return False
+        self._at += len(new)
+        *lines, self._rest = (self._rest + new).split(b"\n")
+        # A line without an end is no line; one of a megabyte is cut.
+        self._rest = self._rest[-READ_BYTES:]
+        for line in lines:
+            self._take(line.decode("utf-8", "replace"))
+        return bool(new)
+
+    def _take(self, line: str) -> None:
+        before = self.report.actions
+        self.report = self._adapter.read(self.report, line, self._ctx.clock.now())
+        if self.report.actions != before:
+            self._recent.append(self.report.action)
+
+    def _reason(self) -> tuple[How, str] | None:
+        over = budget.task_over(self._rules.budget, self.spent())
+        if over:
+            return "over", f"the limit of one task is reached ({over})"
+        quiet = self._ctx.clock.monotonic() - self._heard
+        trouble = self.report.trouble
+        if trouble is not None and trouble.kind != "transient" and quiet > WAITS_SECONDS:
+            # Some agents wait for the end of a limit by themselves: without a word, for hours.
+            return trouble.kind, trouble.message
+        if quiet > self._rules.silence:
+            return "silent", f"the agent has said nothing for {quiet:.0f} s"
+        if self._circles():
+            return "circling", f"the agent repeats itself and changes nothing: {self._recent[-1][:200]}"
+        return None
+
+    def _circles(self) -> bool:
+        recent = list(self._recent)
+        if len(recent) < CIRCLES or len(set(recent)) > LONGEST_CIRCLE:
+            return False
+        self._recent.clear()
+        tree = snapshot.capture(self._ctx.git, self._ctx.keep_out)
+        same, self._tree = tree == self._tree, tree
+        if same:
+            self._recent.extend(recent)
+        return same
+
+
+def run(
+    ctx: Context,
+    task: Task,
+    adapter: Adapter,
+    brief: str,
+    rules: Rules,
+    on_look: Callable[[Listener], bool],
+    *,
+    number: int,
+    before: budget.Spent,
+    model: str | None = None,
+    extra: tuple[str, ...] = (),
+) -> Turn:
+    """Let the agent work on `task` until it ends or has to.
+
+    `on_look` is asked several times a second whether it may go on; `number` tells the agents of one attempt
+    apart; `before` is what earlier ones have spent.
+    """
+    name = f"{task.attempts + 1}-agent-{number}"
+    directory = checking.log_directory(ctx, task)
+    log = directory / f"{name}.log"
+    atomic.make_directory(directory)
+    brief_file = directory / f"{name}.brief.md"
+    atomic.write(brief_file, brief.encode("utf-8", "replace"), durable=False)
+    launch = adapter.launch(brief, model=model, extra=extra)
+    listener = Listener(ctx, adapter, log, rules, before)
+    given = directory / f"{name}.stdin"
+    atomic.write(given, launch.stdin.encode("utf-8", "replace"), durable=False)
+    finished = runner.run(
+        f"{shlex.join(launch.argv)} < {shlex.quote(str(given))}",
+        cwd=ctx.git.top,
+        log=log,
+        timeout=rules.longest,
+        env={
+            **ctx.env,
+            "HARNESS_DISABLED": "1",
+            "HARNESS_SUPERVISED": task.id,
+            "HARNESS_TASK_ID": task.id,
+            "HARNESS_BRIEF_FILE": str(brief_file),
+            **launch.env,
+        },
+        on_tick=lambda: listener.look() and on_look(listener),
+        tick=LOOK_SECONDS,
+        max_log=MAX_LOG_BYTES,
+        clock=ctx.clock,
+    )
+    atomic.remove(given)
+    ended = listener.ending
+    while listener.hear():
+        continue
+    how, why = ended or _how(finished, listener.report)
+    return Turn(how, why, listener.report, finished.seconds, log)
+
+
+def _how(finished: runner.Finished, report: Report) -> tuple[How, str]:
+    if finished.timed_out:
+        return "long", f"the agent did not end within {finished.seconds:.0f} s"
+    if finished.too_loud:
+        return "circling", "the agent printed without end"
+    if finished.returncode is None:
+        return "told", "it was asked to stop"
+    trouble = report.trouble
+    if trouble is not None and (finished.returncode != 0 or trouble.kind != "transient"):
+        return trouble.kind, trouble.message
+    if finished.returncode != 0:
+        last = " / ".join(finished.tail.splitlines()[-2:])
+        return "crashed", f"the agent ended with {finished.returncode}: {last[-300:]}"
+    return "ended", ""

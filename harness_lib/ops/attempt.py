@@ -1,0 +1,241 @@
+"""One attempt at a claimed task by an unattended worker: agents until one is done, then the check decides.
+
+What is nobody's fault is not counted as an attempt: a usage limit is waited out, trouble of the provider's is
+tried again after growing pauses, and a crashed agent is followed by a fresh one in the same work tree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from harness_lib.agents.adapter import Adapter, Report
+from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, RefusedError
+from harness_lib.ops import (
+    agent_turn,
+    carrying,
+    checking,
+    completing,
+    judging,
+    mission,
+    outcome,
+    rolling_back,
+)
+from harness_lib.ops.agent_turn import Listener, Rules, Turn
+from harness_lib.ops.context import Context
+from harness_lib.rules import budget, transitions
+from harness_lib.system import snapshot
+from harness_lib.task import Category, Session, Task
+
+CRASHES = 2
+# An agent that ends at once and has done nothing cannot start; another try tells nothing new.
+AT_ONCE_SECONDS = 10.0
+PAUSES = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0, 600.0, 600.0)
+UNKNOWN_LIMIT_SECONDS = 900.0
+# A provider's clock and ours differ.
+AFTER_RESET_SECONDS = 30.0
+SLICE_SECONDS = 1.0
+BLAME: dict[str, Category] = {
+    "silent": "TIMEOUT",
+    "circling": "TIMEOUT",
+    "long": "TIMEOUT",
+    "over": "TASK_EXEC",
+}
+
+
+class Desk(Protocol):
+    """What an attempt needs of the worker that makes it."""
+
+    adapter: Adapter
+
+    @property
+    def orders(self) -> Wishes:
+        """Return what the run wants of agents."""
+        ...
+
+    def tell(self, event: str, **facts: object) -> None:
+        """Send one event to the run."""
+        ...
+
+    def rules(self) -> Rules:
+        """Return what an agent may take now."""
+        ...
+
+
+class Wishes(Protocol):
+    """How agents are to be started."""
+
+    @property
+    def model(self) -> str | None: ...  # noqa: D102 - a word of the agent's own
+
+    @property
+    def extra(self) -> tuple[str, ...]: ...  # noqa: D102 - likewise
+
+
+@dataclass
+class StuckError(Exception):
+    """A person must act; `everywhere`: for this task and for every other one."""
+
+    kind: str
+    reason: str
+    hint: str = ""
+    everywhere: bool = False
+
+
+def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended:
+    """Take the claimed `task` to its end and return it.
+
+    Raises StuckError (a person must act: the claim still stands), LeaseLostError.
+    """
+    _require_check(ctx, task)
+    turn = _work(ctx, task, desk, carrying.over(ctx, task))
+    if turn.how in BLAME:
+        return rolling_back.roll_back(ctx, session, task, outcome.Verdict(BLAME[turn.how], turn.why))
+    desk.tell("step", step="checks")
+    try:
+        judged = judging.judge(ctx, ctx.store.read().state, task)
+        if not judged.checked.passed:
+            return rolling_back.roll_back(ctx, session, task, judged.verdict())
+        desk.tell("step", step="merges")
+        return completing.complete(ctx, session, task, judged.tree, judged.head)
+    except (ConfigError, EnvSetupError, RefusedError) as error:
+        raise _stuck(error) from error
+
+
+def _require_check(ctx: Context, task: Task) -> None:
+    try:
+        checking.require_command(task, ctx.store.read().state.tasks.index(task))
+        checking.working_directory(ctx, task)
+    except ConfigError as error:
+        raise _stuck(error) from error
+
+
+def _stuck(error: HarnessError) -> StuckError:
+    return StuckError(error.kind, error.message, error.hint or "")
+
+
+class _Tries:
+    """What has gone wrong so far in this attempt without being anybody's fault."""
+
+    def __init__(self) -> None:
+        self.crashes = 0
+        self.pauses = 0
+        self.agents = 0
+        self.spent = budget.Spent()
+
+
+def _work(ctx: Context, task: Task, desk: Desk, carried: str) -> Turn:
+    """Let agents work until one has ended by itself, or for a reason that ends the attempt."""
+    tries, interrupted = _Tries(), ""
+    while True:
+        tries.agents += 1
+        desk.tell("step", step="works")
+        turn = _one(ctx, task, desk, tries, mission.of(ctx, task, carried, interrupted))
+        tries.spent = _add(tries.spent, turn)
+        if turn.how == "told":
+            raise KeyboardInterrupt
+        if turn.how == "login":
+            raise StuckError("ENV_SETUP", turn.why, "Log the agent in, then: harness run", everywhere=True)
+        if not _goes_on(ctx, task, desk, turn, tries):
+            return turn
+        interrupted = turn.why
+
+
+def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Turn:
+    said = Report()
+
+    def on_look(listener: Listener) -> bool:
+        nonlocal said
+        if listener.report != said:
+            said = listener.report
+            spent = listener.spent()
+            desk.tell("said", last=said.last, tokens=spent.tokens, cost=spent.cost)
+        _renew(ctx, task, listener)
+        return True
+
+    return agent_turn.run(
+        ctx,
+        task,
+        desk.adapter,
+        brief,
+        desk.rules(),
+        on_look,
+        number=tries.agents,
+        before=tries.spent,
+        model=desk.orders.model,
+        extra=desk.orders.extra,
+    )
+
+
+def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) -> bool:
+    """Return whether another agent goes on with this attempt, once what stands in its way is over."""
+    if turn.how == "limit":
+        resets = turn.report.trouble.resets_at if turn.report.trouble else None
+        wait = (
+            UNKNOWN_LIMIT_SECONDS
+            if resets is None
+            else (resets - ctx.clock.now()).total_seconds() + AFTER_RESET_SECONDS
+        )
+        _pause(ctx, task, desk, "limit", wait, turn.why)
+        return True
+    if turn.how == "transient":
+        if tries.pauses == len(PAUSES):
+            reason = f"the agent cannot reach its provider: {turn.why}"
+            raise StuckError("ENV_SETUP", reason, "Try again later: harness run", everywhere=True)
+        tries.pauses += 1
+        _pause(ctx, task, desk, "pauses", PAUSES[tries.pauses - 1], turn.why)
+        return True
+    if turn.how != "crashed":
+        return False
+    tries.crashes += 1
+    if tries.crashes <= CRASHES:
+        _pause(ctx, task, desk, "pauses", float(tries.crashes), turn.why)
+        return True
+    if turn.seconds < AT_ONCE_SECONDS and _has_done_nothing(ctx):
+        hint = f"See what it said: {turn.log}. Then: harness run"
+        raise StuckError("ENV_SETUP", f"the agent cannot start: {turn.why}", hint, everywhere=True)
+    return False
+
+
+def _has_done_nothing(ctx: Context) -> bool:
+    head = ctx.git.head()
+    return head is not None and snapshot.capture(ctx.git, ctx.keep_out) == ctx.git.tree_of(head)
+
+
+def _add(before: budget.Spent, turn: Turn) -> budget.Spent:
+    return budget.Spent(
+        before.cost + (turn.report.cost_usd or 0.0),
+        before.tokens + turn.report.tokens,
+        before.seconds + turn.seconds,
+    )
+
+
+def _pause(ctx: Context, task: Task, desk: Desk, step: str, seconds: float, why: str) -> None:
+    """Wait, with the claim kept alive; the run shows until when."""
+    until = ctx.clock.now() + timedelta(seconds=max(0.0, seconds))
+    desk.tell("step", step=step, until=until.timestamp(), message=why)
+    end = ctx.clock.monotonic() + max(0.0, seconds)
+    renewed = ctx.clock.monotonic()
+    while (left := end - ctx.clock.monotonic()) > 0:
+        ctx.clock.sleep(min(SLICE_SECONDS, left))
+        if ctx.clock.monotonic() - renewed > ctx.lease_seconds / 3:
+            renewed = ctx.clock.monotonic()
+            renew(ctx, task)
+
+
+def _renew(ctx: Context, task: Task, listener: Listener) -> None:
+    """Renew the lease three times in its life."""
+    due = math.floor(listener.seconds() / (ctx.lease_seconds / 3))
+    if due > listener.renewals:
+        listener.renewals = due
+        renew(ctx, task)
+
+
+def renew(ctx: Context, task: Task) -> None:
+    """Give the claim a new lease where it has one. Raises LeaseLostError."""
+    with ctx.store.transaction() as tx:
+        now = outcome.require_claim(tx, task)
+        if tx.state.concurrent:
+            tx.replace(transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds))

@@ -1,0 +1,37 @@
+"""Work that was handed back is put into the next attempt's work tree, on top of what was merged meanwhile."""
+
+from __future__ import annotations
+
+from harness_lib.ops.context import Context
+from harness_lib.system import gitlocks, merging, placing, trees
+from harness_lib.task import Task
+
+NAMED = 10
+
+
+def over(ctx: Context, task: Task) -> str:
+    """Put the work that `task` was handed back with into the work tree, uncommitted; return what to tell.
+
+    Where both sides changed the same lines, both stand there between conflict marks.
+    """
+    back, git = task.handback, ctx.git
+    if back is None:
+        return ""
+    told = [f"handed back: {back.reason}"]
+    if not back.rescue or not back.base or not git.ref(back.rescue) or not git.exists(back.base):
+        return "\n".join(told)
+    head = git.head()
+    assert head is not None
+    picked = merging.differing(git, back.base, git.tree_of(back.rescue), head)
+    assert picked.tree is not None
+    moves = trees.changed(git, git.tree_of(head), picked.tree)
+    with gitlocks.hold(git):
+        placing.checkout(git, {path: new for path, (_, new) in moves.items() if new is not None})
+        for path, (_, new) in moves.items():
+            if new is None:
+                placing.remove(git.top, path)
+    told.append(f"that work stands in this work tree, uncommitted (git diff; as it was: {back.rescue})")
+    if picked.conflicts:
+        shown = ", ".join(picked.conflicts[:NAMED])
+        told.append(f"conflict marks (<<<<<<< ours: merged meanwhile, >>>>>>> yours) stand in: {shown}")
+    return "\n".join(told)

@@ -1,0 +1,126 @@
+"""The worker processes of a run: started, listened to, told to drain, ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness_lib.ops.context import Context
+from harness_lib.ops.worker import Orders
+from harness_lib.system import program
+
+ENDING_SECONDS = 60.0
+READ_BYTES = 65536
+
+
+@dataclass
+class Hand:
+    """One worker process, and what it has said without an end of the line yet."""
+
+    orders: Orders
+    process: subprocess.Popen[bytes]
+    errors: Path
+    rest: bytes = b""
+
+
+class Crew:
+    """All of them. `lock` is a descriptor that each inherits and none ever reads."""
+
+    def __init__(self, ctx: Context, lock: int) -> None:
+        self._ctx, self._lock = ctx, lock
+        self._hands: dict[int, Hand] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def start(self, orders: Orders) -> None:
+        """Start a worker, in a session of its own so that Ctrl-C on a terminal reaches only the run."""
+        errors = Path(orders.place) / f"worker-{orders.number}.err"
+        with errors.open("ab") as stream:
+            process = subprocess.Popen(
+                program.python("from harness_lib.ops.worker import main; main()"),
+                cwd=self._ctx.root.path,
+                env={**self._ctx.env, "HARNESS_STATE_ROOT": str(self._ctx.root.path)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stream,
+                pass_fds=(self._lock,),
+                start_new_session=True,
+            )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        hand = Hand(orders, process, errors)
+        self._hands[orders.number] = hand
+        os.set_blocking(process.stdout.fileno(), False)
+        self._selector.register(process.stdout, selectors.EVENT_READ, hand)
+        self._say(hand, json.dumps(asdict(orders)))
+
+    def listen(self, seconds: float) -> Iterator[dict[str, Any]]:
+        """Yield what workers say within `seconds`, and `gone` for each whose process has ended."""
+        for key, _ in self._selector.select(seconds):
+            hand: Hand = key.data
+            new = os.read(key.fd, READ_BYTES)
+            if not new:
+                yield self._bury(hand)
+                continue
+            *lines, hand.rest = (hand.rest + new).split(b"\n")
+            yield from (json.loads(line) for line in lines)
+
+    def _bury(self, hand: Hand) -> dict[str, Any]:
+        assert hand.process.stdout is not None
+        self._selector.unregister(hand.process.stdout)
+        hand.process.stdout.close()
+        code = hand.process.wait()
+        assert hand.process.stdin is not None
+        with suppress(BrokenPipeError):
+            # What could not be told to a dead one needs no telling.
+            hand.process.stdin.close()
+        del self._hands[hand.orders.number]
+        tail = hand.errors.read_bytes()[-2000:].decode("utf-8", "replace").strip()
+        return {
+            "event": "gone",
+            "worker": hand.orders.number,
+            "at": self._ctx.clock.now().timestamp(),
+            "code": code,
+            "message": tail,
+        }
+
+    @property
+    def numbers(self) -> list[int]:
+        """Return which workers are there."""
+        return sorted(self._hands)
+
+    def drain(self) -> None:
+        """Let every worker finish what it has and take no more."""
+        for hand in self._hands.values():
+            self._say(hand, "drain")
+
+    def stop(self) -> None:
+        """Let every worker stop now, and keep what was done."""
+        for hand in self._hands.values():
+            hand.process.send_signal(signal.SIGTERM)
+
+    def end(self) -> Iterator[dict[str, Any]]:
+        """End all that are left, yielding what they still say; those that do not end are killed."""
+        self.stop()
+        until = self._ctx.clock.monotonic() + ENDING_SECONDS
+        while self._hands and self._ctx.clock.monotonic() < until:
+            yield from self.listen(0.2)
+        for hand in list(self._hands.values()):
+            hand.process.kill()
+            yield self._bury(hand)
+
+    def _say(self, hand: Hand, line: str) -> None:
+        assert hand.process.stdin is not None
+        try:
+            hand.process.stdin.write(line.encode() + b"\n")
+            hand.process.stdin.flush()
+        except BrokenPipeError:
+            # It has ended; `listen` will say so.
+            return

@@ -1,0 +1,78 @@
+"""When the list is done every check runs once more on the final tree; what was broken becomes a new task.
+
+A later task may break what an earlier one had finished: its own check does not look there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from harness_lib.ops import add, brief, checking, sessions, slots, start, target
+from harness_lib.ops.add import Wish
+from harness_lib.ops.checking import Checked
+from harness_lib.ops.context import Context
+from harness_lib.system import worktrees
+from harness_lib.task import Task
+
+TITLE = "Repair what a later task broke: "
+
+
+def run(ctx: Context, tell: Callable[[str], None]) -> bool:
+    """Run every check of a completed task on the target; return whether new tasks are to be done."""
+    assert ctx.target is not None
+    state = ctx.store.read().state
+    broken: list[tuple[Task, Checked]] = []
+    with tempfile.TemporaryDirectory(prefix="final-", dir=slots.home(ctx)) as name:
+        path = Path(name) / "tree"
+        git = worktrees.add(ctx.git, path, target.tip(ctx.git, ctx.target))
+        try:
+            slots.bring(ctx, git)
+            there = ctx.at(git)
+            for task in state.tasks:
+                checked = _check(there, task)
+                if checked is not None and not checked.passed:
+                    broken.append((task, checked))
+                    tell(f"{task.id} is broken on the final tree: {checked.message}")
+        finally:
+            worktrees.remove(ctx.git, path)
+    if not broken:
+        return False
+    for task, checked in broken:
+        _repair(ctx, task, checked)
+    return _session_is_open(ctx)
+
+
+def _check(ctx: Context, task: Task) -> Checked | None:
+    command = task.validation.command
+    if task.status != "completed" or not command:
+        return None
+    return checking.run_check(ctx, task, command, log_name="final")
+
+
+def _repair(ctx: Context, task: Task, checked: Checked) -> None:
+    """Add the task to put right what `task` had finished, with the check that has caught it."""
+    title = task.title.removeprefix(TITLE)
+    wish = Wish(
+        f"{TITLE}{title}",
+        description=(
+            f"The check of {task.id} passed when it was finished (commit {task.completed_commit}) and fails "
+            f"now that the list is done: {brief.one_line(checked.failure(), brief.FAILURE_LENGTH)}. "
+            "Make it pass again without undoing what other tasks have done since."
+        ),
+        priority="P0",
+        depends_on=(task.id,),
+        validate=task.validation.command,
+        cwd=task.validation.cwd,
+        timeout_seconds=task.validation.timeout_seconds,
+        protect=task.validation.protect,
+    )
+    add.run(ctx, wish)
+
+
+def _session_is_open(ctx: Context) -> bool:
+    """Return whether this run has a session; the last one ended when the list was done."""
+    if sessions.mine(ctx.store.read().state, ctx) is not None:
+        return True
+    return start.open_session(ctx).session is not None

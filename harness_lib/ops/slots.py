@@ -1,0 +1,195 @@
+"""The work trees of an unattended run: where they are, how one is made ready, and how they go.
+
+They lie outside the project, so that no test runner or search of the project walks into them:
+`<data home>/worktrees/<project>-<hash of its root>/<run>/<number>`.
+A work tree is taken away only when all that is in it is in a commit that something keeps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.ops import keeping
+from harness_lib.ops.context import Context
+from harness_lib.system import data_home, gitlocks, held_files, leftover, snapshot, worktrees
+from harness_lib.system.git import Git
+
+LOCK = "lock"
+# What checks need and git does not bring: copied in if it is there and git ignores it.
+BROUGHT = (".env", ".env.local", "node_modules", ".venv")
+# The convention of Claude Code for its own work trees: one path or glob per line.
+LIST = ".worktreeinclude"
+DYING_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """The directory of one run; whoever works in it holds the lock there, by inheritance."""
+
+    path: Path
+
+    @property
+    def lock(self) -> Path:
+        """What the run and its workers hold as long as one of them lives."""
+        return self.path / LOCK
+
+    def slot(self, number: int) -> Path:
+        """Return where the work tree of worker `number` is."""
+        return self.path / str(number)
+
+    def numbers(self) -> list[int]:
+        """Return the workers whose work trees are there."""
+        return sorted(int(entry.name) for entry in self.path.iterdir() if entry.name.isdigit())
+
+
+def home(ctx: Context) -> Path:
+    """Return the directory of all runs of this list."""
+    root = os.fsencode(ctx.root.path)
+    name = f"{ctx.root.path.name or 'root'}-{hashlib.sha256(root).hexdigest()[:10]}"
+    return Path(data_home.place(ctx.env)) / "worktrees" / name
+
+
+def place(ctx: Context, run: str) -> Place:
+    """Return the directory of the run called `run`, made if it is not there."""
+    path = home(ctx) / run
+    path.mkdir(parents=True, exist_ok=True)
+    return Place(path)
+
+
+def dead(ctx: Context) -> Iterator[Place]:
+    """Yield the places of runs of which nothing lives any more, each with its lock held meanwhile.
+
+    What the worker of a killed run is still about to end is waited for, and then ended.
+    """
+    above = home(ctx)
+    if not above.is_dir():
+        return
+    for path in sorted(above.iterdir()):
+        found = Place(path)
+        if not path.is_dir():
+            continue
+        with held_files.attempt(found.lock) as free:
+            if free:
+                yield found
+
+
+def end_survivors(ctx: Context, alive: set[str]) -> None:
+    """Wait for the workers of runs that are dead themselves (not in `alive`), and end those that stay."""
+    above = home(ctx)
+    for path in sorted(above.iterdir()) if above.is_dir() else ():
+        if path.name in alive or not path.is_dir():
+            continue
+        deadline = ctx.clock.monotonic() + DYING_SECONDS
+        while not held_files.is_free(path / LOCK) and ctx.clock.monotonic() < deadline:
+            ctx.clock.sleep(0.1)
+        leftover.end_all(path)
+
+
+def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
+    """Return the work tree at `path` standing clean at `commit`, and whether it was made for this."""
+    git = _opened(ctx.git, path)
+    if git is None:
+        worktrees.remove(ctx.git, path)
+        git = worktrees.add(ctx.git, path, commit)
+        bring(ctx, git)
+        return git, True
+    with gitlocks.hold(git):
+        git.quit_under_way()
+        changes = git.changes()
+        if changes.tracked or changes.untracked or git.head() != commit:
+            keep(ctx, git, commit)
+            git.run("checkout", "--quiet", "--force", "--detach", commit)
+            git.run("clean", "-d", "--force", "--force", "--quiet")
+    return git, False
+
+
+def _opened(main: Git, path: Path) -> Git | None:
+    try:
+        git = Git.open(path) if path.is_dir() else None
+    except EnvSetupError:
+        return None
+    same = git is not None and (git.top, git.common_dir) == (path.resolve(), main.common_dir)
+    return git if same else None
+
+
+def keep(ctx: Context, git: Git, commit: str) -> str | None:
+    """Keep what is in a work tree and in no commit that `commit` or a rescue ref has; return the ref."""
+    head = git.head()
+    made = snapshot.capture(git)
+    if head is not None and made == git.tree_of(head) and _is_kept(git, head, commit):
+        return None
+    if any(git.tree_of(oid) == made for _, oid in git.refs(keeping.RESCUE_REFS)):
+        return None
+    ref = keeping.free(git, f"{keeping.RESCUE_REFS}left-over/{git.top.parent.name}-{git.top.name}")
+    oid = snapshot.commit(git, made, [head] if head else [], f"harness: left over in {git.top}\n")
+    git.set_ref(ref, oid)
+    ctx.say(f"what was left over in {git.top} is kept in {ref}")
+    return ref
+
+
+def _is_kept(git: Git, head: str, commit: str) -> bool:
+    if git.is_ancestor(head, commit):
+        return True
+    return bool(git.text("for-each-ref", "--contains", head, "--count=1", "refs/heads", "refs/harness"))
+
+
+def bring(ctx: Context, git: Git) -> list[str]:
+    """Copy the ignored files that checks need from the project into a new work tree; return their names."""
+    main = Git.open(ctx.root.path)
+    brought = []
+    for source in _wanted(main.top):
+        name = str(source.relative_to(main.top))
+        ignored = main.run("check-ignore", "--quiet", "--", name, check=False).returncode == 0
+        if not ignored or (git.top / name).exists():
+            continue
+        (git.top / name).parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, git.top / name, symlinks=True)
+        else:
+            shutil.copy2(source, git.top / name, follow_symlinks=False)
+        brought.append(name)
+    return brought
+
+
+def _wanted(top: Path) -> Iterator[Path]:
+    listing = top / LIST
+    lines = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else BROUGHT
+    for line in lines:
+        pattern = line.strip().strip("/")
+        if pattern and not pattern.startswith(("#", "!")) and ".." not in pattern.split("/"):
+            yield from sorted(top.glob(pattern))
+
+
+def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
+    """Remove the work trees of a run and its directory; return the refs that keep what was left in them."""
+    kept = []
+    for number in found.numbers():
+        path = found.slot(number)
+        git = _opened(ctx.git, path)
+        if git is not None:
+            with gitlocks.hold(git):
+                ref = keep(ctx, git, commit)
+            kept += [ref] if ref else []
+        worktrees.remove(ctx.git, path)
+    shutil.rmtree(found.path, ignore_errors=True)
+    return kept
+
+
+def sweep(ctx: Context, commit: str) -> list[str]:
+    """Take away what dead runs have left; return warnings. No task in progress may point there any more."""
+    told = []
+    used = {task.worktree for task in ctx.store.read().state.tasks if task.status == "in_progress"}
+    for found in dead(ctx):
+        if any(str(found.slot(number)) in used for number in found.numbers()):
+            continue
+        try:
+            told += [f"What a run had left over is kept in {ref}." for ref in take_away(ctx, found, commit)]
+        except (OSError, HarnessError) as error:
+            told.append(f"What a run had left in {found.path} could not be taken away: {error}")
+    return told

@@ -1,0 +1,272 @@
+"""One worker of an unattended run: a process that takes one task after another to its end.
+
+It claims, lets an agent work, runs the check, merges or rolls back; the agent only works.
+It speaks to the run in JSON lines on standard output (`rules.board` says which), and hears it on standard
+input: `drain` means to take no further task, the end of the input that the run is dead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness_lib import agents
+from harness_lib.agents import command
+from harness_lib.agents.adapter import Adapter
+from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, LeaseLostError, RefusedError
+from harness_lib.ops import (
+    attempt,
+    environment,
+    handing_back,
+    sessions,
+    settling,
+    slots,
+    taking,
+    target,
+)
+from harness_lib.ops.agent_turn import Rules
+from harness_lib.ops.context import Context
+from harness_lib.ops.watching import stamps
+from harness_lib.rules import budget, selection, stopping, transitions
+from harness_lib.system import leftover
+from harness_lib.task import Session, Task
+
+POLL_SECONDS = 0.25
+LOOK_ANYWAY_SECONDS = 5.0
+PORTS = 100
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the run tells a worker when it starts it."""
+
+    worker: str
+    number: int
+    place: str
+    target: str
+    agent: str | None
+    agent_command: str | None
+    model: str | None
+    extra: tuple[str, ...]
+    silence: float
+    longest: float
+    first_port: int
+
+    def adapter(self) -> Adapter:
+        """Return how to drive the agent that was asked for."""
+        if self.agent_command is not None:
+            return command.adapter(self.agent_command)
+        assert self.agent is not None
+        return agents.named(self.agent)
+
+
+class Worker:
+    """What a worker knows, and its two lines to the run."""
+
+    def __init__(self, ctx: Context, orders: Orders, say: Callable[[dict[str, Any]], None]) -> None:
+        self.ctx, self.orders, self._say = ctx, orders, say
+        self.adapter = orders.adapter()
+        self.draining = threading.Event()
+        self._idle = ""
+
+    def tell(self, event: str, **facts: object) -> None:
+        """Send one event to the run."""
+        if event == "idle" and facts.get("why") == self._idle:
+            return
+        self._idle = str(facts.get("why", "")) if event == "idle" else ""
+        at = self.ctx.clock.now().timestamp()
+        self._say({"event": event, "worker": self.orders.number, "at": at, **facts})
+
+    def rules(self) -> Rules:
+        """Return what an agent may take, the budget as it is now."""
+        return Rules(self.orders.silence, self.orders.longest, read_budget(self.ctx))
+
+    def work(self) -> None:
+        """Take tasks until the run says that it is enough."""
+        while not self.draining.is_set():
+            seen = stamps(self.ctx)
+            if not self._one():
+                self._wait(seen)
+
+    def _one(self) -> bool:
+        """Take one task to its end; return False if there is none to take."""
+        state = self.ctx.store.read().state
+        session = sessions.mine(state, self.ctx)
+        if session is None:
+            self.tell("idle", why="closed")
+            return False
+        if stopping.session_spent(state, session):
+            return self._next_session()
+        if selection.pick(state, self.ctx.clock.now()) is None:
+            self.tell("idle", why=stopping.no_work(state, self.ctx.clock.now()) or "waiting")
+            return False
+        there = self._ground()
+        try:
+            taken = taking.take(there, session)
+        except (ConfigError, RefusedError) as error:
+            self.tell("idle", why=f"{error.kind}: {error.message}")
+            return False
+        if taken.task is None:
+            self.tell("idle", why=taken.stop or "waiting")
+            return taken.stop is None
+        self._attempt(there, session, taken.task)
+        return True
+
+    def _ground(self) -> Context:
+        """Return the context of a clean work tree that has all that was merged so far."""
+        commit = target.tip(self.ctx.git, self.orders.target)
+        path = slots.Place(Path(self.orders.place)).slot(self.orders.number)
+        git, new = slots.stand(self.ctx, path, commit)
+        there = self.ctx.at(git)
+        if new and environment.exists(there):
+            self.tell("step", step="prepares")
+            finished = environment.prepare(there)
+            if finished is not None and not finished.ok:
+                raise EnvSetupError(
+                    f"{self.ctx.root.init_script.name} failed twice in {git.top}: {finished.tail[-300:]}",
+                    "Fix it so that it works in a fresh work tree, then: harness run",
+                )
+        return there
+
+    def _attempt(self, there: Context, session: Session, task: Task) -> None:
+        self.tell("claimed", task=task.id, title=task.title, attempt=task.attempts + 1)
+        try:
+            ended = attempt.run(there, session, task, self)
+        except LeaseLostError as error:
+            self.tell("ended", task=task.id, status="pending", message=error.message)
+        except KeyboardInterrupt:
+            self._give_back(there, session, task, "the run was stopped")
+            raise
+        except attempt.StuckError as stuck:
+            self._give_back(there, session, task, stuck.reason)
+            self._halt(task, stuck)
+        else:
+            now = ended.task
+            message = now.error_log[-1] if now.status == "failed" and now.error_log else ""
+            if now.status == "pending" and now.handback:
+                message = now.handback.reason
+            self.tell(
+                "ended",
+                task=now.id,
+                status=now.status,
+                message=message,
+                commit=now.completed_commit,
+                rescue=ended.rescue,
+                warnings=list(ended.warnings),
+            )
+
+    def _give_back(self, there: Context, session: Session, task: Task, why: str) -> None:
+        """Keep what was done, and leave the task to whoever goes on."""
+        now = self.ctx.store.read().state.find(task.id)
+        if now is None or now.status != "in_progress" or now.claimed_by != self.ctx.owner.worker:
+            return
+        try:
+            if now.intent is not None:
+                ended = settling.settle(there, session, now)
+            else:
+                ended = handing_back.interrupted(there, session, now, why)
+        except LeaseLostError as error:
+            self.tell("ended", task=task.id, status="pending", message=error.message)
+            return
+        self.tell("ended", task=task.id, status=ended.task.status, message=why, rescue=ended.rescue)
+
+    def _halt(self, task: Task, stuck: attempt.StuckError) -> None:
+        """Leave the task alone until a person has acted; what concerns every task ends the run."""
+        if stuck.everywhere:
+            self.tell("stuck", task=task.id, kind=stuck.kind, message=stuck.reason, hint=stuck.hint)
+            self.draining.set()
+            return
+        with self.ctx.store.transaction() as tx:
+            now = tx.state.find(task.id)
+            if now is not None and transitions.may("halt", now):
+                tx.replace(transitions.halt(now, f"{stuck.kind}: {stuck.reason}"))
+
+    def _next_session(self) -> bool:
+        """Begin the next session in place of one that has finished as many tasks as it may."""
+        with self.ctx.store.transaction() as tx:
+            current = sessions.mine(tx.state, self.ctx)
+            if current is None or not stopping.session_spent(tx.state, current):
+                return True
+            if stopping.sessions_spent(tx.state):
+                self.tell("idle", why="max_sessions")
+                return False
+            sessions.follow(tx, current)
+        return True
+
+    def _wait(self, seen: object) -> None:
+        """Return when the list has changed, or after a while."""
+        until = self.ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
+        while not self.draining.wait(POLL_SECONDS):
+            if stamps(self.ctx) != seen or self.ctx.clock.monotonic() > until:
+                return
+
+
+def read_budget(ctx: Context) -> budget.Budget:
+    """Return the limits of the run as they are now: `harness budget` changes them while it goes on."""
+    try:
+        return budget.read(json.loads(ctx.root.budget.read_bytes()))
+    except (FileNotFoundError, ValueError, HarnessError):
+        # Below `.harness/` everything may be lost at any time: then there are no limits until the next word.
+        return budget.Budget()
+
+
+def main() -> None:
+    """Work as the orders in the first line of standard input say."""
+    orders = Orders(**json.loads(sys.stdin.readline(), object_hook=_tuples))
+    env = {**os.environ, "HARNESS_WORKER_ID": orders.worker}
+    env.update(_own_ports(orders))
+    out = sys.stdout
+
+    def say(event: dict[str, Any]) -> None:
+        out.write(json.dumps(event) + "\n")
+        out.flush()
+
+    ctx = Context(env=env, cwd=Path(os.environ["HARNESS_STATE_ROOT"]), target=orders.target)
+    worker = Worker(ctx, orders, say)
+    note = Path(orders.place) / f"worker-{orders.number}.log"
+    leftover.note(note, os.getpid())
+    signal.signal(signal.SIGTERM, _interrupt)
+    threading.Thread(target=_listen, args=(worker.draining,), daemon=True).start()
+    try:
+        worker.work()
+    except HarnessError as error:
+        worker.tell("stuck", task=None, kind=error.kind, message=error.message, hint=error.hint)
+    except KeyboardInterrupt:
+        worker.tell("idle", why="stopped")
+    finally:
+        leftover.forget(note)
+
+
+def _tuples(document: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in document.items()}
+
+
+def _own_ports(orders: Orders) -> dict[str, str]:
+    first = orders.first_port + (orders.number - 1) * PORTS
+    return {
+        "HARNESS_WORKER_NUMBER": str(orders.number),
+        "HARNESS_PORT_FIRST": str(first),
+        "HARNESS_PORT_LAST": str(first + PORTS - 1),
+    }
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    # A second one must not break what the first one set off: what was done is being kept.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _listen(draining: threading.Event) -> None:
+    for line in sys.stdin:
+        if line.strip() == "drain":
+            draining.set()
+    # The run is dead, or wants no more of us.
+    draining.set()
+    os.kill(os.getpid(), signal.SIGTERM)

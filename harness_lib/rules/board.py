@@ -1,0 +1,108 @@
+"""What a run looks like while it goes on: one row per worker, and what was spent; a fold over its events.
+
+An event is a JSON object with `event` and what belongs to it:
+`claimed` {task, title, attempt}, `step` {step, until?}, `said` {last, tokens, cost}, `idle` {why},
+`ended` {task, status, message}; every one bears `worker` and `at` (seconds since the epoch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness_lib.rules.budget import Spent
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One worker: its task and step, since when (epoch seconds), what it spent on it, its agent's last line.
+
+    `until`: when what it waits for is over, None if it waits for nothing. `idle`: why it has nothing to do.
+    """
+
+    worker: int
+    task: str | None = None
+    title: str = ""
+    attempt: int = 0
+    step: str = "starts"
+    since: float = 0.0
+    until: float | None = None
+    idle: str | None = None
+    cost: float = 0.0
+    tokens: int = 0
+    last: str = ""
+
+
+@dataclass(frozen=True)
+class Board:
+    """The whole run; `before` is what is left to pay for attempts that have ended."""
+
+    began: float = 0.0
+    rows: Mapping[int, Row] = field(default_factory=dict)
+    before: Spent = field(default_factory=Spent)
+    durations: tuple[float, ...] = ()
+
+    def spent(self, now: float) -> Spent:
+        """Return what the run has used up until `now` (epoch seconds)."""
+        return Spent(
+            self.before.cost + sum(row.cost for row in self.rows.values()),
+            self.before.tokens + sum(row.tokens for row in self.rows.values()),
+            max(0.0, now - self.began),
+            self.before.attempts,
+        )
+
+
+def fold(board: Board, event: Event) -> Board:
+    """Return the board after `event`; one of an unknown kind changes nothing."""
+    number = event.get("worker")
+    if not isinstance(number, int):
+        return board
+    row = board.rows.get(number, Row(number, since=event["at"]))
+    kind = event["event"]
+    if kind == "ended":
+        return _ended(board, row, event)
+    changed = _row(row, kind, event)
+    return board if changed is None else replace(board, rows={**board.rows, number: changed})
+
+
+def _row(row: Row, kind: str, event: Event) -> Row | None:
+    at = event["at"]
+    if kind == "claimed":
+        return Row(
+            row.worker, event["task"], event.get("title", ""), event.get("attempt", 1), "prepares", since=at
+        )
+    if kind == "step":
+        return replace(row, step=event["step"], until=event.get("until"), idle=None)
+    if kind == "said":
+        return replace(row, last=event["last"], tokens=event["tokens"], cost=event["cost"])
+    if kind == "idle":
+        return Row(row.worker, step="waits", since=row.since if row.idle else at, idle=event["why"])
+    return None
+
+
+def _ended(board: Board, row: Row, event: Event) -> Board:
+    before = Spent(
+        board.before.cost + row.cost,
+        board.before.tokens + row.tokens,
+        0.0,
+        board.before.attempts + (event["status"] != "pending"),
+    )
+    durations = board.durations
+    if event["status"] == "completed":
+        durations = (*durations, event["at"] - row.since)
+    empty = Row(row.worker, step="waits", since=event["at"])
+    return replace(board, rows={**board.rows, row.worker: empty}, before=before, durations=durations)
+
+
+def estimate(board: Board, left: int, workers: int) -> float | None:
+    """Return in how many seconds `left` more tasks may be done; None before the first was.
+
+    An honest guess: the mean of what was completed so far, as many at once as there are workers. Dependencies
+    and failures make it longer.
+    """
+    if not board.durations or not workers:
+        return None
+    return left * (sum(board.durations) / len(board.durations)) / workers

@@ -1,0 +1,87 @@
+"""How much a run, and each task in it, may cost: money, tokens, hours, tasks.
+
+Zero is no limit, as everywhere in the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from harness_lib.errors import UsageError
+
+SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was used up: US dollars (as far as agents tell), tokens, seconds, and finished attempts."""
+
+    cost: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+    attempts: int = 0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The limits of a run, and (`task_…`) of all that is spent on one attempt at a task."""
+
+    max_cost: float = 0.0
+    max_tokens: int = 0
+    max_hours: float = 0.0
+    max_tasks: int = 0
+    task_cost: float = 0.0
+    task_tokens: int = 0
+    task_hours: float = 0.0
+
+
+def over(budget: Budget, spent: Spent) -> str | None:
+    """Return which limit of the run is reached, in words; None if none is."""
+    return _first(
+        ("cost", spent.cost, budget.max_cost, "${:.2f}"),
+        ("tokens", spent.tokens, budget.max_tokens, "{:,}"),
+        ("hours", spent.seconds / SECONDS_PER_HOUR, budget.max_hours, "{:.2f}"),
+        ("tasks", spent.attempts, budget.max_tasks, "{}"),
+    )
+
+
+def task_over(budget: Budget, spent: Spent) -> str | None:
+    """Return which limit of a single task is reached, in words; None if none is."""
+    return _first(
+        ("cost", spent.cost, budget.task_cost, "${:.2f}"),
+        ("tokens", spent.tokens, budget.task_tokens, "{:,}"),
+        ("hours", spent.seconds / SECONDS_PER_HOUR, budget.task_hours, "{:.2f}"),
+    )
+
+
+def read(document: object) -> Budget:
+    """Return the budget in `document`, as `write` made it. Raises UsageError naming what is wrong."""
+    if not isinstance(document, Mapping):
+        raise UsageError("A budget is an object of limits.", "See: harness budget --help")
+    none = Budget()
+    known = {field.name: type(getattr(none, field.name)) for field in fields(Budget)}
+    found: dict[str, Any] = {}
+    for name, value in document.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name not in known or not number or not 0 <= value < float("inf"):
+            raise UsageError(
+                f"{name!s:.40} is no limit, or {value!r:.40} no amount of it.", "See: harness budget --help"
+            )
+        found[name] = known[name](value)
+    return Budget(**found)
+
+
+def write(budget: Budget) -> dict[str, float | int]:
+    """Return `budget` as a JSON object, without what has no limit."""
+    return {
+        field.name: getattr(budget, field.name) for field in fields(Budget) if getattr(budget, field.name)
+    }
+
+
+def _first(*limits: tuple[str, float, float, str]) -> str | None:
+    for name, used, limit, form in limits:
+        if 0 < limit <= used:
+            return f"{name}: {form.format(used)} of {form.format(limit)}"
+    return None

@@ -1,0 +1,42 @@
+"""A file that is held by whoever lives of a family of processes: the kernel lets go with the last of them.
+
+The lock hangs on the open file, which children inherit; so it tells whether anybody of the family is left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def hold(path: Path) -> int | None:
+    """Return the descriptor of `path`, held from now on; None if others hold it. Children may inherit it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@contextmanager
+def attempt(path: Path) -> Iterator[bool]:
+    """Hold `path` in the body if nobody else does; yields whether that is so."""
+    descriptor = hold(path)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def is_free(path: Path) -> bool:
+    """Return whether nobody holds `path`, or it is not there."""
+    if not path.exists():
+        return True
+    with attempt(path) as free:
+        return free

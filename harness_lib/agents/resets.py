@@ -34,7 +34,7 @@ _AMOUNT = (
     r"(\d{1,12}(?:\.\d{1,9})?)\s*"
     r"(ms|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
 )
-_SPAN = re.compile(rf"(?:\bin|\bafter|^delay)\W{{1,3}}((?:{_AMOUNT}[\s,]*(?:and\s+)?)+)", re.IGNORECASE)
+_SPAN = re.compile(rf"(?:\bin|\bafter|^delay)\W{{1,4}}((?:{_AMOUNT}[\s,]*(?:and\s+)?)+)", re.IGNORECASE)
 _ONE_AMOUNT = re.compile(_AMOUNT, re.IGNORECASE)
 _SECONDS = re.compile(r"(?:[-_ ]?after|s?_in_seconds)\W{1,4}(\d{1,9})(?![\d.:]|\s*[a-z])", re.IGNORECASE)
 _DATED = re.compile(
@@ -55,13 +55,12 @@ def moment(text: str, now: datetime) -> datetime | None:
     """
     for anchor in _ANCHOR.finditer(text[:20_000]):
         window = " ".join(text[anchor.end() : anchor.end() + _WINDOW].split())
-        for form in (_epoch, _iso, _span, _seconds, _dated):
-            try:
-                found = _bounded(form(window, now), now)
-            except (ValueError, OverflowError):
-                continue  # digits that are no date, or none that a calendar has
-            if found is not None:
-                return found
+        try:
+            found = _bounded(_first(window, now), now)
+        except (ValueError, OverflowError):
+            continue  # digits that are no date, or one that no calendar has
+        if found is not None:
+            return found
     return None
 
 
@@ -71,6 +70,12 @@ def at_epoch(seconds: float, now: datetime) -> datetime | None:
         return _bounded(datetime.fromtimestamp(seconds, timezone.utc), now)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _first(window: str, now: datetime) -> datetime | None:
+    """Return what the first form that fits says, be it nonsense: its parts are no other form."""
+    told = (form(window, now) for form in (_epoch, _iso, _span, _seconds, _dated))
+    return next((found for found in told if found is not None), None)
 
 
 def _bounded(found: datetime | None, now: datetime) -> datetime | None:

@@ -46,7 +46,7 @@ _LIMIT = re.compile(
 )
 _TRANSIENT = re.compile(
     r"overloaded|high demand|at capacity|rate.?limit|too many requests|\b429\b|\b5[02]\d\b"
-    r"|temporar|time[d ]?-?out|connect|reconnecting|network|econn|enotfound|eai_again|fetch failed"
+    r"|temporar|timed?[- ]?out|connect|reconnecting|network|econn|enotfound|eai_again|fetch failed"
     r"|stream (?:disconnected|error|closed)|socket|server[ _]error|unavailable|bad gateway|resource_exhausted"
     r"|exceeded your current quota|no capacity",
     _FLAGS,

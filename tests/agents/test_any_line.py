@@ -1,0 +1,106 @@
+"""An agent's output is never trusted: any line at all gives a small report."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.agents import ADAPTERS, stream
+from harness_lib.agents.adapter import Adapter, Report
+from harness_lib.agents.command import adapter as command
+from harness_lib.agents.troubles import MESSAGE
+
+NOW = datetime(2026, 11, 22, 10, 0, tzinfo=timezone.utc)
+EVERY = [*ADAPTERS.values(), command("agent")]
+RECORDED = [
+    line
+    for path in sorted((Path(__file__).parent / "streams").glob("*.jsonl"))
+    for line in path.read_text(encoding="utf-8").splitlines()
+]
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def assert_small(report: Report) -> None:
+    """Fail unless every text has its bound and can be printed, and the numbers are numbers."""
+    assert len(report.last) <= stream.LINE
+    assert report.last.isprintable()
+    assert len(report.action) <= stream.ACTION
+    assert report.action.isascii() or report.action.isprintable()
+    assert len(report.said) <= stream.SAID
+    assert len(report.mark) <= stream.LINE
+    assert report.said.replace("\n", "").replace("\t", "").isprintable()
+    assert report.tokens >= 0
+    assert report.cost_usd is None or report.cost_usd >= 0
+    if report.trouble:
+        assert len(report.trouble.message) <= MESSAGE
+        assert report.trouble.message.isprintable()
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> str:
+    """Return a recorded event with one of its values exchanged for anything."""
+    event = json.loads(draw(st.sampled_from([line for line in RECORDED if line.startswith("{")])))
+    place = event
+    while True:
+        key = draw(st.sampled_from(sorted(place)))
+        inner = place[key]
+        if not isinstance(inner, dict) or not inner or draw(st.booleans()):
+            break
+        place = inner
+    place[key] = draw(VALUES)
+    return json.dumps(event)
+
+
+LINES = st.lists(st.one_of(st.text(), damaged(), st.sampled_from(RECORDED)), max_size=6)
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: one.name)
+@given(lines=LINES)
+def test_the_report_stays_small_whatever_is_printed(one: Adapter, lines: list[str]) -> None:
+    report = Report()
+    for line in lines:
+        report = one.read(report, line, NOW)
+        assert_small(report)
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x" * 1_000_000,
+        '{"a":' * 100_000,
+        '{"type": "assistant", "message": ' + '{"content":' * 100_000,
+        '{"tokens": ' + "9" * 4000 + "}",
+        '{"tokens": 1e999, "cost_usd": NaN}',
+        '{"said": "\\ud800", "action": "\\ud800\\u001b[2J"}',
+        '{"type": "item.completed", "item": {"type": "agent_message", "text": "' + "é" * 1_000_000 + '"}}',
+        '{"type":"tool_use","tool_name":"x","parameters":{"a":' + "[" * 500 + "]" * 500 + "}}",
+        "\0\ufffd\x1b[31m\r",
+    ],
+    ids=range(9),
+)
+def test_monsters(one: Adapter, line: str) -> None:
+    assert_small(one.read(Report(), line, NOW))
+
+
+def test_long_calls_that_differ_are_told_apart() -> None:
+    """Two edits of the same long file are not a repetition."""
+    calls = {stream.canonical("Write", {"content": "a" * 5000 + end}) for end in ("x", "y", "zz")}
+
+    assert len(calls) == 3
+
+
+def test_equal_calls_are_equal() -> None:
+    assert stream.canonical("t", {"a": 1, "b": 2}) == stream.canonical("t", {"b": 2, "a": 1})

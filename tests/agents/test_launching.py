@@ -1,0 +1,75 @@
+"""How each agent is started: without a person to ask, and with a brief of any length."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_lib.agents import ADAPTERS, named
+from harness_lib.agents.adapter import Adapter
+from harness_lib.agents.command import adapter as command
+from harness_lib.errors import UsageError
+
+BRIEF = "Do it.\n" * 100_000
+EVERY = [*ADAPTERS.values(), command("my-agent --yes")]
+
+
+def test_they_stand_in_the_order_of_preference() -> None:
+    assert list(ADAPTERS) == ["claude", "codex", "gemini", "copilot", "opencode"]
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(UsageError) as told:
+        named("clyde")
+
+    assert "clyde" in told.value.message
+    assert all(name in str(told.value.hint) for name in ADAPTERS)
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: one.name)
+def test_the_brief_comes_on_standard_input(one: Adapter) -> None:
+    """An argument may not be longer than 128 KB, and everybody on the machine can read it."""
+    launch = one.launch(BRIEF)
+
+    assert launch.stdin == BRIEF
+    assert not any("Do it." in word for word in launch.argv)
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: one.name)
+def test_model_and_own_arguments_are_passed_on(one: Adapter) -> None:
+    launch = one.launch("x", model="some-model", extra=("--own", "word"))
+
+    assert launch.argv[0] == one.program
+    at = launch.argv.index("--own")
+    assert launch.argv[at : at + 2] == ("--own", "word")
+    assert "some-model" in (*launch.argv, *launch.env.values())
+    assert one.title
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda one: one.name)
+def test_without_a_model_the_agent_chooses(one: Adapter) -> None:
+    assert "--model" not in one.launch("x").argv
+
+
+@pytest.mark.parametrize(
+    ("extra", "ours"),
+    [
+        ((), True),
+        (("--add-dir", "x"), True),
+        (("--sandbox", "danger-full-access"), False),
+        (("--sandbox=read-only",), False),
+        (("-s", "read-only"), False),
+        (("--dangerously-bypass-approvals-and-sandbox",), False),
+    ],
+)
+def test_codex_works_in_a_sandbox_unless_the_person_chose_another(
+    extra: tuple[str, ...], *, ours: bool
+) -> None:
+    argv = named("codex").launch("x", extra=extra).argv
+
+    assert ("workspace-write" in argv) is ours
+    assert argv[-1] == "-"
+
+
+def test_an_empty_command_is_refused() -> None:
+    with pytest.raises(UsageError):
+        command("  ")

@@ -1,0 +1,130 @@
+"""What real clients printed is understood; how it was recorded says `streams/README.md`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from harness_lib.agents import ADAPTERS
+from harness_lib.agents.adapter import Report
+
+STREAMS = Path(__file__).parent / "streams"
+NOW = datetime(2026, 11, 22, 0, 53, tzinfo=timezone.utc)
+NAMES = sorted(path.stem for path in STREAMS.glob("*.jsonl"))
+
+# Recording -> the kind of trouble it ends with, and when it is over if the client said so.
+TROUBLES = {
+    "claude-error-500": ("transient", None),
+    "claude-no-credit": ("login", None),
+    "claude-no-login": ("login", None),
+    "claude-no-model": ("login", None),
+    "claude-no-server": ("transient", None),
+    "claude-overloaded-to-the-end": ("transient", None),
+    "claude-rate-limited": ("transient", None),
+    "claude-usage-limit": ("limit", "03:52:42"),
+    "codex-bad-key": ("login", None),
+    "codex-error-500": ("transient", None),
+    "codex-no-key": ("login", None),
+    "codex-no-quota": ("login", None),
+    "codex-no-server": ("transient", None),
+    "codex-not-included": ("login", None),
+    "codex-overloaded": ("transient", None),
+    "codex-rate-limited": ("transient", None),
+    "codex-usage-limit": ("limit", "03:55:00"),
+    "codex-usage-limit-days": ("limit", "03:55:00"),
+    "codex-usage-limit-open": ("limit", None),
+    "copilot-bad-key": ("login", None),
+    "copilot-error-500": ("transient", None),
+    "copilot-no-login": ("login", None),
+    "copilot-quota": ("limit", None),
+    "copilot-rate-limited": ("transient", None),
+    "gemini-bad-key": ("login", None),
+    "gemini-capacity": ("limit", "09:37:07"),
+    "gemini-no-login": ("login", None),
+    "gemini-no-trust": ("login", None),
+    "gemini-quota": ("limit", None),
+    "opencode-bad-key": ("login", None),
+    "opencode-quota": ("login", None),
+    "opencode-quota-429": ("transient", None),
+}
+# One tool call and one message, with or without an error on the way that the client got over.
+WORKED = (
+    "claude-overloaded",
+    "claude-plain",
+    "claude-warning",
+    "codex-plain",
+    "codex-retry",
+    "copilot-plain",
+    "gemini-minute",
+    "gemini-overloaded",
+    "gemini-plain",
+    "opencode-plain",
+)
+# Ended by a limit that the person had set: the attempt's own failure.
+ENDED = ("claude-budget", "claude-turns")
+
+
+def reports(name: str) -> list[Report]:
+    """Return the report after each line of the recording `name`."""
+    adapter = ADAPTERS[name.partition("-")[0]]
+    seen = [Report()]
+    for line in (STREAMS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True):
+        seen.append(adapter.read(seen[-1], line, NOW))
+    return seen
+
+
+def test_every_recording_is_looked_at() -> None:
+    assert sorted([*TROUBLES, *WORKED, *ENDED]) == NAMES
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_work_is_seen(name: str) -> None:
+    """The tool call is counted once, the last words are kept, and what was got over is no trouble."""
+    end = reports(name)[-1]
+
+    assert (end.actions, end.said, end.last, end.trouble) == (1, "Made the file.", "Made the file.", None)
+    assert "echo one > one && cat one" in end.action
+
+
+@pytest.mark.parametrize("name", [name for name in WORKED if not name.startswith("copilot")])
+def test_tokens_are_counted_once(name: str) -> None:
+    """Two requests of 10 and 5 tokens each; Copilot does not tell."""
+    assert reports(name)[-1].tokens == 30
+
+
+@pytest.mark.parametrize(("name", "cost"), [("claude-plain", 0.00028), ("opencode-plain", 0.00004)])
+def test_the_cost_is_what_the_client_says(name: str, cost: float) -> None:
+    assert reports(name)[-1].cost_usd == pytest.approx(cost)
+
+
+@pytest.mark.parametrize("name", ["codex-plain", "gemini-plain", "copilot-plain"])
+def test_no_cost_is_made_up(name: str) -> None:
+    assert reports(name)[-1].cost_usd is None
+
+
+@pytest.mark.parametrize("name", ["claude-overloaded", "codex-retry", "gemini-minute", "gemini-overloaded"])
+def test_an_error_that_is_got_over_was_seen(name: str) -> None:
+    """While the client tries again a watcher sees why."""
+    assert "transient" in {seen.trouble.kind for seen in reports(name) if seen.trouble}
+
+
+@pytest.mark.parametrize(("name", "kind", "until"), [(name, *told) for name, told in TROUBLES.items()])
+def test_trouble_is_told_apart(name: str, kind: str, until: str | None) -> None:
+    """What a person must do, what ends by itself, and what only has to be tried again."""
+    found = reports(name)[-1].trouble
+
+    assert found is not None
+    assert found.kind == kind, found
+    assert (found.resets_at and found.resets_at.strftime("%H:%M:%S")) == until
+    assert found.message
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_an_end_of_the_agents_own_is_no_trouble(name: str) -> None:
+    """It counts as an attempt."""
+    end = reports(name)[-1]
+
+    assert end.trouble is None
+    assert end.last.startswith("Reached maximum")

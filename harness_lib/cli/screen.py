@@ -28,6 +28,11 @@ class Screen:
         """Write a line about what is going on."""
         print(f"harness: {text}", file=self.err, flush=True)
 
+    def busy(self, text: str) -> None:
+        """Write a line about what takes long, to a person who waits for it."""
+        if self.err.isatty():
+            self.talk(text)
+
     @property
     def is_answerable(self) -> bool:
         """Return whether a person can be asked."""

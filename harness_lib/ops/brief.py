@@ -7,7 +7,7 @@ import re
 from harness_lib.ops import checking
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.system.git import Git
-from harness_lib.task import Task
+from harness_lib.task import Task, Validation
 
 TITLE_LENGTH = 200
 DESCRIPTION_LENGTH = 2000
@@ -51,7 +51,9 @@ def _check(task: Task) -> str:
             f"none yet. Give it one, or it cannot be completed: harness edit {task.id} --validate 'COMMAND'"
         )
     place = f" in {task.validation.cwd}" if task.validation.cwd else ""
-    return f"{one_line(command, DESCRIPTION_LENGTH)}{place} (at most {task.validation.timeout_seconds} s)"
+    seconds = task.validation.timeout_seconds
+    limit = f" (at most {seconds} s)" if seconds != Validation().timeout_seconds else ""
+    return f"{one_line(command, DESCRIPTION_LENGTH)}{place}{limit}"
 
 
 def rescues(task: Task, git: Git) -> list[str]:

@@ -31,7 +31,7 @@ def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait
         reply = _claim(ctx, task_id)
         if reply.stop != "waiting" or ctx.clock.monotonic() >= deadline:
             return reply
-        ctx.say("waiting for other workers …")
+        ctx.busy("waiting for other workers …")
         ctx.clock.sleep(min(POLL_SECONDS, max(0.0, deadline - ctx.clock.monotonic())))
 
 

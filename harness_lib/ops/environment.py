@@ -37,6 +37,6 @@ def prepare(ctx: Context) -> runner.Finished | None:
     """
     if not exists(ctx):
         return None
-    ctx.say(f"running {ctx.root.init_script.name} …")
+    ctx.busy(f"running {ctx.root.init_script.name} …")
     first = run_once(ctx)
     return first if first.ok else run_once(ctx)

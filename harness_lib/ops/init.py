@@ -47,7 +47,8 @@ def run(
         raise UsageError(f"{place} is no directory.", "Make it first, or name another: harness init PATH")
     git = _repository(place, make_git=make_git)
     root = roots.Root(place)
-    here = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(place)}, cwd=place, clock=ctx.clock, say=ctx.say)
+    env = {**ctx.env, "HARNESS_STATE_ROOT": str(place)}
+    here = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
     made = _make_files(here, root, git, mode or "exclusive")
     if init_script and not root.init_script.exists():
         atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)

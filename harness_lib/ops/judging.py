@@ -49,7 +49,7 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.keep_out)
-    ctx.say(f"checking {task.id} …")
+    ctx.busy(f"checking {task.id} …")
     checked = leased_check.run(ctx, task, command)
     if checked.verdict == "ENV_SETUP":
         raise EnvSetupError(

@@ -79,7 +79,7 @@ def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
 
 
 def _run(ctx: Context, task: Task, command: str) -> Checked:
-    ctx.say(f"checking {task.id} …")
+    ctx.busy(f"checking {task.id} …")
     return checking.run_check(ctx, task, command, log_name="validate")
 
 

@@ -206,6 +206,14 @@ def test_a_pipe_does_not_pay_for_rich(listed: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_who_waits_is_told_what_takes_long_and_who_reads_it_afterwards_is_not(listed: Path) -> None:
+    argv = ("validate", "--all")
+    with typed(listed, *argv) as (_, ours):
+        assert "harness: checking " in read_to_end(ours)
+    with piped(listed, *argv) as process:
+        assert "checking" not in "".join(process.communicate())
+
+
 # --- the text of a reply, for agents
 
 

@@ -17,9 +17,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
-from harness_lib.state import finding, publishing, restoring, schema
+from harness_lib.state import finding, publishing, restoring
 from harness_lib.state.codec import ContractError
 from harness_lib.state.finding import Found
+from harness_lib.state.opinion import OPINION
 from harness_lib.state.outer_lock import OuterLock, carrier_of
 from harness_lib.state.tx import Tx
 from harness_lib.system.clock import SYSTEM, Clock
@@ -143,7 +144,7 @@ class Store:
             warnings += restoring.restore(self.root, found, self._clock.now())
             return finding.find(self.root)
         if not found.ours:
-            problems = schema.problems(found.document)
+            problems = OPINION.problems(found.document, found.state.tasks)
             if problems:
                 raise ContractError(problems, self.root.state.name)
         return found

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.hosts import wires
-from tests.hosts.talk import Actor, Request, Say, Script
+from tests.hosts.talk import Actor, Refusal, Request, Say, Script
 
 AT_A_LOSS = Say("I have nothing more to say.")
 
@@ -33,7 +33,7 @@ class Part:
     script: Script | None = None
     turn: threading.Lock = field(default_factory=threading.Lock)
 
-    def answer(self, request: Request) -> Say:
+    def answer(self, request: Request) -> Say | Refusal:
         """Return what comes next in the script. Others may talk meanwhile: it may start them itself."""
         with self.turn:
             try:
@@ -59,7 +59,7 @@ class Model:
         """Give the conversations in which the user says `when` to `actor`; the latest such call decides."""
         self.parts.insert(0, Part(actor, when))
 
-    def answer(self, request: Request) -> Say:
+    def answer(self, request: Request) -> Say | Refusal:
         """Return what the model says next in this conversation."""
         if not request.tools or _WANTS_SUMMARY in request.last:
             return ASIDE
@@ -104,12 +104,22 @@ class _Handler(BaseHTTPRequestHandler):
         say = self.server.model.answer(wire.read(body))
         with suppress(BrokenPipeError, ConnectionResetError):
             # A client that was killed does not hear the end.
-            self._send("text/event-stream", wire.write(say))
+            if isinstance(say, Refusal):
+                self._send("application/json", [json.dumps(say.body).encode()], say.status, say.headers)
+            else:
+                self._send("text/event-stream", wire.write(say))
 
-    def _send(self, kind: str, chunks: Iterator[bytes] | list[bytes]) -> None:
+    def _send(
+        self,
+        kind: str,
+        chunks: Iterator[bytes] | list[bytes],
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         whole = b"".join(chunks)
-        self.send_response(200)
-        self.send_header("content-type", kind)
+        self.send_response(status)
+        for name, value in {"content-type": kind, **(headers or {})}.items():
+            self.send_header(name, value)
         self.send_header("content-length", str(len(whole)))
         self.end_headers()
         if self.command != "HEAD":

@@ -6,7 +6,7 @@ So a whole agent reads from top to bottom, like the person it stands for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -32,6 +32,15 @@ class Say:
     text: str = ""
     calls: tuple[Call, ...] = ()
     tokens: int = 10
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """No turn of the model but the provider's error: the HTTP status, the body and headers of the answer."""
+
+    status: int
+    body: dict[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ class Request:
         return Say(calls=(Call(tool, arguments),))
 
 
-Script = Generator[Say, Request, None]
+Script = Generator[Say | Refusal, Request, None]
 Actor = Callable[[Request], Script]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from harness_lib.agents import named
 from harness_lib.agents.adapter import Report
 from tests.hosts.claude import QUIET
-from tests.hosts.talk import Request, Script, says
+from tests.hosts.talk import Actor, Refusal, Request, Script, says
 
 if TYPE_CHECKING:
     from tests.hosts.claude import Claude
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tests.hosts.machine import Machine
     from tests.hosts.model import Model
 
-NOW = datetime(2026, 11, 22, 10, 0, tzinfo=timezone.utc)
+# Clients print local time.
+NOW = datetime.now(timezone.utc).astimezone()
+LATER = NOW.replace(second=0, microsecond=0) + timedelta(hours=3)
 
 # No client takes so long an argument; the last words tell that all of it arrived.
 BRIEF = "Make one.\n" + "This is how it was tried before.\n" * 5_000 + "THE END OF THE BRIEF\n"
@@ -37,11 +39,27 @@ def drive(name: str, machine: Machine, env: Mapping[str, str], model: str | None
     """Let the client work on the brief as its adapter starts it; return what was understood."""
     adapter = named(name)
     launch = adapter.launch(BRIEF, model=model)
-    ran = machine.run(*launch.argv, stdin=launch.stdin, env={**env, **launch.env}).check()
+    ran = machine.run(*launch.argv, stdin=launch.stdin, env={**env, **launch.env})
     report = Report()
     for line in ran.out.splitlines(keepends=True):
         report = adapter.read(report, line, NOW)
     return report
+
+
+def refuses(status: int, error: dict[str, object], headers: Mapping[str, str]) -> Actor:
+    """Return the model whose provider answers nothing but this error."""
+
+    def script(_request: Request) -> Script:
+        while True:
+            yield Refusal(status, {"type": "error", "error": error}, headers)
+
+    return script
+
+
+def assert_limited(report: Report) -> None:
+    """Fail unless the agent did nothing, and it is known until when it cannot."""
+    assert report.trouble is not None, report
+    assert (report.trouble.kind, report.trouble.resets_at, report.actions) == ("limit", LATER, 0)
 
 
 def assert_understood(report: Report) -> None:
@@ -59,6 +77,27 @@ def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
     assert report.tokens > 0
     assert report.cost_usd is not None
     assert (machine.project / "one").exists()
+
+
+def test_claude_code_at_its_limit(claude: Claude, model: Model, machine: Machine) -> None:
+    """A subscriber's limit is told with the second at which it ends."""
+    reset = str(int(LATER.timestamp()))
+    headers = {"status": "rejected", "reset": reset, "representative-claim": "five_hour"}
+    error: dict[str, object] = {"type": "rate_limit_error", "message": "Please try again later."}
+    unified = {f"anthropic-ratelimit-unified-{name}": value for name, value in headers.items()}
+    model.play(refuses(429, error, unified))
+    env = {**QUIET, "ANTHROPIC_BASE_URL": claude.address, "CLAUDE_CODE_OAUTH_TOKEN": "dummy"}
+    del env["ANTHROPIC_API_KEY"]
+
+    assert_limited(drive("claude", machine, env))
+
+
+def test_codex_at_its_limit(codex: Codex, model: Model, machine: Machine) -> None:
+    """It tells the minute, in local time."""
+    error = {"type": "usage_limit_reached", "plan_type": "plus", "resets_at": int(LATER.timestamp())}
+    model.play(refuses(429, error, {}))
+
+    assert_limited(drive("codex", machine, codex.env))
 
 
 @pytest.mark.parametrize("linked", [False, True], ids=["checkout", "worktree"])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import crowds, hooks, projects, verbs
+from benchmarks import crowds, hooks, projects, talk, verbs
 from benchmarks.measuring import Row, table
 from benchmarks.projects import Project
 
@@ -54,6 +54,8 @@ def _with_lists(few: Project, huge: Project, place: Path, rounds: int, tasks: in
     rows += verbs.cycle_grows_slowly(place / "cycle", rounds)
     say("a longer log")
     rows += verbs.log_costs_nothing(place / "log", rounds)
+    say("what an agent reads and writes")
+    rows += talk.compare(place / "talk")
     say(f"{crowds.PROCESSES} processes")
     rows += crowds.ours(place, tasks)
     say("the same by the prose")

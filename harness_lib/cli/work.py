@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb
-from harness_lib.ops import beat, checkpoint, claim, fail, finish, recover, release, start, stop
+from harness_lib.ops import beat, checkpoint, claim, fail, finish, note, recover, release, start, stop
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.task import CATEGORIES
@@ -24,6 +24,11 @@ def _checkpoint_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id")
     parser.add_argument("step", metavar="M/N", help="step M of N is done")
     parser.add_argument("text", help="what was done")
+
+
+def _note_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", help="the task that taught it")
+    parser.add_argument("text", help="what later tasks should know: a decision, a trap")
 
 
 def _fail_arguments(parser: ArgumentParser) -> None:
@@ -50,6 +55,10 @@ def _claim(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 def _checkpoint(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     return checkpoint.run(ctx, args.id, args.step, args.text)
+
+
+def _note(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    return note.run(ctx, args.id, args.text)
 
 
 def _finish(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
@@ -87,6 +96,13 @@ VERBS = (
         'harness checkpoint task-001 2/4 "routes created, tests pending"',
         _checkpoint,
         _checkpoint_arguments,
+    ),
+    Verb(
+        "note",
+        "leave a line for the tasks that come later",
+        'harness note task-001 "the test server needs a port of its own"',
+        _note,
+        _note_arguments,
     ),
     Verb(
         "finish",

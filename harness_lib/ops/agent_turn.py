@@ -17,7 +17,7 @@ from typing import Literal
 
 from harness_lib.agents.adapter import Adapter, Report
 from harness_lib.errors import EnvSetupError
-from harness_lib.ops import checking
+from harness_lib.ops import checking, holding
 from harness_lib.ops.context import Context
 from harness_lib.rules import budget
 from harness_lib.system import atomic, runner, snapshot
@@ -187,7 +187,7 @@ def run(
         env={
             **ctx.env,
             "HARNESS_DISABLED": "1",
-            "HARNESS_SUPERVISED": task.id,
+            holding.SUPERVISED: task.id,
             "HARNESS_TASK_ID": task.id,
             "HARNESS_BRIEF_FILE": str(brief_file),
             **launch.env,

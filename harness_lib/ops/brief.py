@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from harness_lib.ops import checking
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.system.git import Git
-from harness_lib.task import Task, Validation
+from harness_lib.task import State, Task, Validation
 
 TITLE_LENGTH = 200
 DESCRIPTION_LENGTH = 2000
 FAILURE_LENGTH = 600
+NOTE_LENGTH = 400
+# A person or an agent reads the brief of a claim in a chat, where each line costs.
+NOTES = 5
+NOTES_LENGTH = 1000
 
 
 def one_line(text: str, limit: int) -> str:
@@ -25,8 +30,11 @@ def title(task: Task) -> str:
     return one_line(task.title, TITLE_LENGTH)
 
 
-def of(task: Task, git: Git | None = None) -> str:
-    """Return the brief of `task`; with `git` it also says where earlier attempts can be looked at."""
+def of(task: Task, git: Git | None = None, state: State | None = None) -> str:
+    """Return the brief of `task`.
+
+    With `git` it also says where earlier attempts can be looked at, with `state` what other tasks have noted.
+    """
     lines = [f"{task.id} [{task.priority}] attempt {task.attempts + 1} of {task.max_attempts}: {title(task)}"]
     if task.description:
         lines.append(f"description: {one_line(task.description, DESCRIPTION_LENGTH)}")
@@ -41,7 +49,30 @@ def of(task: Task, git: Git | None = None) -> str:
     rescued = [ref for ref in rescues(task, git) if not ref.endswith("-check")] if git else []
     if rescued:
         lines.append(f"what the last attempt did (rolled back): git show --stat {rescued[-1]}")
+    lines += notes(state, task) if state else []
     return "\n".join(lines)
+
+
+def notes(state: State, task: Task, *, most: int = NOTES, length: int = NOTES_LENGTH) -> list[str]:
+    """Return what this task and completed ones noted, under a headline; at most `most`, `length` in all.
+
+    Its own come first, then those of the tasks it depends on, then the newest; [] if there are none.
+    """
+    noted = [other for other in state.tasks if other.notes and _tells(other, task)]
+    noted.sort(key=lambda t: (t.id == task.id, t.id in task.depends_on, t.completed_at or ""), reverse=True)
+    lines = (f"- {other.id}: {one_line(text, NOTE_LENGTH)}" for other in noted for text in other.notes[::-1])
+    kept: list[str] = []
+    for line in islice(lines, most):
+        length -= len(line)
+        if length < 0:
+            break
+        kept.append(line)
+    return ["notes that tasks left for later ones:", *kept] if kept else []
+
+
+def _tells(other: Task, task: Task) -> bool:
+    """Whether the notes of `other` concern `task`: what nobody has finished may not be so."""
+    return other.status == "completed" or other.id == task.id
 
 
 def _check(task: Task) -> str:

@@ -37,7 +37,7 @@ def run(ctx: Context, task_id: str, step: str, text: str) -> Reply:
         f"{task.id}: step {done} of {total} recorded.",
         session=held.session.number,
         task=task,
-        next=f"harness finish {task.id}",
+        next=holding.finish(ctx, task),
     )
 
 

@@ -12,6 +12,7 @@ from harness_lib.ops import (
 )
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
+from harness_lib.ops.taking import Taken
 from harness_lib.rules import selection, stopping
 from harness_lib.task import Session, Task
 
@@ -44,7 +45,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         if taken.stop:
             return stopped.reply("claim", ctx.store.read().state, taken.stop, opened.recovered)
         if taken.task:
-            return _reply(ctx, session, taken.task, opened, resumed=taken.resumed)
+            return _reply(ctx, session, taken, taken.task, opened)
 
 
 def _session(ctx: Context) -> tuple[Session | None, start.Opened]:
@@ -58,9 +59,9 @@ def _session(ctx: Context) -> tuple[Session | None, start.Opened]:
     return opened.session, opened
 
 
-def _reply(ctx: Context, session: Session, task: Task, opened: start.Opened, *, resumed: bool) -> Reply:
-    told = brief.of(task, ctx.git)
-    lines = [*opened.recovered, ("you hold this one already:\n" if resumed else "") + told]
+def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: start.Opened) -> Reply:
+    told = brief.of(task, ctx.git, taken.state)
+    lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + told]
     return Reply(
         "claim",
         "\n".join(lines),
@@ -68,7 +69,7 @@ def _reply(ctx: Context, session: Session, task: Task, opened: start.Opened, *, 
         task=task,
         next=f"harness finish {task.id}",
         warnings=opened.warnings,
-        extra={"resumed": resumed, "recovered": list(opened.recovered), "brief": told},
+        extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": told},
     )
 
 
@@ -81,4 +82,9 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
         return stopped.reply("claim", state, stopping.no_work(state, ctx.clock.now()))
     reasons = selection.why(state, task.id, ctx.clock.now()).reasons
     told = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
-    return Reply("claim", f"would take {task.id}: {told}\n{brief.of(task)}", task=task, next="harness claim")
+    return Reply(
+        "claim",
+        f"would take {task.id}: {told}\n{brief.of(task, state=state)}",
+        task=task,
+        next="harness claim",
+    )

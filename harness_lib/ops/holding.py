@@ -10,6 +10,9 @@ from harness_lib.ops.context import Context
 from harness_lib.rules import leases
 from harness_lib.task import Session, State, Task
 
+# In the environment of an agent that `harness run` has started: the task it works on.
+SUPERVISED = "HARNESS_SUPERVISED"
+
 
 @dataclass(frozen=True)
 class Held:
@@ -19,6 +22,11 @@ class Held:
     session: Session
     task: Task
     index: int
+
+
+def finish(ctx: Context, task: Task) -> str | None:
+    """Return the command that ends the work on `task`; None for an agent whose supervisor does that."""
+    return None if ctx.env.get(SUPERVISED) else f"harness finish {task.id}"
 
 
 def held_by_me(state: State, ctx: Context) -> Task | None:

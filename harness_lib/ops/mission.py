@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import harness_lib
 from harness_lib.ops import brief
 from harness_lib.ops.context import Context
-from harness_lib.task import State, Task
+from harness_lib.task import Task
 
 NOTES = 20
 NOTES_LENGTH = 4000
-NOTE_LENGTH = 400
 
 FRAME = """\
 You work alone and unattended on one task, in a git work tree made for you: {top}
@@ -47,7 +45,7 @@ def of(ctx: Context, task: Task, carried: str, interrupted: str = "") -> str:
             f"An agent before you worked on this and ended ({why}). What it did stands in this work tree: "
             "look at git status and git diff, and go on from there."
         )
-    told += _notes(ctx.store.read().state, task)
+    told += brief.notes(ctx.store.read().state, task, most=NOTES, length=NOTES_LENGTH)
     lines = "\n".join(told)
     check = task.validation.command
     return FRAME.format(
@@ -59,25 +57,6 @@ def of(ctx: Context, task: Task, carried: str, interrupted: str = "") -> str:
         harness=command(),
         id=task.id,
     )
-
-
-def _notes(state: State, task: Task) -> list[str]:
-    """Return what completed tasks left for later ones, the newest first, those it depends on before all."""
-    wanted: list[str] = []
-    length = 0
-    for other in sorted(_with_notes(state), key=lambda t: (t.id in task.depends_on, t.completed_at or "")):
-        wanted += [f"- {other.id}: {brief.one_line(note, NOTE_LENGTH)}" for note in other.notes]
-    kept: list[str] = []
-    for note in reversed(wanted[-NOTES:]):
-        length += len(note)
-        if length > NOTES_LENGTH:
-            break
-        kept.append(note)
-    return ["notes that other tasks left:", *kept] if kept else []
-
-
-def _with_notes(state: State) -> Iterator[Task]:
-    return (task for task in state.tasks if task.notes and task.status == "completed")
 
 
 def command() -> str:

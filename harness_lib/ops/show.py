@@ -32,6 +32,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     lines += _block(_check(task), (task.validation.command or "").splitlines())
     lines += _block("cleanup after a failure", (task.on_failure.cleanup or "").splitlines())
     lines += _last("checkpoints", [f"{c.step}/{c.total} {c.description}" for c in task.checkpoints])
+    lines += _last("notes for later tasks", task.notes)
     lines += _last("errors", task.error_log)
     lines += _last("rescued work (harness rescue show REF)", rescued)
     lines += [f"log of the last check: {log}"] if log else []
@@ -39,7 +40,7 @@ def run(ctx: Context, task_id: str) -> Reply:
         "show",
         "\n".join(lines),
         task=task,
-        next=_next(task, eligible=why.eligible),
+        next=_next(ctx, task, eligible=why.eligible),
         warnings=snapshot.warnings,
         extra={
             "eligible": why.eligible,
@@ -113,7 +114,7 @@ def _logs(ctx: Context, task: Task) -> list[Path]:
     return [path for path in directory.glob("*.log") if not path.name.endswith("-cleanup.log")]
 
 
-def _next(task: Task, *, eligible: bool) -> str:
+def _next(ctx: Context, task: Task, *, eligible: bool) -> str | None:
     if task.status == "in_progress":
-        return f"harness finish {task.id}"
+        return holding.finish(ctx, task)
     return f"harness claim {task.id}" if eligible else "harness status"

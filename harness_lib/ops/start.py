@@ -167,7 +167,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
     lines += _told(facts)
     return Reply(
         "start",
-        "\n".join([*lines, *_next_lines(ctx, held, upcoming)]),
+        "\n".join([*lines, *_next_lines(ctx, state, held, upcoming)]),
         session=opened.session.number,
         task=upcoming,
         stop=None if upcoming else stopping.no_work(state, ctx.clock.now()),
@@ -187,9 +187,9 @@ def _told(facts: dict[str, object]) -> list[str]:
     return lines
 
 
-def _next_lines(ctx: Context, held: Task | None, upcoming: Task | None) -> list[str]:
+def _next_lines(ctx: Context, state: State, held: Task | None, upcoming: Task | None) -> list[str]:
     if held:
-        return ["you hold a task; go on with it:", brief.of(held, ctx.git)]
+        return ["you hold a task; go on with it:", brief.of(held, ctx.git, state)]
     if upcoming:
         return [f"next task: {upcoming.id} {brief.title(upcoming)}"]
     return ["nothing can be taken right now; others hold the rest"]

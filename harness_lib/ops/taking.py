@@ -18,11 +18,15 @@ from harness_lib.task import Gate, Session, State, Task
 
 @dataclass(frozen=True)
 class Taken:
-    """What one try gave: a task, or the reason to stop, or neither if another worker was faster."""
+    """What one try gave: a task, or the reason to stop, or neither if another worker was faster.
+
+    `state` is the list that a task was taken from.
+    """
 
     task: Task | None = None
     stop: str | None = None
     resumed: bool = False
+    state: State | None = None
 
 
 def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
@@ -33,7 +37,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     state = ctx.store.read().state
     held = holding.held_by_me(state, ctx)
     if held:
-        return Taken(_again(ctx, held, task_id), resumed=True)
+        return Taken(_again(ctx, held, task_id), resumed=True, state=state)
     wanted = choose(ctx, state, task_id)
     if wanted is None:
         return _settle_nothing(ctx, session)
@@ -45,7 +49,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     if taken.task is None:
         return taken
     with halting.when_stuck(ctx, session, taken.task.id):
-        return Taken(red_first.prove(ctx, taken.task))
+        return replace(taken, task=red_first.prove(ctx, taken.task))
 
 
 def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Ground, gate: Gate) -> Taken:
@@ -66,7 +70,7 @@ def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Ground, gate
                 return Taken()
             gate = cheap
         _record(tx, ctx, current, task, ground, gate)
-        return Taken(tx.state.find(task.id))
+        return Taken(tx.state.find(task.id), state=tx.state)
 
 
 def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, gate: Gate) -> None:

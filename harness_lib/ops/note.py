@@ -1,0 +1,45 @@
+"""`harness note ID TEXT`: what later tasks should know; their briefs show it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness_lib.errors import UsageError
+from harness_lib.ops import brief, holding
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+# What the contract allows; a brief shows less.
+TEXT_LENGTH = 2000
+MOST = 20
+
+
+def run(ctx: Context, task_id: str, text: str) -> Reply:
+    """Append `text`, as one line, to the notes of a task in whatever status; anybody may.
+
+    The same words twice are one note; beyond MOST the oldest goes, with a warning.
+    Raises UsageError if there is no such task, or no text.
+    """
+    line = brief.one_line(text, TEXT_LENGTH)
+    if not line:
+        raise UsageError("Say what is to be noted.", f'harness note {task_id} "what later tasks should know"')
+    with ctx.store.transaction() as tx:
+        task = holding.require_task(tx.state, task_id)
+        kept = [*(old for old in task.notes if old != line), line]
+        lost = kept[:-MOST]
+        task = replace(task, notes=tuple(kept[-MOST:]))
+        tx.replace(task)
+    return Reply(
+        "note",
+        f"noted for {task.id}; later tasks will be told.",
+        task=task,
+        next=holding.finish(ctx, task) if task.status == "in_progress" else "harness status",
+        warnings=tuple(_warnings(line, lost)),
+    )
+
+
+def _warnings(line: str, lost: list[str]) -> list[str]:
+    told = [f"A task keeps {MOST} notes; the oldest one went: {brief.one_line(old, 80)}" for old in lost]
+    if len(line) > brief.NOTE_LENGTH:
+        told.append(f"A brief shows the first {brief.NOTE_LENGTH} characters of a note, this one is longer.")
+    return told

@@ -87,14 +87,7 @@ def _assistant(report: Report, event: Mapping[str, object], now: datetime) -> Re
 
 def _used(report: Report, block: Mapping[str, object]) -> Report:
     given = stream.get(block, "input")
-    shown = next(
-        (
-            stream.text(given, key)
-            for key in ("command", "file_path", "pattern", "description", "url")
-            if stream.text(given, key)
-        ),
-        "",
-    )
+    shown = stream.first(given, "command", "file_path", "pattern", "description", "url")
     return stream.acted(report, stream.text(block, "name"), given, shown)
 
 
@@ -108,12 +101,7 @@ def _counted(report: Report, event: Mapping[str, object]) -> Report:
 
 
 def _result(report: Report, event: Mapping[str, object], now: datetime) -> Report:
-    models = stream.get(event, "modelUsage")
-    used = models.values() if isinstance(models, Mapping) else ()
-    tokens = sum(stream.total(one, *_MODEL_COUNTS) for one in used) or stream.total(
-        event.get("usage"), *_COUNTS
-    )
-    report = stream.spent(report, tokens, stream.number(event, "total_cost_usd"))
+    report = stream.spent(report, _tokens(event), stream.number(event, "total_cost_usd"))
     report = replace(report, cost_usd=report.cost_usd or 0.0)
     words = stream.text(event, "result")
     if event.get("is_error") is True:
@@ -123,6 +111,15 @@ def _result(report: Report, event: Mapping[str, object], now: datetime) -> Repor
         ended = stream.text(event, "subtype").startswith("error_max")
         return stream.noted(report, first) if ended else _error(report, words or first, event, now)
     return replace(stream.spoke(report, words), trouble=None)
+
+
+def _tokens(event: Mapping[str, object]) -> int:
+    """Return what the whole run used: by model, subagents included, or as older clients tell it."""
+    models = event.get("modelUsage")
+    used = models.values() if isinstance(models, Mapping) else ()
+    return sum(stream.total(one, *_MODEL_COUNTS) for one in used) or stream.total(
+        event.get("usage"), *_COUNTS
+    )
 
 
 def _error(report: Report, words: str, event: Mapping[str, object], now: datetime) -> Report:

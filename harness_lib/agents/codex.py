@@ -73,12 +73,7 @@ def _item(report: Report, item: object, *, done: bool) -> Report:
         return stream.spoke(report, stream.text(item, "text"))
     if kind not in _TOOLS:
         return stream.noted(report, stream.text(item, "text") or stream.text(item, "message"))
-    shown = (
-        stream.text(item, "command")
-        or stream.text(item, "tool")
-        or stream.text(item, "query")
-        or _paths(item)
-    )
+    shown = stream.first(item, "command", "tool", "query") or _paths(item)
     if not done:
         # Counted when it is over: a change of files is told only then.
         return replace(stream.noted(report, f"{kind}: {shown}"), trouble=None)

@@ -42,7 +42,7 @@ class Copilot:
             return stream.spoke(report, words) if mine else stream.noted(report, words)
         if kind == "tool.execution_start":
             given = stream.get(data, "arguments")
-            shown = stream.text(given, "command") or stream.text(given, "path")
+            shown = stream.first(given, "command", "path", "query")
             return stream.acted(report, stream.text(data, "toolName"), given, shown)
         if kind == "assistant.usage":
             return replace(report, tokens=report.tokens + stream.total(data, *_COUNTS))

@@ -45,7 +45,7 @@ class Gemini:
         report = replace(report, mark="")
         if kind == "tool_use":
             given = stream.get(event, "parameters")
-            shown = stream.text(given, "command") or stream.text(given, "file_path")
+            shown = stream.first(given, "command", "file_path", "query")
             return stream.acted(report, stream.text(event, "tool_name"), given, shown)
         if kind == "result":
             return _result(report, event, now)

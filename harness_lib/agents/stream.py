@@ -48,6 +48,11 @@ def text(source: object, *path: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+def first(source: object, *keys: str) -> str:
+    """Return the first string with something in it among `keys` of the object `source`, or ""."""
+    return next((found for found in (text(source, key) for key in keys) if found), "")
+
+
 def number(source: object, *path: str) -> float:
     """Return the number at `path` if it could be a count or a price, or 0."""
     found = get(source, *path)
@@ -135,7 +140,7 @@ def troubled(report: Report, trouble: Trouble | None) -> Report:
     told = noted(report, trouble.message)
     if before is not None and trouble.kind == "transient" and before.kind != "transient":
         return told
-    if before is not None and before.kind == trouble.kind:
+    if before is not None and trouble.kind != "login":
         known = [moment for moment in (before.resets_at, trouble.resets_at) if moment is not None]
         trouble = replace(trouble, resets_at=max(known, default=None))
     return replace(told, trouble=trouble)

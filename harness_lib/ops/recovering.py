@@ -15,6 +15,7 @@ from harness_lib.ops import (
     checking,
     completing,
     halting,
+    handing_back,
     holding,
     judging,
     keeping,
@@ -73,8 +74,11 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
                 return Report(tuple(told), tuple(warnings), ended.stop)
 
 
-def one(ctx: Context, session: Session, task: Task) -> str:
-    """Recover `task` of a worker of this very session that is gone; return what was done."""
+def bereaved(ctx: Context, session: Session, task: Task) -> str:
+    """Recover `task` of a worker of this very session that was killed; return what was done.
+
+    That is nobody's fault: what is under way in git is finished, other work is handed back as it stands.
+    """
     leftover.end_all(checking.log_directory(ctx, task))
     with ctx.store.transaction() as tx:
         taken = transitions.resume(
@@ -88,7 +92,11 @@ def one(ctx: Context, session: Session, task: Task) -> str:
     there = _work_tree(ctx, taken)
     if there is None:
         return _give_up_lost(ctx, session, taken)[0]
-    return _recover_one(ctx.at(there), session, taken)[0]
+    if taken.intent is not None:
+        return _recover_one(ctx.at(there), session, taken)[0]
+    reason = "its worker was killed"
+    handing_back.interrupted(ctx.at(there), session, taken, reason)
+    return _log(ctx, session, taken, "hand back what was done", reason)
 
 
 def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bool) -> Task | None:

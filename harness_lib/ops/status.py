@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from harness_lib.ops import brief, holding, sessions
+from harness_lib.ops import brief, holding, sessions, target
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import graph, leases, selection, stats, stopping
@@ -61,7 +61,7 @@ def look(ctx: Context, limit: int | None) -> View:
         counts=stats.count(state),
         shown=shown,
         holders={task.id: holder(ctx, task) for task in at_work},
-        halts=tuple(_bounded(_halts(state))),
+        halts=tuple(_bounded([*_halts(state), *target.all_waiting(ctx)])),
         hooks=_hooks(ctx, state),
         log=tuple(brief.one_line(line, LINE_LENGTH) for line in log.tail(ctx.root.log, LOG_LINES)),
         people=tuple(_bounded([_session(ctx, session) for session in state.sessions or ()])),

@@ -247,8 +247,7 @@ def _recover_slot(ctx: Context, name: str, watch: Watch, course: _Course) -> Non
     held = next((t for t in state.tasks if t.status == "in_progress" and t.claimed_by == name), None)
     if session is None or held is None or held.worktree is None:
         return
-    told = recovering.one(ctx, session, held)
-    _take_over(ctx)
+    told = recovering.bereaved(ctx, session, held)
     watch(_event(ctx, "recovered", message=told), course.board)
 
 

@@ -131,6 +131,16 @@ def waits(ctx: Context, target: str) -> str | None:
     return f"Finished work waits on the branch {short(ours)}. Take it over with: git merge {short(ours)}"
 
 
+def all_waiting(ctx: Context) -> list[str]:
+    """Return what `waits` says of each branch for which work waits; nothing where there is no repository."""
+    try:
+        git = ctx.git
+    except EnvSetupError:
+        return []
+    targets = [HEADS + ref.removeprefix(WAITING) for ref, _ in git.refs(WAITING)]
+    return [told for each in targets if (told := waits(ctx, each))]
+
+
 def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
     """Return whether nobody has `target` checked out, or nothing of theirs would be touched."""
     holder = worktrees.holder(ctx.git, target)

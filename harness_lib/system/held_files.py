@@ -34,6 +34,17 @@ def attempt(path: Path) -> Iterator[bool]:
             os.close(descriptor)
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold `path` in the body, after whoever holds it now."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def is_free(path: Path) -> bool:
     """Return whether nobody holds `path`, or it is not there."""
     if not path.exists():

@@ -10,7 +10,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness_lib.system import held_files
 from harness_lib.system.git import Git
+
+# Git prunes what another git is just about to make; so we do one thing after another.
+LOCK = "harness-worktrees.lock"
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,9 @@ def holder(git: Git, branch: str) -> Path | None:
 def add(git: Git, path: Path, commit: str) -> Git:
     """Make a work tree at `path` with HEAD detached at `commit`; what git remembers of a lost one goes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    git.run("worktree", "prune")
-    git.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
+    with held_files.alone(git.common_dir / LOCK):
+        git.run("worktree", "prune")
+        git.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
     return Git.open(path)
 
 
@@ -51,8 +56,9 @@ def switch(git: Git, commit: str) -> None:
 
 def remove(git: Git, path: Path) -> None:
     """Remove the work tree at `path`, ignored files included; the caller has kept what must not be lost."""
-    if path.is_dir():
-        git.run("worktree", "remove", "--force", "--force", str(path), check=False)
-        # What git will not take away (a directory that is no work tree any more, say) is ours all the same.
-        shutil.rmtree(path, ignore_errors=True)
-    git.run("worktree", "prune")
+    with held_files.alone(git.common_dir / LOCK):
+        if path.is_dir():
+            git.run("worktree", "remove", "--force", "--force", str(path), check=False)
+            # What git will not take away (a directory that is no work tree any more, say) is ours all the same.
+            shutil.rmtree(path, ignore_errors=True)
+        git.run("worktree", "prune")

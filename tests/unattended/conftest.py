@@ -1,0 +1,38 @@
+"""Workshops for the tests of unattended runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.unattended.workshop import Workshop
+
+
+class Make(Protocol):
+    """Make a project with a list of this mode."""
+
+    def __call__(self, *, mode: str = "exclusive") -> Workshop: ...
+
+
+@pytest.fixture
+def make_workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    made: list[Workshop] = []
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setenv("AGENT_MEMORY", str(memory))
+
+    def make(*, mode: str = "exclusive") -> Workshop:
+        made.append(Workshop.make(tmp_path, mode=mode))
+        return made[-1]
+
+    yield make
+    for workshop in made:
+        workshop.close()
+
+
+@pytest.fixture
+def workshop(make_workshop: Make) -> Workshop:
+    return make_workshop()

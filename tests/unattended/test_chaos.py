@@ -1,0 +1,97 @@
+"""Runs and agents that are killed at any moment: at the end everything is as if nobody had been.
+
+CHAOS_KILLS says how many kills there are (default: a few, for every day; CONTRIBUTING has the whole storm).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system import process
+from tests.system.gitrepo import put, sh
+from tests.unattended.workshop import Workshop
+
+KILLS = int(os.environ.get("CHAOS_KILLS", "6"))
+TASKS = int(os.environ.get("CHAOS_TASKS", "16"))
+WORKERS = 4
+SEED = int(os.environ.get("CHAOS_SEED", "7"))
+# One run for each kill, and some that go on to the end.
+MOST_RUNS = KILLS + 10
+
+
+def _plan(chance: random.Random) -> list[dict[str, object]]:
+    """Return tasks with dependencies, of which every third writes to one of two shared files."""
+    tasks = []
+    for number in range(1, TASKS + 1):
+        name = f"shared{number % 2}" if number % 3 == 0 else f"dir{number % 4}/file{number}"
+        before = [f"task-{chance.randrange(1, number):03d}"] if number > 4 and chance.random() < 0.5 else []
+        pause = f"sleep {chance.random() * 0.3:.2f}"
+        wrong = f"first write {name} wrong{number}" if number % 7 == 0 else pause
+        right = f"then write {name} line{number}" if number % 7 == 0 else f"write {name} line{number}"
+        tasks.append(
+            {
+                "id": f"task-{number:03d}",
+                "title": f"Write line {number}",
+                "description": f"do: {pause} ;; {wrong} ;; {right}",
+                "depends_on": before,
+                "max_attempts": 50,
+                "validation": {"command": f"grep -q 'line{number}$' {name} && ! grep -q '<<<<' {name}"},
+            }
+        )
+    return tasks
+
+
+def _victim(chance: random.Random, run: int) -> int | None:
+    """Return a process of the run: the run itself, one of its workers, or one of their agents."""
+    below = [pid for pid in _descendants(run) if process.alive(pid)]
+    return run if chance.random() < 0.4 or not below else chance.choice(below)
+
+
+def _descendants(pid: int) -> list[int]:
+    children = list(process.children(pid))
+    return [*children, *(grandchild for child in children for grandchild in _descendants(child))]
+
+
+@pytest.mark.timeout(60 + 20 * KILLS + 10 * TASKS)
+def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None:
+    chance = random.Random(SEED)
+    for number in range(2):
+        put(workshop.top / f"shared{number}", "begin\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "Shared files")
+    workshop.ok("edit", "--max-sessions", "0")
+    workshop.fill(_plan(chance))
+
+    killed = 0
+    for _ in range(MOST_RUNS):
+        run = workshop.start("-j", str(WORKERS), "--no-final-check")
+        while killed < KILLS and run.poll() is None:
+            time.sleep(0.3 + chance.random() * 1.5)
+            victim = _victim(chance, run.pid)
+            if victim is not None and run.poll() is None and process.alive(victim):
+                os.kill(victim, signal.SIGKILL)
+                killed += 1
+        if run.wait(120) == 0:
+            break
+
+    assert set(workshop.statuses().values()) == {"completed"}, workshop.printed
+    workshop.done_is_done()
+    _nothing_that_no_task_made(workshop)
+    workshop.nothing_is_left_over()
+    workshop.failures_are_kept()
+
+
+def _nothing_that_no_task_made(workshop: Workshop) -> None:
+    """Every line in the tree is one that a completed task had to write, and every file has one."""
+    wanted = {f"line{number}" for number in range(1, TASKS + 1)} | {"begin", "hello", "*.pyc"}
+    wrong = {f"wrong{number}" for number in range(1, TASKS + 1)}
+    for name in sh(workshop.top, "ls-files").splitlines():
+        lines = set(Path(workshop.top, name).read_text().split())
+        # What a failed attempt wrote is taken back, unless its check let it pass beside the right line.
+        assert lines - wrong <= wanted, (name, lines)

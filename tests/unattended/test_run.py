@@ -1,0 +1,230 @@
+"""What an unattended run promises, with scripted agents on real git."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.system.gitrepo import put, sh
+from tests.unattended.conftest import Make
+from tests.unattended.workshop import Workshop
+
+
+def test_it_goes_on_until_every_task_is_done(workshop: Workshop) -> None:
+    one = workshop.file_task("one")
+    two = workshop.file_task("two", "--depends-on", one)
+    workshop.add(
+        "Three", f"grep -q done one && grep -q done {'two'}", "--depends-on", two, do="write three x"
+    )
+
+    said = workshop.run("-j", "2")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert set(workshop.statuses().values()) == {"completed"}
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_failed_attempt_is_rescued_and_tried_again(workshop: Workshop) -> None:
+    name = workshop.add("Right", "grep -q right f", do="first write f wrong\nthen write f right")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task(name)["attempts"] == 1
+    workshop.failures_are_kept()
+    assert sh(workshop.top, "show", "refs/harness/rescue/task-001/1:f") == "wrong"
+    workshop.nothing_is_left_over()
+
+
+def test_a_task_that_never_passes_ends_the_run_as_blocked(workshop: Workshop) -> None:
+    bad = workshop.add("Never", "false", "--max-attempts", "2", do="write f x")
+    workshop.file_task("after", "--depends-on", bad)
+    good = workshop.file_task("good")
+
+    said = workshop.run("-j", "2", "--json")
+
+    answer = json.loads(said.stdout.splitlines()[-1])
+    assert (said.returncode, answer["stop"]) == (9, {"reason": "blocked"})
+    assert workshop.statuses() == {bad: "failed", "task-002": "failed", good: "completed"}
+    workshop.nothing_is_left_over()
+
+
+def test_work_that_conflicts_goes_back_with_both_sides_and_costs_nothing(workshop: Workshop) -> None:
+    for number in (1, 2):
+        workshop.add(f"Line {number}", f"grep -q line{number} shared", do=f"write shared line{number}")
+
+    said = workshop.run("-j", "2")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0]
+    assert sorted((workshop.top / "shared").read_text().split()) == ["line1", "line2"]
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_check_that_fails_only_after_the_merge_goes_back(workshop: Workshop, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    workshop.add("Few", "test $(ls parts | wc -l) -ge 1", do=f"write parts/a x\ntouch {gate}")
+    alone = "test $(ls parts | wc -l) -le 1 || test -f both"
+    workshop.add(
+        "Alone", alone, do=f"wait {gate}\nwrite parts/b x\nsh test $(ls parts | wc -l) -le 1 || touch both"
+    )
+
+    said = workshop.run("-j", "2")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task("task-002")["attempts"] == 0
+    assert "with what was merged meanwhile it does not" in said.stdout
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_checkout_with_changes_is_not_touched_and_the_work_waits(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    workshop.file_task("two")
+    put(workshop.top / "README.md", "a person is writing\n")
+    before = sh(workshop.top, "rev-parse", "main")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "git merge harness/main" in said.stdout
+    assert "git merge harness/main" in workshop.harness("status").stdout
+    assert sh(workshop.top, "rev-parse", "main") == before
+    assert (workshop.top / "README.md").read_text() == "a person is writing\n"
+    assert not (workshop.top / "one").exists()
+
+    sh(workshop.top, "commit", "-qam", "a person's")
+    sh(workshop.top, "merge", "-q", "--no-edit", "harness/main")
+    assert (workshop.top / "one").exists()
+    workshop.file_task("three")
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    put(workshop.top / "one", "a person's own, untracked\n")
+    assert workshop.run().returncode == 0
+    assert (workshop.top / "one").read_text() == "a person's own, untracked\n"
+    (workshop.top / "one").rename(workshop.top.parent / "mine")
+
+    workshop.file_task("two")
+    assert workshop.run().returncode == 0
+
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_branch_that_a_person_moves_meanwhile_keeps_their_commit(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+
+    put(workshop.top / "mine", "a person's\n")
+    sh(workshop.top, "add", "mine")
+    sh(workshop.top, "commit", "-q", "-m", "a person's")
+    go.touch()
+
+    assert run.wait(60) == 0, workshop.printed
+    assert sh(workshop.top, "log", "--format=%s", "-2").splitlines() == ["[task-001] Slow", "a person's"]
+    workshop.nothing_is_left_over()
+
+
+def test_ctrl_c_once_finishes_what_runs_and_starts_nothing_new(workshop: Workshop, tmp_path: Path) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
+    workshop.file_task("next")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+
+    run.send_signal(signal.SIGINT)
+    workshop.wait_for("it says so", lambda: "starting nothing new" in workshop.printed)
+    go.touch()
+
+    assert run.wait(60) == 9
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
+    workshop.nothing_is_left_over()
+    assert workshop.run().returncode == 0
+
+
+def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on_with_the_work(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    workshop.add("Slow", "grep -q done f", do=f"write f half\ntouch {started}\nonce sleep 600\nwrite f done")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+
+    run.send_signal(signal.SIGINT)
+    workshop.wait_for("it says so", lambda: "starting nothing new" in workshop.printed)
+    run.send_signal(signal.SIGINT)
+
+    assert run.wait(60) == 9
+    assert workshop.statuses() == {"task-001": "pending"}
+    assert workshop.task("task-001")["attempts"] == 0
+    workshop.nothing_is_left_over()
+    assert workshop.run().returncode == 0
+    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+
+
+def test_a_second_run_fails_at_once_and_names_the_holder(workshop: Workshop, tmp_path: Path) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+
+    second = workshop.run()
+
+    assert second.returncode == 5
+    assert f"pid {run.pid}" in second.stderr
+    go.touch()
+    assert run.wait(60) == 0
+
+
+def test_two_runs_share_a_concurrent_list(make_workshop: Make) -> None:
+    workshop = make_workshop(mode="concurrent")
+    for number in range(8):
+        workshop.file_task(f"f{number}")
+
+    runs = [workshop.start("-j", "2", "--no-final-check") for _ in range(2)]
+
+    assert [run.wait(90) for run in runs] == [0, 0], workshop.printed
+    assert set(workshop.statuses().values()) == {"completed"}
+    assert [task["fence"] for task in workshop.state["tasks"]] == [1] * 8
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+@pytest.mark.parametrize("how", ["kill", "exit 3"])
+def test_an_agent_that_crashes_is_followed_by_one_that_goes_on(workshop: Workshop, how: str) -> None:
+    workshop.add(
+        "Two lives", "grep -q done f && grep -q half f", do=f"write f half\nonce {how}\nwrite f done"
+    )
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task("task-001")["attempts"] == 0
+    workshop.nothing_is_left_over()
+
+
+def test_the_final_pass_makes_a_task_of_what_a_later_one_broke(workshop: Workshop) -> None:
+    first = workshop.add(
+        "Keep it small", "test $(cat size | wc -l) -le 1", do="sh test -f big && rm -f big; write size 1"
+    )
+    workshop.add("Grow", "test -f big", "--depends-on", first, do="write big x\nsh printf 'a\\nb\\n' >> size")
+
+    said = workshop.run("--max-tasks", "8")
+
+    assert "is broken on the final tree" in said.stdout
+    titles = [task["title"] for task in workshop.state["tasks"]]
+    assert titles[2] == "Repair what a later task broke: Keep it small"

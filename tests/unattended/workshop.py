@@ -1,0 +1,190 @@
+"""A project for `harness run`, and agents that are scripts: what one does stands in its task's description.
+
+The script reads its brief as a real agent would and does what the lines of `do:` say; it is no mock of the
+supervisor's, but a program with a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness_lib.system import process
+from harness_lib.system.git import Git
+from tests.conftest import CHECKOUT
+from tests.ops.project import Agent, Time
+from tests.system.gitrepo import put, sh
+
+AGENT = Path(__file__).with_name("agent.py")
+COMMAND = f"{sys.executable} -I -S {AGENT}"
+PATIENCE = 90.0
+
+
+@dataclass
+class Workshop:
+    """The repository at `top`, the list in it, and the runs that were started on it."""
+
+    top: Path
+    home: Path
+    runs: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @classmethod
+    def make(
+        cls, place: Path, *, mode: str = "exclusive", files: Mapping[str, str] | None = None
+    ) -> Workshop:
+        top = place / "project"
+        top.mkdir(parents=True)
+        sh(top, "init", "-q", "-b", "main")
+        for name, text in (files or {"README.md": "hello\n", ".gitignore": "*.pyc\n"}).items():
+            put(top / name, text)
+        sh(top, "add", "-A")
+        sh(top, "commit", "-q", "-m", "Begin")
+        made = cls(top, place / "home")
+        made.ok("init", "--mode", mode)
+        return made
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**os.environ, "HARNESS_HOME": str(self.home), "PYTHONPATH": str(CHECKOUT)}
+
+    def harness(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "harness_lib", *argv],
+            cwd=self.top,
+            env={**self.env, **env},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def ok(self, *argv: str) -> dict[str, Any]:
+        """Type one command as a person would; in this process, which is quicker."""
+        person = Agent("person", self.top, Time(), {"HARNESS_HOME": str(self.home)})
+        try:
+            return person.ok(*argv)
+        finally:
+            person.die()
+
+    def add(self, title: str, check: str, *more: str, do: str = "") -> str:
+        """Add a task whose agent does the lines `do`; return its id."""
+        described = ("--description", "do: " + do.replace("\n", " ;; ")) if do else ()
+        return str(self.ok("add", title, "--validate", check, *described, *more)["task"]["id"])
+
+    def file_task(self, name: str, *more: str) -> str:
+        """Add a task that is done when the file `name` says so."""
+        return self.add(f"Make {name}", f"grep -q done {name}", *more, do=f"write {name} done")
+
+    def fill(self, tasks: list[dict[str, Any]]) -> None:
+        """Add many tasks at once."""
+        put(self.home / "plan.json", json.dumps({"tasks": tasks}))
+        self.ok("import", str(self.home / "plan.json"))
+
+    def run(self, *argv: str, agent: str = COMMAND, **env: str) -> subprocess.CompletedProcess[str]:
+        return self.harness("run", "--agent-command", agent, *argv, **env)
+
+    def start(self, *argv: str, agent: str = COMMAND, **env: str) -> subprocess.Popen[str]:
+        """Start a run and return it; what it prints goes to `run.log` beside the project."""
+        with (self.top.parent / "run.log").open("a") as log:
+            started = subprocess.Popen(
+                [sys.executable, "-m", "harness_lib", "run", "--agent-command", agent, *argv],
+                cwd=self.top,
+                env={**self.env, **env},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        self.runs.append(started)
+        return started
+
+    @property
+    def printed(self) -> str:
+        return (self.top.parent / "run.log").read_text()
+
+    @property
+    def state(self) -> dict[str, Any]:
+        found = json.loads((self.top / "harness-tasks.json").read_text())
+        assert isinstance(found, dict)
+        return found
+
+    def task(self, name: str) -> dict[str, Any]:
+        return next(task for task in self.state["tasks"] if task["id"] == name)
+
+    def statuses(self) -> dict[str, str]:
+        return {task["id"]: task["status"] for task in self.state["tasks"]}
+
+    @property
+    def git(self) -> Git:
+        return Git.open(self.top)
+
+    def wait_for(self, what: str, seen: Any) -> None:
+        """Return once `seen()` is true; fail with `what` after a long while."""
+        end = time.monotonic() + PATIENCE
+        while not seen():
+            assert time.monotonic() < end, f"{what}: {self.printed}"
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        for run in self.runs:
+            if run.poll() is None:
+                run.send_signal(signal.SIGKILL)
+                run.wait()
+
+    # -- what must be true at the end ---------------------------------------------------------------------
+
+    def nothing_is_left_over(self) -> None:
+        """No work tree, no process, no branch of a run's; the person's checkout is as git has it."""
+        assert len(sh(self.top, "worktree", "list").splitlines()) == 1
+        places = list((self.home / "worktrees").glob("*/*")) if (self.home / "worktrees").exists() else []
+        assert places == []
+        assert sh(self.top, "for-each-ref", "--format=%(refname)", "refs/heads").splitlines() == [
+            "refs/heads/main"
+        ]
+        assert sh(self.top, "status", "--porcelain", "--untracked-files=all") == ""
+        assert self.state["sessions"] == []
+        assert list(self._processes()) == []
+
+    def _processes(self) -> list[str]:
+        """Return what still runs in, or talks about, this project's places."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                cwd = str((entry / "cwd").readlink())
+            except OSError:
+                continue
+            mine = int(entry.name) == os.getpid()
+            here = str(self.top.parent) in cwd or str(self.top.parent) in line
+            if here and not mine and process.alive(int(entry.name)):
+                found.append(f"{entry.name} {line} in {cwd}")
+        return found
+
+    def done_is_done(self) -> None:
+        """Every completed task's commit is on the branch, once, and its check passes there."""
+        log = sh(self.top, "log", "--format=%H %s", "main")
+        for task in self.state["tasks"]:
+            if task["status"] != "completed":
+                continue
+            assert self.git.is_ancestor(task["completed_commit"], "refs/heads/main"), task["id"]
+            assert log.count(f" [{task['id']}] ") <= 1, log
+            done = subprocess.run(
+                ["sh", "-c", task["validation"]["command"]], cwd=self.top, check=False, capture_output=True
+            )
+            assert done.returncode == 0, (task["id"], done.stdout, done.stderr)
+
+    def failures_are_kept(self) -> None:
+        """Find the work of every failed attempt in a rescue ref."""
+        refs = sh(self.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
+        for task in self.state["tasks"]:
+            for number in range(1, task["attempts"] + 1):
+                assert f"refs/harness/rescue/{task['id']}/{number}" in refs, (task, refs)

@@ -9,12 +9,12 @@ from typing import Any
 from harness_lib import agents
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb
-from harness_lib.ops import run
+from harness_lib.ops import budget, run
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.ops.supervisor import Options
+from harness_lib.rules import budget as amounts
 from harness_lib.rules.board import Board
-from harness_lib.rules.budget import Budget
 
 MINUTE = 60.0
 LIMITS = (
@@ -34,7 +34,7 @@ def limits(parser: ArgumentParser) -> None:
         parser.add_argument(flag, metavar=metavar, type=kind, help=f"{words} (0: no limit)")
 
 
-def budget(args: Namespace) -> dict[str, float]:
+def limits_of(args: Namespace) -> dict[str, float]:
     """Return the limits that were typed."""
     names = [flag.removeprefix("--").replace("-", "_") for flag, *_ in LIMITS]
     return {name: value for name in names if (value := getattr(args, name)) is not None}
@@ -65,12 +65,16 @@ def _run(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         model=args.model,
         extra=tuple(args.agent_arg),
         target=args.target,
-        budget=Budget(**budget(args)),  # type: ignore[arg-type]
+        budget=amounts.read(limits_of(args)),
         silence=args.silence * MINUTE,
         longest=args.longest * MINUTE,
         final_check=not args.no_final_check,
     )
     return run.run(ctx, options, _Plain(screen).show)
+
+
+def _budget(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    return budget.run(ctx, limits_of(args))
 
 
 class _Plain:
@@ -113,5 +117,12 @@ VERBS = (
         "harness run -j 2 --max-hours 8",
         _run,
         _arguments,
+    ),
+    Verb(
+        "budget",
+        "what a run may use up and has; changes its limits while it goes on",
+        "harness budget --max-cost 20",
+        _budget,
+        limits,
     ),
 )

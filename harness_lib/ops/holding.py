@@ -29,6 +29,16 @@ def finish(ctx: Context, task: Task) -> str | None:
     return None if ctx.env.get(SUPERVISED) else f"harness finish {task.id}"
 
 
+def refuse_supervised(ctx: Context, verb: str) -> None:
+    """Raise UsageError for an agent that a supervisor has started: what `verb` does is the supervisor's."""
+    task = ctx.env.get(SUPERVISED)
+    if task:
+        raise UsageError(
+            f"You work on {task} for a supervisor, which ends tasks and runs itself: {verb} is not for you.",
+            f"Just end your turn, and the check of {task} runs. harness note and checkpoint are fine.",
+        )
+
+
 def held_by_me(state: State, ctx: Context) -> Task | None:
     """Return the task that this worker has in progress."""
     return next((t for t in state.tasks if t.status == "in_progress" and is_mine(state, t, ctx)), None)

@@ -6,7 +6,6 @@ what concerns them all: start and end, limits, Ctrl-C, the final pass, and what 
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from harness_lib import agents
 from harness_lib.errors import EnvSetupError, Exit, HarnessError, UsageError
 from harness_lib.ops import (
     agent_turn,
+    board_file,
     final_pass,
     handing_back,
     marker,
@@ -29,15 +29,15 @@ from harness_lib.ops import (
     stopped,
     target,
     trusting,
-    worker,
 )
+from harness_lib.ops import budget as limits
 from harness_lib.ops.context import Context
 from harness_lib.ops.crew import Crew
 from harness_lib.ops.reply import Reply
 from harness_lib.ops.worker import Orders
 from harness_lib.rules import board, budget, leases, stats, stopping
 from harness_lib.rules.board import Board
-from harness_lib.system import atomic, held_files, merging, owner
+from harness_lib.system import held_files, merging, owner
 from harness_lib.task import State
 
 Watch = Callable[[dict[str, Any], Board], None]
@@ -114,7 +114,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         _take_over(there)
         for told in slots.sweep(there, target.tip(there.git, _target(there))):
             watch(_event(there, "warning", message=told), course.board)
-        _publish_budget(there, options.budget)
+        limits.begin(there, options.budget)
         _go_on(there, options, found, lock, course, watch)
     finally:
         _leave(there, found, lock, watch, course)
@@ -207,7 +207,7 @@ def _go_on(
             _decide(ctx, options, crew, course, watch)
             if ctx.clock.monotonic() - published > PUBLISH_SECONDS:
                 published = ctx.clock.monotonic()
-                _publish_board(ctx, course.board)
+                board_file.write(ctx, course.board)
                 watch(_event(ctx, "tick"), course.board)
         for event in crew.end():
             _hear(ctx, options, found, crew, course, event, watch)
@@ -256,7 +256,7 @@ def _decide(ctx: Context, options: Options, crew: Crew, course: _Course, watch: 
     if course.draining:
         return
     now = ctx.clock.now().timestamp()
-    reached = budget.over(worker.read_budget(ctx), course.board.spent(now))
+    reached = budget.over(limits.read(ctx), course.board.spent(now))
     if reached:
         _drain(crew, course, "limit", reached)
         return
@@ -340,23 +340,7 @@ def _leave(ctx: Context, found: slots.Place, lock: int, watch: Watch, course: _C
             sessions.close(tx, mine)
         marker.lower_when_finished(tx, ctx.root)
     os.close(lock)
-    atomic.remove(ctx.root.board)
-
-
-def _publish_budget(ctx: Context, wanted: budget.Budget) -> None:
-    atomic.make_directory(ctx.root.budget.parent)
-    atomic.write(ctx.root.budget, json.dumps(budget.write(wanted)).encode(), durable=False)
-
-
-def _publish_board(ctx: Context, now: Board) -> None:
-    document = {
-        "pid": os.getpid(),
-        "began": now.began,
-        "workers": [vars(row) for row in now.rows.values()],
-        "spent": vars(now.spent(ctx.clock.now().timestamp())),
-        "durations": list(now.durations),
-    }
-    atomic.write(ctx.root.board, json.dumps(document).encode(), durable=False)
+    board_file.remove(ctx)
 
 
 def _event(ctx: Context, kind: str, **facts: object) -> dict[str, Any]:

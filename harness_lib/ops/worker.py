@@ -23,6 +23,7 @@ from harness_lib.agents.adapter import Adapter
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, LeaseLostError, RefusedError
 from harness_lib.ops import (
     attempt,
+    budget,
     environment,
     handing_back,
     sessions,
@@ -34,7 +35,7 @@ from harness_lib.ops import (
 from harness_lib.ops.agent_turn import Rules
 from harness_lib.ops.context import Context
 from harness_lib.ops.watching import stamps
-from harness_lib.rules import budget, selection, stopping, transitions
+from harness_lib.rules import selection, stopping, transitions
 from harness_lib.system import leftover
 from harness_lib.task import Session, Task
 
@@ -86,7 +87,7 @@ class Worker:
 
     def rules(self) -> Rules:
         """Return what an agent may take, the budget as it is now."""
-        return Rules(self.orders.silence, self.orders.longest, read_budget(self.ctx))
+        return Rules(self.orders.silence, self.orders.longest, budget.read(self.ctx))
 
     def work(self) -> None:
         """Take tasks until the run says that it is enough."""
@@ -206,15 +207,6 @@ class Worker:
         while not self.draining.wait(POLL_SECONDS):
             if stamps(self.ctx) != seen or self.ctx.clock.monotonic() > until:
                 return
-
-
-def read_budget(ctx: Context) -> budget.Budget:
-    """Return the limits of the run as they are now: `harness budget` changes them while it goes on."""
-    try:
-        return budget.read(json.loads(ctx.root.budget.read_bytes()))
-    except (FileNotFoundError, ValueError, HarnessError):
-        # Below `.harness/` everything may be lost at any time: then there are no limits until the next word.
-        return budget.Budget()
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ An event is a JSON object with `event` and what belongs to it:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from harness_lib.rules.budget import Spent
@@ -100,9 +100,27 @@ def _ended(board: Board, row: Row, event: Event) -> Board:
 def estimate(board: Board, left: int, workers: int) -> float | None:
     """Return in how many seconds `left` more tasks may be done; None before the first was.
 
-    An honest guess: the mean of what was completed so far, as many at once as there are workers. Dependencies
-    and failures make it longer.
+    An honest guess: the median of what was completed so far (one that had to wait for hours must not count),
+    in as many rounds as the workers need. Dependencies and failures make it longer.
     """
     if not board.durations or not workers:
         return None
-    return left * (sum(board.durations) / len(board.durations)) / workers
+    usual = sorted(board.durations)[len(board.durations) // 2]
+    return -(-left // workers) * usual
+
+
+def write(board: Board) -> dict[str, Any]:
+    """Return `board` as a JSON object."""
+    return {
+        "began": board.began,
+        "rows": [asdict(row) for row in board.rows.values()],
+        "before": asdict(board.before),
+        "durations": list(board.durations),
+    }
+
+
+def read(document: Mapping[str, Any]) -> Board:
+    """Return the board that `write` made `document` of. Raises KeyError or TypeError if it did not."""
+    rows = [Row(**row) for row in document["rows"]]
+    before, durations = Spent(**document["before"]), tuple(document["durations"])
+    return Board(document["began"], {row.worker: row for row in rows}, before, durations)

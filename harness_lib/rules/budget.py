@@ -56,6 +56,26 @@ def task_over(budget: Budget, spent: Spent) -> str | None:
     )
 
 
+def told(budget: Budget, spent: Spent) -> tuple[str, ...]:
+    """Return what the run has used up of each limit, in words; `no limit` where there is none."""
+    return (
+        _used("cost", spent.cost, budget.max_cost, "${:.2f}"),
+        _used("tokens", spent.tokens, budget.max_tokens, "{:,}"),
+        _used("hours", spent.seconds / SECONDS_PER_HOUR, budget.max_hours, "{:.2f}"),
+        _used("tasks", spent.attempts, budget.max_tasks, "{}"),
+    )
+
+
+def task_told(budget: Budget) -> str:
+    """Return the limits of a single task, in words."""
+    limits = (
+        ("cost", budget.task_cost, "${:.2f}"),
+        ("tokens", budget.task_tokens, "{:,}"),
+        ("hours", budget.task_hours, "{:.2f}"),
+    )
+    return ", ".join(f"{name} {form.format(limit)}" for name, limit, form in limits if limit) or "no limit"
+
+
 def read(document: object) -> Budget:
     """Return the budget in `document`, as `write` made it. Raises UsageError naming what is wrong."""
     if not isinstance(document, Mapping):
@@ -78,6 +98,11 @@ def write(budget: Budget) -> dict[str, float | int]:
     return {
         field.name: getattr(budget, field.name) for field in fields(Budget) if getattr(budget, field.name)
     }
+
+
+def _used(name: str, used: float, limit: float, form: str) -> str:
+    of = f" of {form.format(limit)}" if limit else " (no limit)"
+    return f"{name}: {form.format(used)}{of}"
 
 
 def _first(*limits: tuple[str, float, float, str]) -> str | None:

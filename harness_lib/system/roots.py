@@ -110,11 +110,6 @@ class Root:
         """The limits of unattended runs."""
         return self.private / "budget.json"
 
-    @property
-    def board(self) -> Path:
-        """What an unattended run looks like now."""
-        return self.private / "board.json"
-
     def harness_names(self) -> tuple[str, ...]:
         """Return the names in the root that are ours and never enter a commit.
 

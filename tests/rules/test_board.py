@@ -1,0 +1,150 @@
+"""What a run looks like is a fold over its events, and survives the way to another terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.rules import board
+from harness_lib.rules.board import Board, Row
+from harness_lib.rules.budget import Spent
+
+Event = dict[str, Any]
+
+
+def event(kind: str, worker: int | None = 1, at: float = 0.0, **facts: Any) -> Event:
+    return {"event": kind, "worker": worker, "at": at, **facts}
+
+
+def told(*events: Event) -> Board:
+    """Return the board after `events`."""
+    now = Board()
+    for each in events:
+        now = board.fold(now, each)
+    return now
+
+
+CLAIMED = event("claimed", at=10.0, task="t1", title="One", attempt=2)
+SAID = event("said", last="hm", tokens=70, cost=0.5)
+
+
+@pytest.mark.parametrize(
+    ("events", "row"),
+    [
+        ([CLAIMED], Row(1, "t1", "One", 2, "prepares", since=10.0)),
+        ([CLAIMED, event("step", step="works")], Row(1, "t1", "One", 2, "works", since=10.0)),
+        (
+            [CLAIMED, event("step", step="limit", until=99.0, message="used up")],
+            Row(1, "t1", "One", 2, "limit", since=10.0, until=99.0),
+        ),
+        (
+            [CLAIMED, event("step", step="limit", until=99.0), event("step", step="works")],
+            Row(1, "t1", "One", 2, "works", since=10.0),
+        ),
+        ([CLAIMED, SAID], Row(1, "t1", "One", 2, "prepares", since=10.0, cost=0.5, tokens=70, last="hm")),
+        (
+            [CLAIMED, SAID, event("ended", at=20.0, task="t1", status="completed")],
+            Row(1, None, "", 0, "waits", since=20.0),
+        ),
+        ([event("idle", at=5.0, why="waiting")], Row(1, step="waits", since=5.0, idle="waiting")),
+        (
+            [event("idle", at=5.0, why="waiting"), event("idle", at=8.0, why="done")],
+            Row(1, step="waits", since=5.0, idle="done"),
+        ),
+        (
+            [event("idle", at=5.0, why="waiting"), event("step", step="merges")],
+            Row(1, step="merges", since=5.0),
+        ),
+    ],
+)
+def test_the_row_of_a_worker_after_its_events(events: list[Event], row: Row) -> None:
+    assert told(*events).rows == {1: row}
+
+
+@pytest.mark.parametrize(
+    "unknown", [event("tick", None), event("warning", None, message="x"), event("brand-new", 7)]
+)
+def test_what_is_no_news_of_a_worker_changes_nothing(unknown: Event) -> None:
+    assert told(unknown) == Board()
+
+
+@pytest.mark.parametrize(
+    ("status", "attempts", "durations"), [("completed", 1, (10.0,)), ("failed", 1, ()), ("pending", 0, ())]
+)
+def test_what_ended_is_paid_for_and_only_an_attempt_counts(
+    status: str, attempts: int, durations: tuple[float, ...]
+) -> None:
+    now = told(CLAIMED, SAID, event("ended", at=20.0, task="t1", status=status))
+    assert now.before == Spent(0.5, 70, 0.0, attempts)
+    assert now.durations == durations
+
+
+@pytest.mark.parametrize(
+    ("durations", "left", "workers", "seconds"),
+    [
+        ((), 3, 1, None),
+        ((10.0,), 3, 0, None),
+        ((10.0,), 0, 2, 0.0),
+        ((10.0,), 3, 1, 30.0),
+        ((10.0,), 3, 2, 20.0),
+        ((10.0,), 1, 4, 10.0),
+        # One that waited a night for a limit says nothing about the others.
+        ((10.0, 30000.0, 12.0), 2, 1, 24.0),
+    ],
+)
+def test_the_estimate(durations: tuple[float, ...], left: int, workers: int, seconds: float | None) -> None:
+    assert board.estimate(Board(durations=durations), left, workers) == seconds
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.builds(
+            lambda worker, at: event("claimed", worker, at, task="t", title="T", attempt=1),
+            st.integers(1, 3),
+            st.floats(0, 100),
+        ),
+        st.builds(
+            lambda worker, tokens: event("said", worker, last="x", tokens=tokens, cost=tokens / 100),
+            st.integers(1, 3),
+            st.integers(0, 1000),
+        ),
+        st.builds(
+            lambda worker, status: event("ended", worker, 200.0, task="t", status=status),
+            st.integers(1, 3),
+            st.sampled_from(["completed", "failed", "pending"]),
+        ),
+        st.builds(lambda worker: event("step", worker, step="works", until=1.5), st.integers(1, 3)),
+        st.builds(lambda worker: event("idle", worker, why="waiting"), st.integers(1, 3)),
+    ),
+    max_size=30,
+)
+
+
+@given(EVENTS)
+def test_a_board_is_the_same_after_its_way_through_a_file(events: list[Event]) -> None:
+    now = told(*events)
+    assert board.read(json.loads(json.dumps(board.write(now)))) == now
+
+
+@given(EVENTS)
+def test_what_was_spent_on_ended_attempts_is_never_forgotten(events: list[Event]) -> None:
+    now = Board()
+    for each in events:
+        following = board.fold(now, each)
+        if each["event"] == "ended":
+            assert following.spent(300.0).tokens == now.spent(300.0).tokens
+        assert following.before.tokens >= now.before.tokens
+        now = following
+    assert now.spent(300.0).attempts == sum(
+        each["event"] == "ended" and each["status"] != "pending" for each in events
+    )
+
+
+@pytest.mark.parametrize("document", [{}, {"rows": [{"worker": 1, "new": 2}]}, {"rows": [3]}])
+def test_what_is_no_board_is_said_so(document: Event) -> None:
+    with pytest.raises((KeyError, TypeError)):
+        board.read(document)

@@ -1,0 +1,92 @@
+"""Limits: when one is reached, in which words, and what is no limit at all."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.errors import UsageError
+from harness_lib.rules import budget
+from harness_lib.rules.budget import Budget, Spent
+
+ALL = Budget(
+    max_cost=5.0, max_tokens=1000, max_hours=2.0, max_tasks=3, task_cost=1.0, task_tokens=100, task_hours=0.5
+)
+
+
+@pytest.mark.parametrize(
+    ("spent", "run", "task"),
+    [
+        (Spent(), None, None),
+        (Spent(cost=0.99, tokens=99, seconds=1799, attempts=2), None, None),
+        (Spent(cost=1.0), None, "cost: $1.00 of $1.00"),
+        (Spent(tokens=100), None, "tokens: 100 of 100"),
+        (Spent(seconds=1800), None, "hours: 0.50 of 0.50"),
+        (Spent(cost=5.5), "cost: $5.50 of $5.00", "cost: $5.50 of $1.00"),
+        (Spent(tokens=2000), "tokens: 2,000 of 1,000", "tokens: 2,000 of 100"),
+        (Spent(seconds=7200), "hours: 2.00 of 2.00", "hours: 2.00 of 0.50"),
+        (Spent(attempts=3), "tasks: 3 of 3", None),
+    ],
+)
+def test_which_limit_is_reached(spent: Spent, run: str | None, task: str | None) -> None:
+    assert budget.over(ALL, spent) == run
+    assert budget.task_over(ALL, spent) == task
+
+
+def test_what_was_spent_is_told_beside_each_limit() -> None:
+    half = Budget(max_cost=5.0, max_tasks=3, task_tokens=1000)
+    assert budget.told(half, Spent(1.5, 12000, 1800.0, 2)) == (
+        "cost: $1.50 of $5.00",
+        "tokens: 12,000 (no limit)",
+        "hours: 0.50 (no limit)",
+        "tasks: 2 of 3",
+    )
+    assert budget.task_told(half) == "tokens 1,000"
+    assert budget.task_told(Budget()) == "no limit"
+
+
+amounts = st.floats(0, 1e6)
+counts = st.integers(0, 10**9)
+budgets = st.builds(Budget, amounts, counts, amounts, counts, amounts, counts, amounts)
+spents = st.builds(Spent, amounts, counts, amounts, counts)
+
+
+@given(spents)
+def test_zero_is_no_limit(spent: Spent) -> None:
+    assert budget.over(Budget(), spent) is None
+    assert budget.task_over(Budget(), spent) is None
+
+
+@given(budgets, spents, spents)
+def test_more_never_frees_from_a_limit(limits: Budget, spent: Spent, more: Spent) -> None:
+    both = Spent(
+        spent.cost + more.cost,
+        spent.tokens + more.tokens,
+        spent.seconds + more.seconds,
+        spent.attempts + more.attempts,
+    )
+    assert budget.over(limits, spent) is None or budget.over(limits, both) is not None
+    assert budget.task_over(limits, spent) is None or budget.task_over(limits, both) is not None
+
+
+@given(budgets)
+def test_a_budget_is_the_same_after_its_way_through_a_file(limits: Budget) -> None:
+    assert budget.read(budget.write(limits)) == limits
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        {"max_cots": 1},
+        {"max_cost": "1"},
+        {"max_cost": True},
+        {"max_cost": -1},
+        {"max_cost": float("nan")},
+        {"max_cost": float("inf")},
+    ],
+)
+def test_what_is_no_budget_is_refused(document: object) -> None:
+    with pytest.raises(UsageError):
+        budget.read(document)

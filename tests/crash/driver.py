@@ -70,7 +70,7 @@ class Watch:
             name = effects.of_event(self._place, event, args)
             if name is not None:
                 is_git = event == "subprocess.Popen" and args[1][0] == "git"
-                locks = effects.git_locks(args[1], args[3], self._place.project) if is_git else []
+                locks = effects.git_locks(args[1], args[3], args[2], self._place.git_dir) if is_git else []
                 self._reached(name, locks)
         finally:
             self._busy = False

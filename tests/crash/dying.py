@@ -105,9 +105,10 @@ def same_worker(scenario: Scenario, world: World, agent: Agent) -> Agent:
 
 
 def other_worker(scenario: Scenario, world: World, agent: Agent) -> Agent:
-    """Let the agent be dead, too, and somebody else come."""
+    """Let the agent be dead, too, and somebody else come, when it is known that it has not."""
     del scenario
     agent.end()
+    world.let_leases_end()
     return _starts(world.agent(rich.OTHER_WORKER))
 
 

@@ -42,6 +42,10 @@ class Place:
     project: Path
 
     @property
+    def git_dir(self) -> Path:
+        return self.project / ".git"
+
+    @property
     def seed_lock(self) -> Path:
         return seedlock.path_for(self.project)
 
@@ -142,21 +146,27 @@ def _without_settings(argv: list[str]) -> list[str]:
     return [re.sub(r"/\S*harness-scratch-\w{8}", "SCRATCH", word) for word in words]
 
 
-def git_locks(argv: Sequence[str], env: object, project: Path) -> list[Path]:
-    """Return the lock files of the repository that this git command holds while it works."""
+def git_locks(argv: Sequence[str], env: object, tree: str, common_dir: Path) -> list[Path]:
+    """Return the lock files that this git command holds while it works in the work tree `tree`."""
     words = _without_settings(list(argv))
     private = isinstance(env, dict) and "GIT_INDEX_FILE" in env
     if len(words) < 2 or words[0] != "git" or words[1] not in _REAL_LOCKS or private:
         return []
-    git_dir = project / ".git"
+    git_dir = _git_dir(tree)
     if words[1] in {"read-tree", "update-index"}:
         return [git_dir / "index.lock"]
     head = git_dir / "HEAD.lock"
     if words[1] == "symbolic-ref":
         return [head] if len(words) > 3 and "--quiet" not in words else []
     names = [word for word in words[2:] if word.startswith("refs/")]
-    deleting = [git_dir / "packed-refs.lock"] if "-d" in words else []
+    deleting = [common_dir / "packed-refs.lock"] if "-d" in words else []
     if names:
-        return [git_dir / f"{names[0]}.lock", *deleting]
+        return [common_dir / f"{names[0]}.lock", *deleting]
     branch = (git_dir / "HEAD").read_text().strip().partition("ref: ")[2]
-    return [*([git_dir / f"{branch}.lock"] if branch else []), head]
+    return [*([common_dir / f"{branch}.lock"] if branch else []), head]
+
+
+def _git_dir(tree: str) -> Path:
+    """Return the directory with index and HEAD of the work tree, which may be a linked one."""
+    inside = Path(os.fsdecode(tree), ".git")
+    return inside if inside.is_dir() else Path(inside.read_text("utf-8").removeprefix("gitdir: ").strip())

@@ -81,16 +81,21 @@ def log_is_whole(world: World, *, torn: bool) -> None:
 
 def no_git_lock_is_left(world: World) -> None:
     """Git can work here."""
-    git_dir = world.path(".git")
-    locks = [*git_dir.glob("*.lock"), *(git_dir / "refs").rglob("*.lock")]
+    git_dir = world.place.git_dir
+    locks = [
+        *git_dir.glob("*.lock"),
+        *(git_dir / "refs").rglob("*.lock"),
+        *git_dir.glob("worktrees/*/*.lock"),
+    ]
     locks = [lock for lock in locks if lock.name != "harness-git.lock"]
     assert not locks, f"git locks are left: {locks}"
 
 
 def nothing_old_is_left(world: World) -> None:
     """No old temporary file, no lock directory put aside, no copy of untracked files that no task needs."""
-    git_dir, private = world.path(".git"), world.path(".harness")
+    git_dir, private = world.place.git_dir, world.path(".harness")
     found = [*world.project.glob(".*.tmp"), *private.rglob(".*.tmp"), *git_dir.glob(".*.tmp")]
+    found += git_dir.glob("worktrees/*/.*.tmp")
     limit = time.time() - YOUNG_SECONDS
     old = [path for path in found if path.lstat().st_mtime < limit]
     assert not old, f"temporary files of the dead are left: {old}"
@@ -149,7 +154,7 @@ def completed(world: World, *, attempts: int = 0) -> None:
     assert task.completed_at, "it is completed at no time"
     commit = task.completed_commit
     assert commit, "it is completed by no commit"
-    assert commit == world.git("rev-parse", "refs/heads/main").strip(), "main is somewhere else"
+    assert commit == world.git("rev-parse", f"refs/heads/{world.branch}").strip(), "the branch is elsewhere"
     made = world.git("rev-list", f"{world.base}..{commit}").split()
     assert set(world.own_commits) < set(made), "the attempt's own commits are gone"
     assert len(made) == len(world.own_commits) + 1, f"committed more than once: {made}"
@@ -200,7 +205,7 @@ def rolled_back(world: World, *, status: str = "failed", attempts: int = 1) -> N
 
 def tree_is_as_before(world: World) -> None:
     """HEAD, branch, index and files are those of the claim; ignored files were left alone."""
-    for ref in ("HEAD", "refs/heads/main"):
+    for ref in ("HEAD", f"refs/heads/{world.branch}"):
         assert world.git("rev-parse", ref).strip() == world.base, f"{ref} is not at the base"
     status = world.git("status", "--porcelain", "-z", "--untracked-files=all").split("\0")
     assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in rich.BEFORE), status
@@ -255,7 +260,7 @@ def all_done(world: World) -> None:
     assert not state.sessions, f"sessions are open: {state.sessions}"
     assert not world.path(".harness-active").exists(), "the marker is left"
     assert not world.place.seed_lock.exists(), "the lock directory is left"
-    scratch = [*world.path(".git").glob("harness-scratch-*")]
+    scratch = [*world.place.git_dir.rglob("harness-scratch-*")]
     assert not scratch, f"scratch directories of the dead are left: {scratch}"
     for name in (*rich.BEFORE, *rich.IGNORED):
         assert world.path(name).is_file(), f"{name!r} was lost"

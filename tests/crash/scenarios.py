@@ -28,6 +28,17 @@ def _attempted(world: World) -> None:
     world.attempt()
 
 
+def _shared(world: World) -> None:
+    """Beside others that may share the list: in concurrent mode, in a work tree of its own."""
+    world.share()
+    _started(world)
+
+
+def _shared_attempt(world: World) -> None:
+    world.share()
+    _attempted(world)
+
+
 def _dies(world: World, verb: str, name: str, number: int = 1) -> None:
     """Let the verb be killed a first time, so that its recovery can be killed, too."""
     _attempted(world)
@@ -75,7 +86,7 @@ def _nothing_lost(world: World) -> None:
 SCENARIOS = (
     Scenario("finish that passes", "finish", rich.PASSES, _attempted, invariants.completed),
     Scenario("finish that fails", "finish", rich.FAILS, _attempted, invariants.rolled_back),
-    Scenario("release", "release", rich.FAILS, _attempted, _released_or_failed, every=3),
+    Scenario("release", "release", rich.FAILS, _attempted, _released_or_failed, every=4),
     Scenario("claim", "claim", rich.FAILS, _started, _nothing_lost),
     Scenario("claim that opens a session", "claim", rich.FAILS, _idle, _nothing_lost, lives=False, every=2),
     Scenario("start", "start", rich.FAILS, _paused, _nothing_lost, lives=False),
@@ -83,8 +94,15 @@ SCENARIOS = (
         "recovery that passes", "start", rich.PASSES, _attempted, invariants.completed, lives=False, every=2
     ),
     Scenario(
-        "recovery that fails", "start", rich.FAILS, _attempted, invariants.rolled_back, lives=False, every=3
+        "recovery that fails", "start", rich.FAILS, _attempted, invariants.rolled_back, lives=False, every=4
     ),
+    Scenario(
+        "shared: a finish that passes", "finish", rich.PASSES, _shared_attempt, invariants.completed, every=8
+    ),
+    Scenario(
+        "shared: a finish that fails", "finish", rich.FAILS, _shared_attempt, invariants.rolled_back, every=10
+    ),
+    Scenario("shared: a claim", "claim", rich.FAILS, _shared, _nothing_lost, every=6),
     # The second death in a row; the first one is part of what was prepared.
     Scenario("rollback again", "recover", rich.FAILS, _rollback_begun, invariants.rolled_back, every=4),
     Scenario(

@@ -91,7 +91,7 @@ class Agent:
         }
         order = {
             "argv": argv,
-            "cwd": str(self._world.project),
+            "cwd": str(self._world.tree),
             "env": env,
             "die_at": die_at,
             "noting": noting,
@@ -114,13 +114,21 @@ class Agent:
 
 @dataclass
 class World:
-    """The project of a test, the way to its agents, and what was true before the attempt."""
+    """The project of a test, the way to its agents, and what was true before the attempt.
+
+    The work is done in `tree`, which is the project itself until `share` makes a linked work tree.
+    """
 
     project: Path
     door: Path
+    tree: Path = field(init=False)
+    branch: str = "main"
     base: str = ""
     own_commits: list[str] = field(default_factory=list)
     lasting: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tree = self.project
 
     @property
     def place(self) -> Place:
@@ -129,7 +137,7 @@ class World:
     def git(self, *args: str, env: Mapping[str, str] | None = None, check: bool = True) -> str:
         done = subprocess.run(
             ["git", *args],
-            cwd=self.project,
+            cwd=self.tree,
             env={**os.environ, **(env or {})},
             capture_output=True,
             check=False,
@@ -148,7 +156,9 @@ class World:
             path.write_bytes(content)
 
     def path(self, name: str) -> Path:
-        return self.project / name
+        """Return where `name` is: the list and the repository in the project, all else in the work tree."""
+        kept = name.startswith((".git/", ".harness", "harness-"))
+        return (self.project if kept else self.tree) / name
 
     def agent(self, worker: str = WORKER) -> Agent:
         return Agent(self, worker)
@@ -180,6 +190,18 @@ class World:
                 assert answer.code == 0, answer
         self.lasting = self.facts()
 
+    def share(self) -> None:
+        """Let many share the list: from here on, work is done in a linked work tree with all its things."""
+        with self.agent() as agent:
+            answer = agent.type("edit", "--mode", "concurrent")
+            assert answer.code == 0, answer
+        # Where git does not look, and where it is copied with the project.
+        tree, self.branch = self.path("ignored/tree"), "shared"
+        self.git("worktree", "add", "-q", "-b", self.branch, str(tree))
+        self.tree = tree
+        self.put({**BEFORE, **IGNORED})
+        self.lasting = self.facts()
+
     def claim(self) -> None:
         """Let an agent begin the first task, and die before it has done anything."""
         with self.agent() as agent:
@@ -202,10 +224,12 @@ class World:
         """Return what no attempt and no recovery may change."""
         refs = self.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
         return {
-            "refs": [ref for ref in refs if not ref.startswith(("refs/harness/", "refs/heads/main "))],
+            "refs": [
+                ref for ref in refs if not ref.startswith(("refs/harness/", f"refs/heads/{self.branch} "))
+            ],
             "stash": self.git("stash", "list"),
             "config": self.path(".git/config").read_bytes(),
-            "HEAD": self.path(".git/HEAD").read_bytes(),
+            "HEAD": (self.path(".git/HEAD").read_bytes(), self.git("symbolic-ref", "HEAD")),
         }
 
     # -- copies ----------------------------------------------------------------------------------------------
@@ -230,9 +254,20 @@ class World:
         assert found is not None
         for session in state["sessions"]:
             session.update(pid=agent.pid, pid_started=found.started)
-            self.place.seed_lock.mkdir(exist_ok=True)
-            (self.place.seed_lock / "pid").write_text(f"{agent.pid}\n", encoding="ascii")
+            if self.tree == self.project:
+                self.place.seed_lock.mkdir(exist_ok=True)
+                (self.place.seed_lock / "pid").write_text(f"{agent.pid}\n", encoding="ascii")
         file.write_text(json.dumps(state), encoding="utf-8")
+
+    def let_leases_end(self) -> None:
+        """Let more time pass than a claim is good for; a list for one session has no leases."""
+        file = self.path("harness-tasks.json")
+        state = json.loads(file.read_bytes())
+        leased = [task for task in state["tasks"] if task.get("lease_expires_at")]
+        for task in leased:
+            task["lease_expires_at"] = "2025-07-01T10:00:00Z"
+        if leased:
+            file.write_text(json.dumps(state), encoding="utf-8")
 
     def seed_locks(self) -> list[Path]:
         """Return the lock directory of the prose, and what was moved out of its way."""
@@ -245,7 +280,8 @@ class World:
     def let_time_pass(self) -> None:
         """Make what the dead left old enough to be known as theirs: two days have passed for it."""
         left = [*self.project.glob(".*.tmp"), *self.path(".harness").rglob(".*.tmp")]
-        left += [*self.path(".git").glob("harness-scratch-*"), *self.path(".git").glob(".*.tmp")]
+        for git_dir in (self.place.git_dir, *self.place.git_dir.glob("worktrees/*")):
+            left += [*git_dir.glob("harness-scratch-*"), *git_dir.glob(".*.tmp")]
         for path in (*left, *self.seed_locks()):
             os.utime(path, (_long_ago(), _long_ago()), follow_symlinks=False)
 

@@ -12,6 +12,7 @@ from harness_lib.state import codec
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.system import atomic
 from harness_lib.system.roots import Root
+from harness_lib.task import Task
 
 KEPT = 20
 KEPT_BYTES = 64 * 1024 * 1024
@@ -40,6 +41,16 @@ def newest_good(root: Root) -> tuple[str, object] | None:
         if document is not None:
             return path.name, document
     return None
+
+
+def newest_tasks(root: Root) -> tuple[Task, ...]:
+    """Return the tasks of the list as we wrote it last; none if that cannot be read."""
+    for path in _newest_first(root)[:1]:
+        try:
+            return codec.decode(codec.parse(path.read_bytes())).tasks
+        except (OSError, UnparseableError, ContractError):
+            return ()
+    return ()
 
 
 def good_document(path: Path) -> object | None:

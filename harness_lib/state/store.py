@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
-from harness_lib.state import finding, publishing, restoring
+from harness_lib.state import finding, generations, publishing, restoring
 from harness_lib.state.codec import ContractError
 from harness_lib.state.finding import Found
 from harness_lib.state.opinion import OPINION
@@ -26,7 +26,7 @@ from harness_lib.state.tx import Tx
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.lock import StateLock
 from harness_lib.system.roots import Root
-from harness_lib.task import State
+from harness_lib.task import State, Task
 
 __all__ = ["Snapshot", "Store", "Tx"]
 
@@ -144,10 +144,13 @@ class Store:
             warnings += restoring.restore(self.root, found, self._clock.now())
             return finding.find(self.root)
         if not found.ours:
-            problems = OPINION.problems(found.document, found.state.tasks)
+            problems = OPINION.problems(found.document, found.state.tasks, self._written_last)
             if problems:
                 raise ContractError(problems, self.root.state.name)
         return found
+
+    def _written_last(self) -> tuple[Task, ...]:
+        return generations.newest_tasks(self.root)
 
     def _publish(self, tx: Tx, found: Found) -> None:
         if tx.state is not found.state:

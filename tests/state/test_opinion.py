@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness_lib.state import codec, schema
-from harness_lib.state.opinion import Opinion
+from harness_lib.state import codec, generations, schema
+from harness_lib.state.opinion import MANY, Opinion
+from harness_lib.state.store import Store
+from harness_lib.system.roots import Root
 from harness_lib.task import Session, State, Task
 
 TASKS = (Task("a", "One"), Task("b", "Two", depends_on=("a",)))
@@ -48,6 +50,27 @@ def test_a_task_that_has_passed_is_not_asked_about_again() -> None:
 
     # The task is the same, so nobody looks at what stands in the document.
     assert opinion.problems(with_title(7), TASKS) == []
+
+
+def test_of_many_tasks_those_are_asked_about_that_we_have_not_written() -> None:
+    tasks = tuple(Task(f"t{number}") for number in range(MANY + 2))
+    documents = codec.encode(State(tasks=tasks))
+    for index in (0, 1):
+        documents["tasks"][index]["title"] = 7
+
+    # Both are broken; the first is said to be as we wrote it.
+    found = Opinion().problems(documents, tasks, lambda: (tasks[0], *tasks[2:]))
+    assert "tasks[1].title" in [problem.path for problem in found]
+    assert Opinion().problems(documents, tasks, lambda: tasks) == []
+
+
+def test_what_we_wrote_last_is_read_from_its_generation(store: Store, root: Root) -> None:
+    assert generations.newest_tasks(root) == store.read().state.tasks
+
+    for path in root.generations.iterdir():
+        path.write_text("{", "ascii")
+
+    assert generations.newest_tasks(root) == ()
 
 
 def test_a_valid_example_has_no_problems(valid: Any) -> None:

@@ -29,7 +29,7 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
             "Give the next one its limits: harness run --max-cost 10 --max-hours 8",
         )
     if changes:
-        holding.refuse_supervised(ctx, "budget")
+        holding.refuse_supervised(ctx, "another limit")
         write(ctx, budget.read({**budget.write(read(ctx)), **changes}))
     limits = read(ctx)
     now = ctx.clock.now().timestamp()

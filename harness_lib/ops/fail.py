@@ -18,6 +18,7 @@ def run(ctx: Context, task_id: str, category: Category, message: str) -> Reply:
 
     Exit 0, or 3 and 7 for the two that a person must see to.
     """
+    holding.refuse_supervised(ctx, "harness fail")
     if not message.strip():
         raise UsageError(
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'

@@ -31,6 +31,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     Raises ConfigError (no check), EnvSetupError (its command is not there); then no attempt is counted and
     the session is halted.
     """
+    holding.refuse_supervised(ctx, "harness finish")
     state = ctx.store.read_to_change().state
     held = holding.require(state, task_id, ctx)
     if held.task.intent is not None:

@@ -34,7 +34,7 @@ def refuse_supervised(ctx: Context, verb: str) -> None:
     task = ctx.env.get(SUPERVISED)
     if task:
         raise UsageError(
-            f"You work on {task} for a supervisor, which ends tasks and runs itself: {verb} is not for you.",
+            f"You work on {task} for a supervisor, which takes and ends tasks itself: {verb} is not for you.",
             f"Just end your turn, and the check of {task} runs. harness note and checkpoint are fine.",
         )
 

@@ -9,6 +9,7 @@ from harness_lib.ops.reply import Reply
 
 def run(ctx: Context) -> Reply:
     """Recover every interrupted task that this worker may; opens a session if none is."""
+    holding.refuse_supervised(ctx, "harness recover")
     state = ctx.store.read_to_change().state
     session = sessions.mine(state, ctx)
     if session is None or not start.is_open(session, state, ctx):

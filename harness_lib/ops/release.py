@@ -9,6 +9,7 @@ from harness_lib.ops.reply import Reply
 
 def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Give the held task back as pending and go back to its base; what was done is kept in a rescue ref."""
+    holding.refuse_supervised(ctx, "harness release")
     held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
     verdict = outcome.Verdict("TASK_EXEC", "released", counts=False, releases=True)
     ended = rolling_back.roll_back(ctx, held.session, held.task, verdict)

@@ -19,6 +19,7 @@ def run(ctx: Context, task_id: str) -> Reply:
 
     Raises UsageError (no such task), RefusedError (in progress, or others depend on it).
     """
+    holding.refuse_supervised(ctx, "harness remove")
     with by_hand.change(ctx) as tx:
         task = holding.require_task(tx.state, task_id)
         _require_idle(task)

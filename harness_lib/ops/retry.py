@@ -21,6 +21,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     Its errors stay for the next attempt to read.
     Raises UsageError (no such task; it would fail again at once), RefusedError (in progress).
     """
+    holding.refuse_supervised(ctx, "harness retry")
     with by_hand.change(ctx) as tx:
         old = holding.require_task(tx.state, task_id)
         if not transitions.may("reset", old):

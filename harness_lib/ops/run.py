@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness_lib.ops import start, supervisor
+from harness_lib.ops import holding, start, supervisor
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.ops.supervisor import Options, Watch
@@ -16,6 +16,7 @@ from harness_lib.system import owner
 
 def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     """Open a session for the agent that runs us, or drive agents until nothing is left to do."""
+    holding.refuse_supervised(ctx, "harness run")
     asked = options.agent is not None or options.agent_command is not None
     if not asked and owner.in_agent(ctx.env):
         return replace(start.run(ctx), verb="run")

@@ -44,6 +44,7 @@ def run(ctx: Context) -> Reply:
 
     Raises HeldError, RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` failed twice).
     """
+    holding.refuse_supervised(ctx, "harness start")
     state = ctx.store.read_to_change().state
     history = log.tail(ctx.root.log, LOG_LINES)
     facts = git_facts(ctx)

@@ -11,6 +11,7 @@ from harness_lib.rules import stats
 
 def run(ctx: Context, number: int | None = None) -> Reply:
     """End this worker's session, or session `number`; none of its own to end is fine."""
+    holding.refuse_supervised(ctx, "harness stop")
     with ctx.store.transaction() as tx:
         opened = tx.state.sessions or ()
         if number is None:

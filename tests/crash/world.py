@@ -131,6 +131,10 @@ class World:
         self.tree = self.project
 
     @property
+    def is_shared(self) -> bool:
+        return self.tree != self.project
+
+    @property
     def place(self) -> Place:
         return Place(self.project)
 
@@ -254,7 +258,7 @@ class World:
         assert found is not None
         for session in state["sessions"]:
             session.update(pid=agent.pid, pid_started=found.started)
-            if self.tree == self.project:
+            if not self.is_shared:
                 self.place.seed_lock.mkdir(exist_ok=True)
                 (self.place.seed_lock / "pid").write_text(f"{agent.pid}\n", encoding="ascii")
         file.write_text(json.dumps(state), encoding="utf-8")

@@ -90,6 +90,10 @@ class Listener:
         self.ending = self._reason()
         return self.ending is None
 
+    def hold_to(self, rules: Rules) -> None:
+        """Hold the agent to other rules from now on: a person has changed the limits."""
+        self._rules = rules
+
     def seconds(self) -> float:
         """Return how long this agent has been at work."""
         return self._ctx.clock.monotonic() - self._began

@@ -153,6 +153,7 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
             spent = listener.spent()
             desk.tell("said", last=said.last, tokens=spent.tokens, cost=spent.cost)
         _renew(ctx, task, listener)
+        listener.hold_to(desk.rules())
         return True
 
     return agent_turn.run(

@@ -1,0 +1,82 @@
+"""What a person in a second terminal sees and changes while a run goes on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.unattended.workshop import Workshop
+
+
+@pytest.fixture
+def go(workshop: Workshop, tmp_path: Path) -> Path:
+    """Start a run whose agent has spent something and waits; return the file that lets it end."""
+    go = tmp_path / "go"
+    used = '{"tokens": 1200, "cost_usd": 0.5, "action": "think"}'
+    workshop.add("Slow", "grep -q done f", do=f"say {used}\nsay nearly there\nwait {go}\nwrite f done")
+    workshop.file_task("next")
+    run = workshop.start("--max-cost", "7")
+
+    def has_spent() -> bool:
+        assert run.poll() is None, workshop.printed
+        return "0.50 of" in workshop.harness("budget").stdout
+
+    workshop.wait_for("it has spent", has_spent)
+    return go
+
+
+def end(workshop: Workshop, go: Path) -> subprocess.Popen[str]:
+    go.touch()
+    run = workshop.runs[0]
+    run.wait(60)
+    return run
+
+
+def test_budget_shows_what_is_spent_of_which_limit(workshop: Workshop, go: Path) -> None:
+    said = workshop.ok("budget")
+    assert said["limits"] == {"max_cost": 7.0}
+    (run,) = said["runs"]
+    assert run["pid"] == workshop.runs[0].pid
+    assert (run["spent"]["cost"], run["spent"]["tokens"]) == (0.5, 1200)
+    assert "cost: $0.50 of $7.00" in said["message"]
+    assert end(workshop, go).returncode == 0
+
+
+def test_a_limit_that_is_set_meanwhile_ends_the_run_and_others_stay(workshop: Workshop, go: Path) -> None:
+    assert workshop.ok("budget", "--max-tasks", "1")["limits"] == {"max_cost": 7.0, "max_tasks": 1}
+    assert end(workshop, go).returncode == 9
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
+    assert "tasks: 1 of 1" in workshop.printed
+
+
+def test_a_limit_of_the_task_is_heard_by_its_worker(workshop: Workshop, go: Path) -> None:
+    workshop.ok("budget", "--task-tokens", "1000")
+    workshop.wait_for("the attempt ends", lambda: workshop.task("task-001")["attempts"])
+    assert "tokens: 1,200 of 1,000" in workshop.task("task-001")["error_log"][0]
+    workshop.ok("budget", "--task-tokens", "0")
+    assert end(workshop, go).returncode == 0
+
+
+def test_zero_lifts_a_limit(workshop: Workshop, go: Path) -> None:
+    assert workshop.ok("budget", "--max-cost", "0")["limits"] == {}
+    assert end(workshop, go).returncode == 0
+
+
+@pytest.mark.parametrize("amount", ["-1", "nan", "inf"])
+def test_what_is_no_amount_is_refused_before_anything_begins(workshop: Workshop, amount: str) -> None:
+    workshop.file_task("one")
+    said = workshop.run(f"--max-cost={amount}")
+    assert said.returncode == 2
+    assert workshop.state["session_count"] == 0
+
+
+def test_without_a_run_there_is_no_budget_also_after_one_was_killed(workshop: Workshop, go: Path) -> None:
+    workshop.runs[0].kill()
+    workshop.runs[0].wait()
+    said = workshop.harness("budget", "--json")
+    assert (said.returncode, json.loads(said.stdout)["error"]["kind"]) == (2, "USAGE")
+    assert "harness run" in json.loads(said.stdout)["error"]["hint"]
+    go.touch()

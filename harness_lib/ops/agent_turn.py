@@ -26,7 +26,9 @@ from harness_lib.task import Task
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
 
 LOOK_SECONDS = 0.3
-READ_BYTES = 1024 * 1024
+READ_BYTES = 256 * 1024
+# Nobody reads so much, and no agent means it: only the end is looked at.
+FLOOD_BYTES = 8 * 1024 * 1024
 WAITS_SECONDS = 5.0
 MAX_LOG_BYTES = 256 * 1024 * 1024
 # An agent that polls may do the same thing again and again; this often, with nothing changed, it is lost.
@@ -110,6 +112,10 @@ class Listener:
         """Read a piece of what is new; return whether there was any."""
         try:
             with self._log.open("rb") as stream:
+                behind = os.fstat(stream.fileno()).st_size - self._at
+                if behind > FLOOD_BYTES:
+                    self._at += behind - READ_BYTES
+                    self._rest = b""
                 stream.seek(self._at)
                 new = stream.read(READ_BYTES)
         except FileNotFoundError:
@@ -124,7 +130,7 @@ class Listener:
 
     def _take(self, line: str) -> None:
         before = self.report.actions
-        self.report = self._adapter.read(self.report, line, self._ctx.clock.now())
+        self.report = self._adapter.read(self.report, line, self._ctx.clock.now().astimezone())
         if self.report.actions != before:
             self._recent.append(self.report.action)
 
@@ -136,6 +142,8 @@ class Listener:
         trouble = self.report.trouble
         if trouble is not None and trouble.kind != "transient" and quiet > WAITS_SECONDS:
             # Some agents wait for the end of a limit by themselves: without a word, for hours.
+            return trouble.kind, trouble.message
+        if quiet > self._rules.silence and trouble is not None:
             return trouble.kind, trouble.message
         if quiet > self._rules.silence:
             return "silent", f"the agent has said nothing for {quiet:.0f} s"
@@ -198,7 +206,7 @@ def run(
         },
         on_tick=lambda: listener.look() and on_look(listener),
         tick=LOOK_SECONDS,
-        max_log=MAX_LOG_BYTES,
+        max_log=None if "HARNESS_LOG_LIMIT_BYTES" in ctx.env else MAX_LOG_BYTES,
         clock=ctx.clock,
     )
     atomic.remove(given)

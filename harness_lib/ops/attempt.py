@@ -22,6 +22,7 @@ from harness_lib.ops import (
     mission,
     outcome,
     rolling_back,
+    slots,
 )
 from harness_lib.ops.agent_turn import Listener, Rules, Turn
 from harness_lib.ops.context import Context
@@ -35,7 +36,7 @@ AT_ONCE_SECONDS = 10.0
 PAUSES = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0, 600.0, 600.0)
 UNKNOWN_LIMIT_SECONDS = 900.0
 # A provider's clock and ours differ.
-AFTER_RESET_SECONDS = 30.0
+AFTER_RESET_SECONDS = 5.0
 SLICE_SECONDS = 1.0
 BLAME: dict[str, Category] = {
     "silent": "TIMEOUT",
@@ -91,6 +92,9 @@ def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended
     """
     _require_check(ctx, task)
     turn = _work(ctx, task, desk, carrying.over(ctx, task))
+    if not slots.is_there(ctx.git):
+        reason = f"the agent has deleted its work tree {ctx.git.top}, and its work with it"
+        return rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
     if turn.how in BLAME:
         return rolling_back.roll_back(ctx, session, task, outcome.Verdict(BLAME[turn.how], turn.why))
     desk.tell("step", step="checks")
@@ -134,10 +138,11 @@ def _work(ctx: Context, task: Task, desk: Desk, carried: str) -> Turn:
         desk.tell("step", step="works")
         turn = _one(ctx, task, desk, tries, mission.of(ctx, task, carried, interrupted))
         tries.spent = _add(tries.spent, turn)
+        desk.tell("said", last=turn.report.last, tokens=tries.spent.tokens, cost=tries.spent.cost)
         if turn.how == "told":
             raise KeyboardInterrupt
         if turn.how == "login":
-            raise StuckError("ENV_SETUP", turn.why, "Log the agent in, then: harness run", everywhere=True)
+            raise StuckError("ENV_SETUP", turn.why, "See to it, then: harness run", everywhere=True)
         if not _goes_on(ctx, task, desk, turn, tries):
             return turn
         interrupted = turn.why
@@ -172,21 +177,17 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
 
 def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) -> bool:
     """Return whether another agent goes on with this attempt, once what stands in its way is over."""
+    if not slots.is_there(ctx.git):
+        return False
     if turn.how == "limit":
-        resets = turn.report.trouble.resets_at if turn.report.trouble else None
-        wait = (
-            UNKNOWN_LIMIT_SECONDS
-            if resets is None
-            else (resets - ctx.clock.now()).total_seconds() + AFTER_RESET_SECONDS
-        )
-        _pause(ctx, task, desk, "limit", wait, turn.why)
+        _pause(ctx, task, desk, "limit", _until_reset(ctx, turn) or UNKNOWN_LIMIT_SECONDS, turn.why)
         return True
     if turn.how == "transient":
         if tries.pauses == len(PAUSES):
             reason = f"the agent cannot reach its provider: {turn.why}"
             raise StuckError("ENV_SETUP", reason, "Try again later: harness run", everywhere=True)
         tries.pauses += 1
-        _pause(ctx, task, desk, "pauses", PAUSES[tries.pauses - 1], turn.why)
+        _pause(ctx, task, desk, "pauses", max(PAUSES[tries.pauses - 1], _until_reset(ctx, turn)), turn.why)
         return True
     if turn.how != "crashed":
         return False
@@ -198,6 +199,14 @@ def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) ->
         hint = f"See what it said: {turn.log}. Then: harness run"
         raise StuckError("ENV_SETUP", f"the agent cannot start: {turn.why}", hint, everywhere=True)
     return False
+
+
+def _until_reset(ctx: Context, turn: Turn) -> float:
+    """Return in how many seconds the agent may go on, as far as its provider has said; 0 where it has not."""
+    resets = turn.report.trouble.resets_at if turn.report.trouble else None
+    if resets is None:
+        return 0.0
+    return max(0.0, (resets - ctx.clock.now()).total_seconds()) + AFTER_RESET_SECONDS
 
 
 def _has_done_nothing(ctx: Context) -> bool:

@@ -96,6 +96,11 @@ class Crew:
         """Return which workers are there."""
         return sorted(self._hands)
 
+    def let(self, number: int) -> None:
+        """Let worker `number` take a task."""
+        if number in self._hands:
+            self._say(self._hands[number], "go")
+
     def drain(self) -> None:
         """Let every worker finish what it has and take no more."""
         for hand in self._hands.values():

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from harness_lib.ops import brief, outcome, rolling_back
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
+from harness_lib.system import merging
 from harness_lib.system.git import Git
 from harness_lib.task import Category, Handback, Session, Task
 
@@ -23,7 +24,7 @@ def because_of_conflict(
 ) -> outcome.Ended:
     """Hand back the work `oid`, which changes the same lines of `files` as something that is in `tip`."""
     git = ctx.git
-    base = git.text("merge-base", oid, tip)
+    base = merging.parted(git, oid, tip) or task.started_at_commit or tip
     reason = (
         f"The work passed its check, but conflicts with what was merged meanwhile, in {_named(files)}. "
         f"{_since(git, base, tip, files)}"

@@ -67,7 +67,8 @@ def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.
     """Return how the attempt ended; raises target.MovedError."""
     git, oid = ctx.git, _named(outcome.intent_of(task).commit)
     move = target.next_move(ctx, _target(task), aside=aside)
-    picked = merging.pick(git, oid, move.tip, committing.message(task))
+    base = task.started_at_commit or move.tip
+    picked = merging.pick(git, oid, move.tip, committing.message(task), base)
     if picked.conflicts:
         return handing_back.because_of_conflict(ctx, session, task, oid, move.tip, picked.conflicts)
     if git.tree_of(picked.tip) != git.tree_of(oid):

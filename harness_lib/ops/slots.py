@@ -118,6 +118,11 @@ def _opened(main: Git, path: Path) -> Git | None:
     return git if same else None
 
 
+def is_there(git: Git) -> bool:
+    """Return whether the work tree still is one."""
+    return _opened(git, git.top) is not None
+
+
 def keep(ctx: Context, git: Git, commit: str) -> str | None:
     """Keep what is in a work tree and in no commit that `commit` or a rescue ref has; return the ref."""
     head = git.head()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_lib import agents
-from harness_lib.errors import EnvSetupError, Exit, HarnessError, UsageError
+from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError, UsageError
 from harness_lib.ops import (
     agent_turn,
     board_file,
@@ -79,11 +79,13 @@ class _Course:
     board: Board
     why: str | None = None
     message: str = ""
+    kind: str = ""
     hint: str = ""
     interrupts: int = 0
     restarts: int = 0
     passes: int = 0
     draining: bool = False
+    ready: list[int] = field(default_factory=list)
 
 
 def run(ctx: Context, options: Options, watch: Watch) -> Reply:
@@ -198,19 +200,22 @@ def _go_on(
     crew = Crew(ctx, lock)
     wanted = min(options.workers, max(1, len(ctx.store.read().state.tasks)))
     with _interrupts(crew, course, ctx, watch):
-        for number in range(1, wanted + 1):
-            crew.start(_orders(options, ctx.owner.worker, number, str(found.path), _target(ctx)))
-        published = 0.0
-        while crew.numbers:
-            for event in crew.listen(LOOK_SECONDS):
+        try:
+            for number in range(1, wanted + 1):
+                crew.start(_orders(options, ctx.owner.worker, number, str(found.path), _target(ctx)))
+            published = 0.0
+            while crew.numbers:
+                for event in crew.listen(LOOK_SECONDS):
+                    _hear(ctx, options, found, crew, course, event, watch)
+                _decide(ctx, options, crew, course, watch)
+                if ctx.clock.monotonic() - published > PUBLISH_SECONDS:
+                    published = ctx.clock.monotonic()
+                    board_file.write(ctx, course.board)
+                    watch(_event(ctx, "tick"), course.board)
+        finally:
+            course.draining = True
+            for event in crew.end():
                 _hear(ctx, options, found, crew, course, event, watch)
-            _decide(ctx, options, crew, course, watch)
-            if ctx.clock.monotonic() - published > PUBLISH_SECONDS:
-                published = ctx.clock.monotonic()
-                board_file.write(ctx, course.board)
-                watch(_event(ctx, "tick"), course.board)
-        for event in crew.end():
-            _hear(ctx, options, found, crew, course, event, watch)
 
 
 def _hear(
@@ -222,21 +227,25 @@ def _hear(
     event: dict[str, Any],
     watch: Watch,
 ) -> None:
+    if event["event"] == "ready":
+        course.ready.append(event["worker"])
+        return
     course.board = board.fold(course.board, event)
     watch(event, course.board)
     if event["event"] == "stuck":
+        course.kind = event["kind"]
         _drain(crew, course, "stuck", event["message"], event.get("hint") or "")
     if event["event"] != "gone":
         return
     rows = {number: row for number, row in course.board.rows.items() if number != event["worker"]}
     course.board = replace(course.board, rows=rows)
+    _recover_slot(ctx, leases.slot(ctx.owner.worker, event["worker"]), watch, course)
     if course.draining or event["code"] == 0:
         return
     course.restarts += 1
     if course.restarts > RESTARTS:
         _drain(crew, course, "stuck", f"workers keep dying: {event['message'][-500:]}", "See: harness doctor")
         return
-    _recover_slot(ctx, leases.slot(ctx.owner.worker, event["worker"]), watch, course)
     crew.start(_orders(options, ctx.owner.worker, event["worker"], str(found.path), _target(ctx)))
 
 
@@ -247,7 +256,10 @@ def _recover_slot(ctx: Context, name: str, watch: Watch, course: _Course) -> Non
     held = next((t for t in state.tasks if t.status == "in_progress" and t.claimed_by == name), None)
     if session is None or held is None or held.worktree is None:
         return
-    told = recovering.bereaved(ctx, session, held)
+    try:
+        told = recovering.bereaved(ctx, session, held)
+    except HarnessError as error:
+        told = f"{held.id} could not be handed back yet: {error.message}"
     watch(_event(ctx, "recovered", message=told), course.board)
 
 
@@ -256,10 +268,12 @@ def _decide(ctx: Context, options: Options, crew: Crew, course: _Course, watch: 
     if course.draining:
         return
     now = ctx.clock.now().timestamp()
-    reached = budget.over(limits.read(ctx), course.board.spent(now))
+    allowed = limits.read(ctx)
+    reached = budget.over(allowed, course.board.spent(now))
     if reached:
         _drain(crew, course, "limit", reached)
         return
+    _let(crew, course, allowed)
     rows = course.board.rows
     if set(rows) != set(crew.numbers) or not all(row.idle for row in rows.values()):
         return
@@ -273,6 +287,18 @@ def _decide(ctx: Context, options: Options, crew: Crew, course: _Course, watch: 
         if final_pass.run(ctx, lambda told: watch(_event(ctx, "final", message=told), course.board)):
             return
     _drain(crew, course, why)
+
+
+def _let(crew: Crew, course: _Course, allowed: budget.Budget) -> None:
+    """Let those who are ready take a task, as many as the limit of attempts still allows."""
+    while course.ready:
+        at_work = sum(row.task is not None or row.step == "takes" for row in course.board.rows.values())
+        if 0 < allowed.max_tasks <= course.board.before.attempts + at_work:
+            return
+        number = course.ready.pop(0)
+        event = {"event": "step", "worker": number, "at": course.board.began, "step": "takes"}
+        course.board = board.fold(course.board, event)
+        crew.let(number)
 
 
 def _why_idle(state: State, ctx: Context, said: set[str]) -> str | None:
@@ -334,13 +360,23 @@ def _leave(ctx: Context, found: slots.Place, lock: int, watch: Watch, course: _C
         target.deliver(ctx, _target(ctx))
     except (HarnessError, OSError) as error:
         watch(_event(ctx, "warning", message=f"Not all was tidied up: {error}"), course.board)
+    try:
+        _close(ctx)
+    except HarnessError as error:
+        # Its owner ends now, and so the session does.
+        watch(
+            _event(ctx, "warning", message=f"The session could not be closed: {error.message}"), course.board
+        )
+    os.close(lock)
+    board_file.remove(ctx)
+
+
+def _close(ctx: Context) -> None:
     with ctx.store.transaction() as tx:
         mine = sessions.mine(tx.state, ctx)
         if mine is not None:
             sessions.close(tx, mine)
         marker.lower_when_finished(tx, ctx.root)
-    os.close(lock)
-    board_file.remove(ctx)
 
 
 def _event(ctx: Context, kind: str, **facts: object) -> dict[str, Any]:
@@ -357,7 +393,8 @@ def _reply(ctx: Context, course: _Course) -> Reply:
     if waits:
         lines.append(waits)
     if why == "stuck":
-        raise EnvSetupError(" ".join(lines), course.hint or "harness status")
+        problem = ConfigError if course.kind == ConfigError.kind else EnvSetupError
+        raise problem(" ".join(lines), course.hint or "harness status")
     return Reply(
         "run",
         "\n".join(lines),

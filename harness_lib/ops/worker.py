@@ -2,7 +2,8 @@
 
 It claims, lets an agent work, runs the check, merges or rolls back; the agent only works.
 It speaks to the run in JSON lines on standard output (`rules.board` says which), and hears it on standard
-input: `drain` means to take no further task, the end of the input that the run is dead.
+input: `go` lets it take a task, `drain` means to take no further one, the end of the input that the run is
+dead.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ class Worker:
         self.ctx, self.orders, self._say = ctx, orders, say
         self.adapter = orders.adapter()
         self.draining = threading.Event()
+        self.allowed = threading.Semaphore(0)
         self._idle = ""
 
     def tell(self, event: str, **facts: object) -> None:
@@ -108,6 +110,10 @@ class Worker:
         if selection.pick(state, self.ctx.clock.now()) is None:
             self.tell("idle", why=stopping.no_work(state, self.ctx.clock.now()) or "waiting")
             return False
+        return not self._may() or self._take(session)
+
+    def _take(self, session: Session) -> bool:
+        """Claim a task and see it through; return False if none can be taken now."""
         there = self._ground()
         try:
             taken = taking.take(there, session)
@@ -119,6 +125,12 @@ class Worker:
             return taken.stop is None
         self._attempt(there, session, taken.task)
         return True
+
+    def _may(self) -> bool:
+        """Ask the run for leave to take a task: only it knows what all of them have spent."""
+        self.tell("ready")
+        self.allowed.acquire()
+        return not self.draining.is_set()
 
     def _ground(self) -> Context:
         """Return the context of a clean work tree that has all that was merged so far."""
@@ -148,6 +160,9 @@ class Worker:
         except attempt.StuckError as stuck:
             self._give_back(there, session, task, stuck.reason)
             self._halt(task, stuck)
+        except HarnessError as error:
+            self._give_back(there, session, task, error.message)
+            raise
         else:
             now = ended.task
             message = now.error_log[-1] if now.status == "failed" and now.error_log else ""
@@ -225,7 +240,7 @@ def main() -> None:
     note = Path(orders.place) / f"worker-{orders.number}.log"
     leftover.note(note, os.getpid())
     signal.signal(signal.SIGTERM, _interrupt)
-    threading.Thread(target=_listen, args=(worker.draining,), daemon=True).start()
+    threading.Thread(target=_listen, args=(worker,), daemon=True).start()
     try:
         worker.work()
     except HarnessError as error:
@@ -233,6 +248,7 @@ def main() -> None:
     except KeyboardInterrupt:
         worker.tell("idle", why="stopped")
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         leftover.forget(note)
 
 
@@ -255,10 +271,12 @@ def _interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _listen(draining: threading.Event) -> None:
+def _listen(worker: Worker) -> None:
     for line in sys.stdin:
         if line.strip() == "drain":
-            draining.set()
+            worker.draining.set()
+        worker.allowed.release()
     # The run is dead, or wants no more of us.
-    draining.set()
+    worker.draining.set()
+    worker.allowed.release()
     os.kill(os.getpid(), signal.SIGTERM)

@@ -46,28 +46,34 @@ def missing(git: Git, commit: str, tip: str) -> list[str]:
     return git.text("rev-list", "--reverse", "--topo-order", commit, f"^{tip}").split()
 
 
-def pick(git: Git, commit: str, tip: str, message: str) -> Picked:
+def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
     """Put everything that `commit` has and `tip` has not on top of `tip`.
 
     One by one, authors and messages kept; where merges are among them or one by one does not go, as a single
-    commit with `message`.
+    commit with `message`. `base` is what `commit` began with, should it have no history in common with `tip`.
     """
     wanted = missing(git, commit, tip)
     if not wanted:
         return Picked(tip)
     if git.is_ancestor(tip, commit):
         return Picked(commit)
-    if not _has_merges(git, wanted):
+    if _is_a_line(git, wanted):
         done = _one_by_one(git, wanted, tip)
         if not done.conflicts:
             return done
-    return squash(git, commit, tip, message)
+    return _squash(git, commit, tip, message, parted(git, commit, tip) or base)
 
 
-def squash(git: Git, commit: str, tip: str, message: str) -> Picked:
-    """Put the whole difference of `commit` from where it parted from `tip` on top of `tip`, as one commit."""
-    base = git.text("merge-base", commit, tip)
-    merged = _merged(git, base, commit, tip)
+def parted(git: Git, commit: str, tip: str) -> str | None:
+    """Return the commit where the two parted; None if they have nothing in common."""
+    found = git.run("merge-base", commit, tip, check=False)
+    return os.fsdecode(found.stdout).strip() or None
+
+
+def _squash(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
+    """Put the whole difference of `commit` from `base` on top of `tip`, as one commit."""
+    theirs = git.commit(git.tree_of(commit), [base], message)
+    merged = _merged(git, base, theirs, tip)
     if merged.conflicts or merged.tree == git.tree_of(tip):
         return merged
     assert merged.tree is not None
@@ -83,8 +89,10 @@ def differing(git: Git, base: str, tree: str, tip: str) -> Picked:
     return _merged(git, base, there, tip)
 
 
-def _has_merges(git: Git, commits: list[str]) -> bool:
-    return bool(git.text("rev-list", "--merges", "--no-walk", *commits))
+def _is_a_line(git: Git, commits: list[str]) -> bool:
+    """Return whether each of the commits has one parent."""
+    found = git.text("rev-list", "--min-parents=1", "--max-parents=1", "--no-walk", *commits)
+    return len(found.split()) == len(commits)
 
 
 def _one_by_one(git: Git, commits: list[str], tip: str) -> Picked:
@@ -99,7 +107,7 @@ def _one_by_one(git: Git, commits: list[str], tip: str) -> Picked:
 
 def _merged(git: Git, base: str, theirs: str, tip: str) -> Picked:
     """Merge the step from `base` to `theirs` into the content of `tip`."""
-    ours = tip if git.text("merge-base", tip, theirs) == base else _as_child(git, tip, base)
+    ours = tip if parted(git, tip, theirs) == base else _as_child(git, tip, base)
     args = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
     result = git.run(*args, check=False)
     if result.returncode not in (0, _CONFLICTS):

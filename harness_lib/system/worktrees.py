@@ -59,6 +59,6 @@ def remove(git: Git, path: Path) -> None:
     with held_files.alone(git.common_dir / LOCK):
         if path.is_dir():
             git.run("worktree", "remove", "--force", "--force", str(path), check=False)
-            # What git will not take away (a directory that is no work tree any more, say) is ours all the same.
+            # What git will not take away (a directory that is no work tree any more, say) is ours too.
             shutil.rmtree(path, ignore_errors=True)
         git.run("worktree", "prune")

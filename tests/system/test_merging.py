@@ -32,8 +32,8 @@ def _show(world: World, commit: str, name: str) -> str:
 def test_what_is_on_top_already_is_taken_as_it_is(world: World) -> None:
     one = _commit(world, world.base, "one", a="1")
 
-    assert merging.pick(world.git, one, world.base, "m") == merging.Picked(one)
-    assert merging.pick(world.git, world.base, one, "m") == merging.Picked(one)
+    assert merging.pick(world.git, one, world.base, "m", world.base) == merging.Picked(one)
+    assert merging.pick(world.git, world.base, one, "m", world.base) == merging.Picked(one)
 
 
 def test_each_commit_is_put_on_top_with_its_author_and_message(world: World) -> None:
@@ -41,7 +41,7 @@ def test_each_commit_is_put_on_top_with_its_author_and_message(world: World) -> 
     first = _commit(world, world.base, "first\n\nwhy", b="1")
     second = _commit(world, first, "second", b="2")
 
-    picked = merging.pick(world.git, second, theirs, "m")
+    picked = merging.pick(world.git, second, theirs, "m", world.base)
 
     assert picked.conflicts == ()
     shown = sh(world.top, "log", "--reverse", "--format=%an %s", f"{theirs}..{picked.tip}")
@@ -55,14 +55,14 @@ def test_a_change_that_is_there_already_makes_no_empty_commit(world: World) -> N
     theirs = _commit(world, world.base, "theirs", a="same")
     ours = _commit(world, world.base, "ours", a="same")
 
-    assert merging.pick(world.git, ours, theirs, "m") == merging.Picked(theirs)
+    assert merging.pick(world.git, ours, theirs, "m", world.base) == merging.Picked(theirs)
 
 
 def test_a_conflict_names_its_files_and_shows_both_sides(world: World) -> None:
     theirs = _commit(world, world.base, "theirs", a="left", b="fine")
     ours = _commit(world, world.base, "ours", a="right")
 
-    picked = merging.pick(world.git, ours, theirs, "m")
+    picked = merging.pick(world.git, ours, theirs, "m", world.base)
 
     assert picked.conflicts == ("a",)
     assert picked.tree is not None
@@ -78,7 +78,7 @@ def test_commits_that_conflict_one_by_one_may_fit_as_a_whole(world: World) -> No
     detour = _commit(world, world.base, "detour", a="detour")
     ours = _commit(world, detour, "back", a="end", b="new")
 
-    picked = merging.pick(world.git, ours, theirs, "[task-1] the whole\n")
+    picked = merging.pick(world.git, ours, theirs, "[task-1] the whole\n", world.base)
 
     assert picked.conflicts == ()
     assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] the whole"
@@ -93,10 +93,21 @@ def test_a_merge_that_the_work_has_made_becomes_one_commit(world: World) -> None
     merged = sh(world.top, "rev-parse", "HEAD")
     assert merged not in (side, main)
 
-    picked = merging.pick(world.git, merged, theirs, "[task-1] all of it\n")
+    picked = merging.pick(world.git, merged, theirs, "[task-1] all of it\n", world.base)
 
     assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] all of it"
     assert [_show(world, picked.tip, name) for name in "abc"] == ["1", "1", "1"]
+
+
+def test_a_history_that_was_rewritten_from_its_root_arrives_as_one_commit(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="1")
+    ours = _commit(world, world.base, "ours", b="1")
+    rootless = sh(world.top, "commit-tree", "-m", "ours", f"{ours}^{{tree}}")
+
+    picked = merging.pick(world.git, rootless, theirs, "[task-1] ours\n", world.base)
+
+    assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] ours"
+    assert [_show(world, picked.tip, name) for name in "ab"] == ["1", "1"]
 
 
 def test_a_difference_alone_is_put_on_top_without_a_commit(world: World) -> None:
@@ -117,7 +128,7 @@ def test_no_ref_and_no_file_changes(world: World) -> None:
     ours = _commit(world, world.base, "ours", a="right")
     before = (world.status(), sh(world.top, "for-each-ref"), world.git.head())
 
-    merging.pick(world.git, ours, theirs, "m")
+    merging.pick(world.git, ours, theirs, "m", world.base)
 
     assert (world.status(), sh(world.top, "for-each-ref"), world.git.head()) == before
 

@@ -1,0 +1,231 @@
+"""Agents that fail, lie, hang, or tear down what they stand on: said plainly, and nothing lost."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from tests.system.gitrepo import sh
+from tests.unattended.workshop import Workshop
+
+SOON = 3.0
+
+
+def test_an_agent_that_is_not_installed_is_named_before_anything_begins(workshop: Workshop) -> None:
+    workshop.file_task("f")
+
+    said = workshop.harness("run", "--agent", "claude", PATH="/usr/bin:/bin")
+
+    assert said.returncode == 7
+    assert "there is no 'claude' on the PATH" in said.stderr
+    assert workshop.state["session_count"] == 0
+
+
+def test_an_agent_that_cannot_start_ends_the_run_and_costs_nothing(workshop: Workshop) -> None:
+    workshop.file_task("f")
+
+    said = workshop.run(agent="no-such-agent --yes")
+
+    assert said.returncode == 7, said.stdout + said.stderr
+    assert "no-such-agent" in said.stderr
+    assert (workshop.statuses(), workshop.task("task-001")["attempts"]) == ({"task-001": "pending"}, 0)
+    workshop.nothing_is_left_over()
+
+
+def test_an_agent_that_does_nothing_fails_by_its_check(workshop: Workshop) -> None:
+    workshop.add("Something", "test -f f", "--max-attempts", "2")
+
+    said = workshop.run(agent="true")
+
+    assert said.returncode == 9
+    assert workshop.task("task-001")["attempts"] == 2
+    workshop.nothing_is_left_over()
+
+
+def test_an_agent_that_prints_without_end_is_stopped(workshop: Workshop) -> None:
+    workshop.add("Loud", "test -f f", "--max-attempts", "1")
+
+    said = workshop.run(agent="yes", HARNESS_LOG_LIMIT_BYTES="1000000")
+
+    assert said.returncode == 9
+    assert "[TIMEOUT] the agent printed without end" in workshop.task("task-001")["error_log"][0]
+
+
+def test_an_agent_that_is_silent_for_too_long_is_stopped(workshop: Workshop) -> None:
+    workshop.add("Quiet", "test -f f", "--max-attempts", "1", do="write g x\nsleep 600")
+
+    said = workshop.run("--silence", "0.02")
+
+    assert said.returncode == 9
+    assert "[TIMEOUT] the agent has said nothing" in workshop.task("task-001")["error_log"][0]
+    workshop.failures_are_kept()
+    workshop.nothing_is_left_over()
+
+
+def test_an_agent_that_goes_round_in_circles_is_stopped(workshop: Workshop) -> None:
+    workshop.add("Round", "test -f f", "--max-attempts", "1")
+    loop = 'while :; do echo \'{"action": "ls"}\'; sleep 0.02; done'
+
+    said = workshop.run(agent=loop)
+
+    assert said.returncode == 9
+    assert "[TIMEOUT] the agent repeats itself" in workshop.task("task-001")["error_log"][0]
+
+
+def test_an_agent_that_costs_too_much_is_stopped(workshop: Workshop) -> None:
+    workshop.add("Dear", "test -f f", "--max-attempts", "1")
+
+    said = workshop.run("--task-cost", "1", agent="echo '{\"cost_usd\": 1.5}'; sleep 600")
+
+    assert said.returncode == 9
+    assert "[TASK_EXEC] the limit of one task is reached (cost: $1.50 of $1.00)" in str(workshop.state)
+
+
+def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None:
+    for name in ("one", "two", "three"):
+        workshop.file_task(name)
+
+    said = workshop.run("--max-cost", "1", "--json", agent="echo '{\"cost_usd\": 1.5}'; echo done > one")
+
+    answer = json.loads(said.stdout.splitlines()[-1])
+    assert (said.returncode, answer["stop"]) == (9, {"reason": "limit"})
+    assert answer["spent"]["cost_usd"] == pytest.approx(1.5)
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "pending", "task-003": "pending"}
+
+
+def test_a_usage_limit_is_waited_out_and_costs_no_attempt(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.add("Limited", "grep -q done f")
+    resets = (datetime.now(timezone.utc) + timedelta(seconds=SOON)).isoformat()
+    seen = tmp_path / "seen"
+    agent = (
+        f"if [ -f {seen} ]; then echo done >> f; else touch {seen}; echo half > f; "
+        f"echo '{json.dumps({'limit_resets_at': resets})}'; exit 1; fi"
+    )
+    began = time.monotonic()
+
+    said = workshop.run(agent=agent)
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert time.monotonic() - began > SOON
+    assert workshop.task("task-001")["attempts"] == 0
+    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+
+
+def test_trouble_of_the_providers_is_tried_again(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.add("Shaky", "grep -q done f")
+    seen = tmp_path / "seen"
+    trouble = json.dumps({"transient": "529 overloaded"})
+    agent = f"if [ -f {seen} ]; then echo done >> f; else touch {seen}; echo '{trouble}'; exit 1; fi"
+
+    said = workshop.run(agent=agent)
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task("task-001")["attempts"] == 0
+    assert "529 overloaded" in said.stdout
+
+
+def test_an_agent_that_is_not_logged_in_ends_the_run(workshop: Workshop) -> None:
+    workshop.file_task("f")
+
+    said = workshop.run(agent=f"echo '{json.dumps({'login': 'no key'})}'; exit 1")
+
+    assert said.returncode == 7
+    assert "no key" in said.stderr
+    assert workshop.task("task-001")["attempts"] == 0
+    workshop.nothing_is_left_over()
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "sh git checkout -q -b elsewhere && git commit -q --allow-empty -m mine",
+        "sh git reset -q --hard HEAD~1",
+        "sh git commit -q --allow-empty -m mine && git rebase -q --root -f",
+        "sh git stash -q; true",
+        "sh git update-index --refresh; touch .git/index.lock; true",
+    ],
+)
+def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop, harm: str) -> None:
+    workshop.file_task("first")
+    assert workshop.run().returncode == 0
+    workshop.add("Harm", "grep -q done f", do=f"{harm}\nwrite f done")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert (workshop.top / "first").exists()
+    assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
+    workshop.done_is_done()
+
+
+def test_an_agent_that_deletes_its_work_tree_has_failed(workshop: Workshop) -> None:
+    workshop.add("Gone", "grep -q done f", do='first sh rm -rf "$PWD"\nwrite f done')
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task("task-001")["attempts"] == 1
+    assert "work tree" in workshop.task("task-001")["error_log"][0]
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_what_an_agent_leaves_running_is_ended(workshop: Workshop) -> None:
+    workshop.add("Daemon", "grep -q done f", do="sh setsid sleep 600 & \nwrite f done")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    workshop.nothing_is_left_over()
+
+
+CHEAT = """
+import json, os, pathlib
+p = pathlib.Path(os.environ["HARNESS_STATE_ROOT"], "harness-tasks.json")
+d = json.loads(p.read_text())
+d["tasks"][0]["status"] = STATUS
+d["tasks"][0]["title"] = "never mind"
+p.write_text(json.dumps(d))
+"""
+
+
+def test_an_agent_that_marks_its_own_task_as_done_is_found_out_at_the_end(workshop: Workshop) -> None:
+    workshop.add("Honest work", "grep -q done f")
+    cheat = workshop.top.parent / "cheat.py"
+    cheat.write_text(CHEAT.replace("STATUS", '"completed"'))
+
+    said = workshop.run(
+        "--max-tasks", "2", agent=f"[ -f {cheat} ] && python3 {cheat} && rm {cheat}; echo done > f"
+    )
+
+    assert "is broken on the final tree" in said.stdout, said.stdout + said.stderr
+    assert [task["status"] for task in workshop.state["tasks"]][1:] == ["completed"]
+    workshop.done_is_done()
+
+
+def test_a_list_that_an_agent_has_broken_stops_the_run_and_names_the_field(workshop: Workshop) -> None:
+    workshop.add("Vandal", "grep -q done f")
+    cheat = workshop.top.parent / "cheat.py"
+    cheat.write_text(CHEAT.replace("STATUS", '"mostly done"'))
+
+    said = workshop.run(agent=f"python3 {cheat}; echo done > f; sleep 1")
+
+    assert said.returncode == 3, said.stdout + said.stderr
+    assert "tasks[0].status" in said.stderr
+    assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
+
+
+def test_a_task_without_a_check_waits_for_a_person_and_the_others_go_on(workshop: Workshop) -> None:
+    workshop.ok("add", "No check")
+    workshop.file_task("f")
+
+    said = workshop.run()
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert workshop.statuses() == {"task-001": "pending", "task-002": "completed"}
+    assert "Missing validation.command" in workshop.task("task-001")["halt"]
+    workshop.nothing_is_left_over()

@@ -17,11 +17,11 @@ from rich.text import Text
 CHECKOUT = Path(__file__).resolve().parents[1]
 WIDTH = 108
 COLOURS = {
-    r"^agent .*SIGKILL.*$": "bold red",
-    r"^agent \d+ starts.*$": "bold cyan",
-    r"^  \$ .*$": "bold",
-    r".*is not done\..*$": "red",
-    r".*(is completed \(|recovered task).*$": "green",
+    r"^the run was killed with SIGKILL.*$": "bold red",
+    r"^\$ .*$": "bold cyan",
+    r"^  \[\d\] \S+ failed.*$": "red",
+    r"^  \[\d\] \S+ goes back.*$": "yellow",
+    r"^  (\[\d\] \S+ completed|recovered ).*$": "green",
     r"^\[completed\].*$": "green",
     r"^\[failed\].*$": "red",
 }

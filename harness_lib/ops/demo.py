@@ -1,30 +1,32 @@
 """`harness demo`: the whole protocol in a temporary project, with a scripted agent and no key or network.
 
-Everything in it is real: git, the command line, processes, the SIGKILL.
+Everything in it is real: git, the unattended run with two workers, processes, the SIGKILL, the conflict.
 Only the agent is a script (`harness_lib.ops.demo_agent`), and what it will do wrong is written there.
 """
 
 from __future__ import annotations
 
-import signal
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from harness_lib.errors import Exit
-from harness_lib.ops import add, demo_agent, init
+from harness_lib.ops import add, init
 from harness_lib.ops.add import Wish
 from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import failures
-from harness_lib.system import log, program
+from harness_lib.system import log, owner, program, worktrees
 from harness_lib.system.git import Git
 from harness_lib.task import State
 
 LOG_LINES = 200
-MOST_SESSIONS = 4
+MOST_RUNS = 3
+WORKERS = 2
+KILLED = -9
 
 
 def _python(code: str) -> str:
@@ -39,9 +41,9 @@ TASKS = (
         validate=_python("from calc import mul; assert mul(2, 3) == 6"),
     ),
     Wish(
-        "Print a bill",
+        "Subtract two numbers",
         depends_on=("task-001",),
-        validate=_python("from bill import bill; assert bill([1, 2]) == 'total: 3'"),
+        validate=_python("from calc import sub; assert sub(3, 2) == 1"),
     ),
     Wish("Charge the card", max_attempts=1, validate=_python("import payments")),
     Wish("Send receipts", depends_on=("task-004",), validate=_python("import receipts")),
@@ -52,8 +54,9 @@ TASKS = (
 def run(ctx: Context, show: Callable[[str], None]) -> Reply:
     """Run the demo, telling `show` what happens; exit 1 unless all that it promises really happened."""
     project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
-    env = {**ctx.env, "HARNESS_STATE_ROOT": str(project)}
-    env = {key: value for key, value in env.items() if key not in demo_agent.IDENTITY}
+    foreign = (*owner.SESSION_VARIABLES, "HARNESS_WORKER_ID", "CLAUDE_PID")
+    env = {key: value for key, value in ctx.env.items() if key not in foreign}
+    env |= {"HARNESS_STATE_ROOT": str(project), "HARNESS_DEMO": str(project / ".harness")}
     there = Context(env=env, cwd=project, clock=ctx.clock, say=ctx.say)
     _prepare(there, project, show)
     killed = _work(there, project, show)
@@ -74,27 +77,35 @@ def _prepare(ctx: Context, project: Path, show: Callable[[str], None]) -> None:
 
 
 def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
-    """Let agents work one after another until one ends by itself; return whether one was killed."""
+    """Run until a run ends by itself; return whether one was killed before."""
     killed = False
-    for number in range(1, MOST_SESSIONS + 1):
-        show(f"\nagent {number} starts" + (", where the last one was killed:" if killed else ":"))
-        code = _agent(ctx, project, show)
-        if code != -signal.SIGKILL:
+    for _ in range(MOST_RUNS):
+        show("")
+        again = "            # again, where the last one was killed" if killed else ""
+        show(f"$ harness run -j {WORKERS}{again}")
+        if _run(ctx, project, show) != KILLED:
             return killed
         killed = True
-        show("agent killed with SIGKILL in the middle of its work")
+        show("the run was killed with SIGKILL, and a worker with it, in the middle of task-001")
     return killed
 
 
-def _agent(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
-    command = program.python("from harness_lib.ops.demo_agent import main; main()")
+def _run(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
+    agent = shlex.join(program.python("from harness_lib.ops.demo_agent import main; main()"))
+    command = [*program.harness(), "run", "-j", str(WORKERS), "--agent-command", agent]
     with subprocess.Popen(
-        command, cwd=project, env=dict(ctx.env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as agent:
-        assert agent.stdout is not None
-        for line in agent.stdout:
+        command,
+        cwd=project,
+        env=dict(ctx.env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
             show(f"  {line.rstrip()}")
-    return agent.returncode
+    return run.returncode
 
 
 def _promises(ctx: Context, state: State, *, killed: bool) -> list[tuple[str, bool]]:
@@ -103,12 +114,18 @@ def _promises(ctx: Context, state: State, *, killed: bool) -> list[tuple[str, bo
     task = {each.id: each for each in state.tasks}
     rescued = [name for name, _oid in git.refs(RESCUE_REFS)]
     done = [task[f"task-00{n}"] for n in (1, 2, 3, 6)]
+    together = [f"{RESCUE_REFS}{name}/1" for name in ("task-002", "task-003")]
     return [
-        ("an agent was killed with SIGKILL", killed),
-        ("task-003 was recovered", any(" RECOVERY [task-003] " in line for line in lines)),
-        ("task-002 failed its check once and was retried", task["task-002"].attempts == 1),
-        ("its first attempt is kept", f"{RESCUE_REFS}task-002/1" in rescued),
-        ("it was rolled back", any(" ROLLBACK [task-002] " in line for line in lines)),
+        ("a run was killed with SIGKILL", killed),
+        ("task-001 was recovered", any(" RECOVERY [task-001] " in line for line in lines)),
+        ("task-002 and task-003 got into each other's way", any(ref in rescued for ref in together)),
+        (
+            "that cost neither of them an attempt",
+            not any(task[name].attempts for name in ("task-002", "task-003")),
+        ),
+        ("task-006 failed its check once and was retried", task["task-006"].attempts == 1),
+        ("its first attempt is kept", f"{RESCUE_REFS}task-006/1" in rescued),
+        ("it was rolled back", any(" ROLLBACK [task-006] " in line for line in lines)),
         ("task-004 failed for good", failures.is_permanent(task["task-004"])),
         ("task-005 is blocked by it", "[DEPENDENCY]" in " ".join(task["task-005"].error_log)),
         ("the other four are completed", all(each.status == "completed" for each in done)),
@@ -117,6 +134,7 @@ def _promises(ctx: Context, state: State, *, killed: bool) -> list[tuple[str, bo
             all(each.completed_commit and git.is_ancestor(each.completed_commit, "HEAD") for each in done),
         ),
         ("the work tree is clean", not git.changes(ctx.keep_out).tracked),
+        ("no work tree of a worker is left", len(worktrees.listed(git)) == 1),
     ]
 
 

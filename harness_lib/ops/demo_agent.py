@@ -1,67 +1,37 @@
-"""The scripted agent of `harness demo`: it types the commands that SKILL.md tells a real one to type.
+"""The scripted agent of `harness demo`: under `harness run` it works as a real one does, in its own work tree.
 
-What it does wrong is written in `WORK`: a wrong answer first, a kill in the middle, a task it gives up.
+What it does wrong is written in `WORK`: a kill in the middle, two that write to the same place, a wrong
+answer first, a task it cannot do.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
-import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from harness_lib.system import program
-
-# The variables by which a host tells who runs a command: the demo's agents are not the caller.
-IDENTITY = (
-    "HARNESS_WORKER_ID",
-    "CLAUDE_CODE_SESSION_ID",
-    "CODEX_SESSION_ID",
-    "GEMINI_SESSION_ID",
-    "CLAUDE_PID",
-)
+from harness_lib.system import process
 
 ADD = "def add(a, b):\n    return a + b\n"
-WRONG = "\n\ndef mul(a, b):\n    return a + b\n"
-RIGHT = "\n\ndef mul(a, b):\n    return a * b\n"
-BILL = """\
-from functools import reduce
+MULTIPLY = "\n\ndef mul(a, b):\n    return a * b\n"
+SUBTRACT = "\n\ndef sub(a, b):\n    return a - b\n"
+CODE = Path("calc.py")
+PAGE = Path("README.md")
+MARKS = ("<<<<<<<", "=======", ">>>>>>>")
+# The two that shall get into each other's way wait for each other, but not for ever.
+PATIENCE_SECONDS = 20.0
 
-from calc import add
-
-
-def bill(prices):
-    return f'total: {reduce(add, prices)}'
-"""
+KILLED = "task-001"
+TOGETHER = ("task-002", "task-003")
 
 
 def main() -> None:
-    """Work until the list says stop."""
-    reply = _harness("start")
-    while reply["stop"] is None:
-        reply = _harness("claim")
-        task = reply["task"]
-        if not isinstance(task, dict) or reply["stop"] is not None:
-            return
-        WORK[task["id"]](task["attempts"])
-        if task["id"] != GIVEN_UP:
-            reply = _harness("finish", task["id"])
-
-
-def _harness(*words: str) -> dict[str, object]:
-    """Type one command, show what a watcher would see, and return the reply object."""
-    _say(f"$ harness {shlex.join(words)}")
-    done = subprocess.run(
-        [*program.harness(), *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
-    )
-    reply: dict[str, object] = json.loads(done.stdout)
-    for line in str(reply["message"]).splitlines()[:4]:
-        _say(f"    {line}")
-    return reply
+    """Do the task that the brief on standard input is about."""
+    WORK[os.environ["HARNESS_TASK_ID"]](sys.stdin.read())
 
 
 def _say(line: str) -> None:
@@ -69,39 +39,58 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _add(_failed: int) -> None:
-    Path("calc.py").write_text(ADD, encoding="utf-8")
+def _add(_brief: str) -> None:
+    CODE.write_text(ADD, encoding="utf-8")
+    _say("calc.py is written; now everything is killed")
+    _kill_the_run()
 
 
-def _multiply(failed: int) -> None:
-    with Path("calc.py").open("a", encoding="utf-8") as file:
-        file.write(RIGHT if failed else WRONG)
+def _kill_the_run() -> None:
+    """Kill the run and the worker that this agent works for, as a crash of the machine would."""
+    root = Path(os.environ["HARNESS_STATE_ROOT"])
+    run = json.loads((root / "harness-tasks.json").read_bytes())["sessions"][0]["pid"]
+    above = list(process.ancestors())
+    worker = next(each.pid for each in above if each.parent == run)
+    os.kill(run, signal.SIGKILL)
+    os.kill(worker, signal.SIGKILL)
 
 
-def _bill(_failed: int) -> None:
-    Path("bill.py").write_text(BILL, encoding="utf-8")
-    _harness("checkpoint", "task-003", "1/2", "bill() written, not checked yet")
-    os.kill(os.getpid(), signal.SIGKILL)
+def _append(text: str) -> Callable[[str], None]:
+    def work(_brief: str) -> None:
+        lines = CODE.read_text(encoding="utf-8").splitlines(keepends=True)
+        if any(line.startswith(MARKS) for line in lines):
+            _say("both sides of the conflict stay")
+            CODE.write_text("".join(line for line in lines if not line.startswith(MARKS)), encoding="utf-8")
+            return
+        _meet()
+        CODE.write_text("".join(lines) + text, encoding="utf-8")
+
+    return work
 
 
-def _charge(_failed: int) -> None:
-    _harness("fail", GIVEN_UP, "--category", "TASK_EXEC", "--message", "no card reader on this machine")
+def _meet() -> None:
+    """Wait until the other one has begun as well: both then work on the same content."""
+    place = Path(os.environ["HARNESS_DEMO"])
+    (place / os.environ["HARNESS_TASK_ID"]).touch()
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not all((place / name).exists() for name in TOGETHER) and time.monotonic() < end:
+        time.sleep(0.02)
 
 
-def _document(_failed: int) -> None:
-    Path("README.md").write_text("`add` and `mul` of two numbers, and a `bill`.\n", encoding="utf-8")
+def _charge(_brief: str) -> None:
+    _say("there is no card reader on this machine")
 
 
-def _nothing(_failed: int) -> None:
-    """Be sure to fail."""
+def _document(brief: str) -> None:
+    names = "`add`" if "last failure:" not in brief else "`add`, `mul` and `sub`"
+    PAGE.write_text(f"{names} of two numbers.\n", encoding="utf-8")
 
 
-GIVEN_UP = "task-004"
-WORK: dict[str, Callable[[int], None]] = {
-    "task-001": _add,
-    "task-002": _multiply,
-    "task-003": _bill,
+WORK: dict[str, Callable[[str], None]] = {
+    KILLED: _add,
+    "task-002": _append(MULTIPLY),
+    "task-003": _append(SUBTRACT),
     "task-004": _charge,
-    "task-005": _nothing,
+    "task-005": _charge,
     "task-006": _document,
 }

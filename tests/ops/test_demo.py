@@ -16,23 +16,24 @@ if TYPE_CHECKING:
 
 
 def test_demo_keeps_its_promises(harness: Harness) -> None:
-    """One attempt fails and is retried, one session is killed and recovered, one task is blocked; exit 0."""
+    """A run is killed and recovered, two workers conflict, an attempt is retried, a task is blocked; exit 0."""
     answer = harness("demo")
 
     assert answer.code == 0, answer.out + answer.err
-    assert "agent killed with SIGKILL" in answer.out
-    assert "recovered task-003" in answer.out
-    assert "refs/harness/rescue/task-002/1" in answer.out
+    assert "killed with SIGKILL" in answer.out
+    assert "recovered task-001" in answer.out
+    assert "conflicts with what was merged meanwhile, in 'calc.py'" in answer.out
+    assert "refs/harness/rescue/task-006/1" in answer.out
     assert "[failed] task-005: Send receipts (0/3)" in answer.out
 
 
 def test_demo_fails_if_what_it_promises_did_not_happen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the agent that recovers after the kill, the demo exits 1 and names what is missing."""
-    monkeypatch.setattr(demo, "MOST_SESSIONS", 1)
+    """Without the run that recovers after the kill, the demo exits 1 and names what is missing."""
+    monkeypatch.setattr(demo, "MOST_RUNS", 1)
 
     reply = demo.run(Context(env=dict(os.environ), cwd=tmp_path), lambda _line: None)
 
     assert reply.exit == 1
-    assert "task-003 was recovered" in str(reply.extra["broken"])
+    assert "task-001 was recovered" in str(reply.extra["broken"])

@@ -1,4 +1,4 @@
-"""The scripted agent of `harness demo`: under `harness run` it works as a real one does, in its own work tree.
+"""The scripted agent of `harness demo`: under `harness run` it works as a real one does.
 
 What it does wrong is written in `WORK`: a kill in the middle, two that write to the same place, a wrong
 answer first, a task it cannot do.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_demo_keeps_its_promises(harness: Harness) -> None:
-    """A run is killed and recovered, two workers conflict, an attempt is retried, a task is blocked; exit 0."""
+    """A run is killed and recovered, two workers conflict, an attempt fails, a task is blocked; exit 0."""
     answer = harness("demo")
 
     assert answer.code == 0, answer.out + answer.err

@@ -15,8 +15,12 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from harness_lib.ops import graph, status
+from harness_lib.cli import table
+from harness_lib.ops import graph, progress, status
 from harness_lib.ops.status import View
+from harness_lib.rules.board import Board
+from harness_lib.rules.budget import Budget
+from harness_lib.rules.stats import Counts
 from harness_lib.task import Task
 
 STYLES = {"completed": "green", "in_progress": "bold cyan", "failed": "red", "pending": ""}
@@ -27,9 +31,12 @@ BAR_WIDTH = 30
 FRAME = 16
 
 
-def console(stream: TextIO) -> Console:
-    """Return the terminal behind `stream`; nothing in a text is coloured that we did not colour."""
-    return Console(file=stream, highlight=False, soft_wrap=True)
+def console(stream: TextIO, *, wrap: bool = True) -> Console:
+    """Return the terminal behind `stream`; nothing in a text is coloured that we did not colour.
+
+    `wrap`: the terminal itself breaks lines, so that what is copied from it is whole.
+    """
+    return Console(file=stream, highlight=False, soft_wrap=wrap)
 
 
 def coloured(text: str, style: str = "") -> Text:
@@ -53,19 +60,23 @@ def height(stream: TextIO) -> int:
     return max(3, console(stream).height - FRAME)
 
 
-def view(found: View) -> RenderableType:
-    """Return the list as `harness status` shows it on a terminal."""
-    return Group(*_view(found))
+def view(found: View, now: float) -> RenderableType:
+    """Return the list as `harness status` shows it on a terminal at `now` (seconds since the epoch)."""
+    return Group(*_view(found, now))
 
 
-def watched(found: View) -> RenderableType:
+def watched(found: View, now: float) -> Group:
     """Return the list as it stands on a screen of its own: what is wrong with its file comes first."""
-    return Group(*(_line(f"warning: {text}", "yellow") for text in found.warnings), view(found))
+    return Group(*(_line(f"warning: {text}", "yellow") for text in found.warnings), view(found, now))
 
 
-def _view(found: View) -> Iterator[RenderableType]:
-    yield _progress(found)
+def _view(found: View, now: float) -> Iterator[RenderableType]:
+    yield _progress(found.counts)
     yield Text(found.hooks, style="dim")
+    for seen in found.runs:
+        told = progress.summary(seen.board, found.limits, found.counts, now)
+        yield _line(f"run: process {seen.pid}; {told}", "bold")
+        yield table.workers(seen.board, now)
     for task in found.shown:
         yield _task(task)
         if task.id in found.holders:
@@ -82,10 +93,18 @@ def _view(found: View) -> Iterator[RenderableType]:
     yield from (_line(line) for line in found.people)
 
 
-def _progress(found: View) -> RenderableType:
+def run(board: Board, counts: Counts | None, limits: Budget, now: float) -> RenderableType:
+    """Return a run as whoever started it sees it at `now`: its workers, the whole list, what was spent."""
+    drawn: list[RenderableType] = [table.workers(board, now)]
+    if counts is not None:
+        drawn += [_progress(counts), _line(progress.summary(board, limits, counts, now), "dim")]
+    return Group(*drawn)
+
+
+def _progress(counts: Counts) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
-    bar = ProgressBar(total=max(1, found.counts.total), completed=found.counts.completed, width=BAR_WIDTH)
-    grid.add_row(bar, Text(status.headline(found.counts), style="bold"))
+    bar = ProgressBar(total=max(1, counts.total), completed=counts.completed, width=BAR_WIDTH)
+    grid.add_row(bar, Text(status.headline(counts), style="bold"))
     return grid
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from harness_lib import timestamps
 from harness_lib.cli.screen import Screen
 from harness_lib.ops import log, status, watching
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
+
+if TYPE_CHECKING:
+    from rich.console import Group
 
 
 def watch(ctx: Context, screen: Screen) -> Reply:
@@ -24,10 +29,18 @@ def _watch_live(ctx: Context, screen: Screen) -> status.View | None:
 
     from harness_lib.cli import drawing  # noqa: PLC0415
 
-    last = None
-    with Live(console=drawing.console(screen.out), auto_refresh=False, vertical_overflow="crop") as live:
-        for last in watching.follow(ctx, drawing.height(screen.out)):
-            live.update(drawing.watched(last), refresh=True)
+    views = watching.follow(ctx, drawing.height(screen.out))
+    last = next(views)
+
+    def draw() -> Group:
+        return drawing.watched(last, ctx.clock.now().timestamp())
+
+    # A thread draws: times go on while nothing else happens.
+    console = drawing.console(screen.out, wrap=False)
+    with Live(console=console, get_renderable=draw, refresh_per_second=1, vertical_overflow="crop") as live:
+        for view in views:
+            last = view
+            live.refresh()
     return last
 
 

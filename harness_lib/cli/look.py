@@ -35,7 +35,7 @@ def _status(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
 
     view = status.look(ctx, None)
-    drawing.console(screen.out).print(drawing.view(view))
+    drawing.console(screen.out).print(drawing.view(view, ctx.clock.now().timestamp()))
     return replace(status.answer(ctx, view), message="")
 
 

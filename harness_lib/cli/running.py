@@ -1,12 +1,11 @@
-"""`harness run`: the words of an unattended run, and what is shown of it."""
+"""`harness run`: the words of an unattended run, and of its budget."""
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 from harness_lib import agents
+from harness_lib.cli import run_screen
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb
 from harness_lib.ops import budget, run
@@ -14,7 +13,6 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.ops.supervisor import Options
 from harness_lib.rules import budget as amounts
-from harness_lib.rules.board import Board
 
 MINUTE = 60.0
 LIMITS = (
@@ -70,44 +68,12 @@ def _run(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         longest=args.longest * MINUTE,
         final_check=not args.no_final_check,
     )
-    return run.run(ctx, options, _Plain(screen).show)
+    with run_screen.watching_run(ctx, screen) as watch:
+        return run.run(ctx, options, watch)
 
 
 def _budget(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     return budget.run(ctx, limits_of(args))
-
-
-class _Plain:
-    """Lines: one object each with --json, one sentence each otherwise."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-
-    def show(self, event: dict[str, Any], _board: Board) -> None:
-        """Show one event."""
-        if event["event"] == "tick":
-            return
-        told = json.dumps(event) if self._screen.json else sentence(event)
-        if told:
-            self._screen.data(told)
-
-
-def sentence(event: dict[str, Any]) -> str | None:
-    """Return `event` as a line for a person; None for what is of no interest in a list of lines."""
-    kind, who = event["event"], f"[{event['worker']}] " if event.get("worker") else ""
-    if kind == "claimed":
-        return f"{who}{event['task']} attempt {event['attempt']}: {event['title']}"
-    if kind == "ended":
-        message = f": {event['message']}" if event.get("message") else ""
-        status = {"pending": "goes back", "failed": "failed"}.get(event["status"], event["status"])
-        return f"{who}{event['task']} {status}{message}"
-    if kind == "step" and event.get("message"):
-        return f"{who}{event['step']}: {event['message']}"
-    if kind == "gone":
-        return f"{who}the worker has died: {event['message']}" if event["code"] else None
-    if kind in ("recovered", "warning", "final", "interrupted", "stuck"):
-        return f"{who}{event['message']}"
-    return None
 
 
 VERBS = (

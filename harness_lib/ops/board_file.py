@@ -65,8 +65,13 @@ def runs(ctx: Context) -> list[Seen]:
     return found
 
 
+def paths(ctx: Context) -> list[Path]:
+    """Return the files of runs, some of them perhaps dead."""
+    return sorted(ctx.root.private.glob(NAME.format("*")))
+
+
 def _documents(ctx: Context) -> Iterator[tuple[Path, dict[str, Any]]]:
-    for path in sorted(ctx.root.private.glob(NAME.format("*"))):
+    for path in paths(ctx):
         try:
             document = json.loads(path.read_bytes())
         except (OSError, ValueError):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
-from harness_lib.ops import brief, holding, sessions, target
+from harness_lib.ops import board_file, brief, budget, holding, progress, sessions, target
+from harness_lib.ops.board_file import Seen
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import graph, leases, selection, stats, stopping
+from harness_lib.rules.budget import Budget
 from harness_lib.rules.stats import Counts
 from harness_lib.state import codec
 from harness_lib.system import log
@@ -19,6 +21,7 @@ LINE_LENGTH = 300
 SHOWN = 15
 PEOPLE = 5
 BAR_WIDTH = 20
+WATCH = "harness status --watch"
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class View:
     """All that is shown of a list at one moment; two equal views look the same.
 
     `shown` are the tasks that get a line, `people` the open sessions and `halts` what a person must do, both
-    as sentences; `hooks` says whether the agents are held.
+    as sentences; `hooks` says whether the agents are held; `runs` go on unattended, within `limits`.
     """
 
     state: State
@@ -40,6 +43,8 @@ class View:
     next: str | None
     is_finished: bool
     warnings: tuple[str, ...]
+    runs: tuple[Seen, ...] = ()
+    limits: Budget = field(default_factory=Budget)
 
 
 def run(ctx: Context, *, everything: bool = False) -> Reply:
@@ -55,6 +60,7 @@ def look(ctx: Context, limit: int | None) -> View:
     snapshot = ctx.store.read()
     state = snapshot.state
     shown = state.tasks if limit is None else tuple(interesting(ctx, state)[:limit])
+    runs = tuple(board_file.runs(ctx))
     at_work = [task for task in shown if task.status == "in_progress"]
     return View(
         state=state,
@@ -65,19 +71,21 @@ def look(ctx: Context, limit: int | None) -> View:
         hooks=_hooks(ctx, state),
         log=tuple(brief.one_line(line, LINE_LENGTH) for line in log.tail(ctx.root.log, LOG_LINES)),
         people=tuple(_bounded([_session(ctx, session) for session in state.sessions or ()])),
-        next=upcoming(ctx, state),
+        next=WATCH if runs and holding.held_by_me(state, ctx) is None else upcoming(ctx, state),
         is_finished=not stopping.work_remains(state, ctx.clock.now()),
         warnings=snapshot.warnings,
+        runs=runs,
+        limits=budget.read(ctx),
     )
 
 
 def answer(ctx: Context, view: View) -> Reply:
     """Return `view` as the reply of the verb."""
-    state = view.state
+    state, now = view.state, ctx.clock.now().timestamp()
     more = len(state.tasks) - len(view.shown)
     return Reply(
         "status",
-        "\n".join(plain(view)),
+        "\n".join(plain(view, now)),
         next=view.next,
         warnings=view.warnings,
         extra={
@@ -91,14 +99,25 @@ def answer(ctx: Context, view: View) -> Reply:
             "sessions": list(view.people),
             "halts": list(view.halts),
             "active": ctx.root.marker.exists(),
+            "runs": [_run(seen, now) for seen in view.runs],
         },
     )
 
 
-def plain(view: View) -> Iterator[str]:
-    """Yield the lines that a pipe gets."""
+def _run(seen: Seen, now: float) -> dict[str, object]:
+    return {
+        "pid": seen.pid,
+        "workers": [asdict(row) for row in seen.board.rows.values()],
+        "spent": asdict(seen.board.spent(now)),
+    }
+
+
+def plain(view: View, now: float) -> Iterator[str]:
+    """Yield the lines that a pipe gets at the moment `now` (seconds since the epoch)."""
     yield f"[{bar(view.counts)}] {headline(view.counts)}"
     yield view.hooks
+    for seen in view.runs[:PEOPLE]:
+        yield from progress.lines(seen, view.limits, view.counts, now)
     for task in view.shown:
         yield one_line(task)
         if task.id in view.holders:

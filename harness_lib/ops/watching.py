@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError
-from harness_lib.ops import status
+from harness_lib.ops import board_file, status
 from harness_lib.ops.context import Context
 from harness_lib.ops.status import View
 from harness_lib.task import Task
@@ -25,10 +25,10 @@ def follow(ctx: Context, limit: int | None) -> Iterator[View]:
     `limit` as in `status.look`. A list that cannot be read for a while (a person is editing it) is the view
     before with a warning.
     """
-    seen = stamps(ctx)
+    seen = _all_stamps(ctx)
     view = status.look(ctx, limit)
     yield view
-    while not view.is_finished:
+    while view.runs or not view.is_finished:
         seen = _wait_for_change(ctx, seen)
         try:
             now = status.look(ctx, limit)
@@ -59,9 +59,14 @@ def _progress(task: Task | None) -> object:
 def _wait_for_change(ctx: Context, before: list[Stamp]) -> list[Stamp]:
     """Return when a file of the list has changed, or after a while: leases end and owners die silently."""
     until = ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
-    while (seen := stamps(ctx)) == before and ctx.clock.monotonic() < until:
+    while (seen := _all_stamps(ctx)) == before and ctx.clock.monotonic() < until:
         ctx.clock.sleep(POLL_SECONDS)
     return seen
+
+
+def _all_stamps(ctx: Context) -> list[Stamp]:
+    """Return what changes with the list or with the board of a run."""
+    return [*stamps(ctx), *(_stamp(path) for path in board_file.paths(ctx))]
 
 
 def stamps(ctx: Context) -> list[Stamp]:

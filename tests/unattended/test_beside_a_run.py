@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_terminal import ESCAPE, read_to_end, read_until, typed
 from tests.unattended.workshop import Workshop
 
 
@@ -79,4 +80,37 @@ def test_without_a_run_there_is_no_budget_also_after_one_was_killed(workshop: Wo
     said = workshop.harness("budget", "--json")
     assert (said.returncode, json.loads(said.stdout)["error"]["kind"]) == (2, "USAGE")
     assert "harness run" in json.loads(said.stdout)["error"]["hint"]
+    go.touch()
+
+
+def test_status_shows_the_workers_while_a_run_goes_on(workshop: Workshop, go: Path) -> None:
+    said = workshop.harness("status").stdout
+    pid = workshop.runs[0].pid
+    assert f"run: process {pid}; cost: $0.50 of $7.00, tokens: 1,200" in said
+    assert "[1] task-001 Slow: works, " in said
+    assert "$0.50, 1,200 tokens | nearly there" in said
+    assert said.rstrip().endswith("next: harness status --watch")
+    (run,) = workshop.ok("status")["runs"]
+    (worker,) = run["workers"]
+    assert (run["pid"], worker["task"], worker["step"]) == (pid, "task-001", "works")
+    assert end(workshop, go).returncode == 0
+    assert workshop.ok("status")["runs"] == []
+
+
+def test_watching_shows_them_and_ends_with_the_run(workshop: Workshop, go: Path) -> None:
+    """The list is done before the final checks are: a watcher stays until the run has ended."""
+    with typed(workshop.top, "status", "--watch") as (process, ours):
+        seen = ESCAPE.sub("", read_until(ours, "nearly there"))
+        assert "task-001 Slow" in seen
+        assert end(workshop, go).returncode == 0
+        rest = read_to_end(ours)
+        assert process.wait() == 0
+    assert "2 of 2 completed" in rest
+    assert "Nothing is left to do." in rest
+
+
+def test_a_run_that_was_killed_is_not_shown(workshop: Workshop, go: Path) -> None:
+    workshop.runs[0].kill()
+    workshop.runs[0].wait()
+    assert "run: process" not in workshop.harness("status").stdout
     go.touch()

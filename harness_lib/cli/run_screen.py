@@ -1,0 +1,160 @@
+"""What is shown of a run while it goes on: lines, JSON objects, or a live table above which the lines go."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from harness_lib import timestamps
+from harness_lib.cli.screen import Screen
+from harness_lib.errors import HarnessError
+from harness_lib.ops import brief, budget, progress, watching
+from harness_lib.ops.context import Context
+from harness_lib.ops.supervisor import Watch
+from harness_lib.rules import stats
+from harness_lib.rules.board import Board
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
+Event = dict[str, Any]
+
+MESSAGE_LENGTH = 500
+ENDED = {"pending": "goes back"}
+# What concerns the run and not a task.
+TOLD = ("recovered", "warning", "final", "interrupted", "stuck", "limit")
+
+
+@contextmanager
+def watching_run(ctx: Context, screen: Screen) -> Iterator[Watch]:
+    """Yield what is to be called with each event of the run that goes on meanwhile."""
+    if screen.is_terminal and _can_move(screen):
+        with _table(ctx, screen) as watch:
+            yield watch
+    else:
+        show = _object if screen.json else _line
+        yield _Turns(lambda event, _board: show(screen, event)).take
+
+
+def _can_move(screen: Screen) -> bool:
+    from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
+
+    return not drawing.console(screen.out).is_dumb_terminal
+
+
+class _Turns:
+    """One event after the other: Ctrl-C has one of its own, which may come in the middle of another."""
+
+    def __init__(self, show: Watch) -> None:
+        self._show = show
+        self._waiting: deque[tuple[Event, Board]] = deque()
+        self._busy = False
+
+    def take(self, event: Event, board: Board) -> None:
+        """Show `event`, now or as soon as the one that is being shown is over."""
+        self._waiting.append((event, board))
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while self._waiting:
+                self._show(*self._waiting.popleft())
+        finally:
+            self._busy = False
+
+
+def _object(screen: Screen, event: Event) -> None:
+    if event["event"] != "tick":
+        screen.data(json.dumps(event))
+
+
+def _line(screen: Screen, event: Event) -> None:
+    told = sentence(event)
+    if told:
+        screen.data(f"{timestamps.render(_moment(event['at']))} {told}")
+
+
+@contextmanager
+def _table(ctx: Context, screen: Screen) -> Iterator[Watch]:
+    from rich.live import Live  # noqa: PLC0415 (as above)
+
+    from harness_lib.cli import drawing  # noqa: PLC0415
+
+    shown = _Shown(ctx)
+
+    def draw() -> RenderableType:
+        return drawing.run(shown.board, shown.counts, budget.read(ctx), ctx.clock.now().timestamp())
+
+    console = drawing.console(screen.out, wrap=False)
+    with Live(console=console, get_renderable=draw, refresh_per_second=2, transient=True) as live:
+        yield _Turns(lambda event, board: shown.take(live, event, board)).take
+
+
+class _Shown:
+    """What the table shows; drawn by a thread of its own, as checks of the final pass take their time."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.board = Board(began=ctx.clock.now().timestamp())
+        self.counts: stats.Counts | None = None
+        self._ctx = ctx
+        self._seen: object = None
+
+    def take(self, live: Live, event: Event, board: Board) -> None:
+        """Show the board, and `event` as a line above it if it has something to say."""
+        from harness_lib.cli import drawing  # noqa: PLC0415 (as above)
+
+        self.board = board
+        seen = watching.stamps(self._ctx)
+        if seen != self._seen:
+            self._count(seen)
+        told = sentence(event)
+        if told:
+            clock = _moment(event["at"]).astimezone().strftime("%H:%M:%S")
+            live.console.print(drawing.coloured(f"{clock} {told}"))
+
+    def _count(self, seen: object) -> None:
+        try:
+            self.counts = stats.count(self._ctx.store.read().state)
+        except HarnessError:
+            # A person is editing the list; the supervisor says what is to be said about that.
+            return
+        self._seen = seen
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(at, timezone.utc)
+
+
+def sentence(event: Event) -> str | None:
+    """Return `event` as a line for a person; None for what is of no interest in a list of lines."""
+    told = _sentence(event)
+    if told is None:
+        return None
+    who = f"[{event['worker']}] " if event.get("worker") else ""
+    return who + brief.one_line(told, MESSAGE_LENGTH)
+
+
+def _sentence(event: Event) -> str | None:
+    kind, message = event["event"], event.get("message") or ""
+    if kind == "claimed":
+        return f"{event['task']} attempt {event['attempt']}: {event['title']}"
+    if kind == "ended":
+        how = ENDED.get(event["status"], event["status"])
+        return f"{event['task']} {how}{message and f': {message}'}"
+    if kind == "step" and message:
+        return f"{_step(event)}: {message}"
+    if kind == "gone":
+        return f"the worker has died: {message}" if event["code"] else None
+    return message or None if kind in TOLD else None
+
+
+def _step(event: Event) -> str:
+    step, until = progress.STEPS.get(event["step"], event["step"]), event.get("until")
+    if until is None:
+        return str(step)
+    return f"{step}, goes on at {timestamps.render(_moment(until))} (in {progress.span(until - event['at'])})"

@@ -1,0 +1,33 @@
+"""The workers of a run that goes on, drawn: a row for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from harness_lib.ops import progress
+from harness_lib.rules.board import Board
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+
+HEAD = ("", "task", "step", "time", "cost", "tokens", "last words")
+NUMBERS = ("time", "cost", "tokens")
+# How much of what is left each of these gets.
+WIDE = {"task": 3, "last words": 4}
+STYLES = {"works": "cyan", "checks": "yellow", "merges": "green", "limit": "magenta", "pauses": "magenta"}
+
+
+def workers(board: Board, now: float) -> Table:
+    """Return the table of the workers at the moment `now` (seconds since the epoch)."""
+    table = Table(box=None, padding=(0, 1), expand=True, header_style="dim")
+    for name in HEAD:
+        justify: JustifyMethod = "right" if name in NUMBERS else "left"
+        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", ratio=WIDE.get(name))
+    for row in sorted(board.rows.values(), key=lambda row: row.worker):
+        found = progress.cells(row, now)
+        styles = ("bold", "", STYLES.get(row.step, "dim"), "", "", "", "dim")
+        table.add_row(*(Text(cell, style=style) for cell, style in zip(found, styles, strict=True)))
+    return table

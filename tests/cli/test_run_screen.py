@@ -1,0 +1,122 @@
+"""What is told of a run: lines with a time, one object each with --json, a table on a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lib.cli import run_screen
+from harness_lib.cli.screen import Screen
+from harness_lib.ops.context import Context
+from harness_lib.rules.board import Board
+from tests.cli.test_terminal import ESCAPE, read_to_end, read_until, typed
+from tests.ops import project as projects
+
+Event = dict[str, Any]
+# 2025-07-01T10:00:00Z
+AT = 1751364000.0
+
+
+def event(name: str, worker: int | None = 1, **facts: Any) -> Event:
+    return {"event": name, "worker": worker, "at": AT, **facts}
+
+
+EVENTS = [
+    (event("claimed", task="t1", title="One\nline", attempt=2), "[1] t1 attempt 2: One line"),
+    (event("ended", task="t1", status="completed", message=""), "[1] t1 completed"),
+    (event("ended", task="t1", status="failed", message="[TEST_FAIL] no"), "[1] t1 failed: [TEST_FAIL] no"),
+    (event("ended", task="t1", status="pending", message="conflict"), "[1] t1 goes back: conflict"),
+    (
+        event("step", step="limit", until=AT + 3600, message="used\x1b[31m up"),
+        "[1] usage limit, goes on at 2025-07-01T11:00:00Z (in 1:00:00): used\ufffd[31m up",
+    ),
+    (
+        event("step", step="pauses", until=AT + 5, message="503"),
+        "[1] pauses, goes on at 2025-07-01T10:00:05Z (in 0:05): 503",
+    ),
+    (event("step", step="works"), None),
+    (event("said", last="x", tokens=1, cost=0.1), None),
+    (event("idle", why="waiting"), None),
+    (event("gone", code=0, message=""), None),
+    (event("gone", code=-9, message="killed"), "[1] the worker has died: killed"),
+    (event("stuck", task=None, kind="CONFIG", message="see to it", hint=""), "[1] see to it"),
+    (event("final", None, message="every check runs"), "every check runs"),
+    (event("tick", None), None),
+    (event("brand-new", None, message="x"), None),
+]
+
+
+@pytest.mark.parametrize(("found", "told"), EVENTS, ids=lambda each: str(each)[:30])
+def test_an_event_is_a_safe_line_or_none(found: Event, told: str | None) -> None:
+    assert run_screen.sentence(found) == told
+
+
+def piped(*events: Event, as_json: bool = False) -> list[str]:
+    screen = Screen(json=as_json, out=io.StringIO(), err=io.StringIO())
+    ctx = Context(env={}, cwd=Path.cwd())
+    with run_screen.watching_run(ctx, screen) as watch:
+        for each in events:
+            watch(each, Board())
+    assert isinstance(screen.out, io.StringIO)
+    return screen.out.getvalue().splitlines()
+
+
+def test_a_piped_line_begins_with_its_time() -> None:
+    assert piped(event("final", None, message="checks"), event("tick", None)) == [
+        "2025-07-01T10:00:00Z checks"
+    ]
+
+
+def test_with_json_each_event_is_an_object_and_a_tick_is_none() -> None:
+    said = event("said", last="x", tokens=1, cost=0.1)
+    assert [json.loads(line) for line in piped(said, event("tick", None), as_json=True)] == [said]
+
+
+def test_an_event_in_the_middle_of_another_waits_for_its_turn() -> None:
+    """A signal arrives while a line is being written: both are whole, one after the other."""
+    shown: list[str] = []
+
+    def show(found: Event, board: Board) -> None:
+        shown.append(f"begin {found['event']}")
+        if found["event"] == "first":
+            turns.take(event("interrupted"), board)
+        shown.append(f"end {found['event']}")
+
+    turns = run_screen._Turns(show)
+    turns.take(event("first"), Board())
+    assert shown == ["begin first", "end first", "begin interrupted", "end interrupted"]
+
+
+def test_a_terminal_shows_a_table_that_goes_and_lines_that_stay(tmp_path: Path) -> None:
+    project = projects.make(tmp_path / "repo")
+    project.agents[0].ok("add", "One [red]not markup[/red]", "--validate", "test -f f")
+    go = tmp_path / "go"
+    agent = f"echo hard at work; while [ ! -e {go} ]; do sleep 0.1; done; touch f"
+    argv = ("run", "--max-cost", "5", "--agent-command", agent)
+    with typed(project.top, *argv, HARNESS_HOME=str(tmp_path / "home")) as (process, ours):
+        seen = ESCAPE.sub("", read_until(ours, "hard at work"))
+        assert "task-001 attempt 1: One [red]not markup[/red]" in seen
+        assert "0 of 1 completed" in seen
+        assert "cost: $0.00 of $5.00" in seen
+        go.touch()
+        rest = ESCAPE.sub("", read_to_end(ours))
+        assert process.wait() == 0
+    assert "[1] task-001 completed" in rest
+    assert rest.rstrip().endswith("next: harness status")
+    project.close()
+
+
+def test_a_dumb_terminal_gets_lines(tmp_path: Path) -> None:
+    project = projects.make(tmp_path / "repo")
+    project.agents[0].ok("add", "One", "--validate", "test -f f")
+    argv = ("run", "--agent-command", "touch f")
+    with typed(project.top, *argv, HARNESS_HOME=str(tmp_path / "home"), TERM="dumb") as (process, ours):
+        said = read_to_end(ours)
+        assert process.wait() == 0
+    assert "\x1b" not in said
+    assert "Z [1] task-001 completed" in said
+    project.close()

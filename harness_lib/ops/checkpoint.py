@@ -34,7 +34,7 @@ def run(ctx: Context, task_id: str, step: str, text: str) -> Reply:
         tx.log("CHECKPOINT", f'step={done}/{total} "{quoted}"', session=held.session.number, task=task.id)
     return Reply(
         "checkpoint",
-        f"{task.id}: step {done} of {total} recorded.",
+        f"{task.id}: {done}/{total} recorded.",
         session=held.session.number,
         task=task,
         next=holding.finish(ctx, task),

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness_lib.agents import ADAPTERS
 from harness_lib.cli.parser import VERBS
 from harness_lib.errors import Exit
-from harness_lib.ops import stopped
+from harness_lib.ops import slots, stopped
+from harness_lib.system import merging
 
 if TYPE_CHECKING:
     from tests.conftest import Harness
@@ -61,6 +63,15 @@ def test_the_first_list_works_as_written(harness: Harness, repo: Path) -> None:
 
     assert answer is not None
     assert "[completed] task-001: Say hello" in answer.out
+
+
+def test_what_a_new_work_tree_gets_is_what_the_page_says() -> None:
+    """The names of ignored files that are brought in, and the agents that are looked for."""
+    told = section("Unattended")
+
+    assert all(f"`{name}`" in told for name in slots.BROUGHT)
+    assert f"the first agent it finds: {', '.join(ADAPTERS)}" in told
+    assert f"git {'.'.join(map(str, merging.LEAST_GIT))}" in told
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

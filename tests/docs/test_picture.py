@@ -19,7 +19,7 @@ def drawn() -> str:
 
 @pytest.mark.parametrize(
     "promised",
-    ["task-002 is not done", "agent killed with SIGKILL", "recovered task-003", "[failed] task-005", "log:"],
+    ["task-006 failed", "killed with SIGKILL", "recovered task-001", "[failed] task-005", "log:"],
 )
 def test_it_shows_what_the_demo_promises(promised: str) -> None:
     assert promised in drawn()

@@ -11,7 +11,7 @@ from harness_lib.ops import holding, start, supervisor
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.ops.supervisor import Options, Watch
-from harness_lib.system import owner
+from harness_lib.system import awake, owner
 
 
 def run(ctx: Context, options: Options, watch: Watch) -> Reply:
@@ -20,4 +20,5 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     asked = options.agent is not None or options.agent_command is not None
     if not asked and owner.in_agent(ctx.env):
         return replace(start.run(ctx), verb="run")
-    return supervisor.run(ctx, options, watch)
+    with awake.keeping(ctx.env, "agents are at work"):
+        return supervisor.run(ctx, options, watch)

@@ -52,6 +52,12 @@ def _arguments(parser: ArgumentParser) -> None:
         "--silence", metavar="MIN", type=float, default=15.0, help="end an agent that is silent so long"
     )
     parser.add_argument("--longest", metavar="MIN", type=float, default=240.0, help="end an agent after this")
+    parser.add_argument(
+        "--notify",
+        metavar="CMD",
+        help="a shell command for when a person is needed or all is over: HARNESS_EVENT is done, stopped, "
+        "failed, stuck or limit, HARNESS_MESSAGE says more",
+    )
     parser.add_argument("--no-final-check", action="store_true", help="do not run every check at the end")
 
 
@@ -69,7 +75,7 @@ def _run(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         final_check=not args.no_final_check,
     )
     with run_screen.watching_run(ctx, screen) as watch:
-        return run.run(ctx, options, watch)
+        return run.run(ctx, options, watch, notify=args.notify)
 
 
 def _budget(ctx: Context, args: Namespace, _screen: Screen) -> Reply:

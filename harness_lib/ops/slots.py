@@ -62,17 +62,17 @@ def place(ctx: Context, run: str) -> Place:
     return Place(path)
 
 
-def dead(ctx: Context) -> Iterator[Place]:
+def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
     """Yield the places of runs of which nothing lives any more, each with its lock held meanwhile.
 
-    What the worker of a killed run is still about to end is waited for, and then ended.
+    One of `alive` may have made its place and not have locked it yet.
     """
     above = home(ctx)
     if not above.is_dir():
         return
     for path in sorted(above.iterdir()):
         found = Place(path)
-        if not path.is_dir():
+        if path.name in alive or not path.is_dir():
             continue
         with held_files.attempt(found.lock) as free:
             if free:
@@ -186,11 +186,14 @@ def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
     return kept
 
 
-def sweep(ctx: Context, commit: str) -> list[str]:
-    """Take away what dead runs have left; return warnings. No task in progress may point there any more."""
+def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
+    """Take away what dead runs (none of `alive`) have left, unless a task in progress stands there.
+
+    Returns warnings.
+    """
     told = []
     used = {task.worktree for task in ctx.store.read().state.tasks if task.status == "in_progress"}
-    for found in dead(ctx):
+    for found in _dead(ctx, alive):
         if any(str(found.slot(number)) in used for number in found.numbers()):
             continue
         try:

@@ -104,6 +104,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     slots.end_survivors(there, _living(there))
     opened = start.open_session(there)
     if opened.session is None:
+        _tidy(there, watch)
         reply = stopped.reply("run", there.store.read().state, opened.stop, opened.recovered)
         return replace(reply, exit=Exit.DONE) if opened.stop == "done" else reply
     for line in opened.recovered:
@@ -114,13 +115,19 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     course = _Course(Board(began=there.clock.now().timestamp()))
     try:
         _take_over(there)
-        for told in slots.sweep(there, target.tip(there.git, _target(there))):
-            watch(_event(there, "warning", message=told), course.board)
+        _tidy(there, watch)
         limits.begin(there, options.budget)
         _go_on(there, options, found, lock, course, watch)
     finally:
         _leave(there, found, lock, watch, course)
     return _reply(there, course)
+
+
+def _tidy(ctx: Context, watch: Watch) -> None:
+    """Take away what runs that were killed have left, and bring over what waits for the person's checkout."""
+    for told in slots.sweep(ctx, target.tip(ctx.git, _target(ctx)), _living(ctx)):
+        watch(_event(ctx, "warning", message=told), Board())
+    target.deliver(ctx, _target(ctx))
 
 
 def _ready(ctx: Context, options: Options) -> Context:

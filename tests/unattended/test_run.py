@@ -176,6 +176,17 @@ def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on_with_the_work(
     assert (workshop.top / "f").read_text().split() == ["half", "done"]
 
 
+def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(workshop: Workshop) -> None:
+    workshop.file_task("f")
+    assert workshop.run().returncode == 0
+    place = next((workshop.home / "worktrees").iterdir()) / "run-1-dead" / "1"
+    sh(workshop.top, "worktree", "add", "-q", "--detach", str(place))
+
+    assert workshop.run().returncode == 0
+
+    workshop.nothing_is_left_over()
+
+
 def test_a_second_run_fails_at_once_and_names_the_holder(workshop: Workshop, tmp_path: Path) -> None:
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")

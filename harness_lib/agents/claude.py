@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from harness_lib.agents import resets, stream
-from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents.adapter import Launch, Report, Trouble
 from harness_lib.agents.troubles import Kind, of_kind, trouble
 
 # What the client itself makes of an error; where it says nothing of use the text decides.
@@ -129,7 +129,14 @@ def _error(report: Report, words: str, event: Mapping[str, object], now: datetim
     known = of_kind(kind, words, now, None) if kind else trouble(words, now, status)
     if event.get("api_error") == "usage_limit_reached":
         known = of_kind("limit", words, now, resets.moment(words, now))
-    return stream.troubled(report, known)
+    return stream.troubled(report, _to_the_second(report.trouble, known))
+
+
+def _to_the_second(before: Trouble | None, known: Trouble | None) -> Trouble | None:
+    """Return `known` with the moment that an event has told: the text rounds it, perhaps into the past."""
+    if known is None or known.kind == "login" or before is None or before.resets_at is None:
+        return known
+    return replace(known, resets_at=before.resets_at)
 
 
 def _rate_limit(report: Report, event: Mapping[str, object], now: datetime) -> Report:

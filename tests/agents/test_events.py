@@ -56,6 +56,15 @@ class TestClaude:
         assert found is not None
         assert found.resets_at == LATER + timedelta(seconds=42)
 
+    def test_the_minute_of_the_text_is_no_reason_to_wait_longer(self) -> None:
+        """The limit ends in seconds, and the minute it is said to end in has begun."""
+        found = heard(
+            "claude", rejected(resetsAt=int(NOW.timestamp()) + 7), failed("limit reached · resets 10am (UTC)")
+        ).trouble
+
+        assert found is not None
+        assert found.resets_at == NOW + timedelta(seconds=7)
+
     def test_paid_overage_is_no_limit(self) -> None:
         assert heard("claude", rejected(isUsingOverage=True)).trouble is None
 

@@ -12,6 +12,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -228,6 +229,12 @@ def _how(finished: runner.Finished, report: Report) -> tuple[How, str]:
     if trouble is not None and (finished.returncode != 0 or trouble.kind != "transient"):
         return trouble.kind, trouble.message
     if finished.returncode != 0:
-        last = " / ".join(finished.tail.splitlines()[-2:])
+        last = _last_words(finished.tail) or report.last
         return "crashed", f"the agent ended with {finished.returncode}: {last[-300:]}"
     return "ended", ""
+
+
+def _last_words(tail: str) -> str:
+    """Return what was printed last for people: what is for the adapter (JSON) tells them nothing."""
+    lines = list(takewhile(lambda line: not line.endswith("}"), reversed(tail.splitlines())))
+    return " / ".join(reversed(lines[:2]))

@@ -172,30 +172,35 @@ def _wanted(top: Path) -> Iterator[Path]:
 
 
 def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
-    """Remove the work trees of a run and its directory; return the refs that keep what was left in them."""
-    kept = []
+    """Remove the work trees of a run and its directory; return the refs that keep what was left in them.
+
+    One in which a task still is in progress stays as it is: whoever recovers the task needs it.
+    """
+    kept, used = [], _used(ctx)
     for number in found.numbers():
         path = found.slot(number)
+        if str(path) in used:
+            continue
         git = _opened(ctx.git, path)
         if git is not None:
             with gitlocks.hold(git):
                 ref = keep(ctx, git, commit)
             kept += [ref] if ref else []
         worktrees.remove(ctx.git, path)
-    shutil.rmtree(found.path, ignore_errors=True)
+    if not found.numbers():
+        shutil.rmtree(found.path, ignore_errors=True)
     return kept
 
 
-def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
-    """Take away what dead runs (none of `alive`) have left, unless a task in progress stands there.
+def _used(ctx: Context) -> set[str]:
+    tasks = ctx.store.read().state.tasks
+    return {task.worktree for task in tasks if task.status == "in_progress" and task.worktree}
 
-    Returns warnings.
-    """
+
+def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
+    """Take away what dead runs (none of `alive`) have left; return warnings."""
     told = []
-    used = {task.worktree for task in ctx.store.read().state.tasks if task.status == "in_progress"}
     for found in _dead(ctx, alive):
-        if any(str(found.slot(number)) in used for number in found.numbers()):
-            continue
         try:
             told += [f"What a run had left over is kept in {ref}." for ref in take_away(ctx, found, commit)]
         except (OSError, HarnessError) as error:

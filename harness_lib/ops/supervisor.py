@@ -265,8 +265,8 @@ def _recover_slot(ctx: Context, name: str, watch: Watch, course: _Course) -> Non
         return
     try:
         told = recovering.bereaved(ctx, session, held)
-    except HarnessError as error:
-        told = f"{held.id} could not be handed back yet: {error.message}"
+    except (HarnessError, OSError) as error:
+        told = f"{held.id} could not be handed back yet: {error}"
     watch(_event(ctx, "recovered", message=told), course.board)
 
 
@@ -369,11 +369,9 @@ def _leave(ctx: Context, found: slots.Place, lock: int, watch: Watch, course: _C
         watch(_event(ctx, "warning", message=f"Not all was tidied up: {error}"), course.board)
     try:
         _close(ctx)
-    except HarnessError as error:
+    except (HarnessError, OSError) as error:
         # Its owner ends now, and so the session does.
-        watch(
-            _event(ctx, "warning", message=f"The session could not be closed: {error.message}"), course.board
-        )
+        watch(_event(ctx, "warning", message=f"The session could not be closed: {error}"), course.board)
     os.close(lock)
     board_file.remove(ctx)
 

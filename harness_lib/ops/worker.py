@@ -160,8 +160,8 @@ class Worker:
         except attempt.StuckError as stuck:
             self._give_back(there, session, task, stuck.reason)
             self._halt(task, stuck)
-        except HarnessError as error:
-            self._give_back(there, session, task, error.message)
+        except (HarnessError, OSError) as error:
+            self._give_back(there, session, task, str(error))
             raise
         else:
             now = ended.task
@@ -245,6 +245,12 @@ def main() -> None:
         worker.work()
     except HarnessError as error:
         worker.tell("stuck", task=None, kind=error.kind, message=error.message, hint=error.hint)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        message = f"The system said: {error.strerror or error}{where}."
+        worker.tell(
+            "stuck", task=None, kind="ENV_SETUP", message=message, hint="Free some space: harness run"
+        )
     except KeyboardInterrupt:
         worker.tell("idle", why="stopped")
     finally:

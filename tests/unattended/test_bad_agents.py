@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import sys
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.gitrepo import sh
-from tests.unattended.workshop import Workshop
+from tests.unattended.workshop import Workshop, descendants
 
 SOON = 3.0
 
@@ -228,4 +230,27 @@ def test_a_task_without_a_check_waits_for_a_person_and_the_others_go_on(workshop
     assert said.returncode == 9, said.stdout + said.stderr
     assert workshop.statuses() == {"task-001": "pending", "task-002": "completed"}
     assert "Missing validation.command" in workshop.task("task-001")["halt"]
+    workshop.nothing_is_left_over()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits a process that runs")
+def test_a_disk_that_is_full_stops_the_run_and_the_next_one_goes_on(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    """No process of the run can write more than a few bytes to a file, as where the disk is full."""
+    started, go = tmp_path / "started", tmp_path / "go"
+    # The list is larger than what can still be written, the lines that are printed are not.
+    workshop.add("x" * 900, "grep -q done f", do=f"write f done\ntouch {started}\nonce wait {go}")
+    workshop.add("y" * 900, "grep -q done g", do="write g done")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+
+    for pid in (run.pid, *descendants(run.pid)):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (2500, 2500))
+    go.touch()
+
+    assert run.wait(90) == 7, workshop.printed
+    assert workshop.task("task-001")["attempts"] == 0
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
     workshop.nothing_is_left_over()

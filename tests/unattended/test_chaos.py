@@ -15,7 +15,7 @@ import pytest
 
 from harness_lib.system import process
 from tests.system.gitrepo import put, sh
-from tests.unattended.workshop import Workshop
+from tests.unattended.workshop import Workshop, descendants
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "6"))
 TASKS = int(os.environ.get("CHAOS_TASKS", "16"))
@@ -49,13 +49,8 @@ def _plan(chance: random.Random) -> list[dict[str, object]]:
 
 def _victim(chance: random.Random, run: int) -> int | None:
     """Return a process of the run: the run itself, one of its workers, or one of their agents."""
-    below = [pid for pid in _descendants(run) if process.alive(pid)]
+    below = [pid for pid in descendants(run) if process.alive(pid)]
     return run if chance.random() < 0.4 or not below else chance.choice(below)
-
-
-def _descendants(pid: int) -> list[int]:
-    children = list(process.children(pid))
-    return [*children, *(grandchild for child in children for grandchild in _descendants(child))]
 
 
 @pytest.mark.timeout(60 + 20 * KILLS + 10 * TASKS)

@@ -28,6 +28,12 @@ COMMAND = f"{sys.executable} -I -S {AGENT}"
 PATIENCE = 90.0
 
 
+def descendants(pid: int) -> list[int]:
+    """Return the processes below `pid`."""
+    children = list(process.children(pid))
+    return [*children, *(below for child in children for below in descendants(child))]
+
+
 @dataclass
 class Workshop:
     """The repository at `top`, the list in it, and the runs that were started on it."""

@@ -99,7 +99,10 @@ def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended
         return rolling_back.roll_back(ctx, session, task, outcome.Verdict(BLAME[turn.how], turn.why))
     desk.tell("step", step="checks")
     try:
-        judged = judging.judge(ctx, ctx.store.read().state, task)
+        # Notes, checkpoints and renewals have changed it meanwhile.
+        state = ctx.store.read().state
+        task = outcome.still_claimed(state, task)
+        judged = judging.judge(ctx, state, task)
         if not judged.checked.passed:
             return rolling_back.roll_back(ctx, session, task, judged.verdict())
         desk.tell("step", step="merges")
@@ -110,7 +113,8 @@ def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended
 
 def _require_check(ctx: Context, task: Task) -> None:
     try:
-        checking.require_command(task, ctx.store.read().state.tasks.index(task))
+        state = ctx.store.read().state
+        checking.require_command(task, state.tasks.index(outcome.still_claimed(state, task)))
         checking.working_directory(ctx, task)
     except ConfigError as error:
         raise _stuck(error) from error

@@ -17,7 +17,7 @@ from harness_lib.rules import leases
 from harness_lib.state.store import Tx
 from harness_lib.system import restore
 from harness_lib.system.git import Git
-from harness_lib.task import Category, Handback, Intent, Session, Task
+from harness_lib.task import Category, Handback, Intent, Session, State, Task
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,12 @@ class Verdict:
 
 def require_claim(tx: Tx, task: Task) -> Task:
     """Return the task as it is now; LeaseLostError if the claim is no longer the one that `task` shows."""
-    now = tx.state.find(task.id)
+    return still_claimed(tx.state, task)
+
+
+def still_claimed(state: State, task: Task) -> Task:
+    """Return what `require_claim` does, for whoever only reads."""
+    now = state.find(task.id)
     if now is None or not leases.is_same(now, task):
         holder = f"{now.claimed_by} has it" if now and now.status == "in_progress" else "it was recovered"
         raise LeaseLostError(

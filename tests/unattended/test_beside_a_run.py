@@ -114,3 +114,11 @@ def test_a_run_that_was_killed_is_not_shown(workshop: Workshop, go: Path) -> Non
     workshop.runs[0].wait()
     assert "run: process" not in workshop.harness("status").stdout
     go.touch()
+
+
+def test_a_note_on_what_is_under_way_stays_and_disturbs_nobody(workshop: Workshop, go: Path) -> None:
+    workshop.ok("note", "task-001", "Mind the gap.")
+    assert end(workshop, go).returncode == 0
+    noted = workshop.task("task-001")
+    assert (noted["notes"], noted["attempts"]) == (["Mind the gap."], 0)
+    assert "the worker has died" not in workshop.printed

@@ -46,6 +46,8 @@ def of(task: Task, git: Git | None = None, state: State | None = None) -> str:
         lines.append(f"last checkpoint: {last.step}/{last.total} {one_line(last.description, TITLE_LENGTH)}")
     if task.error_log:
         lines.append(f"last failure: {one_line(task.error_log[-1], FAILURE_LENGTH)}")
+    if task.handback:
+        lines.append(f"handed back: {one_line(task.handback.reason, DESCRIPTION_LENGTH)}")
     rescued = [ref for ref in rescues(task, git) if not ref.endswith("-check")] if git else []
     if rescued:
         lines.append(f"what the last attempt did (rolled back): git show --stat {rescued[-1]}")

@@ -17,9 +17,8 @@ def over(ctx: Context, task: Task) -> str:
     back, git = task.handback, ctx.git
     if back is None:
         return ""
-    told = [f"handed back: {back.reason}"]
     if not back.rescue or not back.base or not git.ref(back.rescue) or not git.exists(back.base):
-        return "\n".join(told)
+        return ""
     head = git.head()
     assert head is not None
     picked = merging.differing(git, back.base, git.tree_of(back.rescue), head)
@@ -30,7 +29,7 @@ def over(ctx: Context, task: Task) -> str:
         for path, (_, new) in moves.items():
             if new is None:
                 placing.remove(git.top, path)
-    told.append(f"that work stands in this work tree, uncommitted (git diff; as it was: {back.rescue})")
+    told = [f"that work stands in this work tree, uncommitted (git diff; as it was: {back.rescue})"]
     if picked.conflicts:
         shown = ", ".join(picked.conflicts[:NAMED])
         told.append(f"conflict marks (<<<<<<< ours: merged meanwhile, >>>>>>> yours) stand in: {shown}")

@@ -54,8 +54,7 @@ TASKS = (
 def run(ctx: Context, show: Callable[[str], None]) -> Reply:
     """Run the demo, telling `show` what happens; exit 1 unless all that it promises really happened."""
     project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
-    foreign = (*owner.SESSION_VARIABLES, "HARNESS_WORKER_ID", "CLAUDE_PID")
-    env = {key: value for key, value in ctx.env.items() if key not in foreign}
+    env = owner.without_agent(ctx.env)
     env |= {"HARNESS_STATE_ROOT": str(project), "HARNESS_DEMO": str(project / ".harness")}
     there = Context(env=env, cwd=project, clock=ctx.clock, say=ctx.say)
     _prepare(there, project, show)

@@ -59,6 +59,11 @@ def worker_is_live(worker: str | None, state: State, ctx: Context) -> bool:
     return any(leases.works_for(worker, s.worker) and is_live(s, ctx) for s in state.sessions or ())
 
 
+def living(state: State, ctx: Context) -> set[str]:
+    """Return the workers whose sessions are open and may still live."""
+    return {session.worker for session in state.sessions or () if is_live(session, ctx)}
+
+
 def fold_dead(tx: Tx, ctx: Context) -> None:
     """Remove the sessions whose owner is gone; what they left in progress is up to recovery."""
     for session in tx.state.sessions or ():

@@ -13,6 +13,7 @@ from harness_lib.ops import (
     marker,
     recovering,
     sessions,
+    slots,
     stopped,
     tidying,
     trusting,
@@ -83,6 +84,7 @@ def open_session(ctx: Context) -> Opened:
         with ctx.store.transaction() as tx:
             _count(tx, session)
         return Opened(None, report.stop, report.told, (*warnings, *report.warnings))
+    warnings += _sweep(ctx)
     _check_environment(ctx, session)
     with ctx.store.transaction() as tx:
         _count(tx, session)
@@ -94,6 +96,12 @@ def open_session(ctx: Context) -> Opened:
                 marker.lower_when_finished(tx, ctx.root)
                 return Opened(None, stop, report.told, (*warnings, *report.warnings))
     return Opened(session, None, report.told, (*warnings, *report.warnings))
+
+
+def _sweep(ctx: Context) -> tuple[str, ...]:
+    """Take away the work trees of unattended runs that were killed, now that their tasks are recovered."""
+    head = ctx.git.head()
+    return tuple(slots.sweep(ctx, head, sessions.living(ctx.store.read().state, ctx))) if head else ()
 
 
 def _count(tx: Tx, session: Session) -> None:

@@ -101,7 +101,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     there = _ready(ctx, options)
     options = replace(options, agent=_agent(there, options))
     there.__dict__["owner"] = owner.ourselves("run")
-    slots.end_survivors(there, _living(there))
+    slots.end_survivors(there, sessions.living(there.store.read().state, there))
     opened = start.open_session(there)
     if opened.session is None:
         _tidy(there, watch)
@@ -125,7 +125,8 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
 
 def _tidy(ctx: Context, watch: Watch) -> None:
     """Take away what runs that were killed have left, and bring over what waits for the person's checkout."""
-    for told in slots.sweep(ctx, target.tip(ctx.git, _target(ctx)), _living(ctx)):
+    alive = sessions.living(ctx.store.read().state, ctx)
+    for told in slots.sweep(ctx, target.tip(ctx.git, _target(ctx)), alive):
         watch(_event(ctx, "warning", message=told), Board())
     target.deliver(ctx, _target(ctx))
 
@@ -134,8 +135,7 @@ def _ready(ctx: Context, options: Options) -> Context:
     """Return the context of the run; raise what would stop it before anything has begun."""
     state = ctx.store.read_to_change().state
     root = ctx.root.path
-    env = {key: value for key, value in ctx.env.items() if key not in owner.SESSION_VARIABLES}
-    there = Context(env=env, cwd=root, clock=ctx.clock, say=ctx.say)
+    there = Context(env=owner.without_agent(ctx.env), cwd=root, clock=ctx.clock, say=ctx.say)
     trusting.require(there, state)
     merging.require_git(there.git)
     wanted = options.target
@@ -166,10 +166,6 @@ def _agent(ctx: Context, options: Options) -> str | None:
 def _target(ctx: Context) -> str:
     assert ctx.target is not None
     return ctx.target
-
-
-def _living(ctx: Context) -> set[str]:
-    return {s.worker for s in ctx.store.read().state.sessions or () if sessions.is_live(s, ctx)}
 
 
 def _take_over(ctx: Context) -> None:
@@ -316,12 +312,21 @@ def _why_idle(state: State, ctx: Context, said: set[str]) -> str | None:
     if why in ("done", "blocked"):
         return why
     if any(task.status == "in_progress" for task in state.tasks):
+        _recover_expired(state, ctx)
         return None
     if why is None and sessions.mine(state, ctx) is not None:
         # Something can be taken; if all of them say that they may not, a person must act.
         refused = [text for text in said if ":" in text]
         return "stuck" if len(refused) == len(said) else None
     return why
+
+
+def _recover_expired(state: State, ctx: Context) -> None:
+    """Recover what others (concurrent mode) have left in progress and let the lease of run out."""
+    session, now = sessions.mine(state, ctx), ctx.clock.now()
+    theirs = (t for t in state.tasks if t.status == "in_progress" and leases.expired(t, now))
+    if session is not None and any(not leases.works_for(t.claimed_by, session.worker) for t in theirs):
+        recovering.interrupted(ctx, session, fresh=False)
 
 
 def _drain(crew: Crew, course: _Course, why: str, message: str = "", hint: str = "") -> None:

@@ -21,7 +21,14 @@ from typing import Any
 from harness_lib import agents
 from harness_lib.agents import command
 from harness_lib.agents.adapter import Adapter
-from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, LeaseLostError, RefusedError
+from harness_lib.errors import (
+    ConfigError,
+    EnvSetupError,
+    HarnessError,
+    LeaseLostError,
+    RefusedError,
+    UsageError,
+)
 from harness_lib.ops import (
     attempt,
     budget,
@@ -107,19 +114,27 @@ class Worker:
             return False
         if stopping.session_spent(state, session):
             return self._next_session()
-        if selection.pick(state, self.ctx.clock.now()) is None:
+        wanted = selection.pick(state, self.ctx.clock.now())
+        if wanted is None:
             self.tell("idle", why=stopping.no_work(state, self.ctx.clock.now()) or "waiting")
             return False
-        return not self._may() or self._take(session)
+        return not self._may() or self._take(session, wanted)
 
-    def _take(self, session: Session) -> bool:
-        """Claim a task and see it through; return False if none can be taken now."""
+    def _take(self, session: Session, wanted: Task) -> bool:
+        """Claim a task and see it through; return False if none can be taken now.
+
+        What stands against `wanted`, the first in order, must not keep the others waiting.
+        """
         there = self._ground()
         try:
-            taken = taking.take(there, session)
+            taken = taking.take(there, session, wanted.id)
+        except UsageError:
+            # Somebody else was faster.
+            return True
         except (ConfigError, RefusedError) as error:
-            self.tell("idle", why=f"{error.kind}: {error.message}")
-            return False
+            reason = f"{error.message} Then type: harness retry {wanted.id}"
+            self._halt(wanted, attempt.StuckError(error.kind, reason, error.hint or ""))
+            return True
         if taken.task is None:
             self.tell("idle", why=taken.stop or "waiting")
             return taken.stop is None

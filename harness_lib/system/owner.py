@@ -86,6 +86,13 @@ def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
     return _life_here(pid, pid_started)
 
 
+def without_agent(env: Mapping[str, str]) -> dict[str, str]:
+    """Return `env` without what says that an agent runs us: an agent of our own is another one."""
+    told = {*SESSION_VARIABLES, "HARNESS_WORKER_ID", "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT"}
+    told.update(key for _, keys in _AGENT_VARIABLES for key in keys)
+    return {key: value for key, value in env.items() if key not in told}
+
+
 def in_agent(env: Mapping[str, str]) -> str | None:
     """Return the name of the known agent that runs us, or None."""
     for name, keys in _AGENT_VARIABLES:

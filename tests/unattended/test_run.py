@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 
 import pytest
 
+from tests.ops.project import Agent, Time
 from tests.system.gitrepo import put, sh
 from tests.unattended.conftest import Make
-from tests.unattended.workshop import Workshop
+from tests.unattended.workshop import Workshop, descendants
 
 
 def test_it_goes_on_until_every_task_is_done(workshop: Workshop) -> None:
@@ -174,6 +176,60 @@ def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on_with_the_work(
     workshop.nothing_is_left_over()
     assert workshop.run().returncode == 0
     assert (workshop.top / "f").read_text().split() == ["half", "done"]
+
+
+def test_the_list_changes_hands_between_a_run_and_an_agent_in_a_chat(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    workshop.add("Slow", "grep -q done f && grep -q half f", do=f"write f half\ntouch {started}\nsleep 600")
+    workshop.file_task("next")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+    for pid in (run.pid, *descendants(run.pid)):
+        os.kill(pid, signal.SIGKILL)
+    run.wait()
+
+    chat = Agent("chat", workshop.top, Time(), {"HARNESS_HOME": str(workshop.home)})
+    told = chat.ok("start")
+    assert "recovered task-001" in told["message"]
+    assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
+    assert workshop.task("task-001")["attempts"] == 1
+    assert chat.ok("claim", "task-001")["brief"].count("refs/harness/rescue/task-001/1") == 1
+    put(workshop.top / "f", "half\ndone\n")
+    chat.ok("finish")
+    chat.ok("stop")
+    chat.die()
+
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, tmp_path: Path) -> None:
+    workshop = make_workshop(mode="concurrent")
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add(
+        "Slow",
+        "grep -q done f",
+        do=f"once sh touch {started}; while [ ! -f {go} ]; do sleep 0.1; done\nwrite f done",
+    )
+    sleeper = workshop.start(HARNESS_LEASE_SECONDS="2")
+    workshop.wait_for("the agent starts", started.exists)
+    asleep = [sleeper.pid, *descendants(sleeper.pid)]
+    for pid in asleep:
+        os.kill(pid, signal.SIGSTOP)
+
+    workshop.wait_for("another one has it done", lambda: workshop.run().returncode == 0)
+    done = sh(workshop.top, "rev-parse", "main")
+    go.touch()
+    for pid in asleep:
+        os.kill(pid, signal.SIGCONT)
+
+    sleeper.wait(90)
+    assert sh(workshop.top, "rev-parse", "main") == done
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
 
 
 def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(workshop: Workshop) -> None:

@@ -36,15 +36,29 @@ def land(ctx: Context, session: Session, task: Task, tree: str, head: str) -> ou
     with gitlocks.hold(git):
         restore.require_unlocked(git)
         oid = committing.commit_object(git, head, task, tree)
+        # First: who finds HEAD there and does not know why would commit the check's traces on top.
+        with ctx.store.transaction() as tx:
+            task = transitions.begin_merge(outcome.require_claim(tx, task), now=tx.now, commit=oid)
+            tx.replace(task)
+    warnings = _stand_on(ctx, task, oid)
+    ended = bring(ctx, session, task)
+    return replace(ended, warnings=(*warnings, *ended.warnings))
+
+
+def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
+    """Let the work tree stand at its checked commit, if it was left right before; return what to warn about.
+
+    Where HEAD is elsewhere by now, what is there is not this attempt's: the merge needs no work tree.
+    """
+    git = ctx.git
+    with gitlocks.hold(git):
+        head = git.head()
+        if head is None or head not in (oid, git.ref(f"{oid}^")):
+            return []
         _detach(git)
         restore.publish(git, oid, head)
         git.quit_under_way()
-    with ctx.store.transaction() as tx:
-        task = transitions.begin_merge(outcome.require_claim(tx, task), now=tx.now, commit=oid)
-        tx.replace(task)
-    warnings = committing.undo_check(ctx, task, oid)
-    ended = bring(ctx, session, task)
-    return replace(ended, warnings=(*warnings, *ended.warnings))
+    return committing.undo_check(ctx, task, oid)
 
 
 def bring(ctx: Context, session: Session, task: Task) -> outcome.Ended:
@@ -114,9 +128,11 @@ def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     git, intent = ctx.git, outcome.intent_of(task)
     with gitlocks.hold(git):
         outcome.clear_dead_locks(git, intent)
+    commit = _named(intent.commit)
     if intent.action == "merge":
+        _stand_on(ctx, task, commit)
         return bring(ctx, session, task)
-    ref, commit, tip = _named(intent.ref), _named(intent.commit), _named(intent.head)
+    ref, tip = _named(intent.ref), _named(intent.head)
     now = git.ref(ref)
     if now not in (None, tip, commit) and git.is_ancestor(commit, ref):
         # Moved, and others have merged since.

@@ -32,9 +32,11 @@ def sweep(ctx: Context) -> tuple[str, ...]:
 def _temporary_files(ctx: Context) -> None:
     for name in (ctx.root.state.name, ctx.root.backup.name):
         atomic.sweep(ctx.root.path, name)
-    for directory, _, _ in os.walk(ctx.root.private):
-        atomic.sweep(Path(directory), "*")
-    atomic.sweep(ctx.git.git_dir, "harness-*")
+    for found, _, _ in os.walk(ctx.root.private):
+        atomic.sweep(Path(found), "*")
+    # Attempts are recovered from here in other work trees, too.
+    for directory in (ctx.git.git_dir, *(ctx.git.common_dir / "worktrees").glob("*/")):
+        atomic.sweep(directory, "harness-*")
 
 
 def _copies(ctx: Context) -> None:

@@ -32,7 +32,7 @@ _RANDOM = (
     (re.compile(r"\.[0-9a-f]{16}\b"), ".RANDOM"),
     (re.compile(r"harness-scratch-[a-z0-9_]{8}"), "harness-scratch-RANDOM"),
 )
-_REAL_LOCKS = {"update-ref", "symbolic-ref", "read-tree", "update-index"}
+_REAL_LOCKS = {"update-ref", "symbolic-ref", "read-tree", "update-index", "checkout"}
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,8 @@ def git_locks(argv: Sequence[str], env: object, tree: str, common_dir: Path) -> 
     if words[1] in {"read-tree", "update-index"}:
         return [git_dir / "index.lock"]
     head = git_dir / "HEAD.lock"
+    if words[1] == "checkout":
+        return [git_dir / "index.lock", head]
     if words[1] == "symbolic-ref":
         return [head] if len(words) > 3 and "--quiet" not in words else []
     names = [word for word in words[2:] if word.startswith("refs/")]

@@ -87,7 +87,7 @@ def no_git_lock_is_left(world: World) -> None:
         *(git_dir / "refs").rglob("*.lock"),
         *git_dir.glob("worktrees/*/*.lock"),
     ]
-    locks = [lock for lock in locks if lock.name != "harness-git.lock"]
+    locks = [lock for lock in locks if not lock.name.startswith("harness-")]
     assert not locks, f"git locks are left: {locks}"
 
 

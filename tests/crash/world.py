@@ -227,10 +227,9 @@ class World:
     def facts(self) -> dict[str, object]:
         """Return what no attempt and no recovery may change."""
         refs = self.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+        ours = ("refs/harness/", "refs/heads/harness/", f"refs/heads/{self.branch} ")
         return {
-            "refs": [
-                ref for ref in refs if not ref.startswith(("refs/harness/", f"refs/heads/{self.branch} "))
-            ],
+            "refs": [ref for ref in refs if not ref.startswith(ours)],
             "stash": self.git("stash", "list"),
             "config": self.path(".git/config").read_bytes(),
             "HEAD": (self.path(".git/HEAD").read_bytes(), self.git("symbolic-ref", "HEAD")),
@@ -294,6 +293,13 @@ class World:
 def opened(tmp: Path) -> Iterator[World]:
     """Yield a world with agents in it, and end them."""
     world = World(tmp / "project", tmp / "door")
+    with inhabited(world):
+        yield world
+
+
+@contextmanager
+def inhabited(world: World) -> Iterator[None]:
+    """Let there be agents in `world`, and end them."""
     driver = subprocess.Popen(
         [sys.executable, "-m", "tests.crash.driver", str(world.door), str(world.project)],
         cwd=CHECKOUT,
@@ -303,7 +309,7 @@ def opened(tmp: Path) -> Iterator[World]:
     try:
         assert driver.stdout is not None
         assert driver.stdout.readline() == b"ready\n"
-        yield world
+        yield
     finally:
         driver.communicate()
         world.remove_seed_locks()

@@ -1,0 +1,54 @@
+"""A worker of a run dies at every point of merging its work; whoever comes next finds it whole, and once.
+
+The survivors take turns; with CRASH_EVERYWHERE set each of them comes to every point.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash import dying, merging, world
+from tests.crash.dying import Point
+from tests.crash.merging import Merging, Scenario, Survivor
+
+EVERYTHING = bool(os.environ.get("CRASH_EVERYWHERE"))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Merging]:
+    # Inside the project, so that it is copied with it.
+    monkeypatch.setenv("HARNESS_HOME", str(tmp_path / "project" / merging.HOME))
+    made = Merging(tmp_path / "project", tmp_path / "door")
+    with world.inhabited(made):
+        yield made
+
+
+def _deaths(points: list[Point], every: int) -> list[tuple[Point, Survivor]]:
+    if EVERYTHING:
+        return [(point, survivor) for point in points for survivor in merging.SURVIVORS]
+    return [
+        (point, merging.SURVIVORS[turn % len(merging.SURVIVORS)])
+        for turn, point in enumerate(points[every // 2 :: every])
+    ]
+
+
+@pytest.mark.timeout(3000 if EVERYTHING else 300)
+@pytest.mark.parametrize("scenario", merging.SCENARIOS, ids=str)
+def test_a_death_at_any_point_of_merging_loses_nothing(
+    tmp_path: Path, here: Merging, scenario: Scenario
+) -> None:
+    template = tmp_path / "template"
+    noted = merging.effects_of(scenario, here, template)
+    deaths = _deaths(list(dying.points_of(noted)), scenario.every)
+    broken = []
+    for point, survivor in deaths:
+        try:
+            merging.survive(scenario, here, template, point, survivor)
+        except AssertionError:
+            broken.append(f"{point}, then {survivor.__name__}:\n{traceback.format_exc(limit=-2)}")
+    assert not broken, f"{len(broken)} of {len(deaths)} deaths lost something:\n\n" + "\n".join(broken)

@@ -17,6 +17,7 @@ HEAD = ("", "task", "step", "time", "cost", "tokens", "last words")
 NUMBERS = ("time", "cost", "tokens")
 # How much of what is left each of these gets.
 WIDE = {"task": 3, "last words": 4}
+LEAST = {"task": 9, "time": 5}
 STYLES = {"works": "cyan", "checks": "yellow", "merges": "green", "limit": "magenta", "pauses": "magenta"}
 
 
@@ -25,7 +26,10 @@ def workers(board: Board, now: float) -> Table:
     table = Table(box=None, padding=(0, 1), expand=True, header_style="dim")
     for name in HEAD:
         justify: JustifyMethod = "right" if name in NUMBERS else "left"
-        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", ratio=WIDE.get(name))
+        wide, least = WIDE.get(name), LEAST.get(name)
+        table.add_column(
+            name, justify=justify, no_wrap=True, overflow="ellipsis", ratio=wide, min_width=least
+        )
     for row in sorted(board.rows.values(), key=lambda row: row.worker):
         found = progress.cells(row, now)
         styles = ("bold", "", STYLES.get(row.step, "dim"), "", "", "", "dim")

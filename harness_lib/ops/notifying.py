@@ -47,8 +47,7 @@ class Notifier:
 
     def over(self, reply: Reply) -> None:
         """Tell how the run has ended."""
-        kind: Kind = "done" if reply.exit is Exit.DONE else "limit" if reply.stop == "limit" else "stopped"
-        self._tell(kind, reply.message)
+        self._tell("done" if reply.exit is Exit.DONE else "stopped", reply.message)
         self._wait()
 
     def broke(self, problem: HarnessError) -> None:
@@ -62,6 +61,8 @@ class Notifier:
         if kind == "stuck":
             self._stuck = True
             return "stuck", message
+        if kind == "limit":
+            return "limit", message
         if kind == "step" and event["step"] == "limit" and event["at"] >= self._limited_until:
             # All workers meet the same limit within seconds of each other: that is one piece of news.
             self._limited_until = event["until"]

@@ -38,7 +38,7 @@ def cells(row: Row, now: float) -> Cells:
         task += f" (attempt {row.attempt})"
     step = STEPS.get(row.step, row.step)
     if row.until is not None:
-        step += f", goes on in {span(row.until - now)}"
+        step += f", {span(row.until - now)} left"
     elif row.idle:
         step += f" {IDLE.get(row.idle, brief.one_line(row.idle, LAST_LENGTH))}"
     return Cells(

@@ -274,6 +274,8 @@ def _decide(ctx: Context, options: Options, crew: Crew, course: _Course, watch: 
     allowed = limits.read(ctx)
     reached = budget.over(allowed, course.board.spent(now))
     if reached:
+        told = f"a limit is reached ({reached}); finishing what runs, starting nothing new"
+        watch(_event(ctx, "limit", message=told), course.board)
         _drain(crew, course, "limit", reached)
         return
     _let(crew, course, allowed)

@@ -50,7 +50,7 @@ def test_a_length_of_time(seconds: float, words: str) -> None:
         ),
         (
             Row(1, "t1", "One", 1, "limit", since=0.0, until=3700.0),
-            "  [1] t1 One: usage limit, goes on in 1:00:00, 1:40",
+            "  [1] t1 One: usage limit, 1:00:00 left, 1:40",
         ),
         (Row(1, step="waits", since=95.0, idle="waiting"), "  [1] waits for what others do, 0:05"),
         (Row(1, step="waits", since=95.0, idle="CONFIG: no\ncheck"), "  [1] waits CONFIG: no check, 0:05"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_terminal import ESCAPE, read_to_end, read_until, typed
+from tests.unattended.conftest import Make
 from tests.unattended.workshop import Workshop
 
 
@@ -122,3 +123,25 @@ def test_a_note_on_what_is_under_way_stays_and_disturbs_nobody(workshop: Worksho
     noted = workshop.task("task-001")
     assert (noted["notes"], noted["attempts"]) == (["Mind the gap."], 0)
     assert "the worker has died" not in workshop.printed
+
+
+def test_runs_of_one_list_share_their_limits_and_each_counts_for_itself(
+    make_workshop: Make, tmp_path: Path
+) -> None:
+    workshop = make_workshop(mode="concurrent")
+    go = tmp_path / "go"
+    for number in range(2):
+        workshop.add(f"Slow {number}", f"grep -q done f{number}", do=f"wait {go}\nwrite f{number} done")
+
+    def shown() -> int:
+        return len(workshop.ok("status")["runs"])
+
+    workshop.start("--max-cost", "7")
+    workshop.wait_for("the first run", lambda: shown() == 1)
+    workshop.start("--max-tasks", "5")
+    workshop.wait_for("the second run", lambda: shown() == 2)
+    said = workshop.ok("budget")
+    assert said["limits"] == {"max_cost": 7.0, "max_tasks": 5}
+    assert {run["pid"] for run in said["runs"]} == {run.pid for run in workshop.runs}
+    go.touch()
+    assert [run.wait(60) for run in workshop.runs] == [0, 0], workshop.printed

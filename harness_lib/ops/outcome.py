@@ -79,7 +79,9 @@ def clear_dead_locks(git: Git, intent: Intent) -> list[str]:
 
 def count_attempt(tx: Tx, ctx: Context, session: Session) -> str | None:
     """Count a finished attempt; end the session and lower the marker if that was the last work."""
-    current = next((s for s in tx.state.sessions or () if s.number == session.number), session)
+    # Beside other workers an attempt may outlive the session that it began in: it counts in the next one.
+    mine = next((s for s in tx.state.sessions or () if s.number == session.number), None)
+    current = mine or sessions.mine(tx.state, ctx) or session
     stop = sessions.after_attempt(tx, sessions.attempt_finished(tx, replace(current, halt=None)))
     marker.lower_when_finished(tx, ctx.root)
     return stop

@@ -57,7 +57,9 @@ def switch(git: Git, commit: str) -> None:
 def remove(git: Git, path: Path) -> None:
     """Remove the work tree at `path`, ignored files included; the caller has kept what must not be lost."""
     with held_files.alone(git.common_dir / LOCK):
-        if path.is_dir():
+        if path.is_symlink() or path.is_file():
+            path.unlink()
+        elif path.is_dir():
             git.run("worktree", "remove", "--force", "--force", str(path), check=False)
             # What git will not take away (a directory that is no work tree any more, say) is ours too.
             shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,164 @@
+"""`harness run` lets the real clients work, two at once, through bad weather to the end of the list.
+
+One agent is killed, one does its task wrong at first, one meets its usage limit: nobody has to see to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from tests.hosts.agents import launcher
+from tests.hosts.claude import QUIET
+from tests.hosts.talk import Actor, Refusal, Request, Say, Script
+
+if TYPE_CHECKING:
+    from tests.hosts.claude import Claude
+    from tests.hosts.codex import Codex
+    from tests.hosts.machine import Machine
+    from tests.hosts.model import Model
+
+DONE = Say("Done.")
+NOTE = "One is written in small letters."
+MINUTE = timedelta(minutes=1)
+
+Event = dict[str, Any]
+
+
+class Limit:
+    """The usage limit of a provider, which is met at once and ends soon: `end` says when, as of now."""
+
+    def __init__(self, end: Callable[[datetime], datetime], refusal: Callable[[int], Refusal]) -> None:
+        self.refused = 0
+        self._end, self._refusal = end, refusal
+
+    def __call__(self, request: Request) -> Script:
+        """Play the agent that meets it, and the one that goes on when it is over."""
+        end = self._end(_now())
+        while _now() < end:
+            self.refused += 1
+            request = yield self._refusal(int(end.timestamp()))
+        yield request.shell("echo three > three")
+        yield DONE
+
+
+def is_killed(request: Request) -> Script:
+    """Play the agent that dies in the middle, and the one that goes on with what it left."""
+    request = yield request.shell("echo half > one; kill -9 $PPID")
+    assert "An agent before you worked on this and ended" in request.said_by("user")
+    request = yield request.shell(f"{launcher(request.said_by('user'))} note task-001 '{NOTE}'")
+    assert "noted for task-001" in request.last
+    yield request.shell("grep -qx half one && echo one > one")
+    yield DONE
+
+
+def is_wrong_at_first(request: Request) -> Script:
+    """Play the agent that ends its turn too early, and the one that is told of it."""
+    assert f"- task-001: {NOTE}" in request.said_by("user")
+    yield request.shell("echo wrong > two")
+    request = yield DONE
+    assert "last failure: [TEST_FAIL]" in request.said_by("user")
+    request = yield request.shell("git show refs/harness/rescue/task-002/1:two")
+    assert "wrong" in request.last
+    yield request.shell("cp one two")
+    yield DONE
+
+
+def add_tasks(machine: Machine) -> None:
+    """Make the list: two tasks can be done at once, the other one comes after the first."""
+    machine.add("Make one", "--validate", "grep -qx one one")
+    machine.add("Make two", "--validate", "cmp one two", "--depends-on", "task-001")
+    machine.add("Make three", "--validate", "grep -qx three three")
+
+
+def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
+    """What it says that it has cost is added up."""
+    add_tasks(machine)
+
+    def refusal(end: int) -> Refusal:
+        told = {"status": "rejected", "reset": str(end), "representative-claim": "five_hour"}
+        headers = {f"anthropic-ratelimit-unified-{name}": value for name, value in told.items()}
+        error = {"type": "rate_limit_error", "message": "Please try again later."}
+        return Refusal(429, {"type": "error", "error": error}, headers)
+
+    env = {**QUIET, "ANTHROPIC_BASE_URL": claude.address, "CLAUDE_CODE_OAUTH_TOKEN": "dummy"}
+    del env["ANTHROPIC_API_KEY"]
+    limit = Limit(lambda now: now.replace(microsecond=0) + timedelta(seconds=4), refusal)
+
+    spent = run(machine, model, limit, "--agent", "claude", env=env)
+
+    assert spent["cost_usd"] > 0
+    assert spent["tokens"] > 0
+
+
+def test_codex(codex: Codex, model: Model, machine: Machine) -> None:
+    """It tells only the minute in which a limit ends, so it lives where a minute of the clock ends soon."""
+    add_tasks(machine)
+    # An agent that asks only later has a minute more to wait.
+    soon = _now().replace(microsecond=0) + timedelta(seconds=13)
+
+    def end(now: datetime) -> datetime:
+        return soon if now < soon else soon + ((now - soon) // MINUTE + 1) * MINUTE
+
+    def refusal(end: int) -> Refusal:
+        error = {"type": "usage_limit_reached", "plan_type": "plus", "resets_at": end}
+        return Refusal(429, {"type": "error", "error": error})
+
+    env = {**codex.env, "TZ": f"HERE-0:00:{-soon.second % 60:02}"}
+    # Its sandbox needs a kernel that lets it, and inside it could not kill itself.
+    words = ("--agent", "codex", "--agent-arg=--sandbox=danger-full-access")
+
+    spent = run(machine, model, Limit(end, refusal), *words, env=env)
+
+    assert spent["tokens"] > 0
+
+
+def run(machine: Machine, model: Model, limit: Limit, *words: str, env: Mapping[str, str]) -> Event:
+    """Let two agents at once do three tasks; return what that took, if all went as it should."""
+    actors: list[Actor] = [is_killed, is_wrong_at_first, limit]
+    for number, actor in enumerate(actors, 1):
+        model.play(actor, when=f"task-00{number} [P1] attempt")
+
+    ran = machine.harness("run", "-j", "2", "--json", *words, env=env)
+
+    *events, reply = ran.check().events
+    assert_weathered(events)
+    assert limit.refused == 1, "asked again before the limit was over"
+    assert (reply["ok"], machine.statuses) == (True, ["completed"] * 3)
+    assert [task["attempts"] for task in machine.state["tasks"]] == [0, 1, 0]
+    assert_landed(machine)
+    return dict(reply["spent"])
+
+
+def assert_weathered(events: list[Event]) -> None:
+    """Fail unless nothing was told but what was meant to happen."""
+    ended = [(event["task"], event["status"]) for event in events if event["event"] == "ended"]
+    done = [(f"task-00{number}", "completed") for number in (1, 2, 3)]
+    assert sorted(ended) == sorted([*done, ("task-002", "failed")])
+    waits = [event["message"] for event in events if event.get("until")]
+    killed, limited = sorted(waits, key=lambda told: "limit" in told)
+    assert killed.startswith("the agent ended with ")
+    assert "{" not in killed
+    assert "hit your" in limited
+    assert not any(event["code"] for event in events if event["event"] == "gone")
+
+
+def assert_landed(machine: Machine) -> None:
+    """Fail unless each task is a commit on the branch, and nothing else is left of the run."""
+    made = ["Begin", "[task-001] Make one", "[task-002] Make two", "[task-003] Make three"]
+    assert sorted(machine.subjects) == sorted(made)
+    assert (machine.project / "two").read_text(encoding="utf-8") == "one\n"
+
+    def git(*words: str) -> list[str]:
+        return machine.run("git", *words).check().out.splitlines()
+
+    assert len(git("worktree", "list")) == 1
+    assert git("for-each-ref", "--format=%(refname)", "refs/heads") == ["refs/heads/main"]
+    assert git("status", "--porcelain", "--untracked-files=all") == []
+    assert list(machine.harness_home.glob("worktrees/*/*")) == []
+    assert machine.state["sessions"] == []
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

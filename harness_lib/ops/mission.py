@@ -36,6 +36,9 @@ How to work:
 
 def of(ctx: Context, task: Task, carried: str, interrupted: str = "") -> str:
     """Return the brief; `carried` is what was handed back, `interrupted` why the agent before ended."""
+    state = ctx.store.read().state
+    # An agent before this one may have written checkpoints.
+    task = state.find(task.id) or task
     told = [brief.of(task, ctx.git)]
     if carried:
         told.append(carried)
@@ -45,7 +48,7 @@ def of(ctx: Context, task: Task, carried: str, interrupted: str = "") -> str:
             f"An agent before you worked on this and ended ({why}). What it did stands in this work tree: "
             "look at git status and git diff, and go on from there."
         )
-    told += brief.notes(ctx.store.read().state, task, most=NOTES, length=NOTES_LENGTH)
+    told += brief.notes(state, task, most=NOTES, length=NOTES_LENGTH)
     lines = "\n".join(told)
     check = task.validation.command
     return FRAME.format(

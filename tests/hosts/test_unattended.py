@@ -45,9 +45,12 @@ class Limit:
 
 def is_killed(request: Request) -> Script:
     """Play the agent that dies in the middle, and the one that goes on with what it left."""
-    request = yield request.shell("echo half > one; kill -9 $PPID")
+    harness = launcher(request.said_by("user"))
+    half = f"echo half > one; {harness} checkpoint task-001 1/2 'Half of it'; kill -9 $PPID"
+    request = yield request.shell(half)
     assert "An agent before you worked on this and ended" in request.said_by("user")
-    request = yield request.shell(f"{launcher(request.said_by('user'))} note task-001 '{NOTE}'")
+    assert "last checkpoint: 1/2 Half of it" in request.said_by("user")
+    request = yield request.shell(f"{harness} note task-001 '{NOTE}'")
     assert "noted for task-001" in request.last
     yield request.shell("grep -qx half one && echo one > one")
     yield DONE

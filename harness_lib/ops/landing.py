@@ -208,5 +208,5 @@ def _leave(git: Git, commit: str) -> None:
 
 def _delivered(ctx: Context, wanted: str) -> list[str]:
     reason = target.deliver(ctx, wanted)
-    waits = target.waits(ctx, wanted)
-    return [f"{waits} ({reason})"] if waits and reason else []
+    waits = target.waits(ctx, wanted) if reason else None
+    return [f"{waits} ({reason})"] if waits else []

@@ -86,7 +86,7 @@ def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
     if move.ref == target and (holder := worktrees.holder(git, target)) is not None:
         there = ctx.at(Git.open(holder))
         with gitlocks.hold(there.git):
-            if not _checkout_is_free(ctx, target, move.tip, new):
+            if not _is_free(there, move.tip, new):
                 raise MovedError(blocked=True)
             try:
                 advance.forward(there.git, move.tip, new)
@@ -144,16 +144,18 @@ def all_waiting(ctx: Context) -> list[str]:
 def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
     """Return whether nobody has `target` checked out, or nothing of theirs would be touched."""
     holder = worktrees.holder(ctx.git, target)
-    if holder is None:
-        return True
-    there = ctx.at(Git.open(holder))
-    if there.git.under_way() or _is_worked_in(ctx, there.git):
+    return holder is None or _is_free(ctx.at(Git.open(holder)), old, new)
+
+
+def _is_free(there: Context, old: str, new: str) -> bool:
+    """Return whether nothing of a person's, and no attempt, would be touched in this checkout."""
+    if there.git.under_way() or _is_worked_in(there):
         return False
     if there.git.head() == new and old != new:
         return True
     return not advance.obstacles(there.git, old, new, there.keep_out)
 
 
-def _is_worked_in(ctx: Context, there: Git) -> bool:
-    here = str(there.top)
-    return any(t.status == "in_progress" and t.worktree == here for t in ctx.store.read().state.tasks)
+def _is_worked_in(there: Context) -> bool:
+    here = str(there.git.top)
+    return any(t.status == "in_progress" and t.worktree == here for t in there.store.read().state.tasks)

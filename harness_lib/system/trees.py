@@ -95,6 +95,8 @@ def difference(git: Git, old: str, new: str) -> tuple[str, ...]:
 
 def changed(git: Git, old: str, new: str) -> dict[str, tuple[Entry | None, Entry | None]]:
     """Return path → (old, new) entry of what differs between two trees or commits; None is absent."""
+    if old == new:
+        return {}
     parts = decode(git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new).stdout)
     found = {}
     for facts, path in zip(parts[::2], parts[1::2], strict=True):

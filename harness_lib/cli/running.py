@@ -11,7 +11,7 @@ from harness_lib.cli.verb import Verb
 from harness_lib.ops import budget, run
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.ops.supervisor import Options
+from harness_lib.ops.run_options import Options
 from harness_lib.rules import budget as amounts
 
 MINUTE = 60.0

@@ -19,8 +19,11 @@ from harness_lib.task import Task
 TITLE = "Repair what a later task broke: "
 
 
-def run(ctx: Context, tell: Callable[[str], None]) -> bool:
-    """Run every check of a completed task on the target; return whether new tasks are to be done."""
+def run(ctx: Context, tell: Callable[[str], None], may_go_on: Callable[[], bool]) -> bool:
+    """Run every check of a completed task on the target; return whether new tasks are to be done.
+
+    `may_go_on` is asked between two checks: a person may not want to wait for all of them.
+    """
     assert ctx.target is not None
     state = ctx.store.read().state
     broken: list[tuple[Task, Checked]] = []
@@ -31,6 +34,8 @@ def run(ctx: Context, tell: Callable[[str], None]) -> bool:
             slots.bring(ctx, git)
             there = ctx.at(git)
             for task in state.tasks:
+                if not may_go_on():
+                    return False
                 checked = _check(there, task)
                 if checked is not None and not checked.passed:
                     broken.append((task, checked))

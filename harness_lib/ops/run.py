@@ -12,7 +12,8 @@ from harness_lib.ops import holding, start, supervisor
 from harness_lib.ops.context import Context
 from harness_lib.ops.notifying import Notifier
 from harness_lib.ops.reply import Reply
-from harness_lib.ops.supervisor import Options, Watch
+from harness_lib.ops.run_options import Options
+from harness_lib.ops.supervisor import Watch
 from harness_lib.system import awake, owner
 
 

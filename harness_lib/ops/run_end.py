@@ -1,0 +1,87 @@
+"""The end of an unattended run: what is tidied up, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
+from harness_lib.ops import marker, sessions, slots, stopped, target
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.rules import stats
+from harness_lib.rules.budget import Spent
+
+WORDS = {
+    "interrupted": "Stopped as you asked; nothing is lost. Go on with: harness run",
+    "limit": "A limit of this run is reached. Raise it with: harness budget --help",
+    "stuck": "A person must act first.",
+}
+
+
+def target_of(ctx: Context) -> str:
+    """Return the branch that the run merges into."""
+    assert ctx.target is not None, "BUG: a run without a target."
+    return ctx.target
+
+
+def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
+    """Take away what runs that were killed have left, and bring over what waits for the person's checkout."""
+    alive = sessions.living(ctx.store.read().state, ctx)
+    for told in slots.sweep(ctx, target.tip(ctx.git, target_of(ctx)), alive):
+        warn(told)
+    target.deliver(ctx, target_of(ctx))
+
+
+def leave(ctx: Context, found: slots.Place, warn: Callable[[str], None]) -> None:
+    """Take away the work trees of this run, bring over what waits, and end the session.
+
+    The machine may be what has ended the run (a full disk): what cannot be done is said and left to the next.
+    """
+    try:
+        for ref in slots.take_away(ctx, found, target.tip(ctx.git, target_of(ctx))):
+            warn(f"What was left over is kept in {ref}.")
+        target.deliver(ctx, target_of(ctx))
+    except (HarnessError, OSError) as error:
+        warn(f"Not all was tidied up: {error}")
+    try:
+        _close(ctx)
+    except (HarnessError, OSError) as error:
+        # Its owner ends now, and so the session does.
+        warn(f"The session could not be closed: {error}")
+
+
+def _close(ctx: Context) -> None:
+    with ctx.store.transaction() as tx:
+        mine = sessions.mine(tx.state, ctx)
+        if mine is not None:
+            sessions.close(tx, mine)
+        marker.lower_when_finished(tx, ctx.root)
+
+
+def reply(ctx: Context, why: str, told: str, spent: Spent) -> Reply:
+    """Return the answer of a run that ended because of `why`; `told` says more about it."""
+    state = ctx.store.read().state
+    lines = [WORDS.get(why) or stopped.WORDS.get(why, why), *([told] if told else []), stats.line(state)]
+    waits = target.waits(ctx, target_of(ctx))
+    if waits:
+        lines.append(waits)
+    return Reply(
+        "run",
+        "\n".join(lines),
+        exit=Exit.DONE if why == "done" else Exit.STOP,
+        stop=None if why == "done" else why,
+        next="harness run" if why in ("interrupted", "limit") else "harness status",
+        extra={
+            "spent": {
+                "cost_usd": round(spent.cost, 4),
+                "tokens": spent.tokens,
+                "seconds": round(spent.seconds),
+            }
+        },
+    )
+
+
+def problem(kind: str, message: str, hint: str) -> HarnessError:
+    """Return the error of a run that a person must help first."""
+    error = ConfigError if kind == ConfigError.kind else EnvSetupError
+    return error(f"{WORDS['stuck']} {message}", hint or "See: harness status")

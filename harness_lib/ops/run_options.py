@@ -1,0 +1,86 @@
+"""What a person asks of an unattended run, and what must be there before one begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from harness_lib import agents
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.ops import agent_turn, target, trusting
+from harness_lib.ops.context import Context
+from harness_lib.ops.worker import Orders
+from harness_lib.rules import budget, leases
+from harness_lib.system import merging, owner
+
+FIRST_PORT = 20000
+MOST_WORKERS = 64
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person asks of a run; `agent_command` is for a shell, `silence` and `longest` are seconds."""
+
+    workers: int = 1
+    agent: str | None = None
+    agent_command: str | None = None
+    model: str | None = None
+    extra: tuple[str, ...] = ()
+    target: str | None = None
+    budget: budget.Budget = field(default_factory=budget.Budget)
+    silence: float = agent_turn.Rules.silence
+    longest: float = agent_turn.Rules.longest
+    final_check: bool = True
+
+    def orders(self, run: str, number: int, place: str, wanted: str) -> Orders:
+        """Return what worker `number` of the session `run` is told when it is started."""
+        return Orders(
+            worker=leases.slot(run, number),
+            number=number,
+            place=place,
+            target=wanted,
+            agent=self.agent,
+            agent_command=self.agent_command,
+            model=self.model,
+            extra=self.extra,
+            silence=self.silence,
+            longest=self.longest,
+            first_port=FIRST_PORT,
+        )
+
+
+def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
+    """Return the context of the run and its options, the agent chosen.
+
+    Raises what would stop the run, before anything has begun: UsageError, RefusedError, EnvSetupError.
+    """
+    if not 1 <= options.workers <= MOST_WORKERS:
+        raise UsageError(
+            f"-j {options.workers}: from 1 to {MOST_WORKERS} workers.", "For example: harness run -j 4"
+        )
+    state = ctx.store.read_to_change().state
+    there = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
+    trusting.require(there, state)
+    merging.require_git(there.git)
+    there.target = _branch(options.target) if options.target else target.current(there.git)
+    target.tip(there.git, there.target)
+    return there, replace(options, agent=_agent(there, options))
+
+
+def _branch(name: str) -> str:
+    return name if name.startswith(target.HEADS) else target.HEADS + name
+
+
+def _agent(ctx: Context, options: Options) -> str | None:
+    """Return the agent that was asked for, or the first of those we know that this machine has."""
+    if options.agent_command is not None:
+        return None
+    if options.agent is not None:
+        agent_turn.require(agents.named(options.agent), ctx)
+        return options.agent
+    found = next((name for name, each in agents.ADAPTERS.items() if agent_turn.is_here(each, ctx)), None)
+    if found is None:
+        raise EnvSetupError(
+            f"No agent was found on the PATH (looked for {', '.join(agents.ADAPTERS)}).",
+            "Install one, or name a command that reads the brief: harness run --agent-command 'my-agent'",
+        )
+    return found

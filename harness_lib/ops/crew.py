@@ -23,11 +23,15 @@ READ_BYTES = 65536
 
 @dataclass
 class Hand:
-    """One worker process, and what it has said without an end of the line yet."""
+    """One worker process, and what it has said without an end of the line yet.
+
+    `errors` is where it complains, after the `skip` bytes of those that had its number before.
+    """
 
     orders: Orders
     process: subprocess.Popen[bytes]
     errors: Path
+    skip: int
     rest: bytes = b""
 
 
@@ -43,6 +47,7 @@ class Crew:
         """Start a worker, in a session of its own so that Ctrl-C on a terminal reaches only the run."""
         errors = Path(orders.place) / f"worker-{orders.number}.err"
         with errors.open("ab") as stream:
+            skip = stream.tell()
             process = subprocess.Popen(
                 program.python("from harness_lib.ops.worker import main; main()"),
                 cwd=self._ctx.root.path,
@@ -55,7 +60,7 @@ class Crew:
             )
         assert process.stdin is not None
         assert process.stdout is not None
-        hand = Hand(orders, process, errors)
+        hand = Hand(orders, process, errors, skip)
         self._hands[orders.number] = hand
         os.set_blocking(process.stdout.fileno(), False)
         self._selector.register(process.stdout, selectors.EVENT_READ, hand)
@@ -82,7 +87,7 @@ class Crew:
             # What could not be told to a dead one needs no telling.
             hand.process.stdin.close()
         del self._hands[hand.orders.number]
-        tail = hand.errors.read_bytes()[-2000:].decode("utf-8", "replace").strip()
+        tail = hand.errors.read_bytes()[hand.skip :][-2000:].decode("utf-8", "replace").strip()
         return {
             "event": "gone",
             "worker": hand.orders.number,

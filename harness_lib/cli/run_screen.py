@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -38,34 +37,13 @@ def watching_run(ctx: Context, screen: Screen) -> Iterator[Watch]:
             yield watch
     else:
         show = _object if screen.json else _line
-        yield _Turns(lambda event, _board: show(screen, event)).take
+        yield lambda event, _board: show(screen, event)
 
 
 def _can_move(screen: Screen) -> bool:
     from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
 
     return not drawing.console(screen.out).is_dumb_terminal
-
-
-class _Turns:
-    """One event after the other: Ctrl-C has one of its own, which may come in the middle of another."""
-
-    def __init__(self, show: Watch) -> None:
-        self._show = show
-        self._waiting: deque[tuple[Event, Board]] = deque()
-        self._busy = False
-
-    def take(self, event: Event, board: Board) -> None:
-        """Show `event`, now or as soon as the one that is being shown is over."""
-        self._waiting.append((event, board))
-        if self._busy:
-            return
-        self._busy = True
-        try:
-            while self._waiting:
-                self._show(*self._waiting.popleft())
-        finally:
-            self._busy = False
 
 
 def _object(screen: Screen, event: Event) -> None:
@@ -92,7 +70,7 @@ def _table(ctx: Context, screen: Screen) -> Iterator[Watch]:
 
     console = drawing.console(screen.out, wrap=False)
     with Live(console=console, get_renderable=draw, refresh_per_second=2, transient=True) as live:
-        yield _Turns(lambda event, board: shown.take(live, event, board)).take
+        yield lambda event, board: shown.take(live, event, board)
 
 
 class _Shown:

@@ -73,7 +73,8 @@ def intent_of(task: Task) -> Intent:
 def clear_dead_locks(git: Git, intent: Intent) -> list[str]:
     """Remove the lock files of a git of ours that was killed under `intent`; return what to warn about."""
     since = timestamps.parse(intent.at).timestamp()
-    removed = restore.remove_dead_locks(git, since, [intent.rescue] if intent.rescue else [])
+    refs = [ref for ref in (intent.rescue, intent.ref) if ref]
+    removed = restore.remove_dead_locks(git, since, refs)
     return [f"Removed {path.name}, which a killed git of ours had left behind." for path in removed]
 
 

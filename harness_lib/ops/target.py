@@ -96,7 +96,9 @@ def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
     if git.ref(move.ref) == new:
         return
     try:
-        git.set_ref(move.ref, new, move.old)
+        # Held, so that whoever finds git's lock on the ref knows from the intent whose it was.
+        with gitlocks.hold(git):
+            git.set_ref(move.ref, new, move.old)
     except GitError as error:
         if git.ref(move.ref) == (move.old or None):
             raise

@@ -76,21 +76,6 @@ def test_with_json_each_event_is_an_object_and_a_tick_is_none() -> None:
     assert [json.loads(line) for line in piped(said, event("tick", None), as_json=True)] == [said]
 
 
-def test_an_event_in_the_middle_of_another_waits_for_its_turn() -> None:
-    """A signal arrives while a line is being written: both are whole, one after the other."""
-    shown: list[str] = []
-
-    def show(found: Event, board: Board) -> None:
-        shown.append(f"begin {found['event']}")
-        if found["event"] == "first":
-            turns.take(event("interrupted"), board)
-        shown.append(f"end {found['event']}")
-
-    turns = run_screen._Turns(show)
-    turns.take(event("first"), Board())
-    assert shown == ["begin first", "end first", "begin interrupted", "end interrupted"]
-
-
 def test_a_terminal_shows_a_table_that_goes_and_lines_that_stay(tmp_path: Path) -> None:
     project = projects.make(tmp_path / "repo")
     project.agents[0].ok("add", "One [red]not markup[/red]", "--validate", "test -f f")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import crowds, hooks, projects, talk, verbs
+from benchmarks import crowds, hooks, projects, runs, talk, verbs
 from benchmarks.measuring import Row, table
 from benchmarks.projects import Project
 
@@ -43,7 +43,10 @@ def _rows(place: Path, *, quick: bool) -> list[Row]:
     rounds, tasks = (3, 100) if quick else (9, 2000)
     say("making a list of 100,000 tasks")
     with closing(Project.make(place / "few", 10)) as few, closing(Project.make(place / "huge", HUGE)) as huge:
-        return _with_lists(few, huge, place, rounds, tasks)
+        rows = _with_lists(few, huge, place, rounds, tasks)
+    say("unattended runs")
+    few_tasks, many_tasks = (20, 1000) if quick else (100, 5000)
+    return rows + runs.overhead(place / "runs", few_tasks, (few_tasks, many_tasks))
 
 
 def _with_lists(few: Project, huge: Project, place: Path, rounds: int, tasks: int) -> list[Row]:

@@ -1,0 +1,94 @@
+"""What `harness run` adds to each task: an agent that does nothing, a check that is `true`, and git.
+
+The floor is git alone, as a person types it in work trees that are there already: the commands of `typed` for
+each task. Merging goes one after another, also where several work side by side.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from benchmarks.measuring import Row, seconds
+from benchmarks.projects import Project
+
+WORKERS = (1, 4)
+DONE, LIMIT = 0, 9
+
+
+def overhead(place: Path, tasks: int, sizes: tuple[int, ...]) -> list[Row]:
+    """Compare the seconds for each of `tasks` tasks, in lists of these `sizes`, with those of git alone."""
+    place.mkdir()
+    rows = []
+    for workers in WORKERS:
+        floor = seconds(partial(_by_hand, place / f"git-{workers}", workers, tasks)) / tasks
+        for size in sizes:
+            project = Project.make(place / f"run-{workers}-{size}", size)
+            project.close()
+            taken = seconds(partial(_run, project, workers, tasks)) / tasks
+            what = f"`harness run -j {workers}`, {size:,} tasks: each of {tasks} whose agent does nothing"
+            rows.append(Row(what, "", _compared(taken, floor)))
+    return rows
+
+
+def _compared(taken: float, floor: float) -> str:
+    more = (taken - floor) * 1000
+    return f"{taken / floor:.1f} times git alone ({more:.0f} ms more than {floor * 1000:.0f} ms)"
+
+
+def _run(project: Project, workers: int, tasks: int) -> None:
+    command = [
+        "run",
+        "--agent-command",
+        "true",
+        "--no-final-check",
+        "-j",
+        str(workers),
+        "--max-tasks",
+        str(tasks),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "harness_lib", *command],
+        cwd=project.path,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    completed = done.stdout.count(b" completed\n")
+    assert (done.returncode in (DONE, LIMIT), completed) == (True, tasks), done.stdout.decode()[-2000:]
+
+
+def _by_hand(top: Path, workers: int, tasks: int) -> None:
+    """Do with git alone, in a repository of its own, what `tasks` tasks need of it."""
+    _git(top.parent, "init", "-q", "-b", "main", str(top))
+    _git(top, "commit", "-q", "--allow-empty", "-m", "Begin")
+    merging = threading.Lock()
+
+    def one_after_another(number: int) -> None:
+        tree = top.with_name(f"{top.name}-tree-{number}")
+        _git(top, "worktree", "add", "-q", "--detach", str(tree), "main")
+        for task in range(number, tasks, workers):
+            typed(top, tree, merging, task)
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(one_after_another, range(workers)))
+
+
+def typed(top: Path, tree: Path, merging: threading.Lock, task: int) -> None:
+    """Type what one task needs: begin at the branch, commit, put it on top of what others did, merge."""
+    _git(tree, "checkout", "-q", "--detach", "main")
+    _git(tree, "add", "-A")
+    _git(tree, "commit", "-q", "--allow-empty", "-m", f"Task {task}")
+    with merging:
+        _git(tree, "rebase", "-q", "main")
+        _git(top, "merge", "-q", "--ff-only", _git(tree, "rev-parse", "HEAD"))
+
+
+def _git(cwd: Path, *args: str) -> str:
+    done = subprocess.run(["git", *args], cwd=cwd, check=True, capture_output=True, text=True)
+    return done.stdout.strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
-from harness_lib.ops import marker, sessions, slots, stopped, target
+from harness_lib.ops import marker, progress, sessions, slots, stopped, target
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats
@@ -62,6 +62,8 @@ def reply(ctx: Context, why: str, told: str, spent: Spent) -> Reply:
     """Return the answer of a run that ended because of `why`; `told` says more about it."""
     state = ctx.store.read().state
     lines = [WORDS.get(why) or stopped.WORDS.get(why, why), *([told] if told else []), stats.line(state)]
+    if spent.tokens or spent.cost:
+        lines.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
     waits = target.waits(ctx, target_of(ctx))
     if waits:
         lines.append(waits)

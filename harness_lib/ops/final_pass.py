@@ -5,9 +5,7 @@ A later task may break what an earlier one had finished: its own check does not 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 from harness_lib.ops import add, brief, checking, sessions, slots, start, target
 from harness_lib.ops.add import Wish
@@ -16,32 +14,35 @@ from harness_lib.ops.context import Context
 from harness_lib.system import worktrees
 from harness_lib.task import Task
 
+# Workers count from 1.
+NUMBER = 0
 TITLE = "Repair what a later task broke: "
 
 
-def run(ctx: Context, tell: Callable[[str], None], may_go_on: Callable[[], bool]) -> bool:
+def run(ctx: Context, place: slots.Place, tell: Callable[[str], None], may_go_on: Callable[[], bool]) -> bool:
     """Run every check of a completed task on the target; return whether new tasks are to be done.
 
     `may_go_on` is asked between two checks: a person may not want to wait for all of them.
+    Raises EnvSetupError if `harness-init.sh` fails in a fresh work tree.
     """
     assert ctx.target is not None
     state = ctx.store.read().state
     broken: list[tuple[Task, Checked]] = []
-    with tempfile.TemporaryDirectory(prefix="final-", dir=slots.home(ctx)) as name:
-        path = Path(name) / "tree"
-        git = worktrees.add(ctx.git, path, target.tip(ctx.git, ctx.target))
-        try:
-            slots.bring(ctx, git)
-            there = ctx.at(git)
-            for task in state.tasks:
-                if not may_go_on():
-                    return False
-                checked = _check(there, task)
-                if checked is not None and not checked.passed:
-                    broken.append((task, checked))
-                    tell(f"{task.id} is broken on the final tree: {checked.message}")
-        finally:
-            worktrees.remove(ctx.git, path)
+    path = place.slot(NUMBER)
+    worktrees.remove(ctx.git, path)
+    try:
+        there = ctx.at(slots.stand(ctx, path, target.tip(ctx.git, ctx.target))[0])
+        slots.set_up(there)
+        for task in state.tasks:
+            if not may_go_on():
+                return False
+            checked = _check(there, task)
+            if checked is not None and not checked.passed:
+                broken.append((task, checked))
+                tell(f"{task.id} is broken on the final tree: {checked.message}")
+    finally:
+        # What checks leave behind is nobody's work.
+        worktrees.remove(ctx.git, path)
     if not broken:
         return False
     for task, checked in broken:

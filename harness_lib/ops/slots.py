@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.ops import keeping
+from harness_lib.ops import environment, keeping
 from harness_lib.ops.context import Context
 from harness_lib.system import data_home, gitlocks, held_files, leftover, snapshot, worktrees
 from harness_lib.system.git import Git
@@ -107,6 +107,16 @@ def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
             git.run("checkout", "--quiet", "--force", "--detach", commit)
             git.run("clean", "-d", "--force", "--force", "--quiet")
     return git, False
+
+
+def set_up(ctx: Context) -> None:
+    """Run the project's `harness-init.sh` in a new work tree. Raises EnvSetupError if it fails twice."""
+    finished = environment.prepare(ctx)
+    if finished is not None and not finished.ok:
+        raise EnvSetupError(
+            f"{ctx.root.init_script.name} failed twice in {ctx.git.top}: {finished.tail[-300:]}",
+            "Fix it so that it works in a fresh work tree, then: harness run",
+        )
 
 
 def _opened(main: Git, path: Path) -> Git | None:

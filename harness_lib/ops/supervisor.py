@@ -129,7 +129,7 @@ class Supervisor:
                     for event in crew.listen(LOOK_SECONDS):
                         self._hear(crew, found, event)
                     self._obey(crew)
-                    self._decide(crew)
+                    self._decide(crew, found)
                     if self._ctx.clock.monotonic() - published > PUBLISH_SECONDS:
                         published = self._ctx.clock.monotonic()
                         board_file.write(self._ctx, self.board)
@@ -202,7 +202,7 @@ class Supervisor:
                 self.tell("interrupted", TWICE)
                 crew.stop()
 
-    def _decide(self, crew: Crew) -> None:
+    def _decide(self, crew: Crew, found: slots.Place) -> None:
         """Let workers take tasks, and end the run when there is a reason to."""
         if self._draining:
             return
@@ -217,7 +217,7 @@ class Supervisor:
         if set(rows) != set(crew.numbers) or not all(row.idle for row in rows.values()):
             return
         why = self._why_idle(self._ctx.store.read().state, {row.idle or "" for row in rows.values()})
-        if why is not None and not (why == "done" and self._something_broke()):
+        if why is not None and not (why == "done" and self._something_broke(found)):
             self._drain(crew, why)
 
     def _let(self, crew: Crew, allowed: budget.Budget) -> None:
@@ -252,13 +252,15 @@ class Supervisor:
         if session and any(not leases.works_for(t.claimed_by, session.worker) for t in expired):
             recovering.interrupted(self._ctx, session, fresh=False)
 
-    def _something_broke(self) -> bool:
+    def _something_broke(self, found: slots.Place) -> bool:
         """Run every check on the final tree; return whether that has made new tasks."""
         if not self._options.final_check or self._passes == MOST_PASSES:
             return False
         self._passes += 1
         self.tell("final", "every check runs once more on the final tree")
-        return final_pass.run(self._ctx, lambda told: self.tell("final", told), lambda: not self._signals)
+        return final_pass.run(
+            self._ctx, found, lambda told: self.tell("final", told), lambda: not self._signals
+        )
 
     def _drain(self, crew: Crew, why: str, message: str = "", hint: str = "") -> None:
         if not self.why:

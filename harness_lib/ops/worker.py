@@ -23,7 +23,6 @@ from harness_lib.agents import command
 from harness_lib.agents.adapter import Adapter
 from harness_lib.errors import (
     ConfigError,
-    EnvSetupError,
     HarnessError,
     LeaseLostError,
     RefusedError,
@@ -32,7 +31,6 @@ from harness_lib.errors import (
 from harness_lib.ops import (
     attempt,
     budget,
-    environment,
     handing_back,
     sessions,
     settling,
@@ -153,14 +151,9 @@ class Worker:
         path = slots.Place(Path(self.orders.place)).slot(self.orders.number)
         git, new = slots.stand(self.ctx, path, commit)
         there = self.ctx.at(git)
-        if new and environment.exists(there):
+        if new:
             self.tell("step", step="prepares")
-            finished = environment.prepare(there)
-            if finished is not None and not finished.ok:
-                raise EnvSetupError(
-                    f"{self.ctx.root.init_script.name} failed twice in {git.top}: {finished.tail[-300:]}",
-                    "Fix it so that it works in a fresh work tree, then: harness run",
-                )
+            slots.set_up(there)
         return there
 
     def _attempt(self, there: Context, session: Session, task: Task) -> None:

@@ -295,3 +295,13 @@ def test_the_final_pass_makes_a_task_of_what_a_later_one_broke(workshop: Worksho
     assert "is broken on the final tree" in said.stdout
     titles = [task["title"] for task in workshop.state["tasks"]]
     assert titles[2] == "Repair what a later task broke: Keep it small"
+
+
+def test_the_final_pass_looks_at_a_tree_that_was_set_up_as_the_workers_were(workshop: Workshop) -> None:
+    put(workshop.top / "harness-init.sh", "touch tool.pyc\n")
+    workshop.add("Needs the tool", "test -f tool.pyc && grep -q done f", do="write f done")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert len(workshop.state["tasks"]) == 1

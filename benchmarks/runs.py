@@ -69,11 +69,14 @@ def _by_hand(top: Path, workers: int, tasks: int) -> None:
     _git(top, "commit", "-q", "--allow-empty", "-m", "Begin")
     merging = threading.Lock()
 
-    def one_after_another(number: int) -> None:
-        tree = top.with_name(f"{top.name}-tree-{number}")
+    trees = [top.with_name(f"{top.name}-tree-{number}") for number in range(workers)]
+    for tree in trees:
+        # One after another: git prunes what another git is just about to add.
         _git(top, "worktree", "add", "-q", "--detach", str(tree), "main")
+
+    def one_after_another(number: int) -> None:
         for task in range(number, tasks, workers):
-            typed(top, tree, merging, task)
+            typed(top, trees[number], merging, task)
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(one_after_another, range(workers)))

@@ -120,10 +120,10 @@ def set_up(ctx: Context) -> None:
 
 
 def _opened(main: Git, path: Path) -> Git | None:
-    try:
-        git = Git.open(path) if path.is_dir() else None
-    except EnvSetupError:
+    if not path.is_dir():
         return None
+    # Where an agent has deleted or damaged the file `.git`, its work still stands there.
+    git = worktrees.at(path) or worktrees.mended(main, path)
     same = git is not None and (git.top, git.common_dir) == (path.resolve(), main.common_dir)
     return git if same else None
 

@@ -10,6 +10,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness_lib.errors import EnvSetupError
 from harness_lib.system import held_files
 from harness_lib.system.git import Git
 
@@ -47,6 +48,21 @@ def add(git: Git, path: Path, commit: str) -> Git:
         git.run("worktree", "prune")
         git.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
     return Git.open(path)
+
+
+def mended(main: Git, path: Path) -> Git | None:
+    """Return the work tree at `path`, its link to the repository written anew; None if it never was one."""
+    # `main` may be that very work tree.
+    main.run("--git-dir", str(main.common_dir), "worktree", "repair", str(path), check=False)
+    return at(path)
+
+
+def at(path: Path) -> Git | None:
+    """Return the work tree around `path`; None if there is none that git may use."""
+    try:
+        return Git.open(path)
+    except EnvSetupError:
+        return None
 
 
 def switch(git: Git, commit: str) -> None:

@@ -148,6 +148,7 @@ def test_an_agent_that_is_not_logged_in_ends_the_run(workshop: Workshop) -> None
         "sh git reset -q --hard HEAD~1",
         "sh git commit -q --allow-empty -m mine && git rebase -q --root -f",
         "sh git stash -q; true",
+        "sh rm .git",
         "sh git update-index --refresh; touch .git/index.lock; true",
     ],
 )

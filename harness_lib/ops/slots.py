@@ -122,10 +122,11 @@ def set_up(ctx: Context) -> None:
 def _opened(main: Git, path: Path) -> Git | None:
     if not path.is_dir():
         return None
-    # Where an agent has deleted or damaged the file `.git`, its work still stands there.
-    git = worktrees.at(path) or worktrees.mended(main, path)
-    same = git is not None and (git.top, git.common_dir) == (path.resolve(), main.common_dir)
-    return git if same else None
+    # Where an agent has deleted or damaged the file `.git`, its work still stands there; then git finds
+    # nothing, or a repository that the data home lies in.
+    found = (look() for look in (lambda: worktrees.at(path), lambda: worktrees.mended(main, path)))
+    wanted = (path.resolve(), main.common_dir)
+    return next((git for git in found if git and (git.top, git.common_dir) == wanted), None)
 
 
 def is_there(git: Git) -> bool:

@@ -124,9 +124,11 @@ def _opened(main: Git, path: Path) -> Git | None:
         return None
     # Where an agent has deleted or damaged the file `.git`, its work still stands there; then git finds
     # nothing, or a repository that the data home lies in.
-    found = (look() for look in (lambda: worktrees.at(path), lambda: worktrees.mended(main, path)))
-    wanted = (path.resolve(), main.common_dir)
-    return next((git for git in found if git and (git.top, git.common_dir) == wanted), None)
+    git = worktrees.at(path)
+    if git is None or git.top != path.resolve():
+        git = worktrees.mended(main, path)
+    same = git is not None and (git.top, git.common_dir) == (path.resolve(), main.common_dir)
+    return git if same else None
 
 
 def is_there(git: Git) -> bool:

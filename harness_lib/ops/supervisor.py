@@ -43,6 +43,7 @@ Watch = Callable[[Event, Board], None]
 
 LOOK_SECONDS = 0.25
 PUBLISH_SECONDS = 1.0
+RETRY_SECONDS = 5.0
 RESTARTS = 3
 MOST_PASSES = 3
 ONCE = "finishing what runs, starting nothing new; Ctrl-C again stops now and keeps what was done"
@@ -96,6 +97,7 @@ class Supervisor:
         self._signals: list[int] = []
         self._interrupts = self._restarts = self._passes = 0
         self._draining = False
+        self._next_try = 0.0
         self._ready: list[int] = []
 
     def tell(self, kind: str, message: str = "") -> None:
@@ -241,9 +243,20 @@ class Supervisor:
         if why in ("done", "blocked"):
             return why
         if any(task.status == "in_progress" for task in state.tasks):
+            self._recover_left(state)
             self._recover_expired(state)
             return None
         return why
+
+    def _recover_left(self, state: State) -> None:
+        """Try again to hand back what could not be when its worker was killed; every worker is idle."""
+        me, now = self._ctx.owner.worker, self._ctx.clock.monotonic()
+        if now < self._next_try:
+            return
+        self._next_try = now + RETRY_SECONDS
+        for task in state.tasks:
+            if task.status == "in_progress" and task.claimed_by and leases.works_for(task.claimed_by, me):
+                self._recover(task.claimed_by)
 
     def _recover_expired(self, state: State) -> None:
         """Recover what others (concurrent mode) have left in progress and let the lease of run out."""

@@ -24,6 +24,7 @@ from harness_lib.agents.adapter import Adapter
 from harness_lib.errors import (
     ConfigError,
     HarnessError,
+    HeldError,
     LeaseLostError,
     RefusedError,
     UsageError,
@@ -32,6 +33,8 @@ from harness_lib.ops import (
     attempt,
     budget,
     handing_back,
+    holding,
+    recovering,
     sessions,
     settling,
     slots,
@@ -110,6 +113,9 @@ class Worker:
         if session is None:
             self.tell("idle", why="closed")
             return False
+        held = holding.held_by_me(state, self.ctx)
+        if held is not None:
+            return self._hand_back(session, held)
         if stopping.session_spent(state, session):
             return self._next_session()
         wanted = selection.pick(state, self.ctx.clock.now())
@@ -117,6 +123,16 @@ class Worker:
             self.tell("idle", why=stopping.no_work(state, self.ctx.clock.now()) or "waiting")
             return False
         return not self._may() or self._take(session, wanted)
+
+    def _hand_back(self, session: Session, held: Task) -> bool:
+        """Hand back what the worker before us had, if the run could not when it was killed."""
+        try:
+            told = recovering.bereaved(self.ctx, session, held)
+        except HeldError as error:
+            self.tell("idle", why=f"{error.kind}: {error.message}")
+            return False
+        self.tell("recovered", message=told)
+        return True
 
     def _take(self, session: Session, wanted: Task) -> bool:
         """Claim a task and see it through; return False if none can be taken now.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,13 @@ def test_the_list_changes_hands_between_a_run_and_an_agent_in_a_chat(
     workshop.nothing_is_left_over()
 
 
+def _signal(pids: list[int], number: int) -> None:
+    for pid in pids:
+        # The `sleep` of an agent that waits may be over by now.
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, tmp_path: Path) -> None:
     workshop = make_workshop(mode="concurrent")
     started, go = tmp_path / "started", tmp_path / "go"
@@ -217,14 +225,12 @@ def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, 
     sleeper = workshop.start(HARNESS_LEASE_SECONDS="2")
     workshop.wait_for("the agent starts", started.exists)
     asleep = [sleeper.pid, *descendants(sleeper.pid)]
-    for pid in asleep:
-        os.kill(pid, signal.SIGSTOP)
+    _signal(asleep, signal.SIGSTOP)
 
     workshop.wait_for("another one has it done", lambda: workshop.run().returncode == 0)
     done = sh(workshop.top, "rev-parse", "main")
     go.touch()
-    for pid in asleep:
-        os.kill(pid, signal.SIGCONT)
+    _signal(asleep, signal.SIGCONT)
 
     sleeper.wait(90)
     assert sh(workshop.top, "rev-parse", "main") == done

@@ -63,6 +63,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     merging.require_git(there.git)
     there.target = _branch(options.target) if options.target else target.current(there.git)
     target.tip(there.git, there.target)
+    target.require_room(there.git, there.target)
     return there, replace(options, agent=_agent(there, options))
 
 

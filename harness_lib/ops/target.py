@@ -56,6 +56,18 @@ def waiting(target: str) -> str:
     return WAITING + short(target)
 
 
+def require_room(git: Git, target: str) -> None:
+    """Raise EnvSetupError if a person's branch stands where what waits for `target` would have to be."""
+    ours = waiting(target)
+    for name, _ in git.refs(HEADS):
+        if name != ours and (ours.startswith(f"{name}/") or name.startswith(f"{ours}/")):
+            raise EnvSetupError(
+                f"Finished work may have to wait on {short(ours)}, and git has no room for that branch "
+                f"beside {short(name)}.",
+                f"Give yours another name: git branch -m {short(name)} NAME",
+            )
+
+
 def tip(git: Git, target: str) -> str:
     """Return the commit that an attempt starts from: all that has been merged so far."""
     found = git.ref(waiting(target)) or git.ref(target)

@@ -164,6 +164,20 @@ def test_without_a_branch_there_is_nowhere_to_merge(workshop: Workshop) -> None:
     assert workshop.state["session_count"] == 0
 
 
+@pytest.mark.parametrize("name", ["harness", "harness/main/mine"])
+def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop: Workshop, name: str) -> None:
+    workshop.file_task("one")
+    sh(workshop.top, "branch", name)
+
+    said = workshop.run()
+
+    assert said.returncode == 7
+    assert f"beside {name}." in said.stderr
+    assert workshop.state["session_count"] == 0
+    sh(workshop.top, "branch", "-m", name, "mine")
+    assert workshop.run().returncode == 0
+
+
 def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> None:
     workshop.file_task("one")
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)

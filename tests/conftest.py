@@ -42,7 +42,7 @@ GIT_CONFIG = """\
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
-# Who starts the tests in the background of a script lets them ignore Ctrl-C, and so would all that they start.
+# Who starts the tests in the background of a script lets them ignore Ctrl-C, and all that they start, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -17,7 +17,7 @@ from tests.contention import crowd
 from tests.contention.crowd import Crowd, Report
 
 PROCESSES = 32
-TASKS = int(os.environ.get("HARNESS_TEST_CROWD", "256"))
+TASKS = int(os.environ.get("HARNESS_TEST_CROWD", "160"))
 # A hang must end some day; a slow machine must not.
 SECONDS = 300 + TASKS
 

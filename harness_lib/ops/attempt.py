@@ -93,7 +93,7 @@ def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended
     _require_check(ctx, task)
     turn = _work(ctx, task, desk, carrying.over(ctx, task))
     if not slots.is_there(ctx.git):
-        reason = f"the agent has deleted its work tree {ctx.git.top}, and its work with it"
+        reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
     if turn.how in BLAME:
         return rolling_back.roll_back(ctx, session, task, outcome.Verdict(BLAME[turn.how], turn.why))

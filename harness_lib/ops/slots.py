@@ -2,7 +2,8 @@
 
 They lie outside the project, so that no test runner or search of the project walks into them:
 `<data home>/worktrees/<project>-<hash of its root>/<run>/<number>`.
-A work tree is taken away only when all that is in it is in a commit that something keeps.
+A work tree is taken away only when all that is in it is in a commit that something keeps (but for files that
+git ignores); where no commit can hold it, the directory is moved aside.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HarnessError
@@ -94,7 +96,8 @@ def end_survivors(ctx: Context, alive: set[str]) -> None:
 def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
     """Return the work tree at `path` standing clean at `commit`, and whether it was made for this."""
     git = _opened(ctx.git, path)
-    if git is None:
+    if git is None or _has_more_than_git_keeps(git):
+        _set_aside(ctx, path)
         worktrees.remove(ctx.git, path)
         git = worktrees.add(ctx.git, path, commit)
         bring(ctx, git)
@@ -129,6 +132,24 @@ def _opened(main: Git, path: Path) -> Git | None:
         git = worktrees.mended(main, path)
     same = git is not None and (git.top, git.common_dir) == (path.resolve(), main.common_dir)
     return git if same else None
+
+
+def _has_more_than_git_keeps(git: Git) -> bool:
+    """Return whether a repository of an agent's own lies in the work tree: no commit of ours holds it."""
+    return any(path.endswith("/") for path in git.changes().untracked)
+
+
+def _set_aside(ctx: Context, path: Path) -> Path | None:
+    """Move the directory `path` to where nothing of ours is ever taken away; None if nothing is in it."""
+    if path.is_symlink() or not path.is_dir() or not any(path.iterdir()):
+        return None
+    above = home(ctx).parent.with_name("set-aside") / home(ctx).name
+    above.mkdir(parents=True, exist_ok=True)
+    places = (above / f"{path.parent.name}-{path.name}-{number}" for number in count(1))
+    kept = next(place for place in places if not place.exists())
+    path.rename(kept)
+    ctx.say(f"what an agent has made of {path} is kept in {kept}")
+    return kept
 
 
 def is_there(git: Git) -> bool:
@@ -185,7 +206,7 @@ def _wanted(top: Path) -> Iterator[Path]:
 
 
 def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
-    """Remove the work trees of a run and its directory; return the refs that keep what was left in them.
+    """Remove the work trees of a run and its directory; return the refs and directories that keep the rest.
 
     One in which a task still is in progress stays as it is: whoever recovers the task needs it.
     """
@@ -199,6 +220,9 @@ def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
             with gitlocks.hold(git):
                 ref = keep(ctx, git, commit)
             kept += [ref] if ref else []
+        if git is None or _has_more_than_git_keeps(git):
+            aside = _set_aside(ctx, path)
+            kept += [str(aside)] if aside else []
         worktrees.remove(ctx.git, path)
     if not found.numbers():
         shutil.rmtree(found.path, ignore_errors=True)

@@ -177,6 +177,25 @@ def test_an_agent_that_deletes_its_work_tree_has_failed(workshop: Workshop) -> N
     workshop.nothing_is_left_over()
 
 
+@pytest.mark.parametrize(
+    ("harm", "made"),
+    [("sh rm .git && git init -q", "f"), ("sh mkdir n && git -C n init -q && echo x > n/f", "n/f")],
+)
+def test_what_no_commit_can_hold_is_moved_aside_and_not_deleted(
+    workshop: Workshop, harm: str, made: str
+) -> None:
+    """An agent makes a repository of its own, in the place of the work tree or inside it."""
+    workshop.add("Own", "false", "--max-attempts", "1", do=f"{harm}\nwrite f precious")
+
+    said = workshop.run()
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    (kept,) = (workshop.home / "set-aside").glob("*/*")
+    assert (kept / made).exists()
+    assert str(kept) in said.stdout
+    workshop.nothing_is_left_over()
+
+
 def test_what_an_agent_leaves_running_is_ended(workshop: Workshop) -> None:
     workshop.add("Daemon", "grep -q done f", do="sh setsid sleep 600 & \nwrite f done")
 

@@ -71,7 +71,7 @@ def bring(ctx: Context, session: Session, task: Task) -> outcome.Ended:
                 return _try(ctx, session, task, aside=aside)
             except target.MovedError as moved:
                 aside = aside or moved.blocked
-                task = begin_again(ctx, task)
+                task = _begin_again(ctx, task)
     raise HeldError(
         f"{task.id} could not be merged: its branch moved {TRIES} times meanwhile.", "Try: harness recover"
     )
@@ -98,7 +98,7 @@ def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.
     return _completed(ctx, session, moving)
 
 
-def begin_again(ctx: Context, task: Task) -> Task:
+def _begin_again(ctx: Context, task: Task) -> Task:
     """Return the task with the merge of its commit as what is under way, instead of a move that cannot be."""
     with ctx.store.transaction() as tx:
         now = outcome.require_claim(tx, task)
@@ -125,22 +125,21 @@ def _completed(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Finish the merge that a killed process had under way."""
-    git, intent = ctx.git, outcome.intent_of(task)
+    git, intent, wanted = ctx.git, outcome.intent_of(task), _target(task)
     with gitlocks.hold(git):
-        outcome.clear_dead_locks(git, intent)
+        outcome.clear_dead_locks(git, intent, (wanted, target.waiting(wanted)))
     commit = _named(intent.commit)
     if intent.action == "merge":
         _stand_on(ctx, task, commit)
         return bring(ctx, session, task)
-    ref, tip = _named(intent.ref), _named(intent.head)
-    now = git.ref(ref)
-    if now not in (None, tip, commit) and git.is_ancestor(commit, ref):
-        # Moved, and others have merged since.
+    if any(git.is_ancestor(commit, ref) for ref in (wanted, target.waiting(wanted))):
         return _completed(ctx, session, task)
+    ref, tip = _named(intent.ref), _named(intent.head)
     try:
-        target.carry_out(ctx, _target(task), target.Move(ref, tip, now or ""), commit)
+        move = target.Move(ref, tip, tip if git.ref(ref) else "")
+        target.carry_out(ctx, wanted, move, commit)
     except target.MovedError:
-        return bring(ctx, session, begin_again(ctx, task))
+        return bring(ctx, session, _begin_again(ctx, task))
     return _completed(ctx, session, task)
 
 
@@ -156,7 +155,7 @@ def _target(task: Task) -> str:
 
 def _check_merged(ctx: Context, task: Task, oid: str, merged: str) -> Checked:
     """Run the check on the content of `merged`, which the work tree is given for it."""
-    stand_at(ctx, task, oid, merged)
+    _stand_at(ctx, task, oid, merged)
     state = ctx.store.read().state
     ctx.busy(f"checking {task.id} on top of what others have merged …")
     command = checking.require_command(task, next(i for i, t in enumerate(state.tasks) if t.id == task.id))
@@ -169,7 +168,7 @@ def _check_merged(ctx: Context, task: Task, oid: str, merged: str) -> Checked:
     return checked
 
 
-def stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
+def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
     """Give the work tree the content of `merged`; its own is in the commit `oid`.
 
     What a check has changed since is kept beside it.

@@ -7,6 +7,7 @@ Killed anywhere between, `settle` does the rest: every git step ends in the same
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness_lib import timestamps
@@ -70,10 +71,13 @@ def intent_of(task: Task) -> Intent:
     return task.intent
 
 
-def clear_dead_locks(git: Git, intent: Intent) -> list[str]:
-    """Remove the lock files of a git of ours that was killed under `intent`; return what to warn about."""
+def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list[str]:
+    """Remove the lock files of a git of ours that was killed under `intent`; return what to warn about.
+
+    `refs`: those that it may have had locked beside the ones that the intent names.
+    """
     since = timestamps.parse(intent.at).timestamp()
-    refs = [ref for ref in (intent.rescue, intent.ref) if ref]
+    refs = [*(ref for ref in (intent.rescue, intent.ref) if ref), *refs]
     removed = restore.remove_dead_locks(git, since, refs)
     return [f"Removed {path.name}, which a killed git of ours had left behind." for path in removed]
 

@@ -23,6 +23,7 @@ from harness_lib.ops import (
     rolling_back,
     sessions,
     settling,
+    target,
 )
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, leases, recovery, transitions
@@ -48,6 +49,7 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
     command of ours has left under way.
     Raises RefusedError (untrusted commands), ConfigError (no check), EnvSetupError; the session is halted.
     """
+    target.mend(ctx)
     told: list[str] = []
     warnings: list[str] = []
     seen: set[str] = set()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.ops.context import Context
-from harness_lib.system import advance, gitlocks, restore, worktrees
+from harness_lib.system import advance, gitlocks, merging, restore, worktrees
 from harness_lib.system.git import Git, GitError
 
 HEADS = "refs/heads/"
@@ -69,11 +69,19 @@ def require_room(git: Git, target: str) -> None:
 
 
 def tip(git: Git, target: str) -> str:
-    """Return the commit that an attempt starts from: all that has been merged so far."""
-    found = git.ref(waiting(target)) or git.ref(target)
-    if found is None:
-        raise EnvSetupError(f"The branch {short(target)} is gone.", "Make it again, then: harness run")
-    return found
+    """Return the commit that an attempt starts from: all that has been merged so far.
+
+    Where a person has committed to the target beside what waits, that is a merge of both, if it can be made.
+    """
+    here, waits = git.ref(target), git.ref(waiting(target))
+    if waits is None:
+        if here is None:
+            raise EnvSetupError(f"The branch {short(target)} is gone.", "Make it again, then: harness run")
+        return here
+    if here is None or git.is_ancestor(here, waits):
+        return waits
+    message = f"Merge branch '{short(target)}' into {short(waiting(target))}\n"
+    return merging.join(git, waits, here, message) or waits
 
 
 def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
@@ -84,37 +92,66 @@ def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
         # A person has taken it over.
         git.delete_ref(ours, waits)
         waits = None
-    if waits:
-        return Move(ours, waits, waits)
     base = tip(git, target)
+    if waits:
+        return Move(ours, base, waits)
     if aside or not _checkout_is_free(ctx, target, base, base):
         return Move(ours, base, "")
     return Move(target, base, base)
 
 
 def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
-    """Let the ref of `move` stand at `new`; again after a crash is fine. Raises MovedError."""
+    """Let the ref of `move` stand at `new`; again after a crash is fine. Raises MovedError.
+
+    The two branches never part by our doing: ours begins only where the target stands at that moment, and
+    the target goes only to what ours holds, or while there is none of ours.
+    """
     git = ctx.git
-    if move.ref == target and (holder := worktrees.holder(git, target)) is not None:
-        there = ctx.at(Git.open(holder))
-        with gitlocks.hold(there.git):
-            if not _is_free(there, move.tip, new):
-                raise MovedError(blocked=True)
-            try:
-                advance.forward(there.git, move.tip, new)
-            except restore.HeadMovedError as error:
-                raise MovedError from error
+    if move.ref == target:
+        _move_target(ctx, target, move, new)
+    elif git.ref(move.ref) != new:
+        _set(git, move, new, None if move.old else (target, move.tip))
+
+
+def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
+    git, ours = ctx.git, waiting(target)
+    here, waits = git.ref(target), git.ref(ours)
+    if here != new and waits and not git.is_ancestor(waits, new):
+        raise MovedError
+    unparted = (ours, waits or "")
+    holder = worktrees.holder(git, target)
+    if holder is None:
+        if here != new:
+            _set(git, move, new, unparted)
         return
-    if git.ref(move.ref) == new:
-        return
+    there = ctx.at(Git.open(holder))
+    with gitlocks.hold(there.git):
+        if not _is_free(there, move.tip, new):
+            raise MovedError(blocked=True)
+        try:
+            advance.forward(there.git, move.tip, new, only_while=unparted)
+        except restore.HeadMovedError as error:
+            raise MovedError from error
+
+
+def _set(git: Git, move: Move, new: str, only_while: tuple[str, str] | None) -> None:
     try:
         # Held, so that whoever finds git's lock on the ref knows from the intent whose it was.
         with gitlocks.hold(git):
-            git.set_ref(move.ref, new, move.old)
+            git.set_ref(move.ref, new, move.old, only_while=only_while)
     except GitError as error:
-        if git.ref(move.ref) == (move.old or None):
+        other, place = only_while or (move.ref, move.old)
+        if (git.ref(move.ref) or "", git.ref(other) or "") == (move.old, place):
             raise
         raise MovedError from error
+
+
+def mend(there: Context) -> None:
+    """Take back what a killed move has left half done in the checkout of `there`."""
+    if advance.is_half_done(there.git):
+        # Whoever is still at it comes to the end first.
+        with gitlocks.hold(there.git):
+            advance.take_back(there.git)
 
 
 def deliver(ctx: Context, target: str) -> str | None:
@@ -163,6 +200,7 @@ def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
 
 def _is_free(there: Context, old: str, new: str) -> bool:
     """Return whether nothing of a person's, and no attempt, would be touched in this checkout."""
+    mend(there)
     if there.git.under_way() or _is_worked_in(there):
         return False
     if there.git.head() == new and old != new:

@@ -1,6 +1,8 @@
 """Move a branch forward that a person may have checked out, files included, and leave their changes alone.
 
-Crash model: files first, each in one step, HEAD last; run again with the same arguments, it goes on.
+Crash model: a journal first, then the files, each in one step, then the index, HEAD last. As long as HEAD is
+where it was, whoever comes next finds the journal and takes everything back: half a move looks like a
+person's changes to all others.
 A file is replaced only if it has the content of the old commit, so nothing of a person's is written over.
 """
 
@@ -8,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from harness_lib.system import placing, restore, trees
+from harness_lib.system import atomic, placing, restore, trees
 from harness_lib.system.git import Git
 from harness_lib.system.gitrun import encode
 from harness_lib.system.rawfiles import hashed, obstructed
 from harness_lib.system.trees import GITLINK, Entry
+
+# Beside git's own files: from where to where `forward` is moving.
+JOURNAL = "harness-advance"
 
 
 @dataclass(frozen=True)
@@ -29,30 +35,81 @@ class _Step:
 def obstacles(git: Git, old: str, new: str, keep_out: Sequence[str] = ()) -> list[str]:
     """Return the paths of a person's changes: tracked files, and whatever stands where `forward` would write.
 
-    What a killed `forward` has written already is not a person's.
+    Once what a killed `forward` has left is taken back.
     """
     step = _step(git, old, new)
     changed = set(git.changes(keep_out).tracked).difference(step.done)
     return sorted(changed.union(step.blocked))
 
 
-def forward(git: Git, old: str, new: str) -> None:
+def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None = None) -> None:
     """Let HEAD's branch, index and files go from `old` to `new`; call it inside `gitlocks.hold()`.
 
-    Raises HeadMovedError if HEAD is neither of the two. What `obstacles` names must have been dealt with: a
-    file that has come into the way since is left, and then differs from the new commit.
+    `only_while`: as `Git.set_ref` has it.
+    Raises HeadMovedError if HEAD is neither of the two, or the other ref is elsewhere; then nothing is left
+    changed. What `obstacles` names must have been dealt with: a file that has come into the way since is
+    left, and then differs from the new commit.
     """
-    if git.head() not in (old, new):
+    head = git.head()
+    if head == new:
+        return
+    if head != old:
         raise restore.HeadMovedError(
-            f"HEAD of {git.top} is at {(git.head() or 'no commit')[:12]}, not at {old[:12]}",
+            f"HEAD of {git.top} is at {(head or 'no commit')[:12]}, not at {old[:12]}",
             "look at `git log`: somebody committed or switched the branch there",
         )
     step = _step(git, old, new)
+    atomic.write(_journal(git), f"{old} {new}\n".encode())
+    _carry_out(git, step)
+    restore.reset_index(git, new)
+    try:
+        restore.move_head(git, new, old, "harness: merge", only_while)
+    except restore.HeadMovedError:
+        take_back(git)
+        raise
+    atomic.remove(_journal(git))
+
+
+def is_half_done(git: Git) -> bool:
+    """Return whether a `forward` is under way here, or was killed."""
+    return _journal(git).exists()
+
+
+def take_back(git: Git) -> None:
+    """Undo what a killed `forward` has written, if HEAD did not come to move; call it as `forward`.
+
+    A file that stands as it has written it gets HEAD's content; what a person has changed since is left.
+    """
+    journal = _journal(git)
+    try:
+        old, new = journal.read_text(encoding="ascii").split()
+    except FileNotFoundError:
+        return
+    head = git.head()
+    if head is not None and git.exists(new) and not git.is_ancestor(new, head):
+        _go_back(git, new, head, set(trees.changed(git, old, new)))
+    atomic.remove(journal)
+
+
+def _journal(git: Git) -> Path:
+    return git.git_dir / JOURNAL
+
+
+def _go_back(git: Git, new: str, head: str, paths: set[str]) -> None:
+    step = _step(git, new, head)
+    written = paths.difference(step.blocked)
+    absent = {path for path, (_, wanted) in trees.changed(git, new, head).items() if wanted is None}
+    # The absent ones even if they are: a directory that was made for one of them may stand empty.
+    put = {path: entry for path, entry in step.put.items() if path in written}
+    _carry_out(git, _Step(put=put, remove=sorted(absent & written)))
+    restore.unstage(git, written)
+
+
+def _carry_out(git: Git, step: _Step) -> None:
     for path in step.remove:
         placing.remove(git.top, path)
     placing.prune(git.top, step.remove)
     placing.checkout(git, step.put)
-    restore.publish(git, new, old)
 
 
 def _step(git: Git, old: str, new: str) -> _Step:

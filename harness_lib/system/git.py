@@ -200,10 +200,6 @@ class Git:
         """Return what is stashed, one line each."""
         return self.text("stash", "list").splitlines()
 
-    def show_stat(self, old: str, new: str) -> str:
-        """Return `git diff --stat` between two commits or trees."""
-        return self.text("diff", "--no-ext-diff", "--stat", old, new, "--")
-
     def message(self, commit: str) -> str:
         """Return the whole message of `commit`."""
         return self.text("log", "-1", "--encoding=UTF-8", "--format=%B", commit, "--")
@@ -223,9 +219,28 @@ class Git:
         lines = self.text("for-each-ref", "--format=%(refname) %(objectname)", prefix).splitlines()
         return [(name, oid) for name, _, oid in (line.partition(" ") for line in lines)]
 
-    def set_ref(self, name: str, oid: str, expected: str | None = None) -> None:
-        """Let `name` point at `oid`; with `expected`, only if it points there now ("": only if it is new)."""
-        self.run("update-ref", name, oid, *(() if expected is None else (expected,)))
+    def set_ref(
+        self,
+        name: str,
+        oid: str,
+        expected: str | None = None,
+        *,
+        why: str | None = None,
+        only_while: tuple[str, str] | None = None,
+    ) -> None:
+        """Let `name` point at `oid`; with `expected`, only if it points there now ("": only if it is new).
+
+        `only_while`: another ref and where it must point at that moment ("": it must not exist).
+        `why` goes into the reflog.
+        """
+        reason = ("-m", why) if why else ()
+        if only_while is None:
+            self.run("update-ref", *reason, name, oid, *(() if expected is None else (expected,)))
+            return
+        other, place = only_while
+        change = f"create {name} {oid}" if expected == "" else f"update {name} {oid} {expected or ''}"
+        both = f"verify {other} {place}".rstrip() + f"\n{change.rstrip()}\n"
+        self.run("update-ref", *reason, "--stdin", stdin=both.encode())
 
     def delete_ref(self, name: str, expected: str | None = None) -> None:
         """Delete `name`, if it points at `expected` where that is given; a missing one is fine without."""

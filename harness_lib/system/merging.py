@@ -64,6 +64,16 @@ def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
     return _squash(git, commit, tip, message, parted(git, commit, tip) or base)
 
 
+def join(git: Git, ours: str, theirs: str, message: str) -> str | None:
+    """Return a merge commit of two commits; None where they conflict or have nothing in common."""
+    if parted(git, ours, theirs) is None:
+        return None
+    merged = _three_way(git, ours, theirs, ours)
+    return (
+        None if merged.conflicts or merged.tree is None else git.commit(merged.tree, [ours, theirs], message)
+    )
+
+
 def parted(git: Git, commit: str, tip: str) -> str | None:
     """Return the commit where the two parted; None if they have nothing in common."""
     found = git.run("merge-base", commit, tip, check=False)
@@ -108,6 +118,10 @@ def _one_by_one(git: Git, commits: list[str], tip: str) -> Picked:
 def _merged(git: Git, base: str, theirs: str, tip: str) -> Picked:
     """Merge the step from `base` to `theirs` into the content of `tip`."""
     ours = tip if parted(git, tip, theirs) == base else _as_child(git, tip, base)
+    return _three_way(git, ours, theirs, tip)
+
+
+def _three_way(git: Git, ours: str, theirs: str, tip: str) -> Picked:
     args = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
     result = git.run(*args, check=False)
     if result.returncode not in (0, _CONFLICTS):

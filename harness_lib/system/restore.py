@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,10 +28,13 @@ __all__ = [
     "HeadMovedError",
     "go_back",
     "leftover_locks",
+    "move_head",
     "publish",
     "remove_dead_locks",
     "require_unlocked",
+    "reset_index",
     "undo_tracked",
+    "unstage",
 ]
 
 # An editor that refreshes its view takes index.lock for milliseconds.
@@ -53,21 +56,32 @@ def publish(git: Git, commit: str, expected_head: str | None) -> None:
 
     The work tree is not touched. Raises HeadMovedError if HEAD is neither of the two.
     """
-    _move_head(git, commit, expected_head, "harness: commit")
-    _reset_index(git, commit)
+    move_head(git, commit, expected_head, "harness: commit")
+    reset_index(git, commit)
 
 
-def _move_head(git: Git, commit: str, expected: str | None, why: str) -> None:
+def move_head(
+    git: Git, commit: str, expected: str | None, why: str, only_while: tuple[str, str] | None = None
+) -> None:
+    """Move HEAD's branch (or a detached HEAD) from `expected` to `commit`; `why` goes into the reflog.
+
+    `only_while`: as `Git.set_ref` has it. Again with the same arguments it does nothing.
+    Raises HeadMovedError if HEAD is neither of the two, or the other ref is elsewhere.
+    """
     head = git.head()
     if head == commit:
         return
     if head == expected:
         try:
-            _patiently(git, "update-ref", "-m", why, "HEAD", commit, expected or "")
+            _patiently(lambda: git.set_ref("HEAD", commit, expected or "", why=why, only_while=only_while))
         except GitError:
             head = git.head()
             if head == expected:
-                raise
+                if only_while is None or (git.ref(only_while[0]) or "") == only_while[1]:
+                    raise
+                raise HeadMovedError(
+                    f"{only_while[0]} has moved meanwhile", "look at `git log --all`: somebody moved it"
+                ) from None
         else:
             return
     raise HeadMovedError(
@@ -76,17 +90,25 @@ def _move_head(git: Git, commit: str, expected: str | None, why: str) -> None:
     )
 
 
-def _reset_index(git: Git, commit: str) -> None:
+def reset_index(git: Git, commit: str) -> None:
+    """Let the index hold `commit`; no file is touched."""
     # Without -u no file is touched; with --reset conflicts go, and what is known of unchanged files stays.
-    _patiently(git, "read-tree", "--reset", commit)
+    _patiently(lambda: git.run("read-tree", "--reset", commit))
     git.run("update-index", "-q", "--refresh", check=False)
 
 
-def _patiently(git: Git, *args: str) -> None:
+def unstage(git: Git, paths: Collection[str]) -> None:
+    """Let the index hold `paths` as HEAD has them; no file is touched."""
+    if paths:
+        args = ("--literal-pathspecs", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul")
+        _patiently(lambda: git.run(*args, stdin=encode(sorted(paths))))
+
+
+def _patiently(step: Callable[[], object]) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            git.run(*args)
+            step()
         except GitError as error:
             if "File exists" not in error.stderr or time.monotonic() >= end:
                 raise
@@ -180,8 +202,8 @@ def go_back(
             problems += _give_back(git, before, made, now, keep_out, rules=rules)
     if before is not None:
         problems += _lost(git, before)
-    _move_head(git, base, git.head(), "harness: go back")
-    _reset_index(git, base)
+    move_head(git, base, git.head(), "harness: go back")
+    reset_index(git, base)
     atomic.remove(journal)
     return problems
 
@@ -191,9 +213,9 @@ def _point_head(git: Git, branch: str | None, base: str) -> None:
     if present == branch:
         return
     if branch is None:
-        _patiently(git, "update-ref", "--no-deref", "-m", "harness: go back", "HEAD", base)
+        _patiently(lambda: git.run("update-ref", "--no-deref", "-m", "harness: go back", "HEAD", base))
     else:
-        _patiently(git, "symbolic-ref", "-m", "harness: go back", "HEAD", branch)
+        _patiently(lambda: git.run("symbolic-ref", "-m", "harness: go back", "HEAD", branch))
 
 
 def _remember_emptied(journal: Path, move: _Move) -> None:

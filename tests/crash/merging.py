@@ -23,11 +23,16 @@ from tests.crash.world import TASK, Agent, World
 
 RUN = "run-1"
 WORKER = "run-1#1"
+BESIDE_WORKER = "run-1#2"
+BESIDE = "task-003"
 TARGET = "refs/heads/main"
 WAITING = "refs/heads/harness/main"
 HOME = "ignored/home"
 OWN = "task-001: a commit of its own"
 SUBJECT = "[task-001] The first"
+OF_BESIDE = {"beside.txt": b"made beside it\n"}
+IN_THE_WAY = {**rich.MADE, "notes.txt": b"the attempt's notes\n"}
+CLASHING = {"README.md": b"# Project\nedited by another\n"}
 RESOLVED = b"# Project\nedited\nedited by another\n"
 # An agent that does what is left to do, and resolves the one conflict there may be.
 AGENT = (
@@ -45,13 +50,9 @@ class Merging(World):
         """Return False: the linked work tree is a slot of the one session that has this list."""
         return False
 
-    @property
-    def slot(self) -> Path:
-        return Path(os.environ["HARNESS_HOME"], "worktrees", self.place_name, RUN, "1")
-
-    @property
-    def place_name(self) -> str:
-        return slots.home(self.context(RUN)).name
+    def slot(self, worker: str = WORKER) -> Path:
+        name = slots.home(self.context(RUN)).name
+        return Path(os.environ["HARNESS_HOME"], "worktrees", name, RUN, worker.partition("#")[2])
 
     def context(self, worker: str) -> Context:
         """Return what the run (or its worker) sees, from this process."""
@@ -59,8 +60,8 @@ class Merging(World):
         return Context(env=env, cwd=self.project, target=TARGET)
 
     @contextmanager
-    def in_slot(self) -> Iterator[None]:
-        self.tree = self.slot
+    def in_slot(self, worker: str = WORKER) -> Iterator[None]:
+        self.tree = self.slot(worker)
         try:
             yield
         finally:
@@ -72,11 +73,7 @@ class Merging(World):
         with self.agent(RUN) as agent:
             answer = agent.type("start")
             assert answer.code == 0, answer
-            ctx = self.context(WORKER)
-            git = worktrees.add(ctx.git, self.slot, self.base)
-            session = sessions.mine(ctx.store.read().state, ctx)
-            assert session is not None
-            assert taking.take(ctx.at(git), session).task is not None
+            self._take(WORKER)
         with self.in_slot():
             self.put(rich.COMMITTED)
             self.git("add", "--", *rich.COMMITTED)
@@ -84,6 +81,23 @@ class Merging(World):
             self.put({name: content for name, content in made.items() if name not in rich.COMMITTED})
             self.git("add", "--", "staged.txt")
             self.path("src/run.sh").chmod(0o755)
+
+    def begin_beside(self, made: Mapping[str, bytes]) -> None:
+        """Let a second worker claim a task of its own, and its agent make the files `made`."""
+        with self.agent(RUN) as agent:
+            check = " && ".join(f"test -f {name}" for name in made)
+            answer = agent.type("add", "Beside", "--validate", check)
+            assert answer.code == 0, answer
+            self._take(BESIDE_WORKER)
+        with self.in_slot(BESIDE_WORKER):
+            self.put(made)
+
+    def _take(self, worker: str) -> None:
+        ctx = self.context(worker)
+        git = worktrees.add(ctx.git, self.slot(worker), self.base)
+        session = sessions.mine(ctx.store.read().state, ctx)
+        assert session is not None
+        assert taking.take(ctx.at(git), session).task is not None
 
     def others_merge(self, files: Mapping[str, bytes]) -> None:
         """Let another worker have merged `files` meanwhile."""
@@ -100,6 +114,7 @@ class Scenario:
     """What stands when the check is about to be asked, and what `main` holds when all is over.
 
     `conflicts`: it cannot arrive without another agent; `waits`: not before a person has made way.
+    `beside`: a second worker comes to the end of its own task between the death and the recovery.
     """
 
     name: str
@@ -108,6 +123,7 @@ class Scenario:
     every: int
     conflicts: bool = False
     waits: bool = False
+    beside: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -124,11 +140,26 @@ def _on_top(world: Merging) -> None:
 
 def _conflict(world: Merging) -> None:
     world.begin()
-    world.others_merge({"README.md": b"# Project\nedited by another\n"})
+    world.others_merge(CLASHING)
 
 
 def _in_the_way(world: Merging) -> None:
-    world.begin({**rich.MADE, "notes.txt": b"the attempt's notes\n"})
+    world.begin(IN_THE_WAY)
+
+
+def _beside(world: Merging) -> None:
+    world.begin()
+    world.begin_beside(OF_BESIDE)
+
+
+def _aside(world: Merging) -> None:
+    world.begin(IN_THE_WAY)
+    world.begin_beside(OF_BESIDE)
+
+
+def _clash(world: Merging) -> None:
+    world.begin()
+    world.begin_beside(CLASHING)
 
 
 SCENARIOS = (
@@ -136,6 +167,9 @@ SCENARIOS = (
     Scenario("on top of others", _on_top, {"of-another.txt": b"made by another\n"}, every=22),
     Scenario("conflict", _conflict, {}, every=24, conflicts=True),
     Scenario("a person's file in the way", _in_the_way, {}, every=24, waits=True),
+    Scenario("another one merges first", _beside, {}, every=19, beside=True),
+    Scenario("another one merges aside first", _aside, {}, every=24, waits=True, beside=True),
+    Scenario("another one clashes first", _clash, {}, every=19, conflicts=True, beside=True),
 )
 
 
@@ -147,7 +181,7 @@ def effects_of(scenario: Scenario, world: Merging, template: Path) -> list[dying
     with world.agent(WORKER) as agent, world.in_slot():
         world.load(template, agent)
         answer = agent.type("finish", noting=True)
-    assert answer.code == (1 if scenario.conflicts else 0), answer
+    assert answer.code == (1 if scenario.conflicts and not scenario.beside else 0), answer
     return answer.noted
 
 
@@ -205,12 +239,22 @@ def survive(scenario: Scenario, world: Merging, template: Path, point: Point, su
         died = answer.code == (dying.KILLED if point.how == "killed" else DIED)
         assert died, f"it did not die there, but ended with {answer.code}: {answer.out}{answer.err}"
         world.let_time_pass()
+        if scenario.beside:
+            _another_merges(scenario, world)
         torn = point.how == "half" and point.name.endswith("harness-progress.txt")
         agent = survivor(world, agent)
         invariants.check_always(world, torn=torn, started=survivor is not bereaved)
         _it_ended_well(scenario, world, at_the_end=survivor is next_run)
     finally:
         agent.end()
+
+
+def _another_merges(scenario: Scenario, world: Merging) -> None:
+    with world.agent(BESIDE_WORKER) as another, world.in_slot(BESIDE_WORKER):
+        answer = another.type("finish")
+        assert answer.code in {0, int(scenario.conflicts)}, (
+            f"the other one ended with {answer.code}: {answer.out}{answer.err}"
+        )
 
 
 # -- promises -----------------------------------------------------------------------------------------------
@@ -220,7 +264,8 @@ def _it_ended_well(scenario: Scenario, world: Merging, *, at_the_end: bool) -> N
     task = invariants.the_task(world)
     _checkout_is_as_committed(world)
     if task.status == "completed":
-        assert at_the_end or not scenario.conflicts, "completed, though it conflicts"
+        alone = scenario.conflicts and not scenario.beside
+        assert at_the_end or not alone, "completed, though it conflicts"
         _it_is_there_once(scenario, world, WAITING if scenario.waits else TARGET)
     else:
         assert not at_the_end, f"{TASK} is {task.status}: {task.error_log}"
@@ -228,9 +273,11 @@ def _it_ended_well(scenario: Scenario, world: Merging, *, at_the_end: bool) -> N
         assert task.attempts == (task.status == "failed"), task
         assert OWN not in _subjects(world, TARGET), "not completed, but merged"
         _it_is_rescued(world)
+    if scenario.beside:
+        _beside_has_arrived(world, at_the_end=at_the_end)
     if at_the_end:
         assert [each.path for each in worktrees.listed(world.context(RUN).git)] == [world.project]
-        assert not world.slot.parent.exists(), "a place of a dead run is left"
+        assert not world.slot().parent.exists(), "a place of a dead run is left"
         assert not [ref for ref in _heads(world) if ref == WAITING] or scenario.waits
 
 
@@ -251,11 +298,25 @@ def _it_is_there_once(scenario: Scenario, world: Merging, ref: str) -> None:
     merged = world.git("rev-list", ref).split()
     assert task.completed_commit in merged, "it is completed by a commit that is not on the branch"
     held = invariants.blobs(world, ref)
-    readme = RESOLVED if scenario.conflicts else rich.MADE["README.md"]
-    for name, content in {**rich.MADE, **scenario.others, "README.md": readme}.items():
+    readmes: set[bytes | None] = {RESOLVED} if scenario.conflicts else {rich.MADE["README.md"]}
+    if scenario.beside:
+        readmes.add(rich.MADE["README.md"])
+    assert held["README.md"] in readmes, held["README.md"]
+    for name, content in {**rich.MADE, **scenario.others, "README.md": held["README.md"]}.items():
         assert held.get(name) == content, f"{name!r} holds {held.get(name)!r} on {ref}"
     if not scenario.conflicts:
         assert subjects.count(OWN) == 1, subjects
+
+
+def _beside_has_arrived(world: Merging, *, at_the_end: bool) -> None:
+    """Find the work of both on one branch; who clashed with the other goes back, for nothing."""
+    ours = WAITING if WAITING in _heads(world) else TARGET
+    assert not world.git("rev-list", f"{ours}..{TARGET}"), f"{TARGET} and {ours} have parted"
+    both = [invariants.the_task(world), invariants.state_of(world).find(BESIDE)]
+    done = [task for task in both if task and task.status == "completed"]
+    assert len(done) == 2 or (done and not at_the_end), both
+    for task in done:
+        assert task.completed_commit in world.git("rev-list", ours).split(), f"{task.id} is not there"
 
 
 def _checkout_is_as_committed(world: Merging) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import advance, gitlocks
+from harness_lib.system import advance, atomic, gitlocks, placing, restore
 from harness_lib.system.restore import HeadMovedError
-from tests.system.gitrepo import World, put, sh
+from tests.system.gitrepo import World, disk, put, sh
 
 
 @pytest.fixture
@@ -22,6 +22,7 @@ def _ahead(world: World) -> str:
     put(world.top / "tracked.txt", "changed\n")
     put(world.top / "script", "#!/bin/sh\n")
     (world.top / "script").chmod(0o755)
+    (world.top / "dir" / "inner.txt").unlink()
     sh(world.top, "add", "-A")
     sh(world.top, "commit", "-q", "-m", "ahead")
     ahead = sh(world.top, "rev-parse", "HEAD")
@@ -57,17 +58,119 @@ def test_going_back_over_it_removes_what_it_added(world: World) -> None:
     assert not (world.top / "new").exists()
 
 
-@pytest.mark.parametrize("done", ["new/file", "tracked.txt", "script"])
-def test_killed_between_two_files_it_goes_on(world: World, done: str) -> None:
-    ahead = _ahead(world)
-    put(world.top / done, sh(world.top, "show", f"{ahead}:{done}") + "\n")
-    if done == "script":
-        (world.top / done).chmod(0o755)
+class Death(BaseException):
+    """Where a process was killed; the rest of it does not run."""
 
-    assert advance.obstacles(world.git, world.base, ahead) == []
+
+def _dies(*_: object, **__: object) -> None:
+    raise Death
+
+
+BEFORE_THE_END = [
+    (placing, "remove"),
+    (placing, "prune"),
+    (placing, "checkout"),
+    (restore, "reset_index"),
+    (restore, "move_head"),
+]
+
+
+def _killed(world: World, new: str, module: object, name: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, name, _dies)
+        with pytest.raises(Death):
+            _forward(world, new)
+
+
+def _taken_back(world: World) -> None:
+    with gitlocks.hold(world.git):
+        advance.take_back(world.git)
+    assert not advance.is_half_done(world.git)
+
+
+@pytest.mark.parametrize(("module", "name"), BEFORE_THE_END)
+def test_killed_before_its_end_it_is_taken_back_or_made_again(
+    world: World, module: object, name: str
+) -> None:
+    ahead = _ahead(world)
+    before = disk(world.top)
+    _killed(world, ahead, module, name)
+
+    _taken_back(world)
+
+    assert disk(world.top) == before
+    assert world.status() == ""
     _forward(world, ahead)
+    assert world.status() == ""
+    assert world.git.head() == ahead
+
+
+@pytest.mark.parametrize(("module", "name"), BEFORE_THE_END)
+def test_a_killed_taking_back_is_taken_up_again(world: World, module: object, name: str) -> None:
+    ahead = _ahead(world)
+    before = disk(world.top)
+    _killed(world, ahead, restore, "move_head")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "unstage" if module is restore else name, _dies)
+        with pytest.raises(Death), gitlocks.hold(world.git):
+            advance.take_back(world.git)
+
+    _taken_back(world)
+
+    assert disk(world.top) == before
+    assert world.status() == ""
+
+
+def test_killed_after_its_end_nothing_is_taken_back(world: World) -> None:
+    ahead = _ahead(world)
+    _killed(world, ahead, atomic, "remove")
+    put(world.top / "tracked.txt", "committed later\n")
+    sh(world.top, "commit", "-qam", "a person's")
+    put(world.top / "tracked.txt", "changed\n")
+
+    _taken_back(world)
+
+    assert (world.top / "tracked.txt").read_text() == "changed\n"
+    assert world.status() == "M tracked.txt"
+
+
+def test_what_a_person_has_changed_in_what_was_killed_is_left(world: World) -> None:
+    ahead = _ahead(world)
+    _killed(world, ahead, restore, "reset_index")
+    put(world.top / "tracked.txt", "a person's edit\n")
+    put(world.top / "new" / "mine", "a person's own\n")
+
+    _taken_back(world)
+
+    assert (world.top / "tracked.txt").read_text() == "a person's edit\n"
+    assert disk(world.top)["new/mine"] == ("file", b"a person's own\n")
+    assert set(world.status().split("\n")) == {"M tracked.txt", "?? new/"}
+
+
+def test_what_a_person_has_committed_over_what_was_killed_stays(world: World) -> None:
+    ahead = _ahead(world)
+    _killed(world, ahead, restore, "reset_index")
+    sh(world.top, "commit", "-qam", "a person's, with half of ours")
+
+    _taken_back(world)
 
     assert world.status() == ""
+    assert (world.top / "tracked.txt").read_text() == "changed\n"
+    assert not (world.top / "new").exists()
+
+
+def test_where_another_ref_must_not_be_nothing_is_left_changed(world: World) -> None:
+    ahead = _ahead(world)
+    before = disk(world.top)
+    sh(world.top, "update-ref", "refs/heads/harness/main", world.base)
+
+    with pytest.raises(HeadMovedError), gitlocks.hold(world.git):
+        advance.forward(world.git, world.base, ahead, only_while=("refs/heads/harness/main", ""))
+
+    assert disk(world.top) == before
+    assert world.status() == ""
+    assert world.git.head() == world.base
+    assert not advance.is_half_done(world.git)
 
 
 def test_a_persons_files_are_named_and_left_alone(world: World) -> None:

@@ -272,9 +272,6 @@ def test_stat_and_stash_are_shown(world: World) -> None:
     assert "tracked.txt" in world.git.diff_stat()
     sh(world.top, "stash", "push", "-m", "set aside")
     assert "set aside" in world.git.stash_list()[0]
-    old = world.base
-    put(world.top / "more.txt", "x")
-    assert "more.txt" in world.git.show_stat(old, world.commit())
 
 
 def test_is_tracked_takes_names_literally(world: World) -> None:
@@ -298,6 +295,22 @@ def test_refs_move_only_from_where_they_are_expected(world: World) -> None:
         git.delete_ref("refs/harness/rescue/a/1", world.base)
     git.delete_ref("refs/harness/rescue/a/1", second)
     assert git.ref("refs/harness/rescue/a/1") is None
+
+
+def test_a_ref_moves_only_while_another_one_is_where_it_has_to_be(world: World) -> None:
+    git, second = world.git, world.git.commit(world.git.tree_of("HEAD"), [world.base], "second")
+    moved, other = "refs/harness/moved", "refs/harness/other"
+    with pytest.raises(GitError):
+        git.set_ref(moved, second, "", only_while=(other, world.base))
+    git.set_ref(moved, world.base, "", only_while=(other, ""))
+    git.set_ref(other, second)
+    with pytest.raises(GitError):
+        git.set_ref(moved, second, world.base, only_while=(other, ""))
+    with pytest.raises(GitError):
+        git.set_ref(moved, second, second, only_while=(other, second))
+    assert git.ref(moved) == world.base
+    git.set_ref(moved, second, world.base, only_while=(other, second))
+    assert git.ref(moved) == second
     git.delete_ref("refs/harness/rescue/a/1")
 
 

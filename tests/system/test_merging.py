@@ -135,3 +135,18 @@ def test_no_ref_and_no_file_changes(world: World) -> None:
 
 def test_this_git_is_new_enough(world: World) -> None:
     merging.require_git(world.git)
+
+
+def test_two_that_have_parted_are_joined_if_they_do_not_conflict(world: World) -> None:
+    one = _commit(world, world.base, "one", a="1")
+    two = _commit(world, world.base, "two", b="2")
+    other = _commit(world, world.base, "other", a="other")
+    strange = world.git.commit(world.git.tree_of(one), [], "no history in common")
+
+    joined = merging.join(world.git, one, two, "both\n")
+
+    assert joined is not None
+    assert sh(world.top, "log", "-1", "--format=%P %s", joined) == f"{one} {two} both"
+    assert (_show(world, joined, "a"), _show(world, joined, "b")) == ("1", "2")
+    assert merging.join(world.git, one, other, "both\n") is None
+    assert merging.join(world.git, one, strange, "both\n") is None

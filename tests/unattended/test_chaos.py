@@ -53,10 +53,6 @@ def _victim(chance: random.Random, run: int) -> int | None:
     return run if chance.random() < 0.4 or not below else chance.choice(below)
 
 
-@pytest.mark.skipif(
-    "CHAOS_KILLS" not in os.environ,
-    reason="known: a kill may leave finished work on harness/main (README, Not yet)",
-)
 @pytest.mark.timeout(60 + 20 * KILLS + 10 * TASKS)
 def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None:
     chance = random.Random(SEED)

@@ -1,6 +1,7 @@
 """When the list is done every check runs once more on the final tree; what was broken becomes a new task.
 
 A later task may break what an earlier one had finished: its own check does not look there.
+What another worker has finished on a branch of its own is not broken, only not here.
 """
 
 from __future__ import annotations
@@ -30,14 +31,22 @@ def run(ctx: Context, place: slots.Place, tell: Callable[[str], None], may_go_on
     broken: list[tuple[Task, Checked]] = []
     path = place.slot(NUMBER)
     worktrees.remove(ctx.git, path)
+    tip = target.tip(ctx.git, ctx.target)
     try:
-        there = ctx.at(slots.stand(ctx, path, target.tip(ctx.git, ctx.target))[0])
+        there = ctx.at(slots.stand(ctx, path, tip)[0])
         slots.set_up(there)
         for task in state.tasks:
             if not may_go_on():
                 return False
             checked = _check(there, task)
-            if checked is not None and not checked.passed:
+            if checked is None or checked.passed:
+                continue
+            if task.completed_commit and not ctx.git.is_ancestor(task.completed_commit, tip):
+                tell(
+                    f"{task.id} was finished elsewhere: its commit {task.completed_commit[:12]} is not on "
+                    f"{target.short(ctx.target)}, where its check fails"
+                )
+            else:
                 broken.append((task, checked))
                 tell(f"{task.id} is broken on the final tree: {checked.message}")
     finally:

@@ -14,7 +14,8 @@ from harness_lib.errors import HarnessError
 from harness_lib.ops import brief, budget, progress, watching
 from harness_lib.ops.context import Context
 from harness_lib.ops.supervisor import Watch
-from harness_lib.rules import stats
+from harness_lib.rules import ahead, stats
+from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def _table(ctx: Context, screen: Screen) -> Iterator[Watch]:
     shown = _Shown(ctx)
 
     def draw() -> RenderableType:
-        return drawing.run(shown.board, shown.counts, budget.read(ctx), ctx.clock.now().timestamp())
+        now = ctx.clock.now().timestamp()
+        return drawing.run(shown.board, shown.counts, shown.ahead, budget.read(ctx), now)
 
     console = drawing.console(screen.out, wrap=False)
     with Live(console=console, get_renderable=draw, refresh_per_second=2, transient=True) as live:
@@ -79,6 +81,7 @@ class _Shown:
     def __init__(self, ctx: Context) -> None:
         self.board = Board(began=ctx.clock.now().timestamp())
         self.counts: stats.Counts | None = None
+        self.ahead = Ahead()
         self._ctx = ctx
         self._seen: object = None
 
@@ -97,11 +100,11 @@ class _Shown:
 
     def _count(self, seen: object) -> None:
         try:
-            self.counts = stats.count(self._ctx.store.read().state)
+            state = self._ctx.store.read().state
         except HarnessError:
             # A person is editing the list; the supervisor says what is to be said about that.
             return
-        self._seen = seen
+        self.counts, self.ahead, self._seen = stats.count(state), ahead.of(state), seen
 
 
 def _moment(at: float) -> datetime:

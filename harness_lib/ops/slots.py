@@ -178,10 +178,9 @@ def _is_kept(git: Git, head: str, commit: str) -> bool:
     return bool(git.text("for-each-ref", "--contains", head, "--count=1", "refs/heads", "refs/harness"))
 
 
-def bring(ctx: Context, git: Git) -> list[str]:
-    """Copy the ignored files that checks need from the project into a new work tree; return their names."""
+def bring(ctx: Context, git: Git) -> None:
+    """Copy the ignored files that checks need from the project into a new work tree."""
     main = Git.open(ctx.root.path)
-    brought = []
     for source in _wanted(main.top):
         name = str(source.relative_to(main.top))
         ignored = main.run("check-ignore", "--quiet", "--", name, check=False).returncode == 0
@@ -192,8 +191,6 @@ def bring(ctx: Context, git: Git) -> list[str]:
             shutil.copytree(source, git.top / name, symlinks=True)
         else:
             shutil.copy2(source, git.top / name, follow_symlinks=False)
-        brought.append(name)
-    return brought
 
 
 def _wanted(top: Path) -> Iterator[Path]:

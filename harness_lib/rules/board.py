@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.budget import Spent
 
 Event = Mapping[str, Any]
@@ -97,16 +98,16 @@ def _ended(board: Board, row: Row, event: Event) -> Board:
     return replace(board, rows={**board.rows, row.worker: empty}, before=before, durations=durations)
 
 
-def estimate(board: Board, left: int, workers: int) -> float | None:
-    """Return in how many seconds `left` more tasks may be done; None before the first was.
+def estimate(board: Board, ahead: Ahead, workers: int) -> float | None:
+    """Return how many seconds it takes at least to do what is `ahead`; None before the first task was done.
 
     An honest guess: the median of what was completed so far (one that had to wait for hours must not count),
-    in as many rounds as the workers need. Dependencies and failures make it longer.
+    in as many rounds as the workers and the dependencies need. Failures make it longer.
     """
     if not board.durations or not workers:
         return None
     usual = sorted(board.durations)[len(board.durations) // 2]
-    return -(-left // workers) * usual
+    return ahead.rounds(workers) * usual
 
 
 def write(board: Board) -> dict[str, Any]:

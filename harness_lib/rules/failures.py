@@ -22,6 +22,7 @@ __all__ = [
     "blocked_through",
     "category_of",
     "entry",
+    "hopeless",
     "is_permanent",
     "strategy",
     "validate_dependencies",
@@ -134,6 +135,16 @@ def validate_dependencies(state: State, now: datetime) -> tuple[State, tuple[Fin
         for task in state.tasks
     )
     return replace(state, tasks=tasks), tuple(Finding(*item) for item in reasons.items())
+
+
+def hopeless(state: State) -> set[str]:
+    """Return the tasks that nobody can ever complete as things stand.
+
+    They have failed for good, wait for themselves, or wait, directly or not, for such a task.
+    """
+    lost = {task.id for task in state.tasks if is_permanent(task)}
+    rings = _cyclic(state)
+    return lost.union(rings, _blocked(state, rings))
 
 
 def blocked_through(state: State, task_id: str) -> tuple[str, ...]:

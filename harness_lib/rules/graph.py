@@ -62,6 +62,19 @@ def cycle_members(tasks: Iterable[Task]) -> dict[str, str]:
     return found
 
 
+def longest_chain(tasks: Iterable[Task]) -> int:
+    """Return how many of `tasks` stand in the longest line in which each waits for the one before it.
+
+    A ring, which somebody who works on one of its tasks may still break, counts as if it were cut once.
+    """
+    known = {task.id: task.depends_on for task in tasks}
+    edges = {task_id: [other for other in others if other in known] for task_id, others in known.items()}
+    length: dict[str, int] = {}
+    for task_id in _postorder(edges):
+        length[task_id] = 1 + max((length.get(other, 0) for other in edges[task_id]), default=0)
+    return max(length.values(), default=0)
+
+
 def describe(ring: tuple[str, ...]) -> str:
     """Return `a -> b -> a`; of a long ring the beginning, the end and how many are not shown."""
     hidden = len(ring) - _SHOWN_AT_START - _SHOWN_AT_END

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.rules import board
+from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board, Row
 from harness_lib.rules.budget import Spent
 
@@ -84,20 +85,24 @@ def test_what_ended_is_paid_for_and_only_an_attempt_counts(
 
 
 @pytest.mark.parametrize(
-    ("durations", "left", "workers", "seconds"),
+    ("durations", "ahead", "workers", "seconds"),
     [
-        ((), 3, 1, None),
-        ((10.0,), 3, 0, None),
-        ((10.0,), 0, 2, 0.0),
-        ((10.0,), 3, 1, 30.0),
-        ((10.0,), 3, 2, 20.0),
-        ((10.0,), 1, 4, 10.0),
+        ((), Ahead(3, 1), 1, None),
+        ((10.0,), Ahead(3, 1), 0, None),
+        ((10.0,), Ahead(0, 0), 2, 0.0),
+        ((10.0,), Ahead(3, 1), 1, 30.0),
+        ((10.0,), Ahead(3, 1), 2, 20.0),
+        ((10.0,), Ahead(1, 1), 4, 10.0),
+        # However many workers there are, three that wait for each other take three rounds.
+        ((10.0,), Ahead(4, 3), 4, 30.0),
         # One that waited a night for a limit says nothing about the others.
-        ((10.0, 30000.0, 12.0), 2, 1, 24.0),
+        ((10.0, 30000.0, 12.0), Ahead(2, 1), 1, 24.0),
     ],
 )
-def test_the_estimate(durations: tuple[float, ...], left: int, workers: int, seconds: float | None) -> None:
-    assert board.estimate(Board(durations=durations), left, workers) == seconds
+def test_the_estimate(
+    durations: tuple[float, ...], ahead: Ahead, workers: int, seconds: float | None
+) -> None:
+    assert board.estimate(Board(durations=durations), ahead, workers) == seconds
 
 
 EVENTS = st.lists(

@@ -9,12 +9,13 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness_lib.ops import orders
 from harness_lib.ops.context import Context
-from harness_lib.ops.worker import Orders
+from harness_lib.ops.orders import Orders
 from harness_lib.system import program
 
 ENDING_SECONDS = 60.0
@@ -43,13 +44,13 @@ class Crew:
         self._hands: dict[int, Hand] = {}
         self._selector = selectors.DefaultSelector()
 
-    def start(self, orders: Orders) -> None:
+    def start(self, given: Orders) -> None:
         """Start a worker, in a session of its own so that Ctrl-C on a terminal reaches only the run."""
-        errors = Path(orders.place) / f"worker-{orders.number}.err"
+        errors = Path(given.place) / f"worker-{given.number}.err"
         with errors.open("ab") as stream:
             skip = stream.tell()
             process = subprocess.Popen(
-                program.python("from harness_lib.ops.worker import main; main()"),
+                program.python("from harness_lib.ops.worker_process import main; main()"),
                 cwd=self._ctx.root.path,
                 env={**self._ctx.env, "HARNESS_STATE_ROOT": str(self._ctx.root.path)},
                 stdin=subprocess.PIPE,
@@ -60,11 +61,11 @@ class Crew:
             )
         assert process.stdin is not None
         assert process.stdout is not None
-        hand = Hand(orders, process, errors, skip)
-        self._hands[orders.number] = hand
+        hand = Hand(given, process, errors, skip)
+        self._hands[given.number] = hand
         os.set_blocking(process.stdout.fileno(), False)
         self._selector.register(process.stdout, selectors.EVENT_READ, hand)
-        self._say(hand, json.dumps(asdict(orders)))
+        self._say(hand, orders.write(given))
 
     def listen(self, seconds: float) -> Iterator[dict[str, Any]]:
         """Yield what workers say within `seconds`, and `gone` for each whose process has ended."""

@@ -8,7 +8,7 @@ from harness_lib import agents
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.ops import agent_turn, target, trusting
 from harness_lib.ops.context import Context
-from harness_lib.ops.worker import Orders
+from harness_lib.ops.orders import Orders
 from harness_lib.rules import budget, leases
 from harness_lib.system import merging, owner
 

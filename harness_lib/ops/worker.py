@@ -1,26 +1,15 @@
-"""One worker of an unattended run: a process that takes one task after another to its end.
+"""One worker of an unattended run: it takes one task after another to its end.
 
 It claims, lets an agent work, runs the check, merges or rolls back; the agent only works.
-It speaks to the run in JSON lines on standard output (`rules.board` says which), and hears it on standard
-input: `go` lets it take a task, `drain` means to take no further one, the end of the input that the run is
-dead.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness_lib import agents
-from harness_lib.agents import command
-from harness_lib.agents.adapter import Adapter
 from harness_lib.errors import (
     ConfigError,
     HarnessError,
@@ -43,38 +32,13 @@ from harness_lib.ops import (
 )
 from harness_lib.ops.agent_turn import Rules
 from harness_lib.ops.context import Context
+from harness_lib.ops.orders import Orders
 from harness_lib.ops.watching import stamps
 from harness_lib.rules import selection, stopping, transitions
-from harness_lib.system import leftover
 from harness_lib.task import Session, Task
 
 POLL_SECONDS = 0.25
 LOOK_ANYWAY_SECONDS = 5.0
-PORTS = 100
-
-
-@dataclass(frozen=True)
-class Orders:
-    """What the run tells a worker when it starts it."""
-
-    worker: str
-    number: int
-    place: str
-    target: str
-    agent: str | None
-    agent_command: str | None
-    model: str | None
-    extra: tuple[str, ...]
-    silence: float
-    longest: float
-    first_port: int
-
-    def adapter(self) -> Adapter:
-        """Return how to drive the agent that was asked for."""
-        if self.agent_command is not None:
-            return command.adapter(self.agent_command)
-        assert self.agent is not None
-        return agents.named(self.agent)
 
 
 class Worker:
@@ -246,67 +210,3 @@ class Worker:
         while not self.draining.wait(POLL_SECONDS):
             if stamps(self.ctx) != seen or self.ctx.clock.monotonic() > until:
                 return
-
-
-def main() -> None:
-    """Work as the orders in the first line of standard input say."""
-    orders = Orders(**json.loads(sys.stdin.readline(), object_hook=_tuples))
-    env = {**os.environ, "HARNESS_WORKER_ID": orders.worker}
-    env.update(_own_ports(orders))
-    out = sys.stdout
-
-    def say(event: dict[str, Any]) -> None:
-        out.write(json.dumps(event) + "\n")
-        out.flush()
-
-    ctx = Context(env=env, cwd=Path(os.environ["HARNESS_STATE_ROOT"]), target=orders.target)
-    worker = Worker(ctx, orders, say)
-    note = Path(orders.place) / f"worker-{orders.number}.log"
-    leftover.note(note, os.getpid())
-    signal.signal(signal.SIGTERM, _interrupt)
-    threading.Thread(target=_listen, args=(worker,), daemon=True).start()
-    try:
-        worker.work()
-    except HarnessError as error:
-        worker.tell("stuck", task=None, kind=error.kind, message=error.message, hint=error.hint)
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        message = f"The system said: {error.strerror or error}{where}."
-        worker.tell(
-            "stuck", task=None, kind="ENV_SETUP", message=message, hint="Free some space: harness run"
-        )
-    except KeyboardInterrupt:
-        worker.tell("idle", why="stopped")
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        leftover.forget(note)
-
-
-def _tuples(document: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in document.items()}
-
-
-def _own_ports(orders: Orders) -> dict[str, str]:
-    first = orders.first_port + (orders.number - 1) * PORTS
-    return {
-        "HARNESS_WORKER_NUMBER": str(orders.number),
-        "HARNESS_PORT_FIRST": str(first),
-        "HARNESS_PORT_LAST": str(first + PORTS - 1),
-    }
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    # A second one must not break what the first one set off: what was done is being kept.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
-def _listen(worker: Worker) -> None:
-    for line in sys.stdin:
-        if line.strip() == "drain":
-            worker.draining.set()
-        worker.allowed.release()
-    # The run is dead, or wants no more of us.
-    worker.draining.set()
-    worker.allowed.release()
-    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,72 @@
+"""The process of a worker, and its two lines to the run.
+
+It speaks in JSON lines on standard output (`rules.board` says which), and hears the run on standard input:
+its orders first; then `go` lets it take a task, `drain` means to take no further one, and the end of the
+input that the run is dead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from harness_lib.errors import HarnessError
+from harness_lib.ops import orders
+from harness_lib.ops.context import Context
+from harness_lib.ops.worker import Worker
+from harness_lib.system import leftover
+
+
+def main() -> None:
+    """Work as the orders in the first line of standard input say."""
+    given = orders.read(sys.stdin.readline())
+    env = {**os.environ, **given.env()}
+    out = sys.stdout
+
+    def say(event: dict[str, Any]) -> None:
+        out.write(json.dumps(event) + "\n")
+        out.flush()
+
+    ctx = Context(env=env, cwd=Path(os.environ["HARNESS_STATE_ROOT"]), target=given.target)
+    worker = Worker(ctx, given, say)
+    note = Path(given.place) / f"worker-{given.number}.log"
+    leftover.note(note, os.getpid())
+    signal.signal(signal.SIGTERM, _interrupt)
+    threading.Thread(target=_listen, args=(worker,), daemon=True).start()
+    try:
+        worker.work()
+    except HarnessError as error:
+        worker.tell("stuck", task=None, kind=error.kind, message=error.message, hint=error.hint)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        message = f"The system said: {error.strerror or error}{where}."
+        worker.tell(
+            "stuck", task=None, kind="ENV_SETUP", message=message, hint="Free some space: harness run"
+        )
+    except KeyboardInterrupt:
+        worker.tell("idle", why="stopped")
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        leftover.forget(note)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    # A second one must not break what the first one set off: what was done is being kept.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _listen(worker: Worker) -> None:
+    for line in sys.stdin:
+        if line.strip() == "drain":
+            worker.draining.set()
+        worker.allowed.release()
+    # The run is dead, or wants no more of us.
+    worker.draining.set()
+    worker.allowed.release()
+    os.kill(os.getpid(), signal.SIGTERM)

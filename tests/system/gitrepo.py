@@ -119,3 +119,13 @@ class World:
 
     def status(self) -> str:
         return sh(self.top, "status", "--porcelain")
+
+
+def conflict(world: World) -> None:
+    """Let the branches main and theirs disagree about a line, and be on main."""
+    sh(world.top, "checkout", "-q", "-b", "theirs")
+    put(world.top / "tracked.txt", "theirs\n")
+    world.commit("theirs")
+    sh(world.top, "checkout", "-q", "main")
+    put(world.top / "tracked.txt", "ours\n")
+    world.commit("ours")

@@ -1,17 +1,32 @@
-"""A repository for the tests of this folder, and how a repository looks that was taken back."""
+"""A repository and a lock for the tests of this folder, and how a repository looks that was taken back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from harness_lib.system.seedlock import SeedLock
 from tests.system.gitrepo import World, sh
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World.make(tmp_path / "repo")
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Iterator[SeedLock]:
+    lock = SeedLock(tmp_path)
+    yield lock
+    for left in lock.path.parent.glob(f"{lock.path.name}*"):
+        if left.is_symlink() or left.is_file():
+            left.unlink()
+            continue
+        for file in left.iterdir():
+            file.unlink()
+        left.rmdir()
 
 
 def stands_at_base(world: World) -> None:

@@ -231,6 +231,12 @@ def make(top: Path, **options: str | bool) -> Project:
     return project
 
 
+def begin(agent: Agent, check: str = "test -f done", *options: str) -> None:
+    """Add a task with this check and take it."""
+    agent.ok("add", "One", "--validate", check, *options)
+    agent.ok("claim")
+
+
 def _stream() -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
 

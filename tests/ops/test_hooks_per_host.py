@@ -1,0 +1,107 @@
+"""`harness hooks`: what is special about a host is heeded, from its syntax to whom it trusts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness_lib.hookio import dialect
+from harness_lib.ops import hook_entries, hosts
+from tests.ops.hookfiles import HOSTS, agent, everything, place, put
+from tests.ops.project import Agent
+
+__all__ = ["agent"]  # a fixture
+
+
+@pytest.mark.parametrize(
+    "text", ["", 'model = "x"\n', 'model = "x"', 'a = 1\r\n[[hooks]]\r\nevent = "X"\r\n']
+)
+@pytest.mark.parametrize("touched", [False, True])
+def test_kimi_gets_a_block_at_the_end_and_loses_it(
+    agent: Agent, home: Path, text: str, *, touched: bool
+) -> None:
+    file = put(place(home, "kimi"), text)
+    agent.ok("hooks", "install", "--agent", "kimi")
+    installed = file.read_bytes()
+    assert installed.startswith(text.encode())
+    if sys.version_info >= (3, 11):
+        import tomllib  # noqa: PLC0415 (not in 3.10)
+
+        found = tomllib.loads(installed.decode())["hooks"][-1]
+        assert set(found) == {"event", "command", "timeout"}
+    if touched:
+        file.write_bytes(installed + b"b = 2\n")
+    agent.ok("hooks", "uninstall", "--agent", "kimi")
+    if not touched:
+        assert file.read_bytes() == text.encode()
+    elif text.endswith("\n"):
+        assert file.read_bytes() == text.encode() + b"b = 2\n"
+
+
+def test_a_file_of_kimi_in_which_nothing_can_be_added_is_refused(agent: Agent, home: Path) -> None:
+    file = put(place(home, "kimi"), "a = 1\nhooks = []\n")
+    said = agent.fails(3, "hooks", "install", "--agent", "kimi")
+    assert f"{file}, line 2" in said["message"]
+    assert file.read_text("utf-8") == "a = 1\nhooks = []\n"
+
+
+def test_opencode_is_told_the_truth(agent: Agent, home: Path) -> None:
+    before = everything(home)
+    for action in ("install", "status", "uninstall"):
+        assert "no hook can hold it" in agent.ok("hooks", action, "--agent", "opencode")["message"]
+    assert everything(home) == before
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_the_trust_that_the_host_asks_for_is_named(agent: Agent, name: str) -> None:
+    message = agent.ok("hooks", "install", "--agent", name)["message"]
+    assert "Trust: " in message
+    assert name != "codex" or "/hooks" in message
+
+
+def test_no_trust_is_forged(agent: Agent, home: Path) -> None:
+    config = put(home / ".codex" / "config.toml", 'model = "x"\n')
+    agent.ok("hooks", "install", "--agent", "codex")
+    assert config.read_text("utf-8") == 'model = "x"\n'
+    assert "not trusted yet" in agent.ok("hooks", "status", "--agent", "codex")["message"]
+    put(config, f'[hooks.state."{place(home, "codex")}:stop:0:0"]\ntrusted_hash = "sha256:x"\n')
+    assert "not trusted" not in agent.ok("hooks", "status", "--agent", "codex")["message"]
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_every_command_rings_and_is_silent_where_the_script_is_gone(name: str, tmp_path: Path) -> None:
+    """As a host runs it: through `sh -c`, in a folder without a list."""
+    host = hosts.HOSTS[name]
+    assert hook_entries.wanted(host).keys() == set(host.events.values())
+    weird = tmp_path / 'it\'s a "folder"'
+    for script in (hook_entries.folder() / "harness-stop.py", weird / "hooks" / "harness-stop.py"):
+        command = hook_entries.command(script, host)
+        assert hook_entries.script_of(command) == script
+        done = subprocess.run(
+            ["sh", "-c", command], input=b"{}", capture_output=True, cwd=tmp_path, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_the_hooks_answer_in_the_dialect_of_every_host_they_are_installed_for() -> None:
+    assert set(hosts.HOSTS) == set(dialect.HOSTS)
+
+
+def test_gemini_waits_as_long_as_the_others(agent: Agent, home: Path) -> None:
+    """Its unit is the millisecond."""
+    agent.ok("hooks", "install", "--agent", "gemini")
+    now = json.loads(place(home, "gemini").read_text("utf-8"))
+    (entry,) = now["hooks"]["AfterAgent"]
+    assert entry["hooks"][0]["timeout"] == 10_000
+
+
+def test_the_arguments_of_a_command_are_quoted() -> None:
+    command = hook_entries.command(Path("/a b/$(x)/hooks/harness-stop.py"), hosts.CODEX)
+    assert shlex.split(command.partition(";")[0])[0] == "f=/a b/$(x)/hooks/harness-stop.py"
+    assert os.sep in command

@@ -1,0 +1,140 @@
+"""HEAD detached, moved, orphaned or rewritten: refused with the way on, or worked with, and nothing lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ops.project import Agent, Project, begin
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_detached_head_stays_detached(project: Project, agent: Agent, passes: bool) -> None:
+    base = project.head
+    project.git("checkout", "-q", "--detach")
+    begin(agent, "test -f done" if passes else "false")
+    project.put("done")
+
+    agent("finish")
+
+    assert project.git("rev-parse", "--abbrev-ref", "HEAD") == "HEAD"
+    assert (project.git("rev-parse", "HEAD^") if passes else project.head) == base
+    assert project.git("rev-parse", "main") == base
+
+
+def test_head_moved_by_somebody_while_the_check_ran_is_refused_and_nothing_lost(
+    project: Project, agent: Agent
+) -> None:
+    """Their commit must not be undone by a tree that was captured before it."""
+    begin(agent, "echo theirs > theirs.txt; git add theirs.txt; git commit -qm theirs; test -f done")
+    project.put("done")
+
+    error = agent.fails(8, "finish")["error"]
+
+    assert "HEAD is at" in error["message"]
+    assert project.git("show", "HEAD:theirs.txt") == "theirs"
+    assert project.read("done") == "x\n"
+    assert project.task()["status"] == "in_progress"
+    assert project.task()["attempts"] == 0
+    project.edit_task(validation={"command": "true"}, gate=None, worktree=None)
+    agent.ok("finish")
+    assert project.in_commit() == ["done", "theirs.txt", "tracked.txt"]
+
+
+def test_a_commit_made_by_somebody_during_a_failed_attempt_is_kept(project: Project, agent: Agent) -> None:
+    begin(agent, "false")
+    base = project.head
+    project.put("theirs.txt")
+    theirs = project.commit("Somebody else's commit")
+
+    reply = agent.fails(1, "finish")
+
+    assert project.head == base
+    assert project.git("merge-base", "--is-ancestor", theirs, reply["rescue"]) == ""
+
+
+def test_a_branch_switched_during_the_attempt_is_left_where_it_was(project: Project, agent: Agent) -> None:
+    project.git("branch", "other")
+    begin(agent, "false")
+    base = project.head
+    project.git("checkout", "-q", "other")
+    project.put("on-other.txt")
+    other = project.commit("Committed on the other branch")
+    project.put("loose.txt")
+
+    reply = agent.fails(1, "finish")
+
+    assert project.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
+    assert project.head == base
+    assert project.git("rev-parse", "other") == other
+    assert "loose.txt" in project.in_commit(reply["rescue"])
+
+
+def test_a_branch_that_was_deleted_during_the_attempt_comes_back(project: Project, agent: Agent) -> None:
+    begin(agent, "false")
+    base = project.head
+    project.git("checkout", "-q", "-b", "renamed")
+    project.git("branch", "-q", "-D", "main")
+
+    agent.fails(1, "finish")
+
+    assert project.git("rev-parse", "main") == base
+    assert project.git("rev-parse", "renamed") == base
+
+
+def test_history_rewritten_under_the_attempt_is_rolled_back_to_its_base(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "false")
+    base = project.head
+    project.git("commit", "-q", "--amend", "-m", "Rewritten")
+
+    agent.fails(1, "finish")
+
+    assert project.head == base
+
+
+def test_an_orphan_branch_without_a_commit_during_the_attempt(project: Project, agent: Agent) -> None:
+    begin(agent, "false")
+    base = project.head
+    project.git("checkout", "-q", "--orphan", "empty")
+    project.put("loose.txt")
+
+    reply = agent.fails(1, "finish")
+
+    assert project.head == base
+    assert "loose.txt" in project.in_commit(reply["rescue"])
+    assert sorted(project.files) == ["tracked.txt"]
+
+
+def test_an_orphan_branch_at_finish_is_refused_with_the_way_back(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    base = project.head
+    project.git("checkout", "-q", "--orphan", "empty")
+    project.put("loose.txt")
+
+    hint = agent.fails(8, "finish")["error"]["hint"]
+
+    assert project.read("loose.txt") == "x\n"
+    assert hint.endswith("git symbolic-ref HEAD refs/heads/main")
+    project.git("symbolic-ref", "HEAD", "refs/heads/main")
+    agent.ok("finish")
+    assert project.git("rev-parse", "HEAD^") == base
+    assert project.in_commit() == ["loose.txt", "tracked.txt"]
+
+
+def test_a_base_commit_that_git_has_thrown_away(project: Project, agent: Agent) -> None:
+    project.git("checkout", "-q", "-b", "side")
+    project.put("side.txt")
+    base = project.commit("A base to lose")
+    begin(agent, "false")
+    project.git("checkout", "-q", "main")
+    project.git("branch", "-q", "-D", "side")
+    (project.top / ".git" / "objects" / base[:2] / base[2:]).unlink()
+    project.put("work.txt")
+    before = project.files
+
+    reply = agent.fails(1, "finish")
+
+    assert project.files == before
+    assert project.task()["attempts"] == 3
+    assert "gone" in reply["warnings"][0]

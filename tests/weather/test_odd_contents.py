@@ -1,0 +1,169 @@
+"""Whatever is in a repository, from submodules to stashes and any name: worked with, and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+
+import pytest
+
+from tests.ops.conftest import Make
+from tests.ops.project import Agent, Project, begin
+from tests.system.gitrepo import NASTY, put, sh
+
+
+def test_submodules_are_left_alone(project: Project, agent: Agent, make_project: Make) -> None:
+    library = make_project("library", bare=True)
+    sh(project.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.top), "lib")
+    project.commit("With a submodule")
+    begin(agent, "false")
+    put(project.top / "lib" / "work.txt", "in the submodule\n")
+    put(project.top / "lib" / "tracked.txt", "changed in the submodule\n")
+    project.put("work.txt")
+
+    agent.fails(1, "finish")
+
+    assert (project.top / "lib" / "work.txt").read_text(encoding="utf-8") == "in the submodule\n"
+    assert (project.top / "lib" / "tracked.txt").read_text(encoding="utf-8") == "changed in the submodule\n"
+    assert not (project.top / "work.txt").exists()
+
+
+def test_a_new_commit_in_a_submodule_is_the_attempts_work(
+    project: Project, agent: Agent, make_project: Make
+) -> None:
+    library = make_project("library", bare=True)
+    sh(project.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.top), "lib")
+    project.commit("With a submodule")
+    begin(agent, "true")
+    put(project.top / "lib" / "new.txt", "new\n")
+    sh(project.top / "lib", "add", "-A")
+    sh(project.top / "lib", "commit", "-qm", "In the library")
+
+    agent.ok("finish")
+
+    assert project.git("rev-parse", "HEAD:lib") == sh(project.top / "lib", "rev-parse", "HEAD")
+
+
+def test_a_repository_inside_the_work_tree_survives(project: Project, agent: Agent) -> None:
+    """An agent that clones something into the project: a clean would refuse too, and so do we."""
+    begin(agent, "false")
+    sh(project.top, "init", "-q", "nested")
+    put(project.top / "nested" / "precious.txt", "precious\n")
+    sh(project.top / "nested", "add", "-A")
+    sh(project.top / "nested", "commit", "-qm", "x")
+    put(project.top / "nested" / "loose.txt", "loose\n")
+
+    agent.fails(1, "finish")
+
+    assert (project.top / "nested" / "precious.txt").exists()
+    assert (project.top / "nested" / "loose.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["harness-tasks.json", "harness-progress.txt", ".harness-active"])
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_tracked_harness_file_survives_commit_and_rollback(
+    project: Project, agent: Agent, name: str, passes: bool
+) -> None:
+    agent.ok("add", "One", "--validate", "test -f done" if passes else "false")
+    project.git("add", "-f", name)
+    project.commit_only("Somebody tracks it")
+    committed = project.git("show", f"HEAD:{name}")
+    agent.ok("claim")
+    project.put("done")
+
+    agent("finish")
+
+    assert project.task()["status"] == ("completed" if passes else "failed")
+    assert len(project.log) >= 4
+    assert project.git("show", f"HEAD:{name}") == committed
+    assert project.git("diff", "--cached", "--name-only") == ""
+
+
+def test_what_git_ignores_is_never_touched(project: Project, agent: Agent) -> None:
+    project.put(".gitignore", "*.log\nbuild/\n")
+    project.commit()
+    project.put("old.log", "old\n")
+    project.put("build/old.o", "old\n")
+    begin(agent, "false")
+    project.put("old.log", "appended\n")
+    project.put("build/new.o", "new\n")
+    project.put(".gitignore", "")
+
+    agent.fails(1, "finish")
+
+    assert project.read("old.log") == "appended\n"
+    assert project.read("build/old.o") == "old\n"
+    assert project.read("build/new.o") == "new\n"
+    assert project.read(".gitignore") == "*.log\nbuild/\n"
+
+
+@pytest.mark.parametrize("name", NASTY, ids=ascii)
+def test_any_name_is_rescued_removed_and_given_back(project: Project, agent: Agent, name: str) -> None:
+    project.put(f"mine/{name}", "mine\n")
+    begin(agent, "false")
+    project.put(f"mine/{name}", "spoilt\n")
+    project.put(f"made/{name}", "made\n")
+
+    reply = agent.fails(1, "finish")
+
+    assert project.files == {"tracked.txt": ("file", b"one\n"), f"mine/{name}": ("file", b"mine\n")}
+    assert project.git("show", f"{reply['rescue']}:made/{name}") == "made"
+    assert project.git("show", f"{reply['rescue']}:mine/{name}") == "spoilt"
+
+
+def test_untracked_files_that_the_attempt_deleted_come_back(project: Project, agent: Agent) -> None:
+    project.put("mine/secret.txt", "secret\n").chmod(0o600)
+    (project.top / "mine/link").symlink_to("/nowhere")
+    tool = project.put("mine/tool", "#!/bin/sh\n")
+    tool.chmod(0o755)
+    begin(agent, "false")
+    before = project.files
+    shutil.rmtree(project.top / "mine")
+
+    agent.fails(1, "finish")
+
+    assert project.files == before
+    assert stat.S_IMODE((project.top / "mine/secret.txt").stat().st_mode) == 0o600
+    assert os.access(tool, os.X_OK)
+
+
+def test_a_directory_in_the_place_of_a_file_and_the_other_way_round(project: Project, agent: Agent) -> None:
+    project.put("dir/inner.txt", "inner\n")
+    project.commit()
+    project.put("mine.txt", "mine\n")
+    before = project.files
+    begin(agent, "false")
+    for name in ("tracked.txt", "mine.txt"):
+        (project.top / name).unlink()
+        project.put(f"{name}/file", "x\n")
+    shutil.rmtree(project.top / "dir")
+    project.put("dir", "a file\n")
+
+    agent.fails(1, "finish")
+
+    assert project.files == before
+
+
+def test_line_end_conversion_does_not_make_everything_look_changed(project: Project, agent: Agent) -> None:
+    project.put(".gitattributes", "* text=auto eol=crlf\n")
+    project.put("text.txt", b"one\r\ntwo\r\n")
+    project.commit()
+    begin(agent, "false")
+    project.put("text.txt", b"changed\r\n")
+
+    agent.fails(1, "finish")
+
+    assert (project.top / "text.txt").read_bytes() == b"one\r\ntwo\r\n"
+    agent.ok("claim")
+
+
+def test_a_stash_of_a_person_is_not_touched(project: Project, agent: Agent) -> None:
+    project.put("tracked.txt", "stashed\n")
+    project.git("stash")
+    begin(agent, "false")
+    project.put("work.txt")
+
+    agent.fails(1, "finish")
+
+    assert len(project.git("stash", "list").splitlines()) == 1

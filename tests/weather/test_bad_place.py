@@ -1,0 +1,134 @@
+"""On any path it works; a place that is gone, or taken by something else, is named and left as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.ops.conftest import Make
+from tests.ops.project import Agent, Project
+from tests.weather.faulty import in_python
+
+
+@pytest.mark.parametrize(
+    "name", ["with spaces", "tüte", "quo'te\"s", "dollar$(touch evil)", "new\nline", "-rf"]
+)
+def test_a_state_root_on_any_path(make_project: Make, name: str) -> None:
+    project = make_project(name)
+    agent = project.agent()
+    agent.ok("add", "One", "--validate", "test -f done", "--cleanup", "true")
+    agent.ok("claim")
+    agent.ok("checkpoint", "task-001", "1/2", "x")
+    agent.fails(1, "finish")
+    agent.ok("claim")
+    project.put("done")
+
+    agent.ok("finish")
+
+    assert sorted(project.files) == ["done", "tracked.txt"]
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_a_state_root_that_vanishes_while_the_check_runs(make_project: Make, tmp_path: Path) -> None:
+    """The list lies elsewhere; what is lost is the list, never the work."""
+    project, lists = make_project(bare=True), make_project("lists")
+    agent = project.agent(HARNESS_STATE_ROOT=str(lists.top))
+    agent.ok("add", "One", "--validate", f"rm -rf {lists.top}")
+    agent.ok("trust", "--yes")
+    agent.ok("claim")
+    project.put("work.txt", "work\n")
+    head = project.head
+
+    said = agent("finish", "--json")
+
+    assert said.code in (4, 7), said.text
+    assert str(tmp_path) in said.json["error"]["message"]
+    assert project.read("work.txt") == "work\n"
+    assert project.head == head
+
+
+@pytest.mark.parametrize("verb", ["status", "start", "add x", "claim"])
+def test_a_pinned_root_that_is_no_directory(project: Project, agent: Agent, verb: str) -> None:
+    file = project.put("file")
+    for place in (str(file), str(project.top / "nowhere")):
+        error = agent.fails(7, *verb.split(), HARNESS_STATE_ROOT=place)["error"]
+
+        assert place in error["message"]
+
+
+def test_no_list_anywhere_is_a_wrong_command_with_the_way_to_one(make_project: Make) -> None:
+    agent = make_project(bare=True).agent()
+
+    for verb in (("status",), ("start",), ("claim",), ("add", "x"), ("stop",)):
+        assert "harness init" in agent.fails(2, *verb)["error"]["hint"]
+
+
+def test_a_working_directory_that_is_gone(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    gone = project.top / "gone"
+    gone.mkdir()
+    agent.cwd = gone
+    start = "from harness_lib.cli.main import main; sys.exit(main(['claim']))"
+
+    said = in_python(agent, f"import os, sys; os.rmdir(os.getcwd()); {start}")
+
+    assert said.code == 7, said.text
+    assert "no longer exists" in said.err
+
+
+@pytest.mark.parametrize("name", ["harness-tasks.json", ".harness"])
+def test_something_else_in_the_place_of_a_file_of_ours_is_env_setup(
+    project: Project, agent: Agent, name: str
+) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    place = project.top / name
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    if name == ".harness":
+        place.write_text("a file of mine\n", encoding="utf-8")
+    else:
+        place.mkdir()
+        (place / "mine.txt").write_text("mine\n", encoding="utf-8")
+
+    error = agent.fails(7, "claim")["error"]
+
+    assert name in error["message"]
+    assert place.exists()
+    assert name == ".harness" or (place / "mine.txt").exists()
+
+
+@pytest.mark.parametrize("kind", ["directory", "fifo"])
+def test_a_log_that_is_no_file_costs_only_the_log(project: Project, agent: Agent, kind: str) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    log = project.top / "harness-progress.txt"
+    log.unlink()
+    log.mkdir() if kind == "directory" else os.mkfifo(log)
+
+    reply = agent.ok("claim")
+
+    assert project.task()["status"] == "in_progress"
+    assert any("log" in warning for warning in reply["warnings"])
+    log.rmdir() if kind == "directory" else log.unlink()
+
+
+def test_a_list_that_is_a_link_stays_one(project: Project, agent: Agent, tmp_path: Path) -> None:
+    real = tmp_path / "real.json"
+    project.file.rename(real)
+    project.file.symlink_to(real)
+
+    agent.ok("add", "One", "--validate", "true")
+
+    assert project.file.is_symlink()
+    assert json.loads(real.read_text(encoding="utf-8"))["tasks"][0]["title"] == "One"
+
+
+def test_a_private_list_stays_private(project: Project, agent: Agent) -> None:
+    project.file.chmod(0o600)
+
+    agent.ok("add", "One", "--validate", "true")
+
+    for path in (project.file, project.top / "harness-tasks.json.bak"):
+        assert path.stat().st_mode & 0o777 == 0o600

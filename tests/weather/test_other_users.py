@@ -1,0 +1,94 @@
+"""Two users of one machine: nobody's list is run, and nobody's lock followed or taken, for another."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system import seedlock
+from tests.ops.project import Agent, Project
+from tests.weather.faulty import as_nobody
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+@pytest.fixture
+def open_place() -> Iterator[Path]:
+    """Yield a directory that every user may enter."""
+    place = Path(tempfile.mkdtemp(prefix="harness-two-users-")).resolve()
+    place.chmod(0o755)
+    yield place
+    shutil.rmtree(place)
+
+
+@root_only
+def test_a_list_of_another_user_is_passed_over(project: Project, agent: Agent, open_place: Path) -> None:
+    task = {"id": "a", "status": "pending", "validation": {"command": "touch ran"}}
+    (open_place / "harness-tasks.json").write_text(json.dumps({"tasks": [task]}), encoding="utf-8")
+    theirs = open_place / "theirs"
+    theirs.mkdir()
+    shutil.chown(theirs, "nobody")
+    agent.ok("status")
+    agent.cwd = theirs
+
+    said = as_nobody(agent, "status", "--json", HOME=str(theirs))
+
+    assert said.code == 2, said.text
+    assert "harness init" in said.json["error"]["hint"]
+    assert project.top.exists()
+
+
+@root_only
+def test_a_list_that_may_only_be_read_can_be_looked_at_and_not_changed(
+    project: Project, agent: Agent, open_place: Path
+) -> None:
+    place = open_place / "repo"
+    shutil.copytree(project.top, place)
+    before = (place / "harness-tasks.json").read_bytes()
+    agent.ok("add", "x")
+    agent.cwd = open_place
+
+    seen = as_nobody(agent, "status", HOME=str(open_place), HARNESS_STATE_ROOT=str(place))
+    changed = as_nobody(agent, "add", "x", "--json", HOME=str(open_place), HARNESS_STATE_ROOT=str(place))
+
+    assert seen.code == 0, seen.text
+    assert changed.code == 7, changed.text
+    assert str(place) in changed.json["error"]["message"]
+    assert (place / "harness-tasks.json").read_bytes() == before
+
+
+@root_only
+def test_a_lock_directory_of_another_user_is_left_alone_and_said(project: Project, agent: Agent) -> None:
+    path = seedlock.path_for(project.top)
+    path.mkdir()
+    (path / "pid").write_text("1\n", encoding="utf-8")
+    shutil.chown(path, "nobody")
+
+    reply = agent.ok("stop")
+    reply = agent.ok("edit", "--max-sessions", "7")
+
+    assert any(str(path) in warning for warning in reply["warnings"])
+    assert (path / "pid").read_text(encoding="utf-8") == "1\n"
+    shutil.rmtree(path)
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "pid").write_text("precious\n", encoding="utf-8")
+    path = seedlock.path_for(project.top)
+    path.symlink_to(victim)
+
+    agent.ok("add", "One", "--validate", "true")
+
+    assert (victim / "pid").read_text(encoding="utf-8") == "precious\n"
+    assert path.is_symlink()
+    path.unlink()

@@ -14,7 +14,7 @@ from harness_lib import __version__
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
-# As in test_launcher.py: pip's own configuration says where the registry is.
+# As in launching.py: pip's own configuration says where the registry is.
 REAL_ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 

@@ -1,0 +1,75 @@
+"""A checkout whose launcher is real, and the places that it may install into.
+
+Real installs from the package registry that pip is configured for; most tests share one data directory.
+The command line is a small stand-in that shows what it was started with: this is about the launcher.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.launcher.launching import CHECKOUT
+
+STAND_IN = """\
+import json, os, sys
+
+def entry():
+    import filelock, jsonschema, rich, rpds
+    print(json.dumps({
+        "argv": sys.argv[1:],
+        "path": sys.path,
+        "stdin": sys.stdin.read(),
+        "cwd": os.getcwd(),
+        "pid": os.getpid(),
+        "modules": [module.__file__ for module in (json, filelock, jsonschema, rich, rpds)],
+    }))
+    print("talk", file=sys.stderr)
+    return 9
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a copy of the checkout whose command line is the stand-in, in a path with a space."""
+    copy = tmp_path / "check out"
+    shutil.copytree(CHECKOUT / "bin", copy / "bin")
+    ignored = shutil.ignore_patterns("__pycache__", "cli")
+    shutil.copytree(CHECKOUT / "harness_lib", copy / "harness_lib", ignore=ignored)
+    (copy / "harness_lib" / "cli").mkdir()
+    (copy / "harness_lib" / "cli" / "__init__.py").touch()
+    (copy / "harness_lib" / "cli" / "main.py").write_text(STAND_IN, encoding="utf-8")
+    return copy
+
+
+@pytest.fixture
+def launcher(checkout: Path) -> Path:
+    return checkout / "bin" / "harness"
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the environment of one data directory for all tests, of all xdist workers: that it must bear."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    return {"HARNESS_HOME": str(base / "shared-harness-home")}
+
+
+@pytest.fixture
+def offline(tmp_path: Path) -> dict[str, str]:
+    """Return an environment in which every registry and every cache is out of reach."""
+    return {
+        "HARNESS_HOME": str(tmp_path / "data"),
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_FIND_LINKS": "",
+        "PIP_EXTRA_INDEX_URL": "",
+        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+        "PIP_RETRIES": "0",
+        "PIP_CACHE_DIR": str(tmp_path / "pip-cache"),
+        "UV_OFFLINE": "1",
+        "UV_CACHE_DIR": str(tmp_path / "uv-cache"),
+    }

@@ -1,0 +1,118 @@
+"""The first run of `bin/harness` makes what it runs with, once, and completely or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.launcher.launching import REAL_ENVIRON, run
+
+# An installer that has begun and does not come to an end; its name is looked for first.
+ENDLESS_UV = """\
+#!/bin/sh
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/rich"
+echo "$$" >"$BEGUN.new"
+mv "$BEGUN.new" "$BEGUN"
+exec sleep 600
+"""
+
+
+class TestFirstRun:
+    def test_two_at_once_make_one_environment_and_both_run(self, launcher: Path, tmp_path: Path) -> None:
+        data = tmp_path / "data"
+        both = [
+            subprocess.Popen(
+                [launcher, name],
+                env={**REAL_ENVIRON, "HARNESS_HOME": str(data)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+            )
+            for name in ("one", "two")
+        ]
+        ended = [(*process.communicate(timeout=110), process.returncode) for process in both]
+        assert [code for _, _, code in ended] == [9, 9], ended
+        assert [json.loads(out)["argv"] for out, _, _ in ended] == [["one"], ["two"]]
+        talk = "".join(err for _, err, _ in ended)
+        assert talk.count("harness: preparing its own Python environment (once) ...") == 1
+        assert data.stat().st_mode & 0o777 == 0o700
+        assert len(list(data.glob("env-*"))) == 1
+        assert not list(data.glob("part-*"))
+
+    def test_a_killed_run_leaves_nothing_that_looks_ready_and_the_next_one_starts_over(
+        self, launcher: Path, tmp_path: Path
+    ) -> None:
+        data, begun = tmp_path / "data", tmp_path / "begun"
+        tools = tmp_path / "tools"
+        tools.mkdir()
+        (tools / "uv").write_text(ENDLESS_UV, encoding="utf-8")
+        (tools / "uv").chmod(0o755)
+        env = {
+            **REAL_ENVIRON,
+            "HARNESS_HOME": str(data),
+            "BEGUN": str(begun),
+            "PATH": f"{tools}:{os.environ['PATH']}",
+        }
+        process = subprocess.Popen([launcher], env=env, stderr=subprocess.DEVNULL)
+        while not begun.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        assert list(data.glob("part-*"))
+        assert not list(data.glob("env-*"))
+
+        again = run(launcher, env={"HARNESS_HOME": str(data)})
+        os.kill(int(begun.read_text(encoding="utf-8")), signal.SIGKILL)
+        assert again.code == 9, again.err
+        assert not list(data.glob("part-*"))
+
+    def test_an_environment_whose_marker_is_gone_is_made_again(
+        self, launcher: Path, shared: dict[str, str], tmp_path: Path
+    ) -> None:
+        assert run(launcher, env=shared).code == 9
+        data = tmp_path / "data"
+        shutil.copytree(shared["HARNESS_HOME"], data, ignore=shutil.ignore_patterns("part-*"))
+        (env,) = data.glob("env-*")
+        (env / "ready").unlink()
+        shutil.rmtree(env / "packages" / "rich")
+        again = run(launcher, env={"HARNESS_HOME": str(data)})
+        assert again.code == 9, again.err
+        assert "preparing" in again.err
+
+    def test_a_python_without_pip_uses_its_venv(self, launcher: Path, tmp_path: Path) -> None:
+        bare = bare_python(tmp_path)
+        env = {"HARNESS_HOME": str(tmp_path / "data"), "PATH": path_without_uv(bare)}
+        done = run(launcher, env=env)
+        assert done.code == 9, done.err
+
+    def test_a_python_without_any_installer_is_told_what_to_install(
+        self, launcher: Path, tmp_path: Path
+    ) -> None:
+        bare = bare_python(tmp_path)
+        (packages,) = bare.parent.glob("lib/python*/site-packages")
+        (packages / "no_venv.pth").write_text("import sys; sys.modules['venv'] = None\n", encoding="utf-8")
+        env = {"HARNESS_HOME": str(tmp_path / "data"), "PATH": path_without_uv(bare)}
+        done = run(launcher, env=env)
+        assert done.code == 7
+        assert "python3-venv" in done.err
+        assert not list((tmp_path / "data").glob("env-*"))
+
+
+def bare_python(tmp_path: Path) -> Path:
+    """Make a Python that has no pip; return the directory it is in."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    return tmp_path / "bare" / "bin"
+
+
+def path_without_uv(first: Path) -> str:
+    folders = [folder for folder in os.environ["PATH"].split(":") if not Path(folder, "uv").exists()]
+    return ":".join([str(first), *folders])

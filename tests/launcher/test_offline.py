@@ -1,0 +1,40 @@
+"""`bin/harness` without a network: one clear error, and none at all once its environment is made."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.launcher.launching import run
+
+
+class TestOffline:
+    @pytest.fixture(params=[{}, {"PIP_NO_INDEX": "1"}], ids=["registry down", "no registry"])
+    def env(self, request: pytest.FixtureRequest, offline: dict[str, str]) -> dict[str, str]:
+        return {**offline, **request.param}
+
+    def test_one_clear_error_with_the_command_for_later(
+        self, launcher: Path, env: dict[str, str], tmp_path: Path
+    ) -> None:
+        done = run(launcher, "status", env=env)
+        assert done.code == 7
+        assert done.out == ""
+        _, error = done.err.splitlines()
+        assert error.startswith("harness: The Python packages that harness needs could not be installed")
+        assert error.endswith(f"run: {shlex.quote(str(launcher))} --version")
+        assert [entry.name for entry in (tmp_path / "data").iterdir()] == ["lock"]
+
+    def test_with_json_the_error_is_one_object_too(self, launcher: Path, offline: dict[str, str]) -> None:
+        reply = json.loads(run(launcher, "status", "--json", env={**offline, "PIP_NO_INDEX": "1"}).out)
+        assert (reply["ok"], reply["verb"], reply["exit"]) == (False, "status", 7)
+        assert reply["error"]["kind"] == "ENV_SETUP"
+
+    def test_once_made_no_network_is_needed(
+        self, launcher: Path, shared: dict[str, str], offline: dict[str, str]
+    ) -> None:
+        assert run(launcher, env=shared).code == 9
+        done = run(launcher, env={**offline, **shared})
+        assert (done.code, done.err) == (9, "talk\n")

@@ -1,0 +1,116 @@
+"""Each exit code is reached, and what is said with it tells what to do; a bug of ours is no traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+import pytest
+
+from harness_lib.errors import Exit
+from harness_lib.ops import status
+from harness_lib.state import schema
+from tests.cli.conftest import keeps_the_contract
+from tests.ops.project import Project, Said
+
+
+def _done(project: Project) -> Said:
+    return project.agent()("status", "--json")
+
+
+def _check_failed(project: Project) -> Said:
+    project.edit(tasks=[{"id": "a", "status": "pending", "depends_on": ["a"]}])
+    return project.agent()("check", "--json")
+
+
+def _usage(project: Project) -> Said:
+    return project.agent()("why", "nobody", "--json")
+
+
+def _config(project: Project) -> Said:
+    project.edit_task(priority="P9")
+    return project.agent()("status", "--json")
+
+
+def _unreadable(project: Project) -> Said:
+    for path in [
+        *(project.top / ".harness" / "generations").iterdir(),
+        project.top / "harness-tasks.json.bak",
+    ]:
+        path.unlink()
+    project.file.write_text("{", encoding="utf-8")
+    return project.agent()("status", "--json")
+
+
+def _held(project: Project) -> Said:
+    project.agent("first").ok("start")
+    return project.agent("second")("claim", "--json")
+
+
+def _lease_lost(project: Project) -> Said:
+    project.agent("person").ok("edit", "--mode", "concurrent")
+    first = project.agent("first")
+    first.ok("claim")
+    project.agent("person").ok("stop", "--session", "1")
+    project.agent("second").ok("recover")
+    return first("finish", "task-001", "--json")
+
+
+def _env_setup(project: Project) -> Said:
+    return project.agent(HARNESS_STATE_ROOT=str(project.top / "nowhere"))("status", "--json")
+
+
+def _refused(project: Project) -> Said:
+    project.put("tracked.txt", "a person's work\n")
+    return project.agent()("claim", "--json")
+
+
+def _stop(project: Project) -> Said:
+    project.edit(tasks=[])
+    return project.agent()("start", "--json")
+
+
+STORIES: dict[Exit, Callable[[Project], Said]] = {
+    Exit.DONE: _done,
+    Exit.CHECK_FAILED: _check_failed,
+    Exit.USAGE: _usage,
+    Exit.CONFIG: _config,
+    Exit.STATE_UNREADABLE: _unreadable,
+    Exit.HELD: _held,
+    Exit.LEASE_LOST: _lease_lost,
+    Exit.ENV_SETUP: _env_setup,
+    Exit.REFUSED: _refused,
+    Exit.STOP: _stop,
+}
+
+
+@pytest.mark.parametrize("code", STORIES, ids=lambda code: code.name)
+def test_each_exit_code_is_reached_and_says_what_to_do(filled: Project, code: Exit) -> None:
+    said = STORIES[code](filled)
+    found = keeps_the_contract(said)
+    assert said.code == code, said.text
+    if found["error"]:
+        assert found["error"]["kind"] == code.name
+        assert found["error"]["hint"]
+
+
+def test_the_schema_knows_exactly_these_exit_codes() -> None:
+    assert schema.load(schema.REPLY)["properties"]["exit"]["enum"] == [int(code) for code in Exit]
+    assert set(STORIES) == set(Exit) - {Exit.BUG}
+
+
+def test_a_bug_is_reported_in_a_file_and_not_as_a_traceback(
+    filled: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_args: object, **_options: object) -> NoReturn:
+        raise ZeroDivisionError("a number of ours")
+
+    monkeypatch.setattr(status, "run", broken)
+    said = filled.agent()("status", "--json")
+    found = keeps_the_contract(said)
+    assert (said.code, found["error"]["kind"]) == (Exit.BUG, "BUG")
+    assert "a number of ours" in found["message"]
+    (report,) = (filled.top / ".harness").glob("bug-*.txt")
+    assert str(report) in found["error"]["hint"]
+    assert "ZeroDivisionError" in report.read_text(encoding="utf-8")
+    assert "Traceback" not in filled.agent()("status").text

@@ -1,0 +1,40 @@
+"""Every verb has help with an example that can be typed, and the program lists its verbs and exit codes."""
+
+from __future__ import annotations
+
+import pytest
+
+import harness_lib
+from harness_lib.cli import main, parser
+from harness_lib.errors import Exit
+from tests.cli.conftest import EXAMPLES, NAMES
+from tests.conftest import Harness
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_verb_has_help_with_an_example_that_can_be_typed(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main([name, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert "--json" in text
+    assert "example: harness " in text
+    assert EXAMPLES[name][0] == name
+    assert parser.parse(EXAMPLES[name]).verb.name == name
+
+
+def test_the_program_lists_its_verbs_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["--help"])
+    text = capsys.readouterr().out
+    for verb in parser.VERBS:
+        assert f"    {verb.name}" in text
+    for code in Exit:
+        assert f" {int(code)} " in text
+
+
+def test_the_version_is_the_packages(harness: Harness) -> None:
+    said = harness("--version")
+    assert (said.code, said.out) == (0, f"harness {harness_lib.__version__}\n")

@@ -19,6 +19,7 @@ from harness_lib.ops import (
     checking,
     completing,
     judging,
+    letters,
     mission,
     outcome,
     rolling_back,
@@ -162,10 +163,11 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
             spent = listener.spent()
             desk.tell("said", last=said.last, tokens=spent.tokens, cost=spent.cost)
         _renew(ctx, task, listener)
+        _open_letters(ctx, desk)
         listener.hold_to(desk.rules())
         return True
 
-    return agent_turn.run(
+    turn = agent_turn.run(
         ctx,
         task,
         desk.adapter,
@@ -177,6 +179,13 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
         model=desk.orders.model,
         extra=desk.orders.extra,
     )
+    _open_letters(ctx, desk)
+    return turn
+
+
+def _open_letters(ctx: Context, desk: Desk) -> None:
+    for problem in letters.open_all(ctx):
+        desk.tell("warning", message=problem)
 
 
 def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) -> bool:

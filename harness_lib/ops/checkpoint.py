@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from harness_lib import timestamps
-from harness_lib.errors import UsageError
-from harness_lib.ops import brief, holding, outcome
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.ops import brief, holding, mailbox, outcome
 from harness_lib.ops.context import Context
+from harness_lib.ops.holding import Held
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import transitions
 from harness_lib.system import snapshot
-from harness_lib.task import Checkpoint
+from harness_lib.task import Checkpoint, Task
 
 DESCRIPTION_LENGTH = 1000
 
@@ -19,9 +20,24 @@ DESCRIPTION_LENGTH = 1000
 def run(ctx: Context, task_id: str, step: str, text: str) -> Reply:
     """Record `step`, "M/N", of the held task with the content of the work tree, and renew the lease."""
     done, total = _parse(step)
-    held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
-    tree = snapshot.capture(ctx.git, ctx.keep_out)
     description = brief.one_line(text, DESCRIPTION_LENGTH)
+    held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
+    try:
+        task = _record(ctx, held, done, total, description)
+    except (EnvSetupError, OSError) as error:
+        return mailbox.leave(ctx, error, "checkpoint", task_id, step, description)
+    return Reply(
+        "checkpoint",
+        f"{task.id}: {done}/{total} recorded.",
+        session=held.session.number,
+        task=task,
+        next=holding.finish(ctx, task),
+    )
+
+
+def _record(ctx: Context, held: Held, done: int, total: int, description: str) -> Task:
+    """Return the held task with the checkpoint."""
+    tree = snapshot.capture(ctx.git, ctx.keep_out)
     with ctx.store.transaction() as tx:
         task = transitions.checkpoint(
             outcome.require_claim(tx, held.task),
@@ -32,13 +48,7 @@ def run(ctx: Context, task_id: str, step: str, text: str) -> Reply:
         tx.replace(task)
         quoted = description.replace('"', "'")
         tx.log("CHECKPOINT", f'step={done}/{total} "{quoted}"', session=held.session.number, task=task.id)
-    return Reply(
-        "checkpoint",
-        f"{task.id}: {done}/{total} recorded.",
-        session=held.session.number,
-        task=task,
-        next=holding.finish(ctx, task),
-    )
+    return task
 
 
 def _parse(step: str) -> tuple[int, int]:

@@ -104,6 +104,14 @@ class Context:
         names = dict.fromkeys((*self.root.standing_names(), roots.INIT_SCRIPT))
         return tuple(str(self._inside / name) for name in names)
 
+    @property
+    def private_here(self) -> Path | None:
+        """Where this work tree would have the private directory of the state root; None in no repository.
+
+        Like that one it is never committed and never rolled back.
+        """
+        return None if self._inside is None else self.git.top / self._inside / roots.PRIVATE_DIR
+
     @cached_property
     def _inside(self) -> Path | None:
         """Return the way from the top of a work tree to the state root; None where it is in no repository."""

@@ -31,7 +31,6 @@ How to work:
 - The task list is not yours to change: no `harness` command is needed to finish.
 - Worth a word for later tasks (a decision, a trap)? {harness} note {id} "WHAT THEY SHOULD KNOW"
 - A long task: {harness} checkpoint {id} 1/3 "WHAT IS DONE" keeps what you have if the machine dies.
-- Both are a courtesy: where your sandbox forbids them, leave them.
 """
 
 

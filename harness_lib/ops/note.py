@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness_lib.errors import UsageError
-from harness_lib.ops import brief, holding
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.ops import brief, holding, mailbox
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
+from harness_lib.task import Task
 
 # What the contract allows; a brief shows less.
 TEXT_LENGTH = 2000
@@ -23,12 +24,10 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
     line = brief.one_line(text, TEXT_LENGTH)
     if not line:
         raise UsageError("Say what is to be noted.", f'harness note {task_id} "what later tasks should know"')
-    with ctx.store.transaction() as tx:
-        task = holding.require_task(tx.state, task_id)
-        kept = [*(old for old in task.notes if old != line), line]
-        lost = kept[:-MOST]
-        task = replace(task, notes=tuple(kept[-MOST:]))
-        tx.replace(task)
+    try:
+        task, lost = _record(ctx, task_id, line)
+    except (EnvSetupError, OSError) as error:
+        return mailbox.leave(ctx, error, "note", task_id, line)
     return Reply(
         "note",
         f"noted for {task.id}; later tasks will be told.",
@@ -36,6 +35,16 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
         next=holding.finish(ctx, task) if task.status == "in_progress" else "harness status",
         warnings=tuple(_warnings(line, lost)),
     )
+
+
+def _record(ctx: Context, task_id: str, line: str) -> tuple[Task, list[str]]:
+    """Return the task with the note, and the notes that had to make way for it."""
+    with ctx.store.transaction() as tx:
+        task = holding.require_task(tx.state, task_id)
+        kept = [*(old for old in task.notes if old != line), line]
+        task = replace(task, notes=tuple(kept[-MOST:]))
+        tx.replace(task)
+    return task, kept[:-MOST]
 
 
 def _warnings(line: str, lost: list[str]) -> list[str]:

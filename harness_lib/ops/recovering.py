@@ -19,6 +19,7 @@ from harness_lib.ops import (
     holding,
     judging,
     keeping,
+    letters,
     outcome,
     rolling_back,
     sessions,
@@ -63,6 +64,8 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
             if there is None:
                 line, ended = _give_up_lost(ctx, session, task)
             else:
+                if leases.works_for(task.claimed_by, session.worker):
+                    warnings += letters.open_all(ctx.at(there))
                 line, ended = _recover_one(ctx.at(there), session, task)
         except LeaseLostError:
             if leases.works_for(task.claimed_by, session.worker):
@@ -96,9 +99,10 @@ def bereaved(ctx: Context, session: Session, task: Task) -> str:
         return _give_up_lost(ctx, session, taken)[0]
     if taken.intent is not None:
         return _recover_one(ctx.at(there), session, taken)[0]
+    problems = letters.open_all(ctx.at(there))
     reason = "its worker was killed"
     handing_back.interrupted(ctx.at(there), session, taken, reason)
-    return _log(ctx, session, taken, "hand back what was done", reason)
+    return " ".join([_log(ctx, session, taken, "hand back what was done", reason), *problems])
 
 
 def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bool) -> Task | None:

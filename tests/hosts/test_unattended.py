@@ -117,6 +117,32 @@ def test_codex(codex: Codex, model: Model, machine: Machine) -> None:
     assert spent["tokens"] > 0
 
 
+def test_in_the_sandbox_of_codex_notes_and_checkpoints_arrive(
+    codex: Codex, model: Model, machine: Machine
+) -> None:
+    """There only the work tree can be written; without these words, /tmp as well, where the project is."""
+    machine.add("Make one", "--validate", "grep -qx one one")
+
+    def works(request: Request) -> Script:
+        harness = launcher(request.said_by("user"))
+        request = yield request.shell(f"touch {machine.project}/mine; {harness} note task-001 '{NOTE}'")
+        assert "Read-only file system" in request.last
+        assert "left for the run" in request.last
+        request = yield request.shell(f"{harness} checkpoint task-001 1/2 'Half of it'; echo one > one")
+        assert "left for the run" in request.last, request.last
+        yield DONE
+
+    model.play(works, when="task-001 [P1] attempt")
+    closed = [f"sandbox_workspace_write.exclude_{name}=true" for name in ("slash_tmp", "tmpdir_env_var")]
+    words = [f"--agent-arg={word}" for each in closed for word in ("-c", each)]
+
+    machine.harness("run", "--agent", "codex", *words, env=codex.env).check()
+
+    (task,) = machine.state["tasks"]
+    assert (task["status"], task["attempts"], task["notes"]) == ("completed", 0, [NOTE])
+    assert [each["description"] for each in task["checkpoints"]] == ["Half of it"]
+
+
 def run(machine: Machine, model: Model, limit: Limit, *words: str, env: Mapping[str, str]) -> Event:
     """Let two agents at once do three tasks; return what that took, if all went as it should."""
     actors: list[Actor] = [is_killed, is_wrong_at_first, limit]

@@ -1,0 +1,66 @@
+"""What an agent in a sandbox has left for the run is done by the worker that looks after it.
+
+Letters are data from an agent: they may note, and checkpoint the task that the worker holds, and no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError, HeldError, LeaseLostError, UsageError
+from harness_lib.ops import checkpoint, mailbox, note
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.system import atomic
+
+MOST = 50
+MOST_BYTES = 64 * 1024
+
+# How many words each has after the task.
+VERBS: Mapping[str, tuple[Callable[..., Reply], int]] = {
+    "note": (note.run, 1),
+    "checkpoint": (checkpoint.run, 2),
+}
+
+
+def open_all(ctx: Context) -> list[str]:
+    """Do what the letters in this work tree say, and remove them; return what was wrong with some.
+
+    What cannot be recorded now, because the list is held or the disk full, stays for the next time.
+    """
+    problems: list[str] = []
+    for letter in _letters(mailbox.place(ctx)):
+        try:
+            problems += _open(ctx, letter)
+        except (HeldError, EnvSetupError):
+            break
+        atomic.remove(letter)
+    return problems
+
+
+def _letters(place: Path | None) -> list[Path]:
+    # Behind a link there may be anybody's files, and a letter is removed.
+    if place is None or place.is_symlink() or place.parent.is_symlink():
+        return []
+    found = (path for path in place.glob("*.json") if path.is_file() and not path.is_symlink())
+    return sorted(found)[:MOST]
+
+
+def _open(ctx: Context, letter: Path) -> Iterator[str]:
+    try:
+        with letter.open("rb") as stream:
+            document = json.loads(stream.read(MOST_BYTES))
+        verb, task_id, words = document["verb"], str(document["task"]), [str(w) for w in document["words"]]
+        run, count = VERBS[verb]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        yield f"A letter of the agent cannot be read: {error!r}"
+        return
+    if len(words) != count:
+        yield f"A letter of the agent cannot be read: {verb} takes {count} words, not {len(words)}"
+        return
+    try:
+        run(ctx, task_id, *words)
+    except (UsageError, LeaseLostError) as error:
+        yield f"The agent left a {verb} that was not recorded: {error}"

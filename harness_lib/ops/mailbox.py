@@ -1,0 +1,45 @@
+"""Letters to a run, from an agent whose sandbox lets it write in its work tree only.
+
+What the agent types cannot reach the list, so it is left in the work tree; `letters.py` is the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.ops import holding
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.system import atomic
+
+NAME = "mail"
+
+
+def place(ctx: Context) -> Path | None:
+    """Return where letters lie in this work tree, which is a worker's; None in any other."""
+    there = ctx.private_here
+    return None if there is None or ctx.git.top == ctx.root.path else there / NAME
+
+
+def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: str, *words: str) -> Reply:
+    """Leave a letter for the worker, because the list cannot be written from here; `refused` says so.
+
+    Raises `refused` if nobody looks after this agent, or a letter cannot be written either.
+    """
+    there = place(ctx)
+    if not ctx.env.get(holding.SUPERVISED) or there is None:
+        raise refused
+    task = holding.require_task(ctx.store.read().state, task_id)
+    # In the order in which they were written.
+    name = f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}.json"
+    letter = json.dumps({"verb": verb, "task": task_id, "words": words})
+    try:
+        atomic.make_directory(there)
+        atomic.write(there / name, letter.encode(), durable=False)
+    except OSError:
+        raise refused from None
+    return Reply(verb, f"{verb} for {task.id}: left for the run, which records it.", task=task)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.ops import recovering, sessions, slots, taking
+from harness_lib.ops import recovering, sessions, slots, taking, target
 from harness_lib.ops.context import Context
 from harness_lib.system import worktrees
 from tests.crash import dying, invariants
@@ -147,6 +147,14 @@ def _in_the_way(world: Merging) -> None:
     world.begin(IN_THE_WAY)
 
 
+def _goes_over(world: Merging) -> None:
+    """Let what another has merged wait, though nothing is in its way any more."""
+    world.begin()
+    world.others_merge({"of-another.txt": b"made by another\n"})
+    world.git("update-ref", WAITING, "HEAD")
+    world.git("reset", "-q", "--hard", world.base)
+
+
 def _beside(world: Merging) -> None:
     world.begin()
     world.begin_beside(OF_BESIDE)
@@ -167,6 +175,7 @@ SCENARIOS = (
     Scenario("on top of others", _on_top, {"of-another.txt": b"made by another\n"}, every=22),
     Scenario("conflict", _conflict, {}, every=24, conflicts=True),
     Scenario("a person's file in the way", _in_the_way, {}, every=24, waits=True),
+    Scenario("what waits goes over", _goes_over, {"of-another.txt": b"made by another\n"}, every=24),
     Scenario("another one merges first", _beside, {}, every=19, beside=True),
     Scenario("another one merges aside first", _aside, {}, every=24, waits=True, beside=True),
     Scenario("another one clashes first", _clash, {}, every=19, conflicts=True, beside=True),
@@ -216,6 +225,8 @@ def bereaved(world: Merging, agent: Agent) -> Agent:
     if task.status == "in_progress":
         assert session is not None
         recovering.bereaved(ctx, session, task)
+    # As at its end.
+    target.deliver(ctx, TARGET)
     return agent
 
 
@@ -266,7 +277,8 @@ def _it_ended_well(scenario: Scenario, world: Merging, *, at_the_end: bool) -> N
     if task.status == "completed":
         alone = scenario.conflicts and not scenario.beside
         assert at_the_end or not alone, "completed, though it conflicts"
-        _it_is_there_once(scenario, world, WAITING if scenario.waits else TARGET)
+        waits = scenario.waits or (not at_the_end and WAITING in _heads(world))
+        _it_is_there_once(scenario, world, WAITING if waits else TARGET)
     else:
         assert not at_the_end, f"{TASK} is {task.status}: {task.error_log}"
         assert task.status in {"pending", "failed"}, task

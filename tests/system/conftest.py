@@ -1,4 +1,4 @@
-"""A repository and a lock for the tests of this folder, and how a repository looks that was taken back."""
+"""A repository and a lock for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.seedlock import SeedLock
-from tests.system.gitrepo import World, sh
+from tests.system.gitrepo import World
 
 
 @pytest.fixture
@@ -27,11 +27,3 @@ def lock(tmp_path: Path) -> Iterator[SeedLock]:
         for file in left.iterdir():
             file.unlink()
         left.rmdir()
-
-
-def stands_at_base(world: World) -> None:
-    assert world.git.head() == world.base
-    assert world.git.branch() == world.branch
-    assert world.git.changes(world.keep_out).tracked == ()
-    assert sh(world.top, "diff", "--cached", "--name-only", world.base) == ""
-    assert not list(world.git.git_dir.glob("harness-scratch*"))

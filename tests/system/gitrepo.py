@@ -129,3 +129,12 @@ def conflict(world: World) -> None:
     sh(world.top, "checkout", "-q", "main")
     put(world.top / "tracked.txt", "ours\n")
     world.commit("ours")
+
+
+def stands_at_base(world: World) -> None:
+    """Find the repository as it was before the attempt."""
+    assert world.git.head() == world.base
+    assert world.git.branch() == world.branch
+    assert world.git.changes(world.keep_out).tracked == ()
+    assert sh(world.top, "diff", "--cached", "--name-only", world.base) == ""
+    assert not list(world.git.git_dir.glob("harness-scratch*"))

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from harness_lib.system import advance, atomic, gitlocks, placing, restore
 from harness_lib.system.restore import HeadMovedError
 from tests.system.gitrepo import World, disk, put, sh
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World.make(tmp_path / "repo")
 
 
 def _ahead(world: World) -> str:

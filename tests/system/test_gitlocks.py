@@ -31,11 +31,6 @@ with gitlocks.hold(git):
 """
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World.make(tmp_path / "repo")
-
-
 def _holder(world: World, mode: str, fifo: Path | None = None) -> subprocess.Popen[bytes]:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(world.top), mode, str(fifo)],

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from harness_lib.system import merging, snapshot
 from tests.system.gitrepo import World, put, sh
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World.make(tmp_path / "repo")
 
 
 def _commit(world: World, parent: str, message: str, **files: str) -> str:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from harness_lib.system import gitlocks, restore
 from harness_lib.system.git import Git
-from tests.system.conftest import stands_at_base
-from tests.system.gitrepo import NASTY, World, disk, put, sh
+from tests.system.gitrepo import NASTY, World, disk, put, sh, stands_at_base
 
 # -- undo_tracked -----------------------------------------------------------------------------------------
 

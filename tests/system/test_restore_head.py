@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness_lib.system.git import Git
-from tests.system.conftest import stands_at_base
-from tests.system.gitrepo import World, conflict, put, sh
+from tests.system.gitrepo import World, conflict, put, sh, stands_at_base
 
 
 def test_head_comes_back_from_another_branch_whose_commits_stay(world: World) -> None:

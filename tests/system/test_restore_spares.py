@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.system import snapshot
-from tests.system.conftest import stands_at_base
-from tests.system.gitrepo import World, disk, put, sh
+from tests.system.gitrepo import World, disk, put, sh, stands_at_base
 
 
 def test_a_file_that_changed_after_it_was_saved_is_left_and_named(world: World) -> None:

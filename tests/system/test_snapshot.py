@@ -13,11 +13,6 @@ from harness_lib.system.git import Git, GitError
 from tests.system.gitrepo import LIMIT, NASTY, World, disk, put, sh
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World.make(tmp_path / "repo")
-
-
 def content(git: Git, tree: str) -> dict[str, tuple[str, bytes]]:
     kinds = {"100644": "file", "100755": "program", "120000": "link"}
     return {

@@ -75,6 +75,11 @@ class Adapter(Protocol):
         """What must be on the PATH."""
         ...
 
+    @property
+    def exit_tells(self) -> bool:
+        """Whether the agent has not finished when it ends with another code than 0."""
+        ...
+
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return how the agent is started on `brief`; `extra` are a person's own arguments."""
         ...

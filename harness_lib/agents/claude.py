@@ -37,6 +37,7 @@ class Claude:
     name = "claude"
     title = "Claude Code"
     program = "claude"
+    exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return how it is started. As root it wants IS_SANDBOX=1, which only a person can say."""

@@ -39,6 +39,7 @@ class Codex:
     name = "codex"
     title = "Codex"
     program = "codex"
+    exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return how it is started."""

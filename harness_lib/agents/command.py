@@ -2,7 +2,7 @@ r"""Any shell command as an agent: `--agent-command 'my-agent --yes'`.
 
 The command runs in `sh -c` in the task's work tree. The brief is on its standard input and, as a file, at
 HARNESS_BRIEF_FILE; HARNESS_TASK_ID names the task, HARNESS_MODEL the model if one was chosen. Extra arguments
-are "$1", "$2", … Its exit code means nothing: the task's check decides.
+are "$1", "$2", … Its exit code matters little: where the task's check passes, it has finished.
 
 Every line that it prints is a sign of activity. A line that is a JSON object says more, by these keys, all of
 them optional, alone or together:
@@ -48,6 +48,7 @@ class Command:
     template: str
     name: str = "command"
     program: str = "sh"
+    exit_tells: bool = False
 
     @property
     def title(self) -> str:

@@ -23,6 +23,7 @@ class Copilot:
     name = "copilot"
     title = "GitHub Copilot CLI"
     program = "copilot"
+    exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return how it is started; files outside of the work tree stay closed to it."""

@@ -27,6 +27,7 @@ class Gemini:
     name = "gemini"
     title = "Gemini CLI"
     program = "gemini"
+    exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return how it is started; in a folder that it does not trust it asks before each step."""

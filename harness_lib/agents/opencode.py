@@ -26,6 +26,7 @@ class OpenCode:
     name = "opencode"
     title = "opencode"
     program = "opencode"
+    exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return how it is started; `model` is spelled `provider/model`."""

@@ -48,13 +48,17 @@ class Rules:
 
 @dataclass(frozen=True)
 class Turn:
-    """How an agent ended, in one sentence where it was not by itself, and what it had said until then."""
+    """How an agent ended, in one sentence where it was not by itself, and what it had said until then.
+
+    `code`: what its process ended with, None if it was stopped.
+    """
 
     how: How
     why: str
     report: Report
     seconds: float
     log: Path
+    code: int | None = None
 
 
 def is_here(adapter: Adapter, ctx: Context) -> bool:
@@ -215,7 +219,7 @@ def run(
     while listener.hear():
         continue
     how, why = ended or _how(finished, listener.report)
-    return Turn(how, why, listener.report, finished.seconds, log)
+    return Turn(how, why, listener.report, finished.seconds, log, finished.returncode)
 
 
 def _how(finished: runner.Finished, report: Report) -> tuple[How, str]:
@@ -229,7 +233,7 @@ def _how(finished: runner.Finished, report: Report) -> tuple[How, str]:
     if trouble is not None and (finished.returncode != 0 or trouble.kind != "transient"):
         return trouble.kind, trouble.message
     if finished.returncode != 0:
-        last = _last_words(finished.tail) or report.last
+        last = _last_words(finished.tail) or report.last or "it said nothing"
         return "crashed", f"the agent ended with {finished.returncode}: {last[-300:]}"
     return "ended", ""
 

@@ -28,7 +28,7 @@ from harness_lib.ops import (
 from harness_lib.ops.agent_turn import Listener, Rules, Turn
 from harness_lib.ops.context import Context
 from harness_lib.rules import budget, transitions
-from harness_lib.system import snapshot
+from harness_lib.system import gitlocks, placing, snapshot, trees
 from harness_lib.task import Category, Session, Task
 
 CRASHES = 2
@@ -39,6 +39,8 @@ UNKNOWN_LIMIT_SECONDS = 900.0
 # A provider's clock and ours differ.
 AFTER_RESET_SECONDS = 5.0
 SLICE_SECONDS = 1.0
+# A shell ends with 128 and the number of the signal that has killed its command.
+BY_SIGNAL = 128
 BLAME: dict[str, Category] = {
     "silent": "TIMEOUT",
     "circling": "TIMEOUT",
@@ -78,12 +80,16 @@ class Wishes(Protocol):
 
 @dataclass
 class StuckError(Exception):
-    """A person must act; `everywhere`: for this task and for every other one."""
+    """A person must act; `everywhere`: for this task and for every other one.
+
+    `unstarted`: the agent ended before it did anything, which may be the task's doing or the agent's.
+    """
 
     kind: str
     reason: str
     hint: str = ""
     everywhere: bool = False
+    unstarted: bool = False
 
 
 def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended:
@@ -202,7 +208,7 @@ def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) ->
         tries.pauses += 1
         _pause(ctx, task, desk, "pauses", max(PAUSES[tries.pauses - 1], _until_reset(ctx, turn)), turn.why)
         return True
-    if turn.how != "crashed":
+    if turn.how != "crashed" or _has_finished(ctx, task, desk, turn):
         return False
     tries.crashes += 1
     if tries.crashes <= CRASHES:
@@ -210,8 +216,32 @@ def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) ->
         return True
     if turn.seconds < AT_ONCE_SECONDS and _has_done_nothing(ctx):
         hint = f"See what it said: {turn.log}. Then: harness run"
-        raise StuckError("ENV_SETUP", f"the agent cannot start: {turn.why}", hint, everywhere=True)
+        raise StuckError("ENV_SETUP", f"the agent cannot start: {turn.why}", hint, unstarted=True)
     return False
+
+
+def _has_finished(ctx: Context, task: Task, desk: Desk, turn: Turn) -> bool:
+    """Return whether the check passes after an agent whose exit code says little."""
+    if desk.adapter.exit_tells or not 0 < (turn.code or 0) < BY_SIGNAL or _has_done_nothing(ctx):
+        return False
+    desk.tell("step", step="checks")
+    try:
+        state = ctx.store.read().state
+        judged = judging.judge(ctx, state, outcome.still_claimed(state, task))
+    except (ConfigError, EnvSetupError, RefusedError) as error:
+        raise _stuck(error) from error
+    if judged.checked.passed:
+        return True
+    if judged.tree:
+        _undo_check(ctx, judged.tree)
+    return False
+
+
+def _undo_check(ctx: Context, tree: str) -> None:
+    """Give the work tree the content of `tree` again: what differs was made by a check of it."""
+    git = ctx.git
+    with gitlocks.hold(git):
+        placing.follow(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
 
 
 def _until_reset(ctx: Context, turn: Turn) -> float:

@@ -1,69 +1,146 @@
 """When the list is done every check runs once more on the final tree; what was broken becomes a new task.
 
 A later task may break what an earlier one had finished: its own check does not look there.
-What another worker has finished on a branch of its own is not broken, only not here.
+What another worker has finished on a branch of its own is not broken, only not here. And what is broken still
+after its repair cannot be repaired by an agent: mostly it needs a file that git does not keep.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from harness_lib.ops import add, brief, checking, sessions, slots, start, target
 from harness_lib.ops.add import Wish
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
-from harness_lib.system import worktrees
-from harness_lib.task import Task
+from harness_lib.system import atomic, worktrees
+from harness_lib.task import State, Task
 
 # Workers count from 1.
 NUMBER = 0
 TITLE = "Repair what a later task broke: "
+# Below `.harness/`: which commit has passed which checks.
+PASSED = "final.json"
+NAMED = 5
+
+Key = tuple[str | None, str | None]
 
 
-def run(ctx: Context, place: slots.Place, tell: Callable[[str], None], may_go_on: Callable[[], bool]) -> bool:
-    """Run every check of a completed task on the target; return whether new tasks are to be done.
+@dataclass(frozen=True)
+class Passed:
+    """What came of it: the commit that was looked at, and what is broken though it was repaired before.
+
+    `goes_on`: new tasks are to be done. `tip` is None if a person has ended it before its end.
+    """
+
+    tip: str | None = None
+    goes_on: bool = False
+    broken: tuple[Task, ...] = ()
+
+    def told(self) -> str:
+        """Return what is to be said of what is broken."""
+        names = ", ".join(task.id for task in self.broken[:NAMED])
+        more = f" and {len(self.broken) - NAMED} more" if len(self.broken) > NAMED else ""
+        return (
+            f"On the final tree the checks of {names}{more} fail, and their repair did not help: it passed "
+            "only in its agent's work tree. Does a check need a file that git ignores?"
+        )
+
+
+def is_due(ctx: Context) -> bool:
+    """Return whether there is a finished task whose check has not passed on the target as it is now."""
+    assert ctx.target is not None
+    state = ctx.store.read().state
+    if not any(_has_check(task) for task in state.tasks):
+        return False
+    try:
+        known = json.loads((ctx.root.private / PASSED).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return True
+    return bool(known != _passed(state, target.tip(ctx.git, ctx.target)))
+
+
+def run(
+    ctx: Context, place: slots.Place, tell: Callable[[str], None], may_go_on: Callable[[], bool]
+) -> Passed:
+    """Run every check of a completed task on the target.
 
     `may_go_on` is asked between two checks: a person may not want to wait for all of them.
     Raises EnvSetupError if `harness-init.sh` fails in a fresh work tree.
     """
     assert ctx.target is not None
     state = ctx.store.read().state
-    broken: list[tuple[Task, Checked]] = []
+    found = _Found()
     path = place.slot(NUMBER)
     worktrees.remove(ctx.git, path)
     tip = target.tip(ctx.git, ctx.target)
     try:
         there = ctx.at(slots.stand(ctx, path, tip)[0])
         slots.set_up(there)
-        for task in state.tasks:
+        for task in filter(_has_check, state.tasks):
             if not may_go_on():
-                return False
-            checked = _check(there, task)
-            if checked is None or checked.passed:
-                continue
-            if task.completed_commit and not ctx.git.is_ancestor(task.completed_commit, tip):
-                tell(
-                    f"{task.id} was finished elsewhere: its commit {task.completed_commit[:12]} is not on "
-                    f"{target.short(ctx.target)}, where its check fails"
-                )
-            else:
-                broken.append((task, checked))
-                tell(f"{task.id} is broken on the final tree: {checked.message}")
+                return Passed()
+            checked = checking.run_check(there, task, task.validation.command or "", log_name="final")
+            if not checked.passed:
+                found.note(ctx, task, checked, tip, tell)
     finally:
         # What checks leave behind is nobody's work.
         worktrees.remove(ctx.git, path)
-    if not broken:
-        return False
-    for task, checked in broken:
+    fresh = [each for key, each in found.broken.items() if not _is_repaired(state, key)]
+    for task, checked in fresh:
         _repair(ctx, task, checked)
-    return _session_is_open(ctx)
+    if fresh:
+        return Passed(tip, goes_on=_session_is_open(ctx))
+    if not found.broken and not found.elsewhere:
+        atomic.write(ctx.root.private / PASSED, json.dumps(_passed(state, tip)).encode(), durable=False)
+    return Passed(tip, broken=tuple(task for task, _ in found.broken.values()))
 
 
-def _check(ctx: Context, task: Task) -> Checked | None:
-    command = task.validation.command
-    if task.status != "completed" or not command:
-        return None
-    return checking.run_check(ctx, task, command, log_name="final")
+@dataclass
+class _Found:
+    """What is broken: of those with the same check the first, as one repair is enough for all of them."""
+
+    broken: dict[Key, tuple[Task, Checked]] = field(default_factory=dict)
+    elsewhere: bool = False
+
+    def note(self, ctx: Context, task: Task, checked: Checked, tip: str, tell: Callable[[str], None]) -> None:
+        if task.completed_commit and not ctx.git.is_ancestor(task.completed_commit, tip):
+            self.elsewhere = True
+            tell(
+                f"{task.id} was finished elsewhere: its commit {task.completed_commit[:12]} is not on "
+                f"{target.short(ctx.target or '')}, where its check fails"
+            )
+            return
+        self.broken.setdefault(_key(task), (task, checked))
+        tell(f"{task.id} is broken on the final tree: {checked.message}")
+
+
+def _has_check(task: Task) -> bool:
+    return task.status == "completed" and bool(task.validation.command)
+
+
+def _key(task: Task) -> Key:
+    return task.validation.command, task.validation.cwd
+
+
+def _is_repaired(state: State, key: Key) -> bool:
+    """Return whether a repair of this very check was the last that was done, but for other repairs."""
+    done = [task for task in state.tasks if task.status == "completed"]
+    repaired = [_when(task) for task in done if task.title.startswith(TITLE) and _key(task) == key]
+    others = [_when(task) for task in done if not task.title.startswith(TITLE)]
+    return bool(repaired) and max(repaired) >= max(others, default="")
+
+
+def _when(task: Task) -> str:
+    return task.completed_at or ""
+
+
+def _passed(state: State, tip: str) -> dict[str, str]:
+    checks = [[task.id, *_key(task)] for task in state.tasks if _has_check(task)]
+    return {"tip": tip, "checks": hashlib.sha256(json.dumps(checks).encode()).hexdigest()}
 
 
 def _repair(ctx: Context, task: Task, checked: Checked) -> None:

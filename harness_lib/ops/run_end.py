@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
-from harness_lib.ops import marker, progress, sessions, slots, stopped, target
+from harness_lib.ops import brief, marker, progress, sessions, slots, stopped, target
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats
@@ -13,8 +14,9 @@ from harness_lib.rules.budget import Spent
 
 WORDS = {
     "interrupted": "Stopped as you asked; nothing is lost. Go on with: harness run",
-    "limit": "A limit of this run is reached. Raise it with: harness budget --help",
+    "limit": "A limit of this run is reached. Go on with a higher one: harness run --help",
     "stuck": "A person must act first.",
+    "broken": "Every task is completed, but the whole is not.",
 }
 
 
@@ -32,15 +34,16 @@ def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
     target.deliver(ctx, target_of(ctx))
 
 
-def leave(ctx: Context, found: slots.Place, warn: Callable[[str], None]) -> None:
+def leave(ctx: Context, found: slots.Place, warn: Callable[[str], None], checked: str | None = None) -> None:
     """Take away the work trees of this run, bring over what waits, and end the session.
 
+    `checked`: the commit on which every check has passed.
     The machine may be what has ended the run (a full disk): what cannot be done is said and left to the next.
     """
     try:
         for ref in slots.take_away(ctx, found, target.tip(ctx.git, target_of(ctx))):
             warn(f"What was left over is kept in {ref}.")
-        target.deliver(ctx, target_of(ctx))
+        target.deliver(ctx, target_of(ctx), checked)
     except (HarnessError, OSError) as error:
         warn(f"Not all was tidied up: {error}")
     try:
@@ -56,6 +59,26 @@ def _close(ctx: Context) -> None:
         if mine is not None:
             sessions.close(tx, mine)
         marker.lower_when_finished(tx, ctx.root)
+
+
+def record(ctx: Context, why: str, kind: str, told: str, spent: Spent) -> None:
+    """Add to the log how a run ended because of `why` (`told` says more, `kind` is that of a trouble)."""
+    with ctx.store.transaction() as tx:
+        session = sessions.mine(tx.state, ctx)
+        number = session.number if session else tx.state.session_count
+        if kind or why == "broken":
+            trouble = brief.one_line(f"the run ended: {told}", brief.FAILURE_LENGTH)
+            tx.log("ERROR", f"[{kind or 'TEST_FAIL'}] {trouble}", session=number)
+        used = f"run={why} cost_usd={spent.cost:.2f} tokens={spent.tokens} seconds={spent.seconds:.0f}"
+        tx.log("STATS", f"{stats.line(tx.state)} {used}", session=number)
+
+
+def nothing_to_do(ctx: Context, why: str | None, told: tuple[str, ...]) -> Reply:
+    """Return the answer of a run that had nothing to do; `told` is what recovery did."""
+    found = stopped.reply("run", ctx.store.read().state, why, told)
+    waits = target.waits(ctx, target_of(ctx))
+    message = f"{found.message}\n{waits}" if waits else found.message
+    return replace(found, message=message, exit=Exit.DONE if why == "done" else found.exit)
 
 
 def reply(ctx: Context, why: str, told: str, spent: Spent) -> Reply:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness_lib.errors import Exit, HarnessError
+from harness_lib.errors import HarnessError
 from harness_lib.ops import (
     board_file,
     final_pass,
@@ -25,7 +25,6 @@ from harness_lib.ops import (
     sessions,
     slots,
     start,
-    stopped,
 )
 from harness_lib.ops import budget as limits
 from harness_lib.ops.context import Context
@@ -45,7 +44,6 @@ LOOK_SECONDS = 0.25
 PUBLISH_SECONDS = 1.0
 RETRY_SECONDS = 5.0
 RESTARTS = 3
-MOST_PASSES = 3
 ONCE = "finishing what runs, starting nothing new; Ctrl-C again stops now and keeps what was done"
 TWICE = "stopping; what was done is kept"
 
@@ -64,10 +62,9 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     supervisor = Supervisor(there, options, watch)
     for line in opened.recovered:
         supervisor.tell("recovered", line)
-    if opened.session is None:
+    if opened.session is None and not (opened.stop == "done" and supervisor.must_check()):
         run_end.tidy(there, supervisor.warn)
-        reply = stopped.reply("run", there.store.read().state, opened.stop, opened.recovered)
-        return replace(reply, exit=Exit.DONE) if opened.stop == "done" else reply
+        return run_end.nothing_to_do(there, opened.stop, opened.recovered)
     found = slots.place(there, there.owner.worker)
     lock = held_files.hold(found.lock)
     assert lock is not None, f"BUG: somebody holds {found.lock}"
@@ -75,9 +72,12 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         supervisor.take_over()
         run_end.tidy(there, supervisor.warn)
         limits.begin(there, options.budget)
-        supervisor.go_on(Crew(there, lock), found)
+        # What was broken when the last run ended, or has not been looked at, is not done.
+        if opened.session is not None or supervisor.something_broke(found):
+            supervisor.go_on(Crew(there, lock), found)
+        supervisor.record()
     finally:
-        run_end.leave(there, found, supervisor.warn)
+        run_end.leave(there, found, supervisor.warn, supervisor.checked)
         os.close(lock)
         board_file.remove(there)
     return supervisor.reply()
@@ -86,17 +86,19 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
 class Supervisor:
     """One run: what it has come to, and the one loop in which everything is decided.
 
-    `why` is what ends it, once no worker has a task any more.
+    `why` is what ends it, once no worker has a task any more. `checked` is the commit on which every check
+    has passed at the end.
     """
 
     def __init__(self, ctx: Context, options: Options, watch: Watch) -> None:
         self.board = Board(began=ctx.clock.now().timestamp())
         self.why = ""
+        self.checked: str | None = None
         self._ctx, self._options, self._watch = ctx, options, watch
         self._message = self._kind = self._hint = ""
         self._signals: list[int] = []
-        self._interrupts = self._restarts = self._passes = 0
-        self._draining = False
+        self._interrupts = self._restarts = 0
+        self._draining = self._limited = False
         self._next_try = 0.0
         self._ready: list[int] = []
 
@@ -141,14 +143,27 @@ class Supervisor:
                 for event in crew.end():
                     self._hear(crew, found, event)
 
+    def record(self) -> None:
+        """Write into the log how the run has ended, and what it has used up."""
+        try:
+            run_end.record(self._ctx, self._how(), self._kind, self._message, self._spent())
+        except (HarnessError, OSError) as error:
+            self.warn(f"How the run ended could not be written down: {error}")
+
     def reply(self) -> Reply:
         """Return what the run answers; raises ConfigError or EnvSetupError where a person must help first."""
-        now = self._ctx.clock.now()
-        why = self.why or stopping.no_work(self._ctx.store.read().state, now) or "interrupted"
-        answer = run_end.reply(self._ctx, why, self._message, self.board.spent(now.timestamp()))
+        why = self._how()
+        answer = run_end.reply(self._ctx, why, self._message, self._spent())
         if why == "stuck":
             raise run_end.problem(self._kind, self._message, self._hint)
         return answer
+
+    def _how(self) -> str:
+        now = self._ctx.clock.now()
+        return self.why or stopping.no_work(self._ctx.store.read().state, now) or "interrupted"
+
+    def _spent(self) -> budget.Spent:
+        return self.board.spent(self._ctx.clock.now().timestamp())
 
     def _start(self, crew: Crew, found: slots.Place, number: int) -> None:
         me, wanted = self._ctx.owner.worker, run_end.target_of(self._ctx)
@@ -209,24 +224,35 @@ class Supervisor:
         if self._draining:
             return
         allowed = limits.read(self._ctx)
-        reached = budget.over(allowed, self.board.spent(self._ctx.clock.now().timestamp()))
+        reached = budget.over(allowed, self._spent())
         if reached:
-            self.tell("limit", f"a limit is reached ({reached}); finishing what runs, starting nothing new")
-            self._drain(crew, "limit", reached)
-            return
-        self._let(crew, allowed)
+            self._hold_back(crew, reached)
+        else:
+            self._limited = False
+            self._let(crew, allowed)
         rows = self.board.rows
         if set(rows) != set(crew.numbers) or not all(row.idle for row in rows.values()):
             return
         why = self._why_idle(self._ctx.store.read().state, {row.idle or "" for row in rows.values()})
-        if why is not None and not (why == "done" and self._something_broke(found)):
+        if why is not None and not (why == "done" and self.something_broke(found)):
             self._drain(crew, why)
+
+    def _hold_back(self, crew: Crew, reached: str) -> None:
+        """Start nothing new; when nobody is at work any more the run ends. Until then it can be raised."""
+        if not self._limited:
+            self.tell("limit", f"a limit is reached ({reached}); finishing what runs, starting nothing new")
+        self._limited = True
+        if self._at_work() == 0 and self._ready:
+            self._drain(crew, "limit", reached)
+
+    def _at_work(self) -> int:
+        """Return how many workers have a task, or leave to take one."""
+        return sum(row.task is not None or row.step == "takes" for row in self.board.rows.values())
 
     def _let(self, crew: Crew, allowed: budget.Budget) -> None:
         """Let those who are ready take a task, as many as the limit of attempts still allows."""
         while self._ready:
-            at_work = sum(row.task is not None or row.step == "takes" for row in self.board.rows.values())
-            if 0 < allowed.max_tasks <= self.board.before.attempts + at_work:
+            if 0 < allowed.max_tasks <= self.board.before.attempts + self._at_work():
                 return
             number = self._ready.pop(0)
             at = self._ctx.clock.now().timestamp()
@@ -265,15 +291,23 @@ class Supervisor:
         if session and any(not leases.works_for(t.claimed_by, session.worker) for t in expired):
             recovering.interrupted(self._ctx, session, fresh=False)
 
-    def _something_broke(self, found: slots.Place) -> bool:
+    def must_check(self) -> bool:
+        """Return whether the final pass is wanted for a list that was done before the run began."""
+        return self._options.final_check and final_pass.is_due(self._ctx)
+
+    def something_broke(self, found: slots.Place) -> bool:
         """Run every check on the final tree; return whether that has made new tasks."""
-        if not self._options.final_check or self._passes == MOST_PASSES:
+        if not self._options.final_check:
             return False
-        self._passes += 1
         self.tell("final", "every check runs once more on the final tree")
-        return final_pass.run(
+        passed = final_pass.run(
             self._ctx, found, lambda told: self.tell("final", told), lambda: not self._signals
         )
+        if passed.broken:
+            self.why, self._message = "broken", passed.told()
+        elif not passed.goes_on:
+            self.checked = passed.tip
+        return passed.goes_on
 
     def _drain(self, crew: Crew, why: str, message: str = "", hint: str = "") -> None:
         if not self.why:

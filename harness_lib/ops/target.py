@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.ops.context import Context
 from harness_lib.system import advance, gitlocks, merging, restore, worktrees
 from harness_lib.system.git import Git, GitError
@@ -129,6 +129,11 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
         if not _is_free(there, move.tip, new):
             raise MovedError(blocked=True)
         try:
+            restore.require_unlocked(there.git)
+        except HeldError as error:
+            # An editor, or a git command that asks its person something: hours, perhaps.
+            raise MovedError(blocked=True) from error
+        try:
             advance.forward(there.git, move.tip, new, only_while=unparted)
         except restore.HeadMovedError as error:
             raise MovedError from error
@@ -154,8 +159,11 @@ def mend(there: Context) -> None:
             advance.take_back(there.git)
 
 
-def deliver(ctx: Context, target: str) -> str | None:
-    """Bring what waits onto `target` if nothing is in the way; return what is in the way, None if nothing."""
+def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None:
+    """Bring what waits onto `target` if nothing is in the way; return what is in the way, None if nothing.
+
+    `checked`: a merge of both, on which every check has passed, for when they have parted.
+    """
     git, ours = ctx.git, waiting(target)
     here, waits = git.ref(target), git.ref(ours)
     if waits is None or here is None:
@@ -163,9 +171,13 @@ def deliver(ctx: Context, target: str) -> str | None:
     if git.is_ancestor(waits, here):
         git.delete_ref(ours, waits)
         return None
-    if not git.is_ancestor(here, waits):
+    joined = checked is not None and all(git.is_ancestor(each, checked) for each in (here, waits))
+    if not joined and not git.is_ancestor(here, waits):
         return f"{short(target)} has commits of its own"
     try:
+        if joined and checked is not None:
+            _set(git, Move(ours, checked, waits), checked, None)
+            waits = checked
         carry_out(ctx, target, Move(target, here, here), waits)
     except MovedError:
         return f"there are changes in the checkout of {short(target)}"

@@ -50,6 +50,7 @@ class Worker:
         self.draining = threading.Event()
         self.allowed = threading.Semaphore(0)
         self._idle = ""
+        self._unstarted: set[str] = set()
 
     def tell(self, event: str, **facts: object) -> None:
         """Send one event to the run."""
@@ -152,6 +153,7 @@ class Worker:
             self._give_back(there, session, task, str(error))
             raise
         else:
+            self._unstarted.clear()
             now = ended.task
             message = now.error_log[-1] if now.status == "failed" and now.error_log else ""
             if now.status == "pending" and now.handback:
@@ -183,14 +185,36 @@ class Worker:
 
     def _halt(self, task: Task, stuck: attempt.StuckError) -> None:
         """Leave the task alone until a person has acted; what concerns every task ends the run."""
-        if stuck.everywhere:
+        if stuck.everywhere or (stuck.unstarted and self._is_the_agents(task)):
+            self._lift_halts()
             self.tell("stuck", task=task.id, kind=stuck.kind, message=stuck.reason, hint=stuck.hint)
             self.draining.set()
             return
+        reason = f"{stuck.kind}: {stuck.reason}"
+        if stuck.unstarted:
+            self._unstarted.add(task.id)
+            reason += f" Then type: harness retry {task.id}"
         with self.ctx.store.transaction() as tx:
             now = tx.state.find(task.id)
             if now is not None and transitions.may("halt", now):
-                tx.replace(transitions.halt(now, f"{stuck.kind}: {stuck.reason}"))
+                tx.replace(transitions.halt(now, reason))
+
+    def _is_the_agents(self, task: Task) -> bool:
+        """Return whether it is not the task's doing that no agent starts: none did for the last one, either.
+
+        Where no other task is left to be tried, nobody can tell.
+        """
+        state = self.ctx.store.read().state
+        others = {each.id for each in selection.eligible(state)}
+        others |= {each.id for each in state.tasks if each.status == "in_progress"}
+        return bool(self._unstarted - {task.id}) or not others - {task.id}
+
+    def _lift_halts(self) -> None:
+        """Let the tasks be tried again that were halted because of an agent that starts for none."""
+        with self.ctx.store.transaction() as tx:
+            for task in tx.state.tasks:
+                if task.id in self._unstarted and transitions.may("halt", task):
+                    tx.replace(transitions.halt(task, None))
 
     def _next_session(self) -> bool:
         """Begin the next session in place of one that has finished as many tasks as it may."""

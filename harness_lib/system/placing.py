@@ -40,6 +40,14 @@ def checkout(git: Git, files: Mapping[str, Entry]) -> list[str]:
     return [path for path in files if path not in free]
 
 
+def follow(git: Git, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> None:
+    """Give each path of `moves` (as `trees.changed` returns them) its second entry; None removes it."""
+    checkout(git, {path: entry for path, (_, entry) in moves.items() if entry is not None})
+    for path, (_, entry) in moves.items():
+        if entry is None:
+            remove(git.top, path)
+
+
 def write_exactly(git: Git, files: Mapping[str, Entry], private: Collection[str] = ()) -> list[str]:
     """Put `files` in their places byte for byte; return those whose place is obstructed.
 

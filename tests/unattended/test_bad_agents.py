@@ -38,6 +38,60 @@ def test_an_agent_that_cannot_start_ends_the_run_and_costs_nothing(workshop: Wor
     workshop.nothing_is_left_over()
 
 
+def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(workshop: Workshop) -> None:
+    workshop.add("Too long", "test -f f")
+    workshop.file_task("g")
+
+    said = workshop.run(
+        agent='[ "$HARNESS_TASK_ID" = task-002 ] || { echo too long; exit 1; }; echo done > g'
+    )
+
+    assert said.returncode == 9
+    assert workshop.statuses() == {"task-001": "pending", "task-002": "completed"}
+    assert workshop.task("task-001")["attempts"] == 0
+    status = workshop.harness("status").stdout
+    assert "the agent cannot start: the agent ended with 1: too long" in status
+    assert "harness retry task-001" in status
+    workshop.nothing_is_left_over()
+
+
+def test_an_agent_that_starts_for_no_task_ends_the_run_and_halts_none(workshop: Workshop) -> None:
+    workshop.file_task("f")
+    workshop.file_task("g")
+
+    said = workshop.run(agent="no-such-agent --yes")
+
+    assert said.returncode == 7, said.stdout + said.stderr
+    assert [task.get("halt") for task in workshop.state["tasks"]] == [None, None]
+    assert "ERROR [ENV_SETUP] the run ended: the agent cannot start" in workshop.harness("status").stdout
+    workshop.ok("retry", "task-001")
+
+
+def test_a_command_that_has_finished_may_end_with_any_code(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.file_task("f")
+
+    said = workshop.run(agent=f"echo started >> {tmp_path / 'log'}; echo done > f; exit 3")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert (tmp_path / "log").read_text().split() == ["started"]
+    workshop.done_is_done()
+
+
+def test_what_a_check_leaves_before_the_next_agent_is_taken_back(workshop: Workshop) -> None:
+    workshop.add(
+        "Two lives",
+        "touch trace; echo spoilt > README.md; grep -q done f",
+        do="write f half\nonce exit 3\nsh test ! -f trace\nwrite f done",
+    )
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task("task-001")["attempts"] == 0
+    assert (workshop.top / "README.md").read_text() == "hello\n"
+    workshop.nothing_is_left_over()
+
+
 def test_an_agent_that_does_nothing_fails_by_its_check(workshop: Workshop) -> None:
     workshop.add("Something", "test -f f", "--max-attempts", "2")
 
@@ -97,6 +151,16 @@ def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None
     assert (said.returncode, answer["stop"]) == (9, {"reason": "limit"})
     assert answer["spent"]["cost_usd"] == pytest.approx(1.5)
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending", "task-003": "pending"}
+
+
+def test_a_limit_that_the_last_task_reaches_ends_nothing(workshop: Workshop) -> None:
+    workshop.file_task("one")
+
+    said = workshop.run("--max-cost", "1", agent="echo '{\"cost_usd\": 1.5}'; echo done > one")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "every check runs once more" in said.stdout
+    assert "run=done cost_usd=1.50" in workshop.harness("log").stdout
 
 
 def test_a_usage_limit_is_waited_out_and_costs_no_attempt(workshop: Workshop, tmp_path: Path) -> None:

@@ -54,6 +54,16 @@ def test_a_limit_that_is_set_meanwhile_ends_the_run_and_others_stay(workshop: Wo
     assert "tasks: 1 of 1" in workshop.printed
 
 
+def test_a_limit_that_is_raised_before_the_end_lets_it_go_on(workshop: Workshop, go: Path) -> None:
+    workshop.ok("budget", "--max-cost", "0.4")
+    workshop.wait_for("the limit is met", lambda: "finishing what runs" in workshop.printed)
+    workshop.ok("budget", "--max-cost", "5")
+
+    assert end(workshop, go).returncode == 0, workshop.printed
+
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "completed"}
+
+
 def test_a_limit_of_the_task_is_heard_by_its_worker(workshop: Workshop, go: Path) -> None:
     workshop.ok("budget", "--task-tokens", "1000")
     workshop.wait_for("the attempt ends", lambda: workshop.task("task-001")["attempts"])

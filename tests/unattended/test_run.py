@@ -159,6 +159,35 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     workshop.nothing_is_left_over()
 
 
+def test_what_waits_is_joined_at_the_end_once_every_check_has_passed_on_both(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    put(workshop.top / "README.md", "a person is writing\n")
+    assert workshop.run().returncode == 0
+    sh(workshop.top, "commit", "-qam", "a person's")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "git merge" not in said.stdout
+    assert (workshop.top / "README.md").read_text() == "a person is writing\n"
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_checkout_that_git_has_locked_is_not_waited_for(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    lock = put(workshop.top / ".git" / "index.lock", "")
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "git merge harness/main" in said.stdout
+    lock.unlink()
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
 def test_a_branch_that_a_person_moves_meanwhile_keeps_their_commit(
     workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -323,26 +352,3 @@ def test_an_agent_that_crashes_is_followed_by_one_that_goes_on(workshop: Worksho
     assert said.returncode == 0, said.stdout + said.stderr
     assert workshop.task("task-001")["attempts"] == 0
     workshop.nothing_is_left_over()
-
-
-def test_the_final_pass_makes_a_task_of_what_a_later_one_broke(workshop: Workshop) -> None:
-    first = workshop.add(
-        "Keep it small", "test $(cat size | wc -l) -le 1", do="sh test -f big && rm -f big; write size 1"
-    )
-    workshop.add("Grow", "test -f big", "--depends-on", first, do="write big x\nsh printf 'a\\nb\\n' >> size")
-
-    said = workshop.run("--max-tasks", "8")
-
-    assert "is broken on the final tree" in said.stdout
-    titles = [task["title"] for task in workshop.state["tasks"]]
-    assert titles[2] == "Repair what a later task broke: Keep it small"
-
-
-def test_the_final_pass_looks_at_a_tree_that_was_set_up_as_the_workers_were(workshop: Workshop) -> None:
-    put(workshop.top / "harness-init.sh", "touch tool.pyc\n")
-    workshop.add("Needs the tool", "test -f tool.pyc && grep -q done f", do="write f done")
-
-    said = workshop.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert len(workshop.state["tasks"]) == 1

@@ -19,6 +19,7 @@ from harness_lib.ops import (
     checking,
     completing,
     judging,
+    leased_check,
     letters,
     mission,
     outcome,
@@ -27,7 +28,7 @@ from harness_lib.ops import (
 )
 from harness_lib.ops.agent_turn import Listener, Rules, Turn
 from harness_lib.ops.context import Context
-from harness_lib.rules import budget, transitions
+from harness_lib.rules import budget
 from harness_lib.system import gitlocks, placing, snapshot, trees
 from harness_lib.task import Category, Session, Task
 
@@ -241,7 +242,9 @@ def _undo_check(ctx: Context, tree: str) -> None:
     """Give the work tree the content of `tree` again: what differs was made by a check of it."""
     git = ctx.git
     with gitlocks.hold(git):
-        placing.follow(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
+        moves = trees.changed(git, snapshot.capture(git, ctx.keep_out), tree)
+        put = {path: entry for path, (_, entry) in moves.items() if entry is not None}
+        placing.move(git, put, [path for path in moves if path not in put])
 
 
 def _until_reset(ctx: Context, turn: Turn) -> float:
@@ -268,14 +271,15 @@ def _add(before: budget.Spent, turn: Turn) -> budget.Spent:
 def _pause(ctx: Context, task: Task, desk: Desk, step: str, seconds: float, why: str) -> None:
     """Wait, with the claim kept alive; the run shows until when."""
     until = ctx.clock.now() + timedelta(seconds=max(0.0, seconds))
+    # The monotonic clock stands still while a laptop sleeps, the other one may be set back.
     desk.tell("step", step=step, until=until.timestamp(), message=why)
     end = ctx.clock.monotonic() + max(0.0, seconds)
     renewed = ctx.clock.monotonic()
-    while (left := end - ctx.clock.monotonic()) > 0:
+    while (left := end - ctx.clock.monotonic()) > 0 and ctx.clock.now() < until:
         ctx.clock.sleep(min(SLICE_SECONDS, left))
         if ctx.clock.monotonic() - renewed > ctx.lease_seconds / 3:
             renewed = ctx.clock.monotonic()
-            renew(ctx, task)
+            leased_check.renew(ctx, task)
 
 
 def _renew(ctx: Context, task: Task, listener: Listener) -> None:
@@ -283,12 +287,4 @@ def _renew(ctx: Context, task: Task, listener: Listener) -> None:
     due = math.floor(listener.seconds() / (ctx.lease_seconds / 3))
     if due > listener.renewals:
         listener.renewals = due
-        renew(ctx, task)
-
-
-def renew(ctx: Context, task: Task) -> None:
-    """Give the claim a new lease where it has one. Raises LeaseLostError."""
-    with ctx.store.transaction() as tx:
-        now = outcome.require_claim(tx, task)
-        if tx.state.concurrent:
-            tx.replace(transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds))
+        leased_check.renew(ctx, task)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness_lib.errors import LeaseLostError
+from contextlib import suppress
+
+from harness_lib.errors import ConfigError, HeldError, LeaseLostError, StateUnreadableError
 from harness_lib.ops import checking, outcome
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
@@ -17,12 +19,9 @@ def run(ctx: Context, task: Task, command: str, *, suffix: str = "") -> Checked:
     """Run the check and keep the claim alive; LeaseLostError if it is lost, and the check is stopped."""
     lost: list[LeaseLostError] = []
 
-    def renew() -> bool:
+    def go_on() -> bool:
         try:
-            with ctx.store.transaction() as tx:
-                now = outcome.require_claim(tx, task)
-                if tx.state.concurrent:
-                    tx.replace(transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds))
+            renew(ctx, task)
         except LeaseLostError as error:
             lost.append(error)
         return not lost
@@ -32,9 +31,25 @@ def run(ctx: Context, task: Task, command: str, *, suffix: str = "") -> Checked:
         task,
         command,
         log_name=f"{task.attempts + 1}{suffix}",
-        on_tick=renew,
+        on_tick=go_on,
         tick=max(1.0, ctx.lease_seconds / RENEWALS_PER_LEASE),
     )
     if lost:
         raise lost[0]
     return checked
+
+
+def renew(ctx: Context, task: Task) -> None:
+    """Give the claim a new lease where it has one. Raises LeaseLostError.
+
+    A list that cannot be had at this moment is no reason to end hours of work: there is a next time, and the
+    claim is asked for again before anything is recorded.
+    """
+    with suppress(HeldError, ConfigError, StateUnreadableError):
+        state = ctx.store.read().state
+        outcome.still_claimed(state, task)
+        if not state.concurrent:
+            return
+        with ctx.store.transaction() as tx:
+            now = outcome.require_claim(tx, task)
+            tx.replace(transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds))

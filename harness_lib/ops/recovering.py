@@ -58,17 +58,20 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
         task = _take_over_next(ctx, session, seen, fresh=fresh)
         if task is None:
             return Report(tuple(told), tuple(warnings))
-        leftover.end_all(checking.log_directory(ctx, task))
+        is_ours = leases.works_for(task.claimed_by, session.worker)
+        if is_ours:
+            # What a worker that lives has started is its own, like its files.
+            leftover.end_all(checking.log_directory(ctx, task))
         there = _work_tree(ctx, task)
         try:
             if there is None:
                 line, ended = _give_up_lost(ctx, session, task)
             else:
-                if leases.works_for(task.claimed_by, session.worker):
+                if is_ours:
                     warnings += letters.open_all(ctx.at(there))
                 line, ended = _recover_one(ctx.at(there), session, task)
         except LeaseLostError:
-            if leases.works_for(task.claimed_by, session.worker):
+            if is_ours:
                 raise
             # Several saw that the lease of a living worker had run out, and another one was faster.
             continue

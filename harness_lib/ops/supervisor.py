@@ -10,7 +10,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,8 +183,6 @@ class Supervisor:
     def _bury(self, crew: Crew, found: slots.Place, event: Event) -> None:
         """Hand back what a worker that has ended had in progress, and start another one if it was killed."""
         number = event["worker"]
-        rows = {other: row for other, row in self.board.rows.items() if other != number}
-        self.board = replace(self.board, rows=rows)
         self._recover(leases.slot(self._ctx.owner.worker, number))
         if self._draining or event["code"] == 0:
             return

@@ -90,7 +90,7 @@ def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
     here, waits = git.ref(target), git.ref(ours)
     if waits and here and git.is_ancestor(waits, here):
         # A person has taken it over.
-        git.delete_ref(ours, waits)
+        _forget(git, ours, waits)
         waits = None
     base = tip(git, target)
     if waits:
@@ -169,7 +169,7 @@ def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None
     if waits is None or here is None:
         return None
     if git.is_ancestor(waits, here):
-        git.delete_ref(ours, waits)
+        _forget(git, ours, waits)
         return None
     joined = checked is not None and all(git.is_ancestor(each, checked) for each in (here, waits))
     if not joined and not git.is_ancestor(here, waits):
@@ -181,8 +181,21 @@ def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None
         carry_out(ctx, target, Move(target, here, here), waits)
     except MovedError:
         return f"there are changes in the checkout of {short(target)}"
-    git.delete_ref(ours, waits)
+    _forget(git, ours, waits)
     return None
+
+
+def _forget(git: Git, ours: str, waits: str) -> None:
+    """Delete the branch of ours, all of which has arrived.
+
+    Several come to that at the same time; and a git that was killed at it leaves its lock on the ref.
+    """
+    with gitlocks.hold(git):
+        try:
+            git.delete_ref(ours, waits)
+        except GitError:
+            if git.ref(ours) == waits and gitlocks.remove_dead_lock_of(git, ours):
+                git.delete_ref(ours, waits)
 
 
 def waits(ctx: Context, target: str) -> str | None:

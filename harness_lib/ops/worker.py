@@ -68,7 +68,13 @@ class Worker:
         """Take tasks until the run says that it is enough."""
         while not self.draining.is_set():
             seen = stamps(self.ctx)
-            if not self._one():
+            try:
+                goes_on = self._one()
+            except HeldError as error:
+                # Somebody keeps the list or git for longer than usual; what is in progress stays ours.
+                self.tell("idle", why=f"{error.kind}: {error.message}")
+                goes_on = False
+            if not goes_on:
                 self._wait(seen)
 
     def _one(self) -> bool:
@@ -91,12 +97,7 @@ class Worker:
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Hand back what the worker before us had, if the run could not when it was killed."""
-        try:
-            told = recovering.bereaved(self.ctx, session, held)
-        except HeldError as error:
-            self.tell("idle", why=f"{error.kind}: {error.message}")
-            return False
-        self.tell("recovered", message=told)
+        self.tell("recovered", message=recovering.bereaved(self.ctx, session, held))
         return True
 
     def _take(self, session: Session, wanted: Task) -> bool:
@@ -149,6 +150,8 @@ class Worker:
         except attempt.StuckError as stuck:
             self._give_back(there, session, task, stuck.reason)
             self._halt(task, stuck)
+        except HeldError:
+            raise
         except (HarnessError, OSError) as error:
             self._give_back(there, session, task, str(error))
             raise

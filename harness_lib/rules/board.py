@@ -2,7 +2,8 @@
 
 An event is a JSON object with `event` and what belongs to it:
 `claimed` {task, title, attempt}, `step` {step, until?}, `said` {last, tokens, cost}, `idle` {why},
-`ended` {task, status, message}; every one bears `worker` and `at` (seconds since the epoch).
+`ended` {task, status, message}, `gone` {code, message}; every one bears `worker` and `at` (seconds since the
+epoch).
 """
 
 from __future__ import annotations
@@ -65,6 +66,11 @@ def fold(board: Board, event: Event) -> Board:
     kind = event["event"]
     if kind == "ended":
         return _ended(board, row, event)
+    if kind in ("claimed", "idle", "gone"):
+        # What a worker was killed in, or could not end, was paid for all the same.
+        board = _paid(board, row)
+    if kind == "gone":
+        return replace(board, rows={each: kept for each, kept in board.rows.items() if each != number})
     changed = _row(row, kind, event)
     return board if changed is None else replace(board, rows={**board.rows, number: changed})
 
@@ -85,17 +91,21 @@ def _row(row: Row, kind: str, event: Event) -> Row | None:
 
 
 def _ended(board: Board, row: Row, event: Event) -> Board:
-    before = Spent(
-        board.before.cost + row.cost,
-        board.before.tokens + row.tokens,
-        0.0,
-        board.before.attempts + (event["status"] != "pending"),
-    )
+    paid = _paid(board, row).before
+    before = replace(paid, attempts=paid.attempts + (event["status"] != "pending"))
     durations = board.durations
     if event["status"] == "completed":
         durations = (*durations, event["at"] - row.since)
     empty = Row(row.worker, step="waits", since=event["at"])
     return replace(board, rows={**board.rows, row.worker: empty}, before=before, durations=durations)
+
+
+def _paid(board: Board, row: Row) -> Board:
+    """Return the board with what `row` has spent among what is paid; its row is about to go."""
+    before = board.before
+    return replace(
+        board, before=replace(before, cost=before.cost + row.cost, tokens=before.tokens + row.tokens)
+    )
 
 
 def estimate(board: Board, ahead: Ahead, workers: int) -> float | None:

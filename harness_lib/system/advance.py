@@ -60,7 +60,7 @@ def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None 
         )
     step = _step(git, old, new)
     atomic.write(_journal(git), f"{old} {new}\n".encode())
-    _carry_out(git, step)
+    placing.move(git, step.put, step.remove)
     restore.reset_index(git, new)
     try:
         restore.move_head(git, new, old, "harness: merge", only_while)
@@ -101,15 +101,8 @@ def _go_back(git: Git, new: str, head: str, paths: set[str]) -> None:
     absent = {path for path, (_, wanted) in trees.changed(git, new, head).items() if wanted is None}
     # The absent ones even if they are: a directory that was made for one of them may stand empty.
     put = {path: entry for path, entry in step.put.items() if path in written}
-    _carry_out(git, _Step(put=put, remove=sorted(absent & written)))
+    placing.move(git, put, sorted(absent & written))
     restore.unstage(git, written)
-
-
-def _carry_out(git: Git, step: _Step) -> None:
-    for path in step.remove:
-        placing.remove(git.top, path)
-    placing.prune(git.top, step.remove)
-    placing.checkout(git, step.put)
 
 
 def _step(git: Git, old: str, new: str) -> _Step:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,12 +40,15 @@ def checkout(git: Git, files: Mapping[str, Entry]) -> list[str]:
     return [path for path in files if path not in free]
 
 
-def follow(git: Git, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> None:
-    """Give each path of `moves` (as `trees.changed` returns them) its second entry; None removes it."""
-    checkout(git, {path: entry for path, (_, entry) in moves.items() if entry is not None})
-    for path, (_, entry) in moves.items():
-        if entry is None:
-            remove(git.top, path)
+def move(git: Git, put: Mapping[str, Entry], gone: Sequence[str]) -> list[str]:
+    """Take the files `gone` away, then put `put` in their places; return those whose place is obstructed.
+
+    In this order: a file may make way for a directory of its name, or the other way round.
+    """
+    for path in gone:
+        remove(git.top, path)
+    prune(git.top, gone)
+    return checkout(git, put)
 
 
 def write_exactly(git: Git, files: Mapping[str, Entry], private: Collection[str] = ()) -> list[str]:

@@ -85,6 +85,22 @@ def test_what_ended_is_paid_for_and_only_an_attempt_counts(
 
 
 @pytest.mark.parametrize(
+    ("event_", "rows"),
+    [
+        (event("gone", 1, code=-9, message=""), ()),
+        (event("idle", 1, why="waiting"), (1,)),
+        (event("claimed", 1, task="t2", title="T", attempt=1), (1,)),
+    ],
+    ids=lambda each: each["event"] if isinstance(each, dict) else "",
+)
+def test_what_a_worker_did_not_come_to_the_end_of_is_paid_for(event_: Event, rows: tuple[int, ...]) -> None:
+    now = told(CLAIMED, SAID, event_)
+    assert now.before == Spent(0.5, 70)
+    assert tuple(now.rows) == rows
+    assert now.spent(0.0) == now.before
+
+
+@pytest.mark.parametrize(
     ("durations", "ahead", "workers", "seconds"),
     [
         ((), Ahead(3, 1), 1, None),

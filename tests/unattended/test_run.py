@@ -86,6 +86,23 @@ def test_a_check_that_fails_only_after_the_merge_goes_back(workshop: Workshop, t
     workshop.nothing_is_left_over()
 
 
+def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Workshop) -> None:
+    put(workshop.top / "check.sh", "#!/bin/sh\ntest -f b\n", executable=True)
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "A check")
+    workshop.add("Away", "test ! -e check.sh", do="sh rm -f check.sh")
+    mend = "test -e check.sh || { echo test -f b > check.sh; chmod +x check.sh; }"
+    merged = "while git cat-file -e main:check.sh 2>/dev/null; do sleep 0.1; done"
+    workshop.add("Uses it", "./check.sh", do=f"write b x\nonce sh {merged}\nsh {mend}")
+
+    said = workshop.run("-j", "2", "--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "with what was merged meanwhile it does not. Command not found" in said.stdout
+    assert set(workshop.statuses().values()) == {"completed"}
+    workshop.nothing_is_left_over()
+
+
 def test_a_checkout_with_changes_is_not_touched_and_the_work_waits(workshop: Workshop) -> None:
     workshop.file_task("one")
     workshop.file_task("two")

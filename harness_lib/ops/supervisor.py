@@ -10,15 +10,12 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from harness_lib.errors import HarnessError
 from harness_lib.ops import (
     board_file,
     final_pass,
-    handing_back,
-    recovering,
     run_end,
     run_options,
     sessions,
@@ -28,12 +25,12 @@ from harness_lib.ops import (
 from harness_lib.ops import budget as limits
 from harness_lib.ops.context import Context
 from harness_lib.ops.crew import Crew
+from harness_lib.ops.orphans import Orphans
 from harness_lib.ops.reply import Reply
 from harness_lib.ops.run_options import Options
 from harness_lib.rules import board, budget, leases, stopping
 from harness_lib.rules.board import Board
 from harness_lib.system import held_files, owner
-from harness_lib.system.git import Git
 from harness_lib.task import State
 
 Event = dict[str, Any]
@@ -41,7 +38,6 @@ Watch = Callable[[Event, Board], None]
 
 LOOK_SECONDS = 0.25
 PUBLISH_SECONDS = 1.0
-RETRY_SECONDS = 5.0
 RESTARTS = 3
 ONCE = "finishing what runs, starting nothing new; Ctrl-C again stops now and keeps what was done"
 TWICE = "stopping; what was done is kept"
@@ -68,7 +64,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     lock = held_files.hold(found.lock)
     assert lock is not None, f"BUG: somebody holds {found.lock}"
     try:
-        supervisor.take_over()
+        supervisor.orphans.of_earlier_sessions()
         run_end.tidy(there, supervisor.warn)
         limits.begin(there, options.budget)
         # What was broken when the last run ended, or has not been looked at, is not done.
@@ -93,12 +89,12 @@ class Supervisor:
         self.board = Board(began=ctx.clock.now().timestamp())
         self.why = ""
         self.checked: str | None = None
+        self.orphans = Orphans(ctx, self.tell)
         self._ctx, self._options, self._watch = ctx, options, watch
         self._message = self._kind = self._hint = ""
         self._signals: list[int] = []
         self._interrupts = self._restarts = 0
         self._draining = self._limited = False
-        self._next_try = 0.0
         self._ready: list[int] = []
 
     def tell(self, kind: str, message: str = "") -> None:
@@ -109,16 +105,6 @@ class Supervisor:
     def warn(self, message: str) -> None:
         """Tell what did not go as it should, and stops nothing."""
         self.tell("warning", message)
-
-    def take_over(self) -> None:
-        """Hand back what recovery has left to this run: a worker takes it up in a work tree of its own."""
-        ctx, state = self._ctx, self._ctx.store.read().state
-        session = sessions.mine(state, ctx)
-        for task in state.tasks if session else ():
-            if task.status == "in_progress" and task.claimed_by == ctx.owner.worker and task.worktree:
-                there = ctx.at(Git.open(Path(task.worktree)))
-                assert session is not None
-                handing_back.interrupted(there, session, task, "an earlier session ended")
 
     def go_on(self, crew: Crew, found: slots.Place) -> None:
         """Start the workers, and see them through to the end."""
@@ -183,7 +169,7 @@ class Supervisor:
     def _bury(self, crew: Crew, found: slots.Place, event: Event) -> None:
         """Hand back what a worker that has ended had in progress, and start another one if it was killed."""
         number = event["worker"]
-        self._recover(leases.slot(self._ctx.owner.worker, number))
+        self.orphans.of(leases.slot(self._ctx.owner.worker, number))
         if self._draining or event["code"] == 0:
             return
         self._restarts += 1
@@ -192,17 +178,6 @@ class Supervisor:
             self._drain(crew, "stuck", told, "See: harness doctor")
             return
         self._start(crew, found, number)
-
-    def _recover(self, name: str) -> None:
-        state = self._ctx.store.read().state
-        session = sessions.mine(state, self._ctx)
-        held = next((t for t in state.tasks if t.status == "in_progress" and t.claimed_by == name), None)
-        if session is None or held is None or held.worktree is None:
-            return
-        try:
-            self.tell("recovered", recovering.bereaved(self._ctx, session, held))
-        except (HarnessError, OSError) as error:
-            self.warn(f"{held.id} could not be handed back yet: {error}")
 
     def _obey(self, crew: Crew) -> None:
         """Ctrl-C once: finish what runs, start nothing new. Twice, or a request to end: stop now."""
@@ -259,34 +234,20 @@ class Supervisor:
             crew.let(number)
 
     def _why_idle(self, state: State, said: set[str]) -> str | None:
-        """Return why no worker has anything to do; None if one will have, or waits for others to finish."""
+        """Return why no worker has anything to do; None if one will have, or waits for others to finish.
+
+        What is in progress though all are idle is seen to.
+        """
         if "max_sessions" in said:
             return "max_sessions"
         why = stopping.no_work(state, self._ctx.clock.now())
         if why in ("done", "blocked"):
             return why
         if any(task.status == "in_progress" for task in state.tasks):
-            self._recover_left(state)
-            self._recover_expired(state)
+            self.orphans.left(state)
+            self.orphans.of_others(state)
             return None
         return why
-
-    def _recover_left(self, state: State) -> None:
-        """Try again to hand back what could not be when its worker was killed; every worker is idle."""
-        me, now = self._ctx.owner.worker, self._ctx.clock.monotonic()
-        if now < self._next_try:
-            return
-        self._next_try = now + RETRY_SECONDS
-        for task in state.tasks:
-            if task.status == "in_progress" and task.claimed_by and leases.works_for(task.claimed_by, me):
-                self._recover(task.claimed_by)
-
-    def _recover_expired(self, state: State) -> None:
-        """Recover what others (concurrent mode) have left in progress and let the lease of run out."""
-        session, now = sessions.mine(state, self._ctx), self._ctx.clock.now()
-        expired = (t for t in state.tasks if t.status == "in_progress" and leases.expired(t, now))
-        if session and any(not leases.works_for(t.claimed_by, session.worker) for t in expired):
-            recovering.interrupted(self._ctx, session, fresh=False)
 
     def must_check(self) -> bool:
         """Return whether the final pass is wanted for a list that was done before the run began."""

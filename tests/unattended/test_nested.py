@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from tests.system.gitrepo import put, sh
-from tests.unattended.workshop import Workshop
+from tests.unattended.workshop import Workshop, descendants
 
 COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm s"
 NEST = "mkdir app && cd app && git init -q && echo code > main.txt"
@@ -112,3 +114,24 @@ def test_one_that_only_the_check_makes_is_nobodys_concern(workshop: Workshop) ->
 
     assert said.returncode == 0, said.stdout + said.stderr
     assert workshop.statuses() == {"task-001": "completed"}
+
+
+def test_a_chat_that_recovers_an_attempt_of_a_killed_run_merges_none_either(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    name = workshop.add(
+        "App", "test -f app/main.txt", do=f"sh {NEST} && {COMMIT}\ntouch {started}\nsleep 600"
+    )
+    run = workshop.start()
+    workshop.wait_for("the agent has made it", started.exists)
+    for pid in (*descendants(run.pid), run.pid):
+        os.kill(pid, signal.SIGKILL)
+    run.wait()
+
+    said = workshop.ok("start")
+
+    assert links(workshop) == []
+    assert workshop.task(name)["handback"]["rounds"] == 1, said
+    (kept,) = aside(workshop)
+    assert (kept / "app" / "main.txt").read_text() == "code\n"

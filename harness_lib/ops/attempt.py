@@ -114,7 +114,7 @@ def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended
         if not judged.checked.passed:
             return rolling_back.roll_back(ctx, session, task, judged.verdict())
         desk.tell("step", step="merges")
-        return completing.complete(ctx, session, task, judged.tree, judged.head)
+        return completing.complete(ctx, session, task, judged)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise _stuck(error) from error
 

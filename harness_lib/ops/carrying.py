@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.ops.context import Context
-from harness_lib.system import gitlocks, merging, placing, trees
+from harness_lib.system import gitlocks, marks, merging, placing, trees
 from harness_lib.task import Task
 
 NAMED = 10
@@ -24,13 +24,20 @@ def over(ctx: Context, task: Task) -> str:
     picked = merging.differing(git, back.base, git.tree_of(back.rescue), head)
     assert picked.tree is not None
     moves = trees.changed(git, git.tree_of(head), picked.tree)
+    told = [f"that work stands in this work tree, uncommitted (git diff; as it was: {back.rescue})"]
+    # What is fetched, or thrown away, of another repository is not for us to say.
+    for path in [path for path, (old, new) in moves.items() if trees.GITLINK in (new or old or ())]:
+        _, new = moves.pop(path)
+        what = f"stands at {new[1]}" if new else "is removed"
+        told.append(f"but for one thing: there the submodule {path!r} {what}")
     with gitlocks.hold(git):
         placing.checkout(git, {path: new for path, (_, new) in moves.items() if new is not None})
         for path, (_, new) in moves.items():
             if new is None:
                 placing.remove(git.top, path)
-    told = [f"that work stands in this work tree, uncommitted (git diff; as it was: {back.rescue})"]
-    if picked.conflicts:
-        shown = ", ".join(picked.conflicts[:NAMED])
+    marked = list(dict.fromkeys((*picked.conflicts, *marks.left(git, git.tree_of(head), picked.tree))))
+    if marked:
+        shown = ", ".join(marked[:NAMED])
         told.append(f"conflict marks (<<<<<<< ours: merged meanwhile, >>>>>>> yours) stand in: {shown}")
+        told.append("it is merged only when they are gone: resolve each, and leave no line of them")
     return "\n".join(told)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from harness_lib.ops import committing, landing, outcome
+from harness_lib.ops import committing, handing_back, landing, outcome
 from harness_lib.ops.context import Context
+from harness_lib.ops.judging import Judged
 from harness_lib.task import Session, Task
 
 
-def complete(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
-    """Commit or merge `tree`, the content the check was run on, on top of `head`; record what came of it.
+def complete(ctx: Context, session: Session, task: Task, judged: Judged) -> outcome.Ended:
+    """Commit or merge the content that has passed its check, or hand it back; record what came of it.
 
     Raises what `committing.commit` and `landing.land` raise.
     """
+    if judged.against:
+        return handing_back.because_of_content(ctx, session, task, judged.against)
     if task.gate is not None and task.gate.target is not None:
-        return landing.land(ctx, session, task, tree, head)
-    return committing.commit(ctx, session, task, tree, head)
+        return landing.land(ctx, session, task, judged.tree, judged.head)
+    return committing.commit(ctx, session, task, judged.tree, judged.head)

@@ -39,7 +39,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     with halting.when_stuck(ctx, held.session, held.task.id):
         judged = judging.judge(ctx, state, held.task)
         if judged.checked.passed:
-            ended = completing.complete(ctx, held.session, held.task, judged.tree, judged.head)
+            ended = completing.complete(ctx, held.session, held.task, judged)
         else:
             ended = rolling_back.roll_back(ctx, held.session, held.task, judged.verdict())
     return _reply(ctx, held, ended, judged.checked)

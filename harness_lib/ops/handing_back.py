@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness_lib.ops import brief, outcome, rolling_back
+from harness_lib.ops import brief, inspecting, outcome, rolling_back, setting_aside
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.system import merging
@@ -41,6 +41,34 @@ def because_of_check(ctx: Context, session: Session, task: Task, tip: str, check
     )
     category: Category = "TIMEOUT" if checked.verdict == "TIMEOUT" else "TEST_FAIL"
     return _hand_back(ctx, session, task, reason, tip, category)
+
+
+def because_of_content(ctx: Context, session: Session, task: Task, found: inspecting.Found) -> outcome.Ended:
+    """Hand back work with something in it that must not be merged; repositories are moved aside first."""
+    kept = setting_aside.parts(ctx, found.repositories, found.submodules)
+    told = ["The work passed its check, but cannot be merged."]
+    if found.repositories:
+        told.append(
+            f"A repository of its own: {_named(found.repositories)}. "
+            "No commit of the project can hold its files. "
+            + (f"It was moved to {kept}. " if kept else "")
+            + "If its files belong to the work, put them into the work tree without its .git (that stays "
+            "outside), so that they are plain files; otherwise leave the directory out of the work tree."
+        )
+    if found.submodules:
+        told.append(
+            f"A submodule at a commit that only this work tree had: {_named(found.submodules)}. "
+            + (f"It was moved to {kept}, with its commits. " if kept else "")
+            + "Push the commit to the submodule's remote, so that one of its remote-tracking branches has "
+            "it, or leave the submodule as it was."
+        )
+    if found.marked:
+        told.append(
+            f"Conflict marks still stand in {_named(found.marked)}. Resolve them: what belongs to both sides "
+            "stays, and the lines with <<<<<<<, ======= and >>>>>>> go."
+        )
+    base = task.started_at_commit or ctx.git.head() or ""
+    return _hand_back(ctx, session, task, " ".join(told), base, "TASK_EXEC")
 
 
 def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:

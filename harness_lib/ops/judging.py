@@ -5,10 +5,10 @@ Source: design section 6, `finish` steps 1 to 3; the recovery matrix asks the sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.ops import checking, leased_check, outcome, preparing, trusting
+from harness_lib.ops import checking, inspecting, leased_check, outcome, preparing, trusting
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.system import snapshot
@@ -23,12 +23,14 @@ class Judged:
     """What the check said, and of what: the content `tree` of the work tree on top of the commit `head`.
 
     `halt`: why nobody may try again before a person has looked.
+    `against`: what stands against merging it, whatever the check says.
     """
 
     checked: Checked
     tree: str = ""
     head: str = ""
     halt: str | None = None
+    against: inspecting.Found = field(default_factory=inspecting.Found)
 
     def verdict(self) -> outcome.Verdict:
         """Return what follows where the check did not pass."""
@@ -49,6 +51,7 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.keep_out)
+    against = inspecting.look(ctx, task, tree)
     ctx.busy(f"checking {task.id} …")
     checked = leased_check.run(ctx, task, command)
     if checked.verdict == "ENV_SETUP":
@@ -58,7 +61,7 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
         )
     if checked.passed and head is None:
         raise _nothing_to_commit_on(ctx, task)
-    return Judged(checked, tree, head or "")
+    return Judged(checked, tree, head or "", against=against)
 
 
 def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:

@@ -294,8 +294,9 @@ def _validate(
         state = ctx.store.read().state
         judged = judging.judge(ctx, state, holding.require_task(state, task.id))
     if judged.checked.passed:
-        line = _log(ctx, session, task, f"{plan.words}; mark completed", f"{plan.reason}; the check passed")
-        return line, completing.complete(ctx, session, task, judged.tree, judged.head)
+        then = "hand back" if judged.against else "mark completed"
+        line = _log(ctx, session, task, f"{plan.words}; {then}", f"{plan.reason}; the check passed")
+        return line, completing.complete(ctx, session, task, judged)
     reason = f"{plan.reason}; {judged.checked.message}"
     line = _log(ctx, session, task, f"{plan.words}; roll back, mark failed", reason)
     return line, rolling_back.roll_back(ctx, session, task, judged.verdict())

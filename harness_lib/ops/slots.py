@@ -3,23 +3,20 @@
 They lie outside the project, so that no test runner or search of the project walks into them:
 `<data home>/worktrees/<project>-<hash of its root>/<run>/<number>`.
 A work tree is taken away only when all that is in it is in a commit that something keeps (but for files that
-git ignores); where no commit can hold it, the directory is moved aside.
+git ignores); where no commit can hold it, the directory is moved aside (`setting_aside.py`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.ops import environment, keeping
+from harness_lib.ops import environment, keeping, setting_aside
 from harness_lib.ops.context import Context
-from harness_lib.system import data_home, gitlocks, held_files, leftover, snapshot, worktrees
+from harness_lib.system import data_home, gitlocks, held_files, leftover, nested, snapshot, worktrees
 from harness_lib.system.git import Git
 
 LOCK = "lock"
@@ -52,9 +49,7 @@ class Place:
 
 def home(ctx: Context) -> Path:
     """Return the directory of all runs of this list."""
-    root = os.fsencode(ctx.root.path)
-    name = f"{ctx.root.path.name or 'root'}-{hashlib.sha256(root).hexdigest()[:10]}"
-    return Path(data_home.place(ctx.env)) / "worktrees" / name
+    return Path(data_home.place(ctx.env)) / "worktrees" / setting_aside.project(ctx)
 
 
 def place(ctx: Context, run: str) -> Place:
@@ -96,12 +91,18 @@ def end_survivors(ctx: Context, alive: set[str]) -> None:
 def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
     """Return the work tree at `path` standing clean at `commit`, and whether it was made for this."""
     git = _opened(ctx.git, path)
-    if git is None or _has_more_than_git_keeps(git):
-        _set_aside(ctx, path)
-        worktrees.remove(ctx.git, path)
-        git = worktrees.add(ctx.git, path, commit)
-        bring(ctx, git)
-        return git, True
+    if git is not None and not _has_more_than_git_keeps(git, commit):
+        _clean(ctx, git, commit)
+        if _is_whole(git, commit):
+            return git, False
+    _make_way(ctx, path, git, commit)
+    worktrees.remove(ctx.git, path)
+    git = worktrees.add(ctx.git, path, commit)
+    bring(ctx, git)
+    return git, True
+
+
+def _clean(ctx: Context, git: Git, commit: str) -> None:
     with gitlocks.hold(git):
         git.quit_under_way()
         changes = git.changes()
@@ -109,7 +110,15 @@ def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
             keep(ctx, git, commit)
             git.run("checkout", "--quiet", "--force", "--detach", commit)
             git.run("clean", "-d", "--force", "--force", "--quiet")
-    return git, False
+
+
+def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | None:
+    """Move the work tree at `path` aside if something in it would be lost with it; return where it is then.
+
+    Files that are new in a submodule stay there as long as it is in use, and go with it.
+    """
+    lost = git is None or _has_more_than_git_keeps(git, commit) or _has_new_files_below(git, commit)
+    return setting_aside.whole(ctx, path, git) if lost else None
 
 
 def set_up(ctx: Context) -> None:
@@ -134,22 +143,32 @@ def _opened(main: Git, path: Path) -> Git | None:
     return git if same else None
 
 
-def _has_more_than_git_keeps(git: Git) -> bool:
-    """Return whether a repository of an agent's own lies in the work tree: no commit of ours holds it."""
-    return any(path.endswith("/") for path in git.changes().untracked)
+def _has_more_than_git_keeps(git: Git, commit: str) -> bool:
+    """Return whether a repository in the work tree has what no commit of ours holds, nor its own remote."""
+    if nested.untracked(git) or any(nested.is_broken(git, path) for path in nested.staged(git)):
+        return True
+    return any(
+        there.changes().tracked or nested.has_own_commits(there, known)
+        for there, known in _repositories(git, commit)
+    )
 
 
-def _set_aside(ctx: Context, path: Path) -> Path | None:
-    """Move the directory `path` to where nothing of ours is ever taken away; None if nothing is in it."""
-    if path.is_symlink() or not path.is_dir() or not any(path.iterdir()):
-        return None
-    above = home(ctx).parent.with_name("set-aside") / home(ctx).name
-    above.mkdir(parents=True, exist_ok=True)
-    places = (above / f"{path.parent.name}-{path.name}-{number}" for number in count(1))
-    kept = next(place for place in places if not place.exists())
-    path.rename(kept)
-    ctx.say(f"what an agent has made of {path} is kept in {kept}")
-    return kept
+def _has_new_files_below(git: Git, commit: str) -> bool:
+    return any(there.changes().untracked for there, _ in _repositories(git, commit))
+
+
+def _repositories(git: Git, commit: str) -> list[tuple[Git, str | None]]:
+    """Return the repositories in the work tree that git or `commit` know, and the commit of `commit`'s."""
+    wanted = nested.links(git, commit)
+    named = {**nested.staged(git), **wanted}
+    return [(there, wanted.get(path)) for path in named if (there := nested.at(git, path))]
+
+
+def _is_whole(git: Git, commit: str) -> bool:
+    """Return whether the work tree, which stands clean at `commit`, is as a new one would be."""
+    if (git.git_dir / setting_aside.INCOMPLETE).exists():
+        return False
+    return all(there.head() == known for there, known in _repositories(git, commit))
 
 
 def is_there(git: Git) -> bool:
@@ -217,9 +236,8 @@ def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
             with gitlocks.hold(git):
                 ref = keep(ctx, git, commit)
             kept += [ref] if ref else []
-        if git is None or _has_more_than_git_keeps(git):
-            aside = _set_aside(ctx, path)
-            kept += [str(aside)] if aside else []
+        aside = _make_way(ctx, path, git, commit)
+        kept += [str(aside)] if aside else []
         worktrees.remove(ctx.git, path)
     if not found.numbers():
         shutil.rmtree(found.path, ignore_errors=True)

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.system import marks
 from harness_lib.system.git import Git
 from harness_lib.system.gitrun import GitError, call, decode
 
@@ -93,10 +94,9 @@ def _squash(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
 def differing(git: Git, base: str, tree: str, tip: str) -> Picked:
     """Put the difference between `base` (a commit) and `tree` on top of `tip`; no commit is made of it.
 
-    `tree` of the answer is the content, with marks where it has conflicts.
+    `tree` of the answer is the content, with marks where it has conflicts; `marks.left` knows them again.
     """
-    there = git.commit(tree, [base], "harness: work so far")
-    return _merged(git, base, there, tip)
+    return _three_way(git, marks.side(git, git.tree_of(tip), base), marks.side(git, tree, base), tip)
 
 
 def _is_a_line(git: Git, commits: list[str]) -> bool:

@@ -8,6 +8,7 @@ git ignores); where no commit can hold it, the directory is moved aside (`settin
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,7 +50,8 @@ class Place:
 
 def home(ctx: Context) -> Path:
     """Return the directory of all runs of this list."""
-    return Path(data_home.place(ctx.env)) / "worktrees" / setting_aside.project(ctx)
+    # As git writes it: places are compared by their names.
+    return Path(os.path.realpath(data_home.place(ctx.env))) / "worktrees" / setting_aside.project(ctx)
 
 
 def place(ctx: Context, run: str) -> Place:

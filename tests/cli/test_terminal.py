@@ -138,6 +138,31 @@ def test_json_is_not_drawn(listed: Path) -> None:
     assert "\x1b" not in shown(listed, "status", "--json")
 
 
+def waiting_work(project: Project) -> None:
+    """Let work wait for main on the branch harness/main."""
+    tree = project.git("rev-parse", "HEAD^{tree}")
+    ahead = project.git("commit-tree", tree, "-p", "HEAD", "-m", "Work that waits")
+    project.git("update-ref", "refs/heads/harness/main", ahead)
+
+
+def test_what_a_person_must_do_is_never_cut_off(project: Project) -> None:
+    """Whoever has a narrow terminal needs the command at the end of the line as well."""
+    waiting_work(project)
+    project.edit_task("task-002", halt=f"CONFIG: {'long ' * 30}tail")
+    plain = ESCAPE.sub("", shown(project.top, "status", COLUMNS="80"))
+    assert "Take it over with: git merge harness/main\n" in plain
+    assert "tail (harness why task-002)\n" in plain
+
+
+def test_what_a_person_must_do_is_never_cut_off_where_it_is_watched(project: Project) -> None:
+    waiting_work(project)
+    with typed(project.top, "status", "--watch", COLUMNS="80") as (process, ours):
+        said = read_until(ours, "sessions:")
+        process.send_signal(signal.SIGINT)
+        read_to_end(ours)
+    assert "Take it over with: git merge harness/main" in " ".join(ESCAPE.sub("", said).split())
+
+
 def test_watching_ends_by_itself_when_nothing_is_left(project: Project) -> None:
     agent = project.agent()
     with typed(project.top, "status", "--watch") as (process, ours):

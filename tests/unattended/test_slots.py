@@ -164,6 +164,49 @@ def test_without_a_branch_there_is_nowhere_to_merge(workshop: Workshop) -> None:
     assert workshop.state["session_count"] == 0
 
 
+def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    sh(workshop.top, "update-ref", "-d", "refs/heads/main")
+
+    for argv in ([], ["--target", "typo"]):
+        said = workshop.run(*argv)
+        assert said.returncode == 7
+        assert "has no commit yet" in said.stderr
+        assert "git commit --allow-empty" in said.stderr
+
+    sh(workshop.top, "commit", "-q", "--allow-empty", "-m", "Start")
+    assert workshop.run().returncode == 0
+
+
+def test_a_branch_without_a_commit_is_told_how_to_get_one(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    sh(workshop.top, "switch", "-q", "--orphan", "new")
+
+    said = workshop.run()
+
+    assert said.returncode == 7
+    assert "The branch new has no commit yet" in said.stderr
+    assert "git commit --allow-empty" in said.stderr
+
+
+@pytest.mark.parametrize("name", ["typo", "refs/heads/typo", "main~0", ""])
+def test_a_target_that_is_no_branch_is_a_mistake_of_who_typed_it(workshop: Workshop, name: str) -> None:
+    workshop.file_task("one")
+    for number in range(6):
+        sh(workshop.top, "branch", f"b{number}")
+    sh(workshop.top, "branch", "typos")
+    sh(workshop.top, "branch", "harness/b0")
+
+    said = workshop.run("--target", name)
+
+    assert said.returncode == 2
+    assert f"There is no branch {name.removeprefix('refs/heads/')}." in said.stderr
+    assert "and 3 more" in said.stderr
+    assert "harness/b0" not in said.stderr
+    assert ("There are: typos, b0" in said.stderr) == name.endswith("typo")
+    assert workshop.state["session_count"] == 0
+
+
 @pytest.mark.parametrize("name", ["harness", "harness/main/mine"])
 def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop: Workshop, name: str) -> None:
     workshop.file_task("one")

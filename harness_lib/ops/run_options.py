@@ -61,6 +61,10 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
         raise UsageError(
             f"-j {options.workers}: from 1 to {MOST_WORKERS} workers.", "For example: harness run -j 4"
         )
+    if options.agent is not None and options.agent_command is not None:
+        raise UsageError(
+            "--agent and --agent-command name two different agents.", "Give one of them: harness run --help"
+        )
     state = ctx.store.read_to_change().state
     there = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
     trusting.require(there, state)

@@ -181,7 +181,7 @@ def _is_kept(git: Git, head: str, commit: str) -> bool:
 def bring(ctx: Context, git: Git) -> None:
     """Copy the ignored files that checks need from the project into a new work tree."""
     main = Git.open(ctx.root.path)
-    for source in _wanted(main.top):
+    for source in _wanted(main.top, ctx.root.path):
         name = str(source.relative_to(main.top))
         ignored = main.run("check-ignore", "--quiet", "--", name, check=False).returncode == 0
         if not ignored or (git.top / name).exists():
@@ -193,13 +193,16 @@ def bring(ctx: Context, git: Git) -> None:
             shutil.copy2(source, git.top / name, follow_symlinks=False)
 
 
-def _wanted(top: Path) -> Iterator[Path]:
-    listing = top / LIST
-    lines = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else BROUGHT
-    for line in lines:
-        pattern = line.strip().strip("/")
-        if pattern and not pattern.startswith(("#", "!")) and ".." not in pattern.split("/"):
-            yield from sorted(top.glob(pattern))
+def _wanted(top: Path, project: Path) -> Iterator[Path]:
+    """Yield what is asked for at the top of the repository and in the directory of the list, if another."""
+    places = list(dict.fromkeys((top, project)))
+    listings = [place / LIST for place in places if (place / LIST).is_file()]
+    asked = [(each.parent, each.read_text("utf-8").splitlines()) for each in listings]
+    for place, lines in asked or [(place, list(BROUGHT)) for place in places]:
+        for line in lines:
+            pattern = line.strip().strip("/")
+            if pattern and not pattern.startswith(("#", "!")) and ".." not in pattern.split("/"):
+                yield from sorted(place.glob(pattern))
 
 
 def take_away(ctx: Context, found: Place, commit: str) -> list[str]:

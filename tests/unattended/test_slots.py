@@ -90,6 +90,51 @@ def test_a_list_of_ones_own_says_what_is_brought(make_workshop: Make) -> None:
     assert said.returncode == 0, said.stdout + said.stderr
 
 
+def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(
+    tmp_path: Path, make_workshop: Make
+) -> None:
+    above = make_workshop().top
+    inside = Workshop(above / "pa", tmp_path / "home")
+    put(above / ".gitignore", ".env\nnode_modules/\n")
+    put(inside.top / "README.md", "inside\n")
+    sh(above, "add", "-A")
+    sh(above, "commit", "-q", "-m", "A project inside")
+    for place in (above, inside.top, above / "pb"):
+        put(place / ".env", f"of {place.name}\n")
+    put(inside.top / "node_modules" / "pad.js", "pad\n")
+    inside.ok("init")
+    brought = "grep -q 'of project' .env && grep -q 'of pa' pa/.env && test -f pa/node_modules/pad.js"
+    inside.add("Look", f"{brought} && test ! -e pb && test -f f", do="write f x")
+
+    said = inside.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("place", ["", "pa"], ids=["above", "inside"])
+def test_the_list_of_what_is_brought_may_lie_in_either_place(
+    tmp_path: Path, make_workshop: Make, place: str
+) -> None:
+    """Its lines are seen from where it lies, and it is instead of what is brought without one."""
+    above = make_workshop().top
+    inside = Workshop(above / "pa", tmp_path / "home")
+    put(above / ".gitignore", ".env\n*.key\n")
+    put(inside.top / "README.md", "inside\n")
+    put(above / place / ".worktreeinclude", "keys/*.key\n")
+    sh(above, "add", "-A")
+    sh(above, "commit", "-q", "-m", "A project inside")
+    for name in ("keys/one.key", "pa/keys/one.key", ".env", "pa/.env"):
+        put(above / name, "here\n")
+    inside.ok("init")
+    there, other = ("keys", "pa/keys") if not place else ("pa/keys", "keys")
+    alone = f"test -f {there}/one.key && test ! -e {other} && test ! -e .env && test ! -e pa/.env"
+    inside.add("Look", f"{alone} && test -f f", do="write f x")
+
+    said = inside.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
 def test_a_list_that_git_tracks_is_not_merged_with_the_work(workshop: Workshop) -> None:
     workshop.file_task("one")
     workshop.file_task("two")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ HARNESS = f"{sys.executable} -m harness_lib"
 def merged(workshop: Workshop, branch: str = "main") -> list[str]:
     """Return what is on the branch besides the first commit, and nothing else of ours."""
     assert sh(workshop.top, "worktree", "list", "--porcelain").count("worktree ") == 1
-    assert list((workshop.home / "worktrees").glob("*/*")) == []
+    assert list((workshop.home / "worktrees").glob("*")) == []
     return sorted(sh(workshop.top, "log", "--format=%s", branch).splitlines()[:-1])
 
 
@@ -283,6 +284,36 @@ def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> 
     assert workshop.run().returncode == 0
     workshop.done_is_done()
     workshop.nothing_is_left_over()
+
+
+def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop) -> None:
+    """The directory of all runs goes when it is empty, which may be the moment before it is needed."""
+    commit = sh(workshop.top, "rev-parse", "HEAD")
+
+    def begin_and_end(name: str) -> None:
+        ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
+        for _ in range(200):
+            place = slots.place(ctx, name)
+            put(place.lock, "")
+            assert slots.take_away(ctx, place, commit) == []
+
+    with ThreadPoolExecutor() as threads:
+        for each in [threads.submit(begin_and_end, f"run-{number}") for number in range(4)]:
+            each.result()
+
+    assert list((workshop.home / "worktrees").iterdir()) == []
+
+
+def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
+    ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
+    commit = sh(workshop.top, "rev-parse", "HEAD")
+    first, second = (slots.place(ctx, name) for name in ("run-1", "run-2"))
+    assert slots.take_away(ctx, first, commit) == []
+    assert second.path.is_dir()
+    assert slots.take_away(ctx, second, commit) == []
+    assert not slots.home(ctx).exists()
+    assert slots.sweep(ctx, commit, set()) == []
+    slots.end_survivors(ctx, set())
 
 
 def test_a_session_that_is_full_is_followed_by_the_next_one(workshop: Workshop) -> None:

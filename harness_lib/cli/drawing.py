@@ -86,7 +86,8 @@ def _view(found: View, now: float) -> Iterator[RenderableType]:
         yield _line(f"… and {len(found.state.tasks) - len(found.shown)} more", "dim")
     if found.halts:
         yield Text("a person must act:", style="bold yellow")
-        yield from (_line(f"  {line}", "yellow") for line in found.halts)
+        # Whole, however long: the command that helps stands at their end.
+        yield from (Text(f"  {line}", style="yellow") for line in found.halts)
     if found.log:
         yield Text("log:", style="bold")
         yield from (_line(f"  {line}", "dim") for line in found.log)

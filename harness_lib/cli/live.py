@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 
 def watch(ctx: Context, screen: Screen) -> Reply:
-    """Follow the list: live on a terminal, a line per change in a pipe; Ctrl-C ends it well."""
+    """Follow the list: live on a terminal, a line per change in a pipe; Ctrl-C or a signal ends it well."""
     try:
         last = _watch_live(ctx, screen) if screen.is_terminal else _watch_lines(ctx, screen)
-    except KeyboardInterrupt as interrupt:
-        _only_ctrl_c(interrupt)
+    except KeyboardInterrupt:
         return Reply("status", "", next="harness status")
     return Reply("status", "" if last is None else "Nothing is left to do.", next="harness status")
 
@@ -58,19 +57,14 @@ def _watch_lines(ctx: Context, screen: Screen) -> status.View | None:
 
 
 def follow_log(ctx: Context, screen: Screen, lines: int, only: log.Filter) -> Reply:
-    """Print the end of the log and what is added, until Ctrl-C."""
+    """Print the end of the log and what is added, until Ctrl-C or a signal to end."""
     try:
         # First the place, then the end: a line added between the two is shown twice rather than never.
         added = log.follow(ctx, only)
         screen.data(log.run(ctx, lines=lines, only=only).message)
         for line in added:
             screen.data(line)
-    except KeyboardInterrupt as interrupt:
-        _only_ctrl_c(interrupt)
+    except KeyboardInterrupt:
+        # By a person or by a signal to end: who only looks has left nothing to go on with.
+        pass
     return Reply("log", "", next="harness status")
-
-
-def _only_ctrl_c(interrupt: KeyboardInterrupt) -> None:
-    """Let through what comes from a signal to end: its sender expects another exit code than a person."""
-    if type(interrupt) is not KeyboardInterrupt:
-        raise interrupt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.ops import keeping, outcome
+from harness_lib.ops import brief, keeping, outcome
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
 from harness_lib.system import gitlocks, restore, snapshot
@@ -40,7 +40,9 @@ def commit_object(git: Git, head: str, task: Task, tree: str) -> str:
 
 def message(task: Task) -> str:
     """Return the message of the task's commit: its id, by which recovery knows it, and its title."""
-    return f"[{task.id}] {' '.join(task.title.split())}"[:SUBJECT_LENGTH] + "\n"
+    begin = f"[{task.id}] "
+    # The terminal of whoever reads `git log` shows it.
+    return f"{begin}{brief.one_line(task.title, SUBJECT_LENGTH - len(begin))}\n"
 
 
 def _still_untracked(git: Git, head: str, task: Task) -> list[str]:

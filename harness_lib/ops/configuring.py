@@ -61,7 +61,7 @@ def _require_quiet(state: State, ctx: Context) -> None:
         if sessions.is_live(session, ctx):
             raise HeldError(
                 f"Session {session.number} of {session.worker} is open; the mode cannot change under it.",
-                f"End it first: harness stop --session {session.number}",
+                f"End it first: {sessions.how_to_end(session)}",
             )
     busy = next((task.id for task in state.tasks if task.status == "in_progress"), None)
     if busy:

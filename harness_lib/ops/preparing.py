@@ -34,6 +34,14 @@ class Ground:
     target: str | None = None
 
 
+def no_commit_yet(where: str) -> EnvSetupError:
+    """Return the error of an attempt that has nothing to begin with; `where` begins the sentence."""
+    return EnvSetupError(
+        f"{where} has no commit yet, so a failed attempt could not be rolled back.",
+        "Make a first commit (an empty one will do): git commit --allow-empty -m 'Start'",
+    )
+
+
 def survey(ctx: Context) -> Ground:
     """Return the ground of an attempt that begins now.
 
@@ -43,10 +51,7 @@ def survey(ctx: Context) -> Ground:
     git = ctx.git
     base = git.head()
     if base is None:
-        raise EnvSetupError(
-            f"The repository {git.top} has no commit yet, so a failed attempt could not be rolled back.",
-            "Make a first commit (an empty one will do): git commit --allow-empty -m 'Start'",
-        )
+        raise no_commit_yet(f"The repository {git.top}")
     _refuse_half_done(git)
     changes = git.changes(ctx.keep_out)
     if changes.tracked:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field, replace
 
 from harness_lib import agents
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.ops import agent_turn, target, trusting
+from harness_lib.ops import agent_turn, preparing, target, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.orders import Orders
 from harness_lib.rules import budget, leases
 from harness_lib.system import merging, owner
+from harness_lib.system.git import Git
 
 FIRST_PORT = 20000
 MOST_WORKERS = 64
+# Of the branches there are, to one who has mistyped one.
+NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -57,18 +61,45 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
         raise UsageError(
             f"-j {options.workers}: from 1 to {MOST_WORKERS} workers.", "For example: harness run -j 4"
         )
+    if options.agent is not None and options.agent_command is not None:
+        raise UsageError(
+            "--agent and --agent-command name two different agents.", "Give one of them: harness run --help"
+        )
     state = ctx.store.read_to_change().state
     there = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
     trusting.require(there, state)
     merging.require_git(there.git)
-    there.target = _branch(options.target) if options.target else target.current(there.git)
-    target.tip(there.git, there.target)
+    there.target = _target(there.git, options.target)
     target.require_room(there.git, there.target)
     return there, replace(options, agent=_agent(there, options))
 
 
-def _branch(name: str) -> str:
-    return name if name.startswith(target.HEADS) else target.HEADS + name
+def _target(git: Git, asked: str | None) -> str:
+    """Return the full name of the branch to merge into: the one asked for, or the one that is here."""
+    if asked is None:
+        wanted = target.current(git)
+    else:
+        wanted = asked if asked.startswith(target.HEADS) else target.HEADS + asked
+    # By name: `git.ref` would take main~1 for a branch as well.
+    there = [name for name, _ in git.refs(target.HEADS)]
+    if wanted in there or target.waiting(wanted) in there:
+        return wanted
+    if not there:
+        raise preparing.no_commit_yet(f"The repository {git.top}")
+    if asked is None:
+        raise preparing.no_commit_yet(f"The branch {target.short(wanted)}")
+    raise _no_branch(target.short(wanted), there)
+
+
+def _no_branch(name: str, there: list[str]) -> UsageError:
+    theirs = [target.short(ref) for ref in there if not ref.startswith(target.WAITING)]
+    alike = difflib.get_close_matches(name, theirs, n=NAMED)
+    named = list(dict.fromkeys([*alike, *theirs]))[:NAMED]
+    more = f" and {len(theirs) - len(named)} more" if len(theirs) > len(named) else ""
+    return UsageError(
+        f"There is no branch {name}.",
+        f"There are: {', '.join(named)}{more}. Or make it first: git branch NAME",
+    )
 
 
 def _agent(ctx: Context, options: Options) -> str | None:

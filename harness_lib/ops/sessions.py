@@ -32,7 +32,7 @@ def is_live(session: Session, ctx: Context) -> bool:
     """Return whether the session's owner may still be there; only proof makes it False."""
     if has_ended(session, ctx):
         return False
-    life = owner.life(session.host, session.boot_id or "", session.pid or 0, session.pid_started or "")
+    life = _life(session)
     if life != "unknown" or session.started_at is None:
         return life != "dead"
     return ctx.clock.now() - timestamps.parse(session.started_at) < FOREIGN_SESSION_LIFE
@@ -84,8 +84,31 @@ def refuse_other(state: State, ctx: Context) -> None:
             raise HeldError(
                 f"Session {session.number} of {session.worker} (pid {session.pid} on {session.host}) "
                 f"holds this list since {session.started_at}.",
-                f"Wait until it ends. A person can end it with: harness stop --session {session.number}",
+                f"Wait until it ends. A person can end it: {how_to_end(session)}",
             )
+
+
+def is_live_run(session: Session) -> bool:
+    """Return whether the session is of a `harness run` that provably goes on, on this machine."""
+    return _is_of_run(session) and _life(session) == "alive"
+
+
+def how_to_end(session: Session) -> str:
+    """Return what a person types to end the session."""
+    if is_live_run(session):
+        return f"Ctrl-C in its terminal, or kill -INT {session.pid}"
+    by_number = f"harness stop --session {session.number}"
+    if _is_of_run(session):
+        return f"Ctrl-C in its terminal on {session.host}; if it is gone there: {by_number}"
+    return by_number
+
+
+def _is_of_run(session: Session) -> bool:
+    return session.pid is not None and owner.is_own_name(session.worker, "run", session.pid)
+
+
+def _life(session: Session) -> owner.Life:
+    return owner.life(session.host, session.boot_id or "", session.pid or 0, session.pid_started or "")
 
 
 def open_one(tx: Tx, ctx: Context) -> Session:

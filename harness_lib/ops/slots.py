@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,8 +58,18 @@ def home(ctx: Context) -> Path:
 def place(ctx: Context, run: str) -> Place:
     """Return the directory of the run called `run`, made if it is not there."""
     path = home(ctx) / run
-    path.mkdir(parents=True, exist_ok=True)
+    # A run that ends takes the directory of all runs away if it is empty: not between our two.
+    with held_files.alone(ctx.git.common_dir / worktrees.LOCK):
+        path.mkdir(parents=True, exist_ok=True)
     return Place(path)
+
+
+def _places(ctx: Context) -> list[Place]:
+    """Return the directories of the runs of this list."""
+    try:
+        return [Place(path) for path in sorted(home(ctx).iterdir()) if path.is_dir()]
+    except FileNotFoundError:
+        return []
 
 
 def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
@@ -66,28 +77,27 @@ def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
 
     One of `alive` may have made its place and not have locked it yet.
     """
-    above = home(ctx)
-    if not above.is_dir():
-        return
-    for path in sorted(above.iterdir()):
-        found = Place(path)
-        if path.name in alive or not path.is_dir():
+    for found in _places(ctx):
+        if found.path.name in alive:
             continue
-        with held_files.attempt(found.lock) as free:
-            if free:
-                yield found
+        try:
+            with held_files.attempt(found.lock) as free:
+                if free:
+                    yield found
+        except FileNotFoundError:
+            # Another run, which looked for dead ones too, has just taken it away.
+            continue
 
 
 def end_survivors(ctx: Context, alive: set[str]) -> None:
     """Wait for the workers of runs that are dead themselves (not in `alive`), and end those that stay."""
-    above = home(ctx)
-    for path in sorted(above.iterdir()) if above.is_dir() else ():
-        if path.name in alive or not path.is_dir():
+    for found in _places(ctx):
+        if found.path.name in alive:
             continue
         deadline = ctx.clock.monotonic() + DYING_SECONDS
-        while not held_files.is_free(path / LOCK) and ctx.clock.monotonic() < deadline:
+        while not held_files.is_free(found.lock) and ctx.clock.monotonic() < deadline:
             ctx.clock.sleep(0.1)
-        leftover.end_all(path)
+        leftover.end_all(found.path)
 
 
 def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
@@ -202,7 +212,7 @@ def _is_kept(git: Git, head: str, commit: str) -> bool:
 def bring(ctx: Context, git: Git) -> None:
     """Copy the ignored files that checks need from the project into a new work tree."""
     main = Git.open(ctx.root.path)
-    for source in _wanted(main.top):
+    for source in _wanted(main.top, ctx.root.path):
         name = str(source.relative_to(main.top))
         ignored = main.run("check-ignore", "--quiet", "--", name, check=False).returncode == 0
         if not ignored or (git.top / name).exists():
@@ -214,13 +224,16 @@ def bring(ctx: Context, git: Git) -> None:
             shutil.copy2(source, git.top / name, follow_symlinks=False)
 
 
-def _wanted(top: Path) -> Iterator[Path]:
-    listing = top / LIST
-    lines = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else BROUGHT
-    for line in lines:
-        pattern = line.strip().strip("/")
-        if pattern and not pattern.startswith(("#", "!")) and ".." not in pattern.split("/"):
-            yield from sorted(top.glob(pattern))
+def _wanted(top: Path, project: Path) -> Iterator[Path]:
+    """Yield what is asked for at the top of the repository and in the directory of the list, if another."""
+    places = list(dict.fromkeys((top, project)))
+    listings = [place / LIST for place in places if (place / LIST).is_file()]
+    asked = [(each.parent, each.read_text("utf-8").splitlines()) for each in listings]
+    for place, lines in asked or [(place, list(BROUGHT)) for place in places]:
+        for line in lines:
+            pattern = line.strip().strip("/")
+            if pattern and not pattern.startswith(("#", "!")) and ".." not in pattern.split("/"):
+                yield from sorted(place.glob(pattern))
 
 
 def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
@@ -243,6 +256,9 @@ def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
         worktrees.remove(ctx.git, path)
     if not found.numbers():
         shutil.rmtree(found.path, ignore_errors=True)
+        # Unless another run is in it.
+        with suppress(OSError), held_files.alone(ctx.git.common_dir / worktrees.LOCK):
+            found.path.parent.rmdir()
     return kept
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from harness_lib.errors import UsageError
+from harness_lib.errors import HeldError, UsageError
 from harness_lib.ops import holding, marker, sessions
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats
+from harness_lib.task import Session
 
 
 def run(ctx: Context, number: int | None = None) -> Reply:
@@ -21,6 +22,7 @@ def run(ctx: Context, number: int | None = None) -> Reply:
             if session is None:
                 open_ones = ", ".join(str(s.number) for s in opened) or "none"
                 raise UsageError(f"Session {number} is not open (open: {open_ones}).", "See: harness status")
+            _refuse_run(session)
         if session is None:
             return Reply("stop", "No session of yours is open.", next="harness start")
         held = holding.held_by_me(tx.state, ctx) if number is None else None
@@ -31,3 +33,12 @@ def run(ctx: Context, number: int | None = None) -> Reply:
     if held:
         lines.append(f"{held.id} stays in progress with its work in place; the next session recovers it.")
     return Reply("stop", "\n".join(lines), session=session.number, task=held, next="harness start")
+
+
+def _refuse_run(session: Session) -> None:
+    """Raise HeldError if a `harness run` that goes on has the session: it would go on without one."""
+    if sessions.is_live_run(session):
+        raise HeldError(
+            f"Session {session.number} is of a harness run that goes on (pid {session.pid}).",
+            f"A person can end it: {sessions.how_to_end(session)}",
+        )

@@ -42,9 +42,22 @@ def require(ctx: Context, state: State) -> None:
     """Raise RefusedError unless the list's commands may run."""
     if not is_trusted(ctx, state):
         raise RefusedError(
-            f"The commands in {ctx.root.state} have not been trusted on this machine, so none is run.",
+            f"{_untrusted(ctx, state)} on this machine, so nothing of this list is run.",
             "Look at them with: harness check. If they are yours, type: harness trust",
         )
+
+
+def _untrusted(ctx: Context, state: State) -> str:
+    """Return what of the list is not trusted, as far as the note of this person tells."""
+    script = ctx.root.init_script
+    new = trust.changed(ctx.git.common_dir, ctx.root.path, state, _init_script(ctx))
+    if new == {"init_script"}:
+        what = "is new or has changed" if script.is_file() else "is gone"
+        return f"The script {script} {what} since this list was trusted"
+    also = f" and the script {script}" if script.is_file() and (not new or "init_script" in new) else ""
+    if new:
+        return f"Commands in {ctx.root.state}{also} are new or have changed since this list was trusted"
+    return f"The commands in {ctx.root.state}{also} have not been trusted"
 
 
 def runs_nothing(ctx: Context, state: State) -> bool:

@@ -25,8 +25,7 @@ def fingerprint(state: State, init_script: bytes | None) -> str:
         [task.id, task.validation.command, task.validation.cwd, task.on_failure.cleanup]
         for task in state.tasks
     )
-    script = None if init_script is None else hashlib.sha256(init_script).hexdigest()
-    return hashlib.sha256(json.dumps([commands, script]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([commands, _digest(init_script)]).encode()).hexdigest()
 
 
 def note(git_common_dir: Path, root: Path, state: State, init_script: bytes | None) -> None:
@@ -37,7 +36,8 @@ def note(git_common_dir: Path, root: Path, state: State, init_script: bytes | No
     file = _file(git_common_dir)
     # Several lists may share one git directory, each with a lock of its own: this file needs its own too.
     with StateLock(file.with_suffix(".lock")):
-        notes = {**_notes(file), os.fspath(root): {"fingerprint": fingerprint(state, init_script)}}
+        whole = {"fingerprint": fingerprint(state, init_script)}
+        notes = {**_notes(file), os.fspath(root): {**whole, **_parts(state, init_script)}}
         text = json.dumps(notes, indent=2, sort_keys=True) + "\n"
         atomic.write(file, text.encode(), mode=_PRIVATE)
 
@@ -52,6 +52,29 @@ def trusted(git_common_dir: Path, root: Path, current: str, *, tracked: bool) ->
     if not isinstance(found, Mapping):
         return False
     return not tracked or found.get("fingerprint") == current
+
+
+def changed(git_common_dir: Path, root: Path, state: State, init_script: bytes | None) -> frozenset[str]:
+    """Return which of "commands" and "init_script" are others than the note covers.
+
+    Empty if that is not known: there is no note, or one of before, which says less.
+    """
+    found = _notes(_file(git_common_dir)).get(os.fspath(root))
+    parts = _parts(state, init_script)
+    if not isinstance(found, Mapping):
+        return frozenset()
+    if found.get("fingerprint") == parts["commands"]:
+        # There was no script then.
+        return frozenset(["init_script"])
+    return frozenset(name for name, now in parts.items() if name in found and found[name] != now)
+
+
+def _parts(state: State, init_script: bytes | None) -> dict[str, str | None]:
+    return {"commands": fingerprint(state, None), "init_script": _digest(init_script)}
+
+
+def _digest(init_script: bytes | None) -> str | None:
+    return None if init_script is None else hashlib.sha256(init_script).hexdigest()
 
 
 def _file(git_common_dir: Path) -> Path:

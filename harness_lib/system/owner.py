@@ -61,7 +61,17 @@ def ourselves(prefix: str) -> Owner:
     """Return this very process as an owner, with a name that no other process ever had."""
     host = _clean(os.uname().nodename)
     here = _ourselves()
-    return Owner(f"{prefix}-{here.pid}-{_token(here)}", host, process.boot_id(), here.pid, here.started, None)
+    worker = f"{_beginning(prefix, here.pid)}{_token(here)}"
+    return Owner(worker, host, process.boot_id(), here.pid, here.started, None)
+
+
+def is_own_name(worker: str, prefix: str, pid: int) -> bool:
+    """Return whether `worker` is a name that `ourselves(prefix)` gave to process `pid`."""
+    return worker.startswith(_beginning(prefix, pid))
+
+
+def _beginning(prefix: str, pid: int) -> str:
+    return f"{prefix}-{pid}-"
 
 
 def agent_session(env: Mapping[str, str]) -> str | None:

@@ -199,3 +199,21 @@ def test_the_check_sees_the_callers_environment(project: Project, agent: Agent) 
     agent.ok("finish", ASKED="yes")
 
     assert project.task()["status"] == "completed"
+
+
+def test_a_title_cannot_draw_on_the_terminal_of_who_reads_the_log_of_git(
+    project: Project, agent: Agent
+) -> None:
+    """No escape sequence, no bell, no line of its own; and a long one is cut, and says so."""
+    title = "\x1b]0;evil\x07 Red\x1b[31m\r\nSigned-off-by: nobody " + "x" * 300
+    agent.ok("add", title, "--validate", "test -f done")
+    agent.ok("claim")
+    project.put("done")
+
+    agent.ok("finish")
+
+    message = project.git("log", "-1", "--format=%B")
+    assert message.startswith("[task-001] \ufffd]0;evil\ufffd Red\ufffd[31m Signed-off-by: nobody xxx")
+    assert message.endswith("x…")
+    assert len(message) == 200
+    assert message.replace("\ufffd", "").isprintable()

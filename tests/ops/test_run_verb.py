@@ -12,3 +12,10 @@ def test_an_agent_that_types_it_starts_a_session_and_no_second_agent(project: Pr
     assert said["next"] == "harness claim"
     assert [session["worker"] for session in project.state["sessions"]] == ["agent"]
     assert agent.ok("run", CLAUDECODE="1")["session"] == said["session"]
+
+
+def test_two_agents_at_once_are_a_mistake_of_who_typed_them(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    error = agent.fails(2, "run", "--agent", "codex", "--agent-command", "true")["error"]
+    assert "--agent and --agent-command" in error["message"]
+    assert not project.state["sessions"]

@@ -34,3 +34,18 @@ def test_stop_leaves_the_work_in_place_and_the_next_session_recovers_it(
     assert "mark completed" in agent.fails(9, "start")["recovered"][0]
     assert project.task()["status"] == "completed"
     assert "half" in project.in_commit()
+
+
+def test_the_run_of_another_machine_is_ended_there_or_by_number(project: Project, agent: Agent) -> None:
+    """Nobody here can know whether it lives; a person who does has the last word."""
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("start")
+    (session,) = project.state["sessions"]
+    there = {"host": "far-away", "worker": f"run-{session['pid']}-0123abcd"}
+    agent.die()
+    project.edit(sessions=[{**session, **there}])
+
+    hint = project.agent("other").fails(5, "start")["error"]["hint"]
+
+    assert "Ctrl-C in its terminal on far-away; if it is gone there: harness stop --session 1" in hint
+    assert project.agent("person").ok("stop", "--session", "1")["session"] == 1

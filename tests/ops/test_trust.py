@@ -123,3 +123,51 @@ def test_a_long_list_is_shown_in_part_and_says_how_to_see_the_rest(clone: Projec
     whole = visitor.fails(8, "trust", "--all")
     assert "3005 characters in all" in whole["message"]
     assert json.dumps(whole).count("check 49") == 2
+
+
+def refused(agent: Agent) -> str:
+    return str(agent.fails(8, "validate", "task-001")["error"]["message"])
+
+
+def test_what_was_never_trusted_is_named(clone: Project, visitor: Agent) -> None:
+    assert f"The commands in {clone.file} have not been trusted" in refused(visitor)
+    assert "harness-init.sh" not in refused(visitor)
+    script = clone.put("harness-init.sh", "true\n")
+    assert f"The commands in {clone.file} and the script {script} have not been trusted" in refused(visitor)
+
+
+def test_the_init_script_is_named_where_it_alone_is_new(clone: Project, visitor: Agent) -> None:
+    visitor.ok("trust", "--yes")
+    script = clone.put("harness-init.sh", "true\n")
+    assert refused(visitor).startswith(f"The script {script} is new or has changed since")
+    visitor.ok("trust", "--yes")
+    visitor.ok("validate", "task-001")
+    script.write_text("false\n", encoding="utf-8")
+    assert refused(visitor).startswith(f"The script {script} is new or has changed since")
+    script.unlink()
+    assert refused(visitor).startswith(f"The script {script} is gone since")
+
+
+def test_what_has_changed_since_is_named(clone: Project, visitor: Agent) -> None:
+    script = clone.put("harness-init.sh", "true\n")
+    visitor.ok("trust", "--yes")
+    clone.edit_task(validation={"command": "touch other"})
+    assert refused(visitor).startswith(f"Commands in {clone.file} are new or have changed since")
+    assert "harness-init.sh" not in refused(visitor)
+    script.write_text("false\n", encoding="utf-8")
+    both = f"Commands in {clone.file} and the script {script} are new or have changed since"
+    assert refused(visitor).startswith(both)
+
+
+def test_a_note_of_before_which_says_less_is_good_enough(clone: Project, visitor: Agent) -> None:
+    """It tells a script that has been added; of what else has changed it tells nothing."""
+    visitor.ok("trust", "--yes")
+    file = clone.top / ".git" / "harness" / "trust.json"
+    notes = json.loads(file.read_text(encoding="utf-8"))
+    plain = {root: {"fingerprint": note["fingerprint"]} for root, note in notes.items()}
+    file.write_text(json.dumps(plain), encoding="utf-8")
+    visitor.ok("validate", "task-001")
+    script = clone.put("harness-init.sh", "true\n")
+    assert refused(visitor).startswith(f"The script {script} is new or has changed since")
+    clone.edit_task(validation={"command": "touch other"})
+    assert f"The commands in {clone.file} and the script {script} have not been trusted" in refused(visitor)

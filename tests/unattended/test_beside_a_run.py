@@ -155,3 +155,29 @@ def test_runs_of_one_list_share_their_limits_and_each_counts_for_itself(
     assert {run["pid"] for run in said["runs"]} == {run.pid for run in workshop.runs}
     go.touch()
     assert [run.wait(60) for run in workshop.runs] == [0, 0], workshop.printed
+
+
+def test_a_run_is_ended_as_the_one_that_is_held_up_is_told(workshop: Workshop, go: Path) -> None:
+    """Not by closing its session behind its back."""
+    run, told = workshop.runs[0], ""
+    for argv in (["start"], ["stop", "--session", "1"], ["edit", "--mode", "concurrent"]):
+        held = workshop.harness(*argv)
+        assert held.returncode == 5, held.stdout + held.stderr
+        told = held.stderr
+        assert f": Ctrl-C in its terminal, or kill -INT {run.pid}\n" in told
+        assert "harness stop --session" not in told
+    assert [session["number"] for session in workshop.state["sessions"]] == [1]
+
+    subprocess.run(told.rpartition(" or ")[2].split(), check=True)
+    workshop.wait_for("the run hears it", lambda: "starting nothing new" in workshop.printed)
+    assert end(workshop, go).returncode == 9
+    assert workshop.state["sessions"] == []
+
+
+def test_the_session_of_a_run_that_was_killed_can_be_ended(workshop: Workshop, go: Path) -> None:
+    workshop.runs[0].kill()
+    workshop.runs[0].wait()
+    go.touch()
+    said = workshop.harness("stop", "--session", "1")
+    assert said.returncode == 0, said.stderr
+    assert workshop.state["sessions"] == []

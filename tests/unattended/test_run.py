@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.ops import slots
+from harness_lib.ops.context import Context
 from tests.ops.project import Agent, Time
 from tests.system.gitrepo import put, sh
 from tests.unattended.conftest import Make
@@ -322,7 +324,8 @@ def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, 
 def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(workshop: Workshop) -> None:
     workshop.file_task("f")
     assert workshop.run().returncode == 0
-    place = next((workshop.home / "worktrees").iterdir()) / "run-1-dead" / "1"
+    ctx = Context(env=workshop.env, cwd=workshop.top)
+    place = slots.place(ctx, "run-1-dead").slot(1)
     sh(workshop.top, "worktree", "add", "-q", "--detach", str(place))
 
     assert workshop.run().returncode == 0

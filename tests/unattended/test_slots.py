@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ HARNESS = f"{sys.executable} -m harness_lib"
 def merged(workshop: Workshop, branch: str = "main") -> list[str]:
     """Return what is on the branch besides the first commit, and nothing else of ours."""
     assert sh(workshop.top, "worktree", "list", "--porcelain").count("worktree ") == 1
-    assert list((workshop.home / "worktrees").glob("*/*")) == []
+    assert list((workshop.home / "worktrees").glob("*")) == []
     return sorted(sh(workshop.top, "log", "--format=%s", branch).splitlines()[:-1])
 
 
@@ -86,6 +87,51 @@ def test_a_list_of_ones_own_says_what_is_brought(make_workshop: Make) -> None:
     workshop.add("Look", f"{brought} && test ! -e plain.txt && test ! -e .env && test -f f", do="write f x")
 
     said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(
+    tmp_path: Path, make_workshop: Make
+) -> None:
+    above = make_workshop().top
+    inside = Workshop(above / "pa", tmp_path / "home")
+    put(above / ".gitignore", ".env\nnode_modules/\n")
+    put(inside.top / "README.md", "inside\n")
+    sh(above, "add", "-A")
+    sh(above, "commit", "-q", "-m", "A project inside")
+    for place in (above, inside.top, above / "pb"):
+        put(place / ".env", f"of {place.name}\n")
+    put(inside.top / "node_modules" / "pad.js", "pad\n")
+    inside.ok("init")
+    brought = "grep -q 'of project' .env && grep -q 'of pa' pa/.env && test -f pa/node_modules/pad.js"
+    inside.add("Look", f"{brought} && test ! -e pb && test -f f", do="write f x")
+
+    said = inside.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("place", ["", "pa"], ids=["above", "inside"])
+def test_the_list_of_what_is_brought_may_lie_in_either_place(
+    tmp_path: Path, make_workshop: Make, place: str
+) -> None:
+    """Its lines are seen from where it lies, and it is instead of what is brought without one."""
+    above = make_workshop().top
+    inside = Workshop(above / "pa", tmp_path / "home")
+    put(above / ".gitignore", ".env\n*.key\n")
+    put(inside.top / "README.md", "inside\n")
+    put(above / place / ".worktreeinclude", "keys/*.key\n")
+    sh(above, "add", "-A")
+    sh(above, "commit", "-q", "-m", "A project inside")
+    for name in ("keys/one.key", "pa/keys/one.key", ".env", "pa/.env"):
+        put(above / name, "here\n")
+    inside.ok("init")
+    there, other = ("keys", "pa/keys") if not place else ("pa/keys", "keys")
+    alone = f"test -f {there}/one.key && test ! -e {other} && test ! -e .env && test ! -e pa/.env"
+    inside.add("Look", f"{alone} && test -f f", do="write f x")
+
+    said = inside.run()
 
     assert said.returncode == 0, said.stdout + said.stderr
 
@@ -164,6 +210,49 @@ def test_without_a_branch_there_is_nowhere_to_merge(workshop: Workshop) -> None:
     assert workshop.state["session_count"] == 0
 
 
+def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    sh(workshop.top, "update-ref", "-d", "refs/heads/main")
+
+    for argv in ([], ["--target", "typo"]):
+        said = workshop.run(*argv)
+        assert said.returncode == 7
+        assert "has no commit yet" in said.stderr
+        assert "git commit --allow-empty" in said.stderr
+
+    sh(workshop.top, "commit", "-q", "--allow-empty", "-m", "Start")
+    assert workshop.run().returncode == 0
+
+
+def test_a_branch_without_a_commit_is_told_how_to_get_one(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    sh(workshop.top, "switch", "-q", "--orphan", "new")
+
+    said = workshop.run()
+
+    assert said.returncode == 7
+    assert "The branch new has no commit yet" in said.stderr
+    assert "git commit --allow-empty" in said.stderr
+
+
+@pytest.mark.parametrize("name", ["typo", "refs/heads/typo", "main~0", ""])
+def test_a_target_that_is_no_branch_is_a_mistake_of_who_typed_it(workshop: Workshop, name: str) -> None:
+    workshop.file_task("one")
+    for number in range(6):
+        sh(workshop.top, "branch", f"b{number}")
+    sh(workshop.top, "branch", "typos")
+    sh(workshop.top, "branch", "harness/b0")
+
+    said = workshop.run("--target", name)
+
+    assert said.returncode == 2
+    assert f"There is no branch {name.removeprefix('refs/heads/')}." in said.stderr
+    assert "and 3 more" in said.stderr
+    assert "harness/b0" not in said.stderr
+    assert ("There are: typos, b0" in said.stderr) == name.endswith("typo")
+    assert workshop.state["session_count"] == 0
+
+
 @pytest.mark.parametrize("name", ["harness", "harness/main/mine"])
 def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop: Workshop, name: str) -> None:
     workshop.file_task("one")
@@ -195,6 +284,36 @@ def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> 
     assert workshop.run().returncode == 0
     workshop.done_is_done()
     workshop.nothing_is_left_over()
+
+
+def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop) -> None:
+    """The directory of all runs goes when it is empty, which may be the moment before it is needed."""
+    commit = sh(workshop.top, "rev-parse", "HEAD")
+
+    def begin_and_end(name: str) -> None:
+        ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
+        for _ in range(200):
+            place = slots.place(ctx, name)
+            put(place.lock, "")
+            assert slots.take_away(ctx, place, commit) == []
+
+    with ThreadPoolExecutor() as threads:
+        for each in [threads.submit(begin_and_end, f"run-{number}") for number in range(4)]:
+            each.result()
+
+    assert list((workshop.home / "worktrees").iterdir()) == []
+
+
+def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
+    ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
+    commit = sh(workshop.top, "rev-parse", "HEAD")
+    first, second = (slots.place(ctx, name) for name in ("run-1", "run-2"))
+    assert slots.take_away(ctx, first, commit) == []
+    assert second.path.is_dir()
+    assert slots.take_away(ctx, second, commit) == []
+    assert not slots.home(ctx).exists()
+    assert slots.sweep(ctx, commit, set()) == []
+    slots.end_survivors(ctx, set())
 
 
 def test_a_session_that_is_full_is_followed_by_the_next_one(workshop: Workshop) -> None:

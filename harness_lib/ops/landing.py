@@ -14,7 +14,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness_lib.errors import ConfigError, HeldError
-from harness_lib.ops import checking, committing, handing_back, keeping, leased_check, outcome, target
+from harness_lib.ops import (
+    checking,
+    committing,
+    handing_back,
+    keeping,
+    leased_check,
+    outcome,
+    takeover,
+    target,
+)
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
@@ -204,6 +213,7 @@ def _leave(git: Git, commit: str) -> None:
 
 
 def _delivered(ctx: Context, wanted: str) -> list[str]:
-    reason = target.deliver(ctx, wanted)
-    waits = target.waits(ctx, wanted) if reason else None
-    return [f"{waits} ({reason})"] if waits else []
+    if target.deliver(ctx, wanted) is None:
+        return []
+    waits = takeover.told(ctx, wanted)
+    return [waits] if waits else []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
-from harness_lib.ops import brief, marker, progress, sessions, slots, stopped, target
+from harness_lib.ops import brief, marker, progress, sessions, slots, stopped, takeover, target
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats
@@ -76,7 +76,7 @@ def record(ctx: Context, why: str, kind: str, told: str, spent: Spent) -> None:
 def nothing_to_do(ctx: Context, why: str | None, told: tuple[str, ...]) -> Reply:
     """Return the answer of a run that had nothing to do; `told` is what recovery did."""
     found = stopped.reply("run", ctx.store.read().state, why, told)
-    waits = target.waits(ctx, target_of(ctx))
+    waits = takeover.told(ctx, target_of(ctx))
     message = f"{found.message}\n{waits}" if waits else found.message
     return replace(found, message=message, exit=Exit.DONE if why == "done" else found.exit)
 
@@ -87,7 +87,7 @@ def reply(ctx: Context, why: str, told: str, spent: Spent) -> Reply:
     lines = [WORDS.get(why) or stopped.WORDS.get(why, why), *([told] if told else []), stats.line(state)]
     if spent.tokens or spent.cost:
         lines.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
-    waits = target.waits(ctx, target_of(ctx))
+    waits = takeover.told(ctx, target_of(ctx))
     if waits:
         lines.append(waits)
     return Reply(

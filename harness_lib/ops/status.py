@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
-from harness_lib.ops import board_file, brief, budget, holding, progress, sessions, target
+from harness_lib.ops import board_file, brief, budget, holding, progress, sessions, takeover
 from harness_lib.ops.board_file import Seen
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
@@ -70,7 +70,7 @@ def look(ctx: Context, limit: int | None) -> View:
         counts=stats.count(state),
         shown=shown,
         holders={task.id: holder(ctx, task) for task in at_work},
-        halts=tuple(_bounded([*_halts(state), *target.all_waiting(ctx)])),
+        halts=tuple(_bounded([*_halts(state), *takeover.all_told(ctx)])),
         hooks=_hooks(ctx, state),
         log=tuple(brief.one_line(line, LINE_LENGTH) for line in log.tail(ctx.root.log, LOG_LINES)),
         people=tuple(_bounded([_session(ctx, session) for session in state.sessions or ()])),

@@ -7,20 +7,15 @@ gathers on `harness/<branch>`, and goes over when nothing is in the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness_lib.errors import EnvSetupError, HarnessError, HeldError, UsageError
-from harness_lib.ops import brief
+from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.ops.context import Context
 from harness_lib.system import advance, gitlocks, merging, restore, worktrees
 from harness_lib.system.git import Git, GitError
 
 HEADS = "refs/heads/"
 WAITING = HEADS + "harness/"
-# Of what is in the way of work that waits.
-NAMED = 3
-PATH_LENGTH = 200
 
 
 class MovedError(Exception):
@@ -201,62 +196,6 @@ def _forget(git: Git, ours: str, waits: str) -> None:
         except GitError:
             if git.ref(ours) == waits and gitlocks.remove_dead_lock_of(git, ours):
                 git.delete_ref(ours, waits)
-
-
-def waits(ctx: Context, target: str) -> str | None:
-    """Return why work waits for a person and how to take it over, in a sentence; None if none does."""
-    git, ours = ctx.git, waiting(target)
-    here, there = git.ref(target), git.ref(ours)
-    if there is None or here is None or git.is_ancestor(there, here):
-        return None
-    reasons = "; ".join(_reasons(ctx, target, here, there))
-    told = f"Finished work waits on the branch {short(ours)}{reasons and f': {reasons}'}"
-    return f"{told}. Take it over with: git merge {short(ours)}"
-
-
-def _reasons(ctx: Context, target: str, here: str, there: str) -> Iterator[str]:
-    """Yield what keeps the work of `there` from going to `target`, which is at `here`."""
-    if not ctx.git.is_ancestor(here, there):
-        yield f"{short(target)} has commits of its own"
-    try:
-        changed, standing = _obstacles(ctx, target, here, there)
-    except (HarnessError, OSError):
-        # A full disk, or a repository that one may only read: what waits is to be told there as well.
-        return
-    if changed:
-        yield f"you have changes in {_some(changed)}"
-    if standing:
-        # A plain `git merge` would write over it where git ignores it.
-        stands = "stands where it has a file" if len(standing) == 1 else "stand where it has files"
-        what = "that" if len(standing) == 1 else "them"
-        yield f"your own {_some(standing)} {stands}: move {what} away first"
-
-
-def _obstacles(ctx: Context, target: str, here: str, there: str) -> tuple[list[str], list[str]]:
-    """Return the changed tracked files in the checkout of `target`, and the files in the way of the work."""
-    holder = worktrees.holder(ctx.git, target)
-    if holder is None:
-        return [], []
-    checkout = ctx.at(Git.open(holder))
-    found = advance.obstacles(checkout.git, here, there, checkout.keep_out)
-    changed = set(checkout.git.changes(checkout.keep_out).tracked if found else ())
-    return [path for path in found if path in changed], [path for path in found if path not in changed]
-
-
-def _some(paths: list[str]) -> str:
-    """Return the first of `paths` and how many more there are."""
-    named = ", ".join(brief.one_line(path, PATH_LENGTH) for path in paths[:NAMED])
-    return named + (f" and {len(paths) - NAMED} more" if len(paths) > NAMED else "")
-
-
-def all_waiting(ctx: Context) -> list[str]:
-    """Return what `waits` says of each branch for which work waits; nothing where there is no repository."""
-    try:
-        git = ctx.git
-    except EnvSetupError:
-        return []
-    targets = [HEADS + ref.removeprefix(WAITING) for ref, _ in git.refs(WAITING)]
-    return [told for each in targets if (told := waits(ctx, each))]
 
 
 def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:

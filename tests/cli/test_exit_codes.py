@@ -9,6 +9,7 @@ import pytest
 
 from harness_lib.errors import Exit
 from harness_lib.ops import status
+from harness_lib.ops import run_end, stopped
 from harness_lib.state import schema
 from tests.cli.conftest import keeps_the_contract
 from tests.ops.project import Project, Said
@@ -92,6 +93,12 @@ def test_each_exit_code_is_reached_and_says_what_to_do(filled: Project, code: Ex
     if found["error"]:
         assert found["error"]["kind"] == code.name
         assert found["error"]["hint"]
+
+
+def test_the_schema_knows_every_reason_to_stop() -> None:
+    """`stuck` is no reason of a reply: it is an error that says what a person must do."""
+    reasons = schema.load(schema.REPLY)["properties"]["stop"]["properties"]["reason"]["enum"]
+    assert set(reasons) == {*stopped.WORDS, *run_end.WORDS} - {"stuck"}
 
 
 def test_the_schema_knows_exactly_these_exit_codes() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.state import schema
 from tests.system.gitrepo import sh
 from tests.unattended.workshop import Workshop, descendants
 
@@ -149,6 +150,7 @@ def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None
 
     answer = json.loads(said.stdout.splitlines()[-1])
     assert (said.returncode, answer["stop"]) == (9, {"reason": "limit"})
+    assert schema.reply_problems(answer) == []
     assert answer["spent"]["cost_usd"] == pytest.approx(1.5)
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending", "task-003": "pending"}
 

@@ -8,8 +8,7 @@ from typing import NoReturn
 import pytest
 
 from harness_lib.errors import Exit
-from harness_lib.ops import status
-from harness_lib.ops import run_end, stopped
+from harness_lib.ops import run_end, status, stopped
 from harness_lib.state import schema
 from tests.cli.conftest import keeps_the_contract
 from tests.ops.project import Project, Said

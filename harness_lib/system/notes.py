@@ -32,9 +32,17 @@ def path(root: str, kind: Kind, session_id: str) -> str:
     return os.path.join(root, PRIVATE_DIR, kind, name)
 
 
-def bug(root: str) -> str:
-    """Return where this process reports a bug of ours."""
-    return os.path.join(root, PRIVATE_DIR, f"bug-{os.getpid()}.txt")
+def keep_bug(root: str, report: str) -> str | None:
+    """Write the `report` of a bug of ours to a file of this process; return its path, None if that cannot be.
+
+    For the outermost counters: whatever else is broken, they still have to say what they were asked.
+    """
+    file = os.path.join(root, PRIVATE_DIR, f"bug-{os.getpid()}.txt")
+    try:
+        write(file, report.encode("utf-8", "backslashreplace"))
+    except OSError:
+        return None
+    return file
 
 
 def read(note: str) -> bytes:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.ops.project import LINE, Agent, Project
-from tests.system.gitrepo import NASTY
+from tests.system.gitrepo import NASTY, put
 
 
 def add(agent: Agent, *titles: str, check: str = "test -f done") -> None:
@@ -42,6 +47,30 @@ def test_it_opens_a_session_if_none_is(agent: Agent) -> None:
     add(agent, "One")
 
     assert agent.ok("claim")["session"] == 1
+
+
+def test_it_opens_another_one_if_a_person_ends_it_meanwhile(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    """The first `git status` of the claim comes after it has looked for its session."""
+    add(agent, "One")
+    agent.ok("start")
+    ended, git = tmp_path / "ended", tmp_path / "bin" / "git"
+    stop = f"HARNESS_WORKER_ID=person {sys.executable} -m harness_lib stop --session 1 >/dev/null"
+    put(
+        git,
+        f"""#!/bin/sh
+        case " $* " in *" status "*) mkdir {ended} 2>/dev/null && PATH="${{PATH#*:}}" {stop};; esac
+        exec {shutil.which("git")} "$@"
+        """,
+    ).chmod(0o755)
+
+    reply = agent.ok(
+        "claim", PATH=f"{git.parent}:{os.environ['PATH']}", PYTHONPATH=str(Path(__file__).parents[2])
+    )
+
+    assert ended.is_dir()
+    assert (reply["session"], project.task()["claimed_by"]) == (2, "agent")
 
 
 def test_a_claim_is_recorded_whole(project: Project, agent: Agent) -> None:

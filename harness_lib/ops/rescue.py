@@ -44,7 +44,7 @@ def show(ctx: Context, what: str) -> Reply:
     """
     found = _find(ctx, what)
     base = kept.origin(ctx.git, found.oid)
-    rows = kept.diff(ctx.git, base, found.oid).splitlines()
+    rows = [row.removesuffix("\r") for row in kept.diff(ctx.git, base, found.oid)]
     lines = [
         f"{found.ref} {_when(found)} {brief.one_line(found.subject, 100)}",
         f"compared with {base[:12]}:",

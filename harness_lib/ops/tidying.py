@@ -53,7 +53,7 @@ def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
     """Yield (ref, commit) of the copies for attempts of this list; a repository may hold several lists."""
     limit = ctx.clock.now().timestamp() - atomic.STALE_SECONDS
     shape = "%(refname) %(objectname) %(committerdate:unix) %(contents:subject)"
-    for line in ctx.git.text("for-each-ref", f"--format={shape}", preparing.BEFORE_REFS).splitlines():
+    for line in ctx.git.lines("for-each-ref", f"--format={shape}", preparing.BEFORE_REFS):
         ref, oid, written, subject = line.split(" ", 3)
         if int(written) < limit and subject == preparing.before_subject(ctx.root.path):
             yield ref, oid

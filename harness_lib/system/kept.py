@@ -51,7 +51,7 @@ def listed(git: Git, prefix: str) -> list[Kept]:
     """Return what is kept below `prefix`, newest first."""
     # The last --sort is the first key.
     order = ("--sort=-version:refname", "--sort=-committerdate")
-    lines = git.text("for-each-ref", *order, f"--format={_FIELDS}", prefix).splitlines()
+    lines = git.lines("for-each-ref", *order, f"--format={_FIELDS}", prefix)
     parts = (line.split("\0", 3) for line in lines)
     return [Kept(ref, oid, int(at or 0), subject) for ref, oid, at, subject in parts]
 
@@ -72,9 +72,9 @@ def stat(git: Git, old: str, new: str, files: int) -> str:
     return git.text(*_DIFF, f"--stat=100,60,{files}", old, new, "--")
 
 
-def diff(git: Git, old: str, new: str) -> str:
-    """Return the difference between two commits or trees as text, binary files by name only."""
-    return os.fsdecode(git.run(*_DIFF, old, new, "--").stdout)
+def diff(git: Git, old: str, new: str) -> list[str]:
+    """Return the lines of the difference between two commits or trees, binary files by name only."""
+    return git.lines(*_DIFF, old, new, "--")
 
 
 def bring(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] = ()) -> Brought:

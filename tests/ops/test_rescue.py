@@ -60,6 +60,15 @@ def test_a_huge_difference_is_shown_in_part_and_without_terminal_codes(
     assert len(said.out.splitlines()) < 250
 
 
+def test_a_line_of_a_difference_ends_where_git_ends_it(project: Project, agent: Agent) -> None:
+    """Source files have form feeds between their parts, and some of them carriage returns."""
+    agent.ok("add", "First", "--validate", "false")
+    agent.ok("claim")
+    project.put("made.txt", "one\x0ctwo\r\n")
+    agent.fails(1, "finish")
+    assert "| +one\ufffdtwo\n" in f"{agent.ok('rescue', 'show', 'task-001')['message']}\n"
+
+
 def test_apply_brings_everything_back_without_committing(failed: Project, agent: Agent) -> None:
     head, index = failed.head, failed.git("ls-files", "-s")
     said = agent.ok("rescue", "apply", "task-001")

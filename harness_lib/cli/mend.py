@@ -133,6 +133,8 @@ def _rescue_arguments(parser: ArgumentParser) -> None:
 
 
 def _rescue(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    if args.only and args.action != "apply":
+        raise UsageError(f"rescue {args.action} takes one at a time.", "Type it once for each.")
     if args.action == "list":
         return rescue.show_all(ctx, args.what)
     if args.what is None:

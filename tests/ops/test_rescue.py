@@ -165,6 +165,13 @@ def test_a_dropped_rescue_can_be_brought_back_with_the_printed_command(failed: P
     assert failed.git("rev-parse", REF) == oid
 
 
+def test_only_one_is_dropped_or_shown_at_a_time(failed: Project, agent: Agent) -> None:
+    """Rather none than one of those that were named."""
+    for action in ("drop", "show", "list"):
+        assert "one" in agent.fails(2, "rescue", action, "task-001/1", "task-001/2")["error"]["message"]
+    assert failed.refs() == [REF]
+
+
 def test_an_agent_drops_nothing(failed: Project, agent: Agent) -> None:
     agent.fails(8, "rescue", "drop", REF, CLAUDECODE="1")
     assert failed.refs() == [REF]

@@ -41,7 +41,6 @@ class Brought:
     """What came of bringing work back: nothing was written if anything is in the way or does not fit."""
 
     written: tuple[str, ...] = ()
-    same_already: tuple[str, ...] = ()
     in_the_way: tuple[str, ...] = ()
     unfit: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -94,14 +93,12 @@ def bring(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] 
         foreign = {
             path for path, pair in made.items() if any(entry and entry[0] == GITLINK for entry in pair)
         }
-        ours = [path for path in made if path not in foreign]
-        wanted = [path for path in ours if path in differs]
-        same = tuple(path for path in ours if path not in differs)
+        wanted = [path for path in made if path in differs and path not in foreign]
         in_the_way = _in_the_way(git, now, wanted)
         if in_the_way or not wanted:
-            return Brought((), same, in_the_way, (), tuple(foreign))
+            return Brought(in_the_way=in_the_way, left_out=tuple(foreign))
         unfit = _apply(git, base, oid, wanted)
-        return Brought(() if unfit else tuple(wanted), same, (), unfit, tuple(foreign))
+        return Brought(() if unfit else tuple(wanted), unfit=unfit, left_out=tuple(foreign))
 
 
 def _in_the_way(git: Git, now: str, wanted: Collection[str]) -> tuple[str, ...]:

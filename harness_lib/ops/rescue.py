@@ -155,8 +155,7 @@ def _refuse_foreign_attempt(ctx: Context) -> None:
 
 
 def _some(paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
-    return ", ".join(brief.one_line(path, DIFF_WIDTH) for path in paths[:NAMED]) + more
+    return brief.some([brief.one_line(path, DIFF_WIDTH) for path in paths], NAMED)
 
 
 def _when(found: Kept) -> str:

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from harness_lib.cli.screen import Screen
-from harness_lib.cli.verb import Verb
+from harness_lib.cli.verb import Verb, names
 from harness_lib.ops import add, import_, init
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
@@ -51,7 +51,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--description", help="more for the agent to know")
     parser.add_argument("--priority", choices=PRIORITIES, default="P1")
     parser.add_argument(
-        "--depends-on", metavar="ID", action="append", default=[], help="finish this first; may be repeated"
+        "--depends-on",
+        metavar="ID",
+        type=names,
+        action="extend",
+        default=[],
+        help="finish this first; may be repeated or ID,ID",
     )
     parser.add_argument(
         "--validate", metavar="CMD", help="the check: it exits 0 exactly when the task is done"
@@ -79,14 +84,13 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    depends = tuple(name for given in args.depends_on for name in given.split(",") if name)
     return add.run(
         ctx,
         add.Wish(
             title=args.title,
             description=args.description,
             priority=args.priority,
-            depends_on=depends,
+            depends_on=tuple(args.depends_on),
             validate=args.validate,
             cwd=args.cwd,
             timeout_seconds=args.timeout,

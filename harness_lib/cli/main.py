@@ -16,7 +16,7 @@ from harness_lib.cli.screen import Screen
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.system import atomic, roots
+from harness_lib.system import notes, roots
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -114,12 +114,17 @@ def _reader_is_gone() -> int:
 
 def _bug(report: str) -> HarnessError:
     problem = HarnessError(f"This is a bug in harness: {report.strip().splitlines()[-1]}")
-    root = roots.find(os.environ, Path.cwd())
-    if root and root.private.is_dir():
-        file = root.private / f"bug-{os.getpid()}.txt"
-        atomic.write(file, report.encode(errors="backslashreplace"))
-        problem.hint = f"Please report it with {file}"
-    else:
+    root = _root()
+    file = notes.keep_bug(str(root.path), report) if root and root.private.is_dir() else None
+    if file is None:
         sys.stderr.write(report)
-        problem.hint = "Please report it with the lines above"
+    problem.hint = f"Please report it with {file or 'the lines above'}"
     return problem
+
+
+def _root() -> roots.Root | None:
+    """Return the state root around here, if that can be found out: nobody is left to hear why not."""
+    try:
+        return roots.find(os.environ, Path.cwd())
+    except (HarnessError, OSError):
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 
 from harness_lib.cli.screen import Screen
-from harness_lib.cli.verb import Verb
+from harness_lib.cli.verb import Verb, names
 from harness_lib.errors import UsageError
 from harness_lib.ops import configuring, edit, pause, remove, rescue, retry, show, trust, validate
 from harness_lib.ops.context import Context
@@ -26,7 +26,8 @@ def _edit_arguments(parser: ArgumentParser) -> None:
     task.add_argument(
         "--depends-on",
         metavar="ID",
-        action="append",
+        type=names,
+        action="extend",
         help="instead of what it depended on; may be repeated or ID,ID",
     )
     task.add_argument("--validate", metavar="CMD", help="the check")
@@ -70,15 +71,11 @@ def _edit(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 
 
 def _changes(args: Namespace) -> edit.Changes:
-    depends = None
-    if args.depends_on is not None:
-        named = (name.strip() for given in args.depends_on for name in given.split(","))
-        depends = tuple(name for name in named if name)
     return edit.Changes(
         title=args.title,
         description=args.description,
         priority=args.priority,
-        depends_on=depends,
+        depends_on=None if args.depends_on is None else tuple(args.depends_on),
         validate=args.validate,
         timeout_seconds=args.timeout,
         cwd=args.cwd,
@@ -133,6 +130,8 @@ def _rescue_arguments(parser: ArgumentParser) -> None:
 
 
 def _rescue(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    if args.only and args.action != "apply":
+        raise UsageError(f"rescue {args.action} takes one at a time.", "Type it once for each.")
     if args.action == "list":
         return rescue.show_all(ctx, args.what)
     if args.what is None:

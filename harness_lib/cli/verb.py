@@ -17,6 +17,11 @@ def no_arguments(_parser: ArgumentParser) -> None:
     """Leave the parser as it is."""
 
 
+def names(given: str) -> tuple[str, ...]:
+    """Return the names in `ID, ID`; for an option with `action="extend"`, which may stand more than once."""
+    return tuple(name for part in given.split(",") if (name := part.strip()))
+
+
 @dataclass(frozen=True)
 class Verb:
     """`summary` is one line for the list of verbs; `example` a command that a newcomer can type."""

@@ -12,19 +12,7 @@ def report(event: str, root: str | None) -> int:
     """Write the traceback of the exception being handled to a file; say where on one line; return 0."""
     text = traceback.format_exc()
     what = text.strip().splitlines()[-1]
-    where = _keep(text, root)
+    where = notes.keep_bug(root, text) if root else None
     told = f"details in {where}" if where else "no file for the details could be written"
     sys.stderr.write(f"harness: a bug in its {event} hook, which holds nobody: {what[:300]} ({told})\n")
     return 0
-
-
-def _keep(text: str, root: str | None) -> str | None:
-    if root is None:
-        return None
-    file = notes.bug(root)
-    try:
-        notes.write(file, text.encode("utf-8", "backslashreplace"))
-    except OSError:
-        # The outermost counter: whatever else is broken, the host must not hear of it as a decision.
-        return None
-    return file

@@ -52,6 +52,8 @@ class Visit:
         self.env = env
         self.said = said
         self.session_id = whose.caller(said, env)
+        # Whose tally it is: agents without an id share one.
+        self.who = self.session_id or "nobody"
 
     def situation(self, who: str = "", *, thorough: bool = False) -> Situation:
         """Look at the list, and at what is known about the agent `who` (default: nothing)."""
@@ -69,9 +71,8 @@ class Visit:
 
 
 def _stop(visit: Visit) -> Answer:
-    who = visit.session_id or "nobody"
-    now = visit.situation(who, thorough=True)
-    return _follow_up(visit, who, now, policy.stop(now, visit.said))
+    now = visit.situation(visit.who, thorough=True)
+    return _follow_up(visit, visit.who, now, policy.stop(now, visit.said))
 
 
 def _subagent_start(visit: Visit) -> Answer:
@@ -79,14 +80,18 @@ def _subagent_start(visit: Visit) -> Answer:
 
 
 def _subagent_stop(visit: Visit) -> Answer:
-    who = f"{visit.session_id} {' '.join(visit.said.names)}"
+    who = f"{visit.who} {' '.join(visit.said.names)}"
     now = visit.situation(who, thorough=True)
     now.workers = whose.subagent_workers(now.mine, visit.env)
-    return _follow_up(visit, who, now, policy.subagent_stop(now, visit.said))
+    answer = _follow_up(visit, who, now, policy.subagent_stop(now, visit.said))
+    if answer.kind == "allow":
+        # It is gone, and the end of its session will not tell what it was called.
+        tally.forget(visit.root, who)
+    return answer
 
 
 def _teammate_idle(visit: Visit) -> Answer:
-    who = f"{visit.session_id} {' '.join(visit.said.names)}"
+    who = f"{visit.who} {' '.join(visit.said.names)}"
     now = visit.situation(who, thorough=True)
     return _follow_up(visit, who, now, policy.teammate_idle(now, visit.said))
 
@@ -94,8 +99,8 @@ def _teammate_idle(visit: Visit) -> Answer:
 def _session_start(visit: Visit) -> Answer:
     if visit.session_id:
         notes.remove(notes.path(visit.root, "ended", visit.session_id))
-        if visit.said.source in _RETURNS:
-            tally.forget(visit.root, visit.session_id)
+    if visit.said.source in _RETURNS:
+        tally.forget(visit.root, visit.who)
     return policy.session_start(visit.situation(thorough=True), visit.said)
 
 
@@ -103,7 +108,7 @@ def _session_end(visit: Visit) -> Answer:
     now = visit.situation()
     if visit.session_id and any(each.get("agent_session_id") == visit.session_id for each in now.mine):
         notes.write(notes.path(visit.root, "ended", visit.session_id), visit.said.reason.encode())
-    tally.forget(visit.root, visit.session_id)
+    tally.forget(visit.root, visit.who)
     notes.remove(notes.path(visit.root, "beats", visit.session_id))
     return Answer("allow")
 

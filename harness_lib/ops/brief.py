@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 
 from harness_lib.ops import checking
@@ -23,6 +24,12 @@ def one_line(text: str, limit: int) -> str:
     """Return `text` without line breaks and control characters, cut to `limit` characters."""
     flat = " ".join("".join(c if c.isprintable() or c.isspace() else "\ufffd" for c in text).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def some(texts: Sequence[str], most: int) -> str:
+    """Return the first `most` texts in one line, and how many more there are."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def title(task: Task) -> str:

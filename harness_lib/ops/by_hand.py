@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from harness_lib.errors import UsageError
 from harness_lib.ops import add, marker, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases, stopping
-from harness_lib.state import codec
-from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Tx
 from harness_lib.system import owner
 from harness_lib.task import Session, Task
@@ -45,15 +42,6 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
     done, _, what = text.partition(" ")
     who = owner.in_agent(ctx.env) or "hand"
     tx.log("WARN", f"{done} by {who}{what and f': {what}'}", session=tx.state.session_count, task=task_id)
-
-
-def require_valid(task: Task) -> None:
-    """Raise UsageError if `task` holds what no list may hold; links to other tasks are not looked at."""
-    try:
-        codec.decode({"tasks": [{**codec.encode_task(task), "depends_on": []}]})
-    except ContractError as error:
-        said = "; ".join(str(problem).removeprefix("tasks[0].") for problem in error.problems[:5])
-        raise UsageError(f"That cannot be: {said}.", "See: harness edit --help") from error
 
 
 def lift_halts(tx: Tx, task: Task) -> None:

@@ -28,7 +28,6 @@ class Checked:
     message: str
     tail: str
     log: Path
-    interrupted: bool = False
 
     @property
     def passed(self) -> bool:
@@ -138,4 +137,4 @@ def _judge(finished: runner.Finished, task: Task, log: Path) -> Checked:
     if finished.returncode == COMMAND_NOT_FOUND:
         return Checked("ENV_SETUP", "The check ended with 127: a command was not found.", finished.tail, log)
     message = f"The check failed with exit code {finished.returncode}."
-    return Checked("TEST_FAIL", message, finished.tail, log, interrupted=finished.returncode is None)
+    return Checked("TEST_FAIL", message, finished.tail, log)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness_lib.ops import (
     brief,
     holding,
@@ -38,10 +40,13 @@ def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait
 
 
 def _claim(ctx: Context, task_id: str | None) -> Reply:
-    session, opened = _session(ctx)
-    if session is None:
-        return stopped.reply("claim", ctx.store.read().state, opened.stop, opened.recovered)
+    opened = start.Opened(None)
     while True:
+        # Each time anew: a person may have ended the session in between.
+        opened = _session(ctx, opened)
+        session = opened.session
+        if session is None:
+            return stopped.reply("claim", ctx.store.read().state, opened.stop, opened.recovered)
         taken = taking.take(ctx, session, task_id)
         if taken.stop:
             return stopped.reply("claim", ctx.store.read().state, taken.stop, opened.recovered)
@@ -49,15 +54,19 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
             return _reply(ctx, session, taken, taken.task, opened)
 
 
-def _session(ctx: Context) -> tuple[Session | None, start.Opened]:
-    """Return this worker's open session, opening one as `harness start` does if there is none."""
+def _session(ctx: Context, before: start.Opened) -> start.Opened:
+    """Return this worker's open session, opening one as `harness start` does if there is none.
+
+    What there was to tell `before` is told with it.
+    """
     state = ctx.store.read_to_change().state
     sessions.refuse_other(state, ctx)
     session = sessions.mine(state, ctx)
     if session and start.is_open(session, state, ctx):
-        return session, start.Opened(session)
+        return replace(before, session=session)
     opened = start.open_session(ctx)
-    return opened.session, opened
+    recovered, warnings = (*before.recovered, *opened.recovered), (*before.warnings, *opened.warnings)
+    return replace(opened, recovered=recovered, warnings=warnings)
 
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: start.Opened) -> Reply:

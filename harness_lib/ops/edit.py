@@ -110,7 +110,7 @@ def _changed(task: Task, changes: Changes) -> Task:
     )
     if new == task:
         return task
-    by_hand.require_valid(new)
+    add.require_writable(new)
     return transitions.halt(new, None)
 
 

@@ -13,7 +13,7 @@ from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.ops.context import Context
 from harness_lib.ops.diagnosis import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.rules import leases
-from harness_lib.system import gitlocks, owner
+from harness_lib.system import gitlocks, owner, seeking
 from harness_lib.system.git import Git
 
 OLDEST_GIT = (2, 25)
@@ -104,8 +104,8 @@ def environment(ctx: Context) -> Diagnoses:
         leases.seconds(ctx.env.get(leases.VARIABLE))
     except UsageError as error:
         yield failed(error)
-    if ctx.env.get("HARNESS_DISABLED") == "1":
-        yield warn("HARNESS_DISABLED=1 switches all hooks off", "unset HARNESS_DISABLED")
+    if seeking.switched_off(ctx.env):
+        yield warn("HARNESS_DISABLED is set and switches all hooks off", "unset HARNESS_DISABLED")
 
 
 def root(ctx: Context) -> Diagnoses:

@@ -16,12 +16,10 @@ SUPERVISED = "HARNESS_SUPERVISED"
 
 @dataclass(frozen=True)
 class Held:
-    """A task in progress, its place in the list, and the session that holds it."""
+    """A task in progress, and the session that holds it."""
 
-    state: State
     session: Session
     task: Task
-    index: int
 
 
 def finish(ctx: Context, task: Task) -> str | None:
@@ -78,7 +76,7 @@ def require(state: State, task_id: str | None, ctx: Context) -> Held:
             f"Task {task.id} is in progress, but no session of yours is open.",
             "Open one, which recovers the task: harness start",
         )
-    return Held(state, session, task, state.tasks.index(task))
+    return Held(session, task)
 
 
 def require_settled(state: State, task_id: str | None, ctx: Context) -> Held:

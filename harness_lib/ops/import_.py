@@ -34,11 +34,11 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
     """
     form = form or _guess(source)
     drafts = reading.json_tasks(source.data) if form == "json" else reading.markdown_tasks(source.data)
+    spent = add.spent_ids(ctx)
     if dry_run:
-        plan = importing.plan(ctx.store.read().state, drafts)
+        plan = importing.plan(ctx.store.read().state, drafts, spent)
         return _reply(plan, (), dry_run=True)
     trusting.prepare(ctx)
-    spent = add.spent_ids(ctx)
     with ctx.store.transaction() as tx:
         plan = importing.plan(tx.state, drafts, spent)
         mine = add.may_trust(ctx, tx.state)

@@ -16,6 +16,7 @@ from harness_lib.task import State, Task
 
 LISTED = 20
 NAMED = 60
+PLACES = 5
 _GIVE_ONE = "Give each one: harness edit {} --validate 'COMMAND'"
 
 Problems = list[tuple[int, str]]
@@ -221,5 +222,5 @@ def _quoted(name: str | int) -> str:
     return repr(brief.one_line(str(name), NAMED))
 
 
-def _some(texts: list[str], limit: int = 5) -> str:
-    return ", ".join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")
+def _some(texts: list[str]) -> str:
+    return brief.some(texts, PLACES)

@@ -55,7 +55,6 @@ def run(
         made.append(root.init_script.name)
     ignored_in = _ignore(root, git, gitignore=gitignore)
     roots.remember(place, git.common_dir)
-    marker.raise_it(root)
     return _reply(root, made, ignored_in, mode, here)
 
 
@@ -83,6 +82,8 @@ def _make_files(ctx: Context, root: roots.Root, git: Git, mode: Mode) -> list[st
     line = journal.line("INIT", f"Harness initialized for project {git.top}", now=ctx.clock.now(), session=0)
     log.append(root.log, line)
     trusting.note(ctx, state)
+    # Not for a list that is there: somebody may have paused it, or it may be finished.
+    marker.raise_it(root)
     return [root.state.name, root.log.name, root.marker.name]
 
 

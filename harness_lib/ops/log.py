@@ -55,7 +55,7 @@ EVERYTHING = Filter()
 
 def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) -> Reply:
     """Return the last `lines` lines that `only` lets through, from the last megabyte of the log."""
-    read = log.tail(ctx.root.log, lines if only == EVERYTHING else log.TAIL_BYTES)
+    read = log.tail(ctx.root.log, lines) if only == EVERYTHING else log.tail(ctx.root.log)
     fitting = [entry for entry in map(parse, read) if only.fits(entry)]
     shown = fitting[-lines:] if lines > 0 else []
     return Reply(

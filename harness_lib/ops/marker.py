@@ -12,16 +12,12 @@ def raise_it(root: roots.Root) -> None:
     atomic.touch(root.marker)
 
 
-def lower_it(root: roots.Root) -> bool:
-    """Switch the hooks off; return whether they were on."""
-    return atomic.remove(root.marker)
+def lower_it(root: roots.Root) -> None:
+    """Switch the hooks off."""
+    atomic.remove(root.marker)
 
 
 def lower_when_finished(tx: Tx, root: roots.Root) -> None:
     """Switch the hooks off with this transaction if it leaves no work."""
     if not stopping.work_remains(tx.state, tx.now):
-        tx.on_commit(lambda: _lower(root))
-
-
-def _lower(root: roots.Root) -> None:
-    lower_it(root)
+        tx.on_commit(lambda: lower_it(root))

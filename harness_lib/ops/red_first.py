@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness_lib.errors import ConfigError, HarnessError
-from harness_lib.ops import checking, committing, keeping, outcome, preparing, trusting
+from harness_lib.errors import ConfigError, HarnessError, LeaseLostError
+from harness_lib.ops import checking, committing, keeping, leased_check, outcome, preparing, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
 from harness_lib.task import Task
@@ -20,6 +20,7 @@ def prove(ctx: Context, task: Task) -> Task:
     """Return the claimed `task`, ready to be worked on; its check has run if it asks for that.
 
     Raises ConfigError if the check passes, RefusedError (untrusted), EnvSetupError; then it is given back.
+    LeaseLostError: it is somebody else's already.
     """
     if not task.validation.red_first:
         return task
@@ -27,7 +28,9 @@ def prove(ctx: Context, task: Task) -> Task:
     try:
         trusting.require(ctx, state)
         command = checking.require_command(task, state.tasks.index(task))
-        checked = checking.run_check(ctx, task, command, log_name=f"{task.attempts + 1}-red-first")
+        checked = leased_check.run(ctx, task, command, suffix="-red-first")
+    except LeaseLostError:
+        raise
     except HarnessError:
         _give_back(ctx, task, None)
         raise
@@ -44,22 +47,25 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     """Return `task` with what the check left behind counted as there before: it is not the attempt's work."""
     base = task.started_at_commit
     assert base is not None, "BUG: a claim of ours without a base."
-    committing.undo_check(ctx, task, base)
+    assert task.gate is not None, "BUG: a claim of ours without a gate."
+    warnings = committing.undo_check(ctx, task, base)
     before = preparing.keep_untracked(ctx, base, ctx.git.changes(ctx.keep_out).untracked)[0]
-    if task.gate is None or before == task.gate.before:
-        return task
     with ctx.store.transaction() as tx:
+        tx.warnings += warnings
         ready = replace(outcome.require_claim(tx, task), gate=replace(task.gate, before=before))
         tx.replace(ready)
-    keeping.drop_before(ctx.git, task)
+    if before != task.gate.before:
+        keeping.drop_before(ctx.git, task)
     return ready
 
 
 def _give_back(ctx: Context, task: Task, halt: str | None) -> None:
+    # First of all: killed after this, the attempt is recovered; a task given back must leave nothing changed.
+    base = task.started_at_commit
+    warnings = committing.undo_check(ctx, task, base) if base else []
     with ctx.store.transaction() as tx:
+        tx.warnings += warnings
         mine = outcome.require_claim(tx, task)
         begun = transitions.release(mine, now=tx.now, message=halt, rescue=None, head=None)
         tx.replace(transitions.halt(transitions.fail(begun, now=tx.now), halt))
-    if task.started_at_commit:
-        committing.undo_check(ctx, task, task.started_at_commit)
     keeping.drop_before(ctx.git, task)

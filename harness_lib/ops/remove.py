@@ -49,9 +49,8 @@ def _require_idle(task: Task) -> None:
 def _require_unneeded(state: State, task: Task) -> None:
     needing = [other.id for other in state.tasks if task.id in other.depends_on and other.id != task.id]
     if needing:
-        more = f" and {len(needing) - NAMED} more" if len(needing) > NAMED else ""
         raise RefusedError(
-            f"{', '.join(needing[:NAMED])}{more} depend on {task.id}.",
+            f"{brief.some(needing, NAMED)} depend on {task.id}.",
             f"Let them wait for something else first (harness edit {needing[0]} --depends-on 'ID,ID'), "
             "or remove them before it.",
         )

@@ -44,7 +44,7 @@ def show(ctx: Context, what: str) -> Reply:
     """
     found = _find(ctx, what)
     base = kept.origin(ctx.git, found.oid)
-    rows = kept.diff(ctx.git, base, found.oid).splitlines()
+    rows = [row.removesuffix("\r") for row in kept.diff(ctx.git, base, found.oid)]
     lines = [
         f"{found.ref} {_when(found)} {brief.one_line(found.subject, 100)}",
         f"compared with {base[:12]}:",
@@ -155,8 +155,7 @@ def _refuse_foreign_attempt(ctx: Context) -> None:
 
 
 def _some(paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
-    return ", ".join(brief.one_line(path, DIFF_WIDTH) for path in paths[:NAMED]) + more
+    return brief.some([brief.one_line(path, DIFF_WIDTH) for path in paths], NAMED)
 
 
 def _when(found: Kept) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.ops import by_hand, holding
+from harness_lib.ops import brief, by_hand, holding
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import failures, transitions
@@ -71,8 +71,7 @@ def _reply(old: Task, new: Task, revived: list[Task], warnings: tuple[str, ...])
     if old.status == "completed":
         lines.append("Its commit stays in the history: the next attempt builds on it.")
     if revived:
-        more = len(revived) - NAMED
-        names = ", ".join(task.id for task in revived[:NAMED]) + (f" and {more} more" if more > 0 else "")
+        names = brief.some([task.id for task in revived], NAMED)
         lines.append(f"pending again with it, because only it had blocked them: {names}")
     return Reply(
         "retry",

@@ -14,7 +14,7 @@ from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.budget import Budget
 from harness_lib.rules.stats import Counts
 from harness_lib.state import codec
-from harness_lib.system import log
+from harness_lib.system import log, seeking
 from harness_lib.task import Session, State, Task
 
 LOG_LINES = 5
@@ -242,8 +242,8 @@ def _bounded(lines: list[str]) -> list[str]:
 
 
 def _hooks(ctx: Context, state: State) -> str:
-    if ctx.env.get("HARNESS_DISABLED") == "1":
-        return "hooks: off (HARNESS_DISABLED=1)"
+    if seeking.switched_off(ctx.env):
+        return "hooks: off (HARNESS_DISABLED is set)"
     if ctx.root.marker.exists():
         return "hooks: on; agents are held until the list is finished (harness pause switches them off)"
     if stopping.work_remains(state, ctx.clock.now()):

@@ -1,7 +1,7 @@
-"""Take away what killed commands have left behind, once it is old enough to be nobody's.
+"""Take away what killed commands and sessions have left behind, once it is old enough to be nobody's.
 
-A death costs no work, but it leaves temporary files, directories of locks that were just given up, and copies
-of untracked files for an attempt that never began or has ended.
+A death costs no work, but it leaves temporary files, directories of locks that were just given up, copies of
+untracked files for an attempt that never began or has ended, and notes about an agent that is gone.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from pathlib import Path
 from harness_lib.errors import HarnessError
 from harness_lib.ops import preparing
 from harness_lib.ops.context import Context
-from harness_lib.system import atomic, gitlocks
+from harness_lib.system import atomic, gitlocks, notes
 from harness_lib.system.seedlock import SeedLock
+
+# An agent may be left alone over a long week-end and be held no longer than before.
+NOTES_SECONDS = 7 * 24 * 3600.0
 
 
 def sweep(ctx: Context) -> tuple[str, ...]:
-    """Remove what is older than an hour and belongs to no living command of this list; return warnings."""
+    """Remove what is older than an hour (notes: a week) and belongs to no living command; return warnings."""
     try:
         _temporary_files(ctx)
         SeedLock(ctx.root.path, ctx.clock).sweep()
         _copies(ctx)
+        notes.sweep(os.fspath(ctx.root.path), ctx.clock.now().timestamp() - NOTES_SECONDS)
     except (OSError, HarnessError) as error:
         # They are in nobody's way: the next session tries again.
         return (f"What killed commands had left could not be removed: {error}",)
@@ -53,7 +57,7 @@ def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
     """Yield (ref, commit) of the copies for attempts of this list; a repository may hold several lists."""
     limit = ctx.clock.now().timestamp() - atomic.STALE_SECONDS
     shape = "%(refname) %(objectname) %(committerdate:unix) %(contents:subject)"
-    for line in ctx.git.text("for-each-ref", f"--format={shape}", preparing.BEFORE_REFS).splitlines():
+    for line in ctx.git.lines("for-each-ref", f"--format={shape}", preparing.BEFORE_REFS):
         ref, oid, written, subject = line.split(" ", 3)
         if int(written) < limit and subject == preparing.before_subject(ctx.root.path):
             yield ref, oid

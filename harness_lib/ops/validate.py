@@ -135,8 +135,7 @@ def _tail(checked: Checked, count: int) -> list[str]:
 
 
 def _names(paths: list[str]) -> str:
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return ", ".join(brief.one_line(path, LINE_LENGTH) for path in paths[:SHOWN]) + more
+    return brief.some([brief.one_line(path, LINE_LENGTH) for path in paths], SHOWN)
 
 
 def _facts(result: Result) -> dict[str, object]:

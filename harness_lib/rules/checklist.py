@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-# The names that people write, and the one field each of them means.
+# The names that people write, and the one field each of them means; `-` and `_` count as a space.
 KEYS = {
     "id": "id",
     "check": "check",
@@ -24,17 +24,14 @@ KEYS = {
     "validation": "check",
     "after": "after",
     "depends on": "after",
-    "depends-on": "after",
-    "depends_on": "after",
     "priority": "priority",
     "timeout": "timeout",
+    "timeout seconds": "timeout",
     "cwd": "cwd",
     "protect": "protect",
     "cleanup": "cleanup",
     "max attempts": "max_attempts",
-    "max-attempts": "max_attempts",
     "red first": "red_first",
-    "red-first": "red_first",
     "description": "description",
 }
 REPEATABLE = frozenset({"after", "protect", "description"})
@@ -112,7 +109,7 @@ def _indent(row: str) -> int:
 def _add(item: Item, line: int, row: str, *, is_code: bool) -> None:
     bullet = None if is_code else _BULLET.match(row)
     keyed = _KEYED.match(bullet[1]) if bullet else None
-    name = KEYS.get(keyed[1].lower()) if keyed else None
+    name = KEYS.get(re.sub("[-_]", " ", keyed[1].lower())) if keyed else None
     if keyed and name:
         item.fields.setdefault(name, []).append((line, _bare(keyed[2] or "")))
     else:

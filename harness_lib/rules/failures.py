@@ -33,11 +33,10 @@ __all__ = [
 class Strategy:
     """What follows from a failure of one category.
 
-    `rollback`: the attempt's work is rescued and taken back; `counts`: an attempt is used up;
-    `stops`: the session halts until a person has acted; `reruns_init`: harness-init.sh runs once more first.
+    `counts`: an attempt is used up; `stops`: the session halts until a person has acted; `reruns_init`:
+    harness-init.sh runs once more first.
     """
 
-    rollback: bool
     counts: bool
     stops: bool
     reruns_init: bool
@@ -46,49 +45,42 @@ class Strategy:
 
 STRATEGIES: dict[Category, Strategy] = {
     "ENV_SETUP": Strategy(
-        rollback=False,
         counts=False,
         stops=True,
         reruns_init=True,
         summary="Run harness-init.sh again; stop if it still fails.",
     ),
     "CONFIG": Strategy(
-        rollback=False,
         counts=False,
         stops=True,
         reruns_init=False,
         summary="Stop: a person must edit the named field.",
     ),
     "TASK_EXEC": Strategy(
-        rollback=True,
         counts=True,
         stops=False,
         reruns_init=False,
         summary="Roll back, then retry while attempts are left.",
     ),
     "TEST_FAIL": Strategy(
-        rollback=True,
         counts=True,
         stops=False,
         reruns_init=False,
         summary="Roll back, then retry with what the check's output says.",
     ),
     "TIMEOUT": Strategy(
-        rollback=True,
         counts=True,
         stops=False,
         reruns_init=False,
         summary="Kill the check, roll back, then retry; split the task if it happens again.",
     ),
     "DEPENDENCY": Strategy(
-        rollback=True,
         counts=False,
         stops=False,
         reruns_init=False,
         summary="Skip the task: it is never retried by itself.",
     ),
     "SESSION_TIMEOUT": Strategy(
-        rollback=True,
         counts=True,
         stops=False,
         reruns_init=False,

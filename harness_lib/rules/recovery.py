@@ -13,7 +13,7 @@ from typing import Literal
 from harness_lib.rules import leases
 from harness_lib.task import Category, Task
 
-Action = Literal["fail", "resume", "validate", "complete"]
+Action = Literal["fail", "resume", "validate"]
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,6 @@ class Plan:
     category: Category | None = None
     words: str = ""
     permanent: bool = False
-
-    def line(self) -> str:
-        """Return what stands behind `RECOVERY [task-id]` in the log."""
-        return f'action="{self.words or self.action}" reason="{self.reason}"'
 
 
 @dataclass(frozen=True)
@@ -117,13 +113,6 @@ def plan(facts: Facts) -> Plan:
         if _fits(row, facts):
             return _priced(row.plan, facts)
     raise AssertionError(f"BUG: the recovery matrix has no row for {facts}.")
-
-
-def after_validation(facts: Facts, *, passed: bool, category: Category = "TEST_FAIL") -> Plan:
-    """Return what follows from the check that `plan` asked for; `category` says how a failed one failed."""
-    if passed:
-        return Plan("complete", "validation passed", None, "mark completed")
-    return _priced(Plan("fail", "validation failed", category, "roll back, mark failed"), facts)
 
 
 def recoverable(task: Task, *, concurrent: bool, worker: str, now: datetime, live_owner_holds: bool) -> bool:

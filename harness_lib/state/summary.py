@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Raised with every change of this file's shape or of what `encoding` writes: the stamp of another harness
 # then proves nothing to us.
-FORMAT = 2
+FORMAT = 3
 LISTED = 100
 SHORT = 300
 
@@ -54,8 +54,6 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
             "in_progress": counts.in_progress,
             "blocked": counts.blocked,
             "retryable": counts.retryable,
-            "eligible": sum(1 for _ in selection.eligible(state)),
-            "remaining": counts.total - counts.completed - counts.permanent,
             "doomed": len(doomed),
             "attempts": counts.attempts,
             "checkpoints": counts.checkpoints,
@@ -64,14 +62,9 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
         "stop": stopping.no_work(state, now),
         "next": _named(upcoming) if upcoming else None,
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
-        "halted": [_halted(task) for task in state.tasks if task.halt is not None][:LISTED],
         "doomed": doomed[:LISTED],
         "sessions": codec.encode_sessions(state),
         "session_count": state.session_count,
-        "limits": {
-            "max_tasks_per_session": state.session_config.max_tasks_per_session,
-            "max_sessions": state.session_config.max_sessions,
-        },
         "last_failure": _last_failure(state),
     }
 
@@ -91,10 +84,6 @@ def _worked_on(task: Task) -> dict[str, Any]:
         "worktree": task.worktree,
         "halt": _short(task.halt),
     }
-
-
-def _halted(task: Task) -> dict[str, Any]:
-    return {"id": task.id, "halt": _short(task.halt)}
 
 
 def _last_failure(state: State) -> dict[str, Any] | None:

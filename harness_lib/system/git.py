@@ -91,6 +91,10 @@ class Git:
         """Return what git prints, stripped."""
         return os.fsdecode(self.run(*args).stdout).strip()
 
+    def lines(self, *args: str) -> list[str]:
+        """Return the lines that git prints."""
+        return _lines(self.run(*args).stdout)
+
     def _answer(self, *args: str) -> str | None:
         """Return what git prints, or None where it says no."""
         result = self.run(*args, check=False)
@@ -189,8 +193,9 @@ class Git:
 
     def recent(self, count: int) -> list[str]:
         """Return the last `count` commits, one line each; none before the first."""
-        answer = self._answer("log", "--oneline", "--no-decorate", "--encoding=UTF-8", f"--max-count={count}")
-        return answer.splitlines() if answer else []
+        args = ("log", "--oneline", "--no-decorate", "--encoding=UTF-8", f"--max-count={count}")
+        answer = self.run(*args, check=False)
+        return [] if answer.returncode else _lines(answer.stdout)
 
     def diff_stat(self) -> str:
         """Return `git diff --stat`: what is not staged."""
@@ -198,7 +203,7 @@ class Git:
 
     def stash_list(self) -> list[str]:
         """Return what is stashed, one line each."""
-        return self.text("stash", "list").splitlines()
+        return self.lines("stash", "list")
 
     def message(self, commit: str) -> str:
         """Return the whole message of `commit`."""
@@ -216,7 +221,7 @@ class Git:
 
     def refs(self, prefix: str) -> list[tuple[str, str]]:
         """Return (name, object) of the refs below `prefix`, by name."""
-        lines = self.text("for-each-ref", "--format=%(refname) %(objectname)", prefix).splitlines()
+        lines = self.lines("for-each-ref", "--format=%(refname) %(objectname)", prefix)
         return [(name, oid) for name, _, oid in (line.partition(" ") for line in lines)]
 
     def set_ref(
@@ -285,6 +290,11 @@ class Git:
         path.parent.mkdir(exist_ok=True)
         gap = b"" if not old or old.endswith(b"\n") else b"\n"
         atomic.write(path, old + gap + b"\n".join(new) + b"\n")
+
+
+def _lines(output: bytes) -> list[str]:
+    """Return the lines of `output`: where str.splitlines() breaks, a form feed say, git goes on."""
+    return os.fsdecode(output).split("\n")[:-1]
 
 
 def _status(record: str) -> tuple[str, str]:

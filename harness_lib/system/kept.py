@@ -41,7 +41,6 @@ class Brought:
     """What came of bringing work back: nothing was written if anything is in the way or does not fit."""
 
     written: tuple[str, ...] = ()
-    same_already: tuple[str, ...] = ()
     in_the_way: tuple[str, ...] = ()
     unfit: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -51,7 +50,7 @@ def listed(git: Git, prefix: str) -> list[Kept]:
     """Return what is kept below `prefix`, newest first."""
     # The last --sort is the first key.
     order = ("--sort=-version:refname", "--sort=-committerdate")
-    lines = git.text("for-each-ref", *order, f"--format={_FIELDS}", prefix).splitlines()
+    lines = git.lines("for-each-ref", *order, f"--format={_FIELDS}", prefix)
     parts = (line.split("\0", 3) for line in lines)
     return [Kept(ref, oid, int(at or 0), subject) for ref, oid, at, subject in parts]
 
@@ -72,9 +71,9 @@ def stat(git: Git, old: str, new: str, files: int) -> str:
     return git.text(*_DIFF, f"--stat=100,60,{files}", old, new, "--")
 
 
-def diff(git: Git, old: str, new: str) -> str:
-    """Return the difference between two commits or trees as text, binary files by name only."""
-    return os.fsdecode(git.run(*_DIFF, old, new, "--").stdout)
+def diff(git: Git, old: str, new: str) -> list[str]:
+    """Return the lines of the difference between two commits or trees, binary files by name only."""
+    return git.lines(*_DIFF, old, new, "--")
 
 
 def bring(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] = ()) -> Brought:
@@ -94,14 +93,12 @@ def bring(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] 
         foreign = {
             path for path, pair in made.items() if any(entry and entry[0] == GITLINK for entry in pair)
         }
-        ours = [path for path in made if path not in foreign]
-        wanted = [path for path in ours if path in differs]
-        same = tuple(path for path in ours if path not in differs)
+        wanted = [path for path in made if path in differs and path not in foreign]
         in_the_way = _in_the_way(git, now, wanted)
         if in_the_way or not wanted:
-            return Brought((), same, in_the_way, (), tuple(foreign))
+            return Brought(in_the_way=in_the_way, left_out=tuple(foreign))
         unfit = _apply(git, base, oid, wanted)
-        return Brought(() if unfit else tuple(wanted), same, (), unfit, tuple(foreign))
+        return Brought(() if unfit else tuple(wanted), unfit=unfit, left_out=tuple(foreign))
 
 
 def _in_the_way(git: Git, now: str, wanted: Collection[str]) -> tuple[str, ...]:

@@ -49,15 +49,22 @@ class StateLock:
             if self._clock.monotonic() >= deadline:
                 raise self._held()
             self._clock.sleep(POLL_SECONDS)
-        self._record_holder()
+        try:
+            self._record_holder()
+        except BaseException:
+            # On a full disk, say: nobody will leave what was not entered.
+            self._let_go()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # Emptied while still ours: whoever waits next must not be told of a holder that has left.
-        os.ftruncate(self._descriptor, 0)
-        self._let_go()
+        try:
+            os.ftruncate(self._descriptor, 0)
+        finally:
+            self._let_go()
 
     def _try(self, deadline: float) -> bool:
         """Take the lock file, waiting until `deadline`; False if it is no longer the one at our path."""

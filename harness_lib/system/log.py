@@ -55,10 +55,11 @@ def append(path: Path, line: str) -> None:
         os.close(descriptor)
 
 
-def tail(path: Path, lines: int) -> list[str]:
+def tail(path: Path, lines: int = TAIL_BYTES) -> list[str]:
     """Return up to `lines` last lines without their ends, oldest first; [] if there is no file.
 
-    At most TAIL_BYTES are read; what is not UTF-8 comes out as replacement characters.
+    At most TAIL_BYTES are read, and by default all the lines in them returned; what is not UTF-8 comes out as
+    replacement characters.
     """
     try:
         with open(path, "rb", opener=_open_to_read) as stream:

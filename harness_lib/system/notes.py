@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Kind = Literal["stops", "beats", "ended"]
 
+KINDS: tuple[Kind, ...] = ("stops", "beats", "ended")
 _LIMIT = 64 * 1024
 
 
@@ -32,9 +33,17 @@ def path(root: str, kind: Kind, session_id: str) -> str:
     return os.path.join(root, PRIVATE_DIR, kind, name)
 
 
-def bug(root: str) -> str:
-    """Return where this process reports a bug of ours."""
-    return os.path.join(root, PRIVATE_DIR, f"bug-{os.getpid()}.txt")
+def keep_bug(root: str, report: str) -> str | None:
+    """Write the `report` of a bug of ours to a file of this process; return its path, None if that cannot be.
+
+    For the outermost counters: whatever else is broken, they still have to say what they were asked.
+    """
+    file = os.path.join(root, PRIVATE_DIR, f"bug-{os.getpid()}.txt")
+    try:
+        write(file, report.encode("utf-8", "backslashreplace"))
+    except OSError:
+        return None
+    return file
 
 
 def read(note: str) -> bytes:
@@ -49,8 +58,10 @@ def read(note: str) -> bytes:
 
 def write(note: str, data: bytes) -> None:
     """Replace `note`, in one step and without waiting for the disk. Raises OSError."""
-    _make_directory(os.path.dirname(note))
-    temporary = f"{note}.{os.getpid()}.tmp"
+    directory, name = os.path.split(note)
+    _make_directory(directory)
+    # Called as `atomic` calls its own, so that one that is left behind is swept like them.
+    temporary = os.path.join(directory, f".{name}.{os.getpid()}.tmp")
     with open(temporary, "wb") as stream:
         stream.write(data)
     os.replace(temporary, note)
@@ -70,6 +81,20 @@ def remove(note: str) -> None:
         os.unlink(note)
     except FileNotFoundError:
         return
+
+
+def sweep(root: str, before: float) -> None:
+    """Remove the notes that were written `before` that second since the epoch. Raises OSError.
+
+    A session that has crashed, or whose host tells no end, takes none of its own away.
+    """
+    for kind in KINDS:
+        directory = os.path.join(root, PRIVATE_DIR, kind)
+        for name in os.listdir(directory) if os.path.exists(directory) else ():
+            note = os.path.join(directory, name)
+            last = written(note)
+            if last is not None and last < before:
+                remove(note)
 
 
 def _make_directory(directory: str) -> None:

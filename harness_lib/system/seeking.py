@@ -22,6 +22,11 @@ NOTE = "harness/root"
 _POINTER_LIMIT = 8192
 
 
+def switched_off(env: Mapping[str, str]) -> bool:
+    """Return whether HARNESS_DISABLED silences every hook: anything but nothing and 0 does."""
+    return env.get("HARNESS_DISABLED", "") not in ("", "0")
+
+
 def pinned(env: Mapping[str, str]) -> str | None:
     """Return what HARNESS_STATE_ROOT names, resolved; None if it is unset. It need not be there."""
     text = env.get("HARNESS_STATE_ROOT")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -9,6 +10,7 @@ import pytest
 
 from harness_lib.errors import Exit
 from harness_lib.ops import run_end, status, stopped
+from harness_lib.ops.context import Context
 from harness_lib.state import schema
 from tests.cli.conftest import keeps_the_contract
 from tests.ops.project import Project, Said
@@ -105,13 +107,20 @@ def test_the_schema_knows_exactly_these_exit_codes() -> None:
     assert set(STORIES) == set(Exit) - {Exit.BUG}
 
 
-def test_a_bug_is_reported_in_a_file_and_not_as_a_traceback(
-    filled: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_args: object, **_options: object) -> NoReturn:
+@pytest.fixture
+def bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `harness status` have a bug, which also takes an empty directory away that it is in."""
+
+    def broken(ctx: Context, **_options: object) -> NoReturn:
+        if not any(ctx.cwd.iterdir()):
+            ctx.cwd.rmdir()
         raise ZeroDivisionError("a number of ours")
 
     monkeypatch.setattr(status, "run", broken)
+
+
+@pytest.mark.usefixtures("bug")
+def test_a_bug_is_reported_in_a_file_and_not_as_a_traceback(filled: Project) -> None:
     said = filled.agent()("status", "--json")
     found = keeps_the_contract(said)
     assert (said.code, found["error"]["kind"]) == (Exit.BUG, "BUG")
@@ -120,3 +129,31 @@ def test_a_bug_is_reported_in_a_file_and_not_as_a_traceback(
     assert str(report) in found["error"]["hint"]
     assert "ZeroDivisionError" in report.read_text(encoding="utf-8")
     assert "Traceback" not in filled.agent()("status").text
+
+
+def _no_root(project: Project) -> Said:
+    return project.agent(HARNESS_STATE_ROOT=str(project.top / "nowhere"))("status", "--json")
+
+
+def _no_cwd(project: Project) -> Said:
+    gone = project.top / "gone"
+    gone.mkdir()
+    return project.agent(cwd=gone)("status", "--json")
+
+
+def _no_room(project: Project) -> Said:
+    # A directory in the way of the report, as a missing right to write stops everybody but root.
+    project.put(f".harness/bug-{os.getpid()}.txt/in-the-way")
+    return project.agent()("status", "--json")
+
+
+@pytest.mark.usefixtures("bug")
+@pytest.mark.parametrize("story", [_no_root, _no_cwd, _no_room])
+def test_a_bug_whose_report_cannot_be_kept_is_no_failed_check(
+    filled: Project, story: Callable[[Project], Said]
+) -> None:
+    said = story(filled)
+    assert schema.reply_problems(said.json) == []
+    assert (said.code, said.json["error"]["kind"]) == (Exit.BUG, "BUG")
+    assert "Traceback" in said.err
+    assert "lines above" in said.json["error"]["hint"]

@@ -11,6 +11,11 @@ from tests.hooks.conftest import CHECKOUT, ME, OTHER, Ring, add, agent, worktree
 from tests.ops.project import Project
 
 
+def kept(project: Project) -> list[Path]:
+    """Return the tallies in `project`."""
+    return list((project.top / ".harness" / "stops").iterdir())
+
+
 def test_without_a_list_it_is_silent(ring: Ring, tmp_path: Path) -> None:
     assert ring("stop", {}).silent
     assert not list(tmp_path.iterdir())
@@ -213,6 +218,31 @@ def test_whoever_comes_back_is_held_again(ring: Ring, project: Project) -> None:
     assert ring("stop", {}).silent
     ring("sessionstart", {"source": "resume"})
     assert ring("stop", {}).reason
+
+
+@pytest.mark.parametrize("session_id", [ME, None])
+def test_nothing_is_kept_of_an_agent_that_has_left(
+    ring: Ring, project: Project, session_id: str | None
+) -> None:
+    add(project, "One")
+    agent(project).ok("start")
+    assert ring("stop", {"session_id": session_id}).reason
+    assert kept(project)
+
+    ring("sessionend", {"session_id": session_id, "reason": "other"})
+    assert not kept(project)
+
+
+def test_nothing_is_kept_of_a_subagent_that_was_let_go(ring: Ring, shared: Project) -> None:
+    add(shared, "One")
+    mate = shared.agent("mate")
+    mate.ok("claim")
+    assert ring("subagentstop", {"agent_id": "mate"}).reason
+    assert kept(shared)
+
+    mate.ok("release")
+    assert ring("subagentstop", {"agent_id": "mate"}).silent
+    assert not kept(shared)
 
 
 def test_an_unreadable_list_holds_once_and_says_how_to_repair_it(ring: Ring, project: Project) -> None:

@@ -47,6 +47,17 @@ def test_every_option_lands_in_its_field(project: Project, agent: Agent) -> None
     }
 
 
+@pytest.mark.parametrize("verb", [("add", "Third"), ("edit", "task-003")])
+def test_dependencies_may_be_given_in_one_word_or_several(
+    project: Project, agent: Agent, verb: tuple[str, str]
+) -> None:
+    for title in ("First", "Second", *(["Third"] if verb[0] == "edit" else [])):
+        agent.ok("add", title)
+
+    agent.ok(*verb, "--depends-on", " task-001 ,", "--depends-on", "task-002, ")
+    assert project.task("task-003")["depends_on"] == ["task-001", "task-002"]
+
+
 def test_without_a_check_it_warns(agent: Agent) -> None:
     assert "check" in agent.ok("add", "Something")["warnings"][0]
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from pathlib import Path
+
 import pytest
 
-from tests.ops.project import LINE, Agent, Project
-from tests.system.gitrepo import NASTY
+from tests.ops.conftest import Make
+from tests.ops.project import LINE, Agent, Project, python
+from tests.system.gitrepo import NASTY, put
 
 
 def add(agent: Agent, *titles: str, check: str = "test -f done") -> None:
@@ -42,6 +48,30 @@ def test_it_opens_a_session_if_none_is(agent: Agent) -> None:
     add(agent, "One")
 
     assert agent.ok("claim")["session"] == 1
+
+
+def test_it_opens_another_one_if_a_person_ends_it_meanwhile(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    """The first `git status` of the claim comes after it has looked for its session."""
+    add(agent, "One")
+    agent.ok("start")
+    ended, git = tmp_path / "ended", tmp_path / "bin" / "git"
+    stop = f"HARNESS_WORKER_ID=person {sys.executable} -m harness_lib stop --session 1 >/dev/null"
+    put(
+        git,
+        f"""#!/bin/sh
+        case " $* " in *" status "*) mkdir {ended} 2>/dev/null && PATH="${{PATH#*:}}" {stop};; esac
+        exec {shutil.which("git")} "$@"
+        """,
+    ).chmod(0o755)
+
+    reply = agent.ok(
+        "claim", PATH=f"{git.parent}:{os.environ['PATH']}", PYTHONPATH=str(Path(__file__).parents[2])
+    )
+
+    assert ended.is_dir()
+    assert (reply["session"], project.task()["claimed_by"]) == (2, "agent")
 
 
 def test_a_claim_is_recorded_whole(project: Project, agent: Agent) -> None:
@@ -198,8 +228,23 @@ def test_the_marker_comes_back(project: Project, agent: Agent) -> None:
 # -- red first
 
 
-def red(agent: Agent, check: str) -> None:
-    agent.ok("add", "One", "--validate", check, "--red-first")
+# A check that fails as soon as its lease is renewed.
+WATCH = """
+import json, sys, time
+def lease():
+    with open("harness-tasks.json") as file:
+        return json.load(file)["tasks"][0]["lease_expires_at"]
+first = lease()
+while lease() == first:
+    time.sleep(0.05)
+with open("renewed", "w") as file:
+    file.write("yes")
+sys.exit(1)
+"""
+
+
+def red(agent: Agent, check: str, *options: str) -> None:
+    agent.ok("add", "One", "--validate", check, "--red-first", *options)
 
 
 def test_red_first_a_check_that_passes_before_any_work_is_config(project: Project, agent: Agent) -> None:
@@ -226,7 +271,7 @@ def test_red_first_a_check_that_fails_lets_work_begin(project: Project, agent: A
 
 def test_red_first_what_the_check_made_is_not_the_attempts_work(project: Project, agent: Agent) -> None:
     red(agent, "echo cache > cache.txt; echo changed > tracked.txt; test -f done")
-    agent.ok("claim")
+    assert "tracked file(s) changed while the check ran" in agent.ok("claim")["warnings"][0]
     assert project.read("tracked.txt") == "one\n"
     project.put("done")
 
@@ -234,6 +279,27 @@ def test_red_first_what_the_check_made_is_not_the_attempts_work(project: Project
 
     assert project.in_commit() == ["done", "tracked.txt"]
     assert project.git("show", "HEAD:tracked.txt") == "one"
+
+
+def test_red_first_what_a_check_that_passes_has_changed_is_told_and_put_back(
+    project: Project, agent: Agent
+) -> None:
+    red(agent, "echo changed > tracked.txt")
+
+    warnings = agent.fails(3, "claim")["warnings"]
+
+    assert project.refs()[0] in warnings[0]
+    assert project.read("tracked.txt") == "one\n"
+
+
+def test_red_first_a_long_check_keeps_its_claim_alive(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    agent = project.agent()
+    red(agent, python(WATCH), "--timeout", "30")
+
+    agent.ok("claim", HARNESS_LEASE_SECONDS="3")
+
+    assert project.read("renewed") == "yes"
 
 
 def test_red_first_runs_nothing_that_nobody_trusted(project: Project, agent: Agent) -> None:

@@ -167,6 +167,17 @@ def test_a_dry_run_tells_the_same_and_adds_nothing(project: Project, agent: Agen
     assert agent.ok("import", file)["message"] == said["message"].replace("would add", "added")
 
 
+def test_a_dry_run_gives_no_id_that_rescued_work_is_kept_under(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First", "--validate", "false")
+    agent.ok("claim")
+    project.put("made.txt")
+    agent.fails(1, "finish")
+    agent.ok("remove", "task-001")
+    file = _json(project, [{"title": "A"}])
+    assert agent.ok("import", file, "--dry-run")["first"] == "task-002"
+    assert agent.ok("import", file)["first"] == "task-002"
+
+
 def test_what_is_no_list_of_tasks_is_refused_with_an_example(project: Project, agent: Agent) -> None:
     for text in ('[{"title": "a",}]', '{"a": 1}', "7", "[" * 100_000):
         assert agent.fails(2, "import", str(project.put("x.json", text)))["error"]["hint"]

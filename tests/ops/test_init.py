@@ -42,6 +42,18 @@ def test_a_second_time_it_changes_nothing(project: Project) -> None:
     assert "stays exclusive" in reply["warnings"][0]
 
 
+@pytest.mark.parametrize("on", [True, False])
+def test_a_second_time_the_hooks_stay_as_they_are(project: Project, *, on: bool) -> None:
+    agent = project.agent()
+    agent.ok("add", "Something")
+    if not on:
+        agent.ok("pause")
+
+    agent.ok("init")
+
+    assert project.marker is on
+
+
 def test_an_old_list_and_its_log_are_left_as_they_are_and_not_trusted(make_project: Make) -> None:
     """A list that is there may have come with a clone: `init` does not make its commands this person's."""
     project = make_project(bare=True)

@@ -60,6 +60,15 @@ def test_a_huge_difference_is_shown_in_part_and_without_terminal_codes(
     assert len(said.out.splitlines()) < 250
 
 
+def test_a_line_of_a_difference_ends_where_git_ends_it(project: Project, agent: Agent) -> None:
+    """Source files have form feeds between their parts, and some of them carriage returns."""
+    agent.ok("add", "First", "--validate", "false")
+    agent.ok("claim")
+    project.put("made.txt", "one\x0ctwo\r\n")
+    agent.fails(1, "finish")
+    assert "| +one\ufffdtwo\n" in f"{agent.ok('rescue', 'show', 'task-001')['message']}\n"
+
+
 def test_apply_brings_everything_back_without_committing(failed: Project, agent: Agent) -> None:
     head, index = failed.head, failed.git("ls-files", "-s")
     said = agent.ok("rescue", "apply", "task-001")
@@ -154,6 +163,13 @@ def test_a_dropped_rescue_can_be_brought_back_with_the_printed_command(failed: P
     command = next(line for line in said["message"].splitlines() if "git update-ref" in line)
     failed.git(*command.rpartition("git ")[2].split())
     assert failed.git("rev-parse", REF) == oid
+
+
+def test_only_one_is_dropped_or_shown_at_a_time(failed: Project, agent: Agent) -> None:
+    """Rather none than one of those that were named."""
+    for action in ("drop", "show", "list"):
+        assert "one" in agent.fails(2, "rescue", action, "task-001/1", "task-001/2")["error"]["message"]
+    assert failed.refs() == [REF]
 
 
 def test_an_agent_drops_nothing(failed: Project, agent: Agent) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.system import seedlock
+from harness_lib.system import notes, seedlock
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
 
@@ -168,3 +168,20 @@ def test_a_list_made_by_the_prose_is_taken_up(make_project: Make) -> None:
     assert said.code == 8, said.text
     assert "trust" in said.err
     assert (project.top / "done").exists()
+
+
+# -- what sessions have left behind
+
+
+def test_notes_about_agents_that_are_long_gone_are_taken_away(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    for kind in notes.KINDS:
+        notes.write(notes.path(str(project.top), kind, "crashed"), b"")
+    agent.ok("start")
+    agent.ok("stop")
+    left = [note for kind in notes.KINDS for note in (project.top / ".harness" / kind).iterdir()]
+    assert len(left) == len(notes.KINDS)
+
+    project.clock.pass_(days=8)
+    agent.ok("start")
+    assert not any(note.exists() for note in left)

@@ -110,8 +110,14 @@ def test_whether_the_hooks_hold_anybody_is_said(project: Project, agent: Agent) 
     assert "hooks: on" in agent("status").out
     (project.top / ".harness-active").unlink()
     assert "hooks: off; paused" in agent("status").out
-    assert "HARNESS_DISABLED" in agent("status", HARNESS_DISABLED="1").out
     assert agent.ok("status")["active"] is False
+
+
+@pytest.mark.parametrize(("value", "off"), [("1", True), ("yes", True), ("0", False), ("", False)])
+def test_the_switch_is_told_as_the_hooks_take_it(agent: Agent, value: str, *, off: bool) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    for verb in ("status", "doctor"):
+        assert ("HARNESS_DISABLED" in agent(verb, HARNESS_DISABLED=value).out) is off
 
 
 def test_the_last_five_log_lines_are_shown(project: Project, agent: Agent) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,14 @@ def test_what_is_indented_below_belongs_to_the_task_until_something_is_not() -> 
     items, _ = checklist.parse("- [ ] a\n\n  - check: x\n\nprose\n  - priority: P0\n")
     assert items[0].first("check") == "x"
     assert items[0].first("priority") is None
+
+
+@pytest.mark.parametrize("space", [" ", "-", "_"])
+def test_a_name_is_spelled_as_in_prose_as_an_option_and_as_in_json(space: str) -> None:
+    names = [name.replace(" ", space) for name in checklist.KEYS if name != "description"]
+    for name in names:
+        items, _ = checklist.parse(f"- [ ] a\n  - {name}: x\n")
+        assert "description" not in items[0].fields, name
 
 
 def test_a_command_may_stand_in_backticks_and_may_have_some_of_its_own() -> None:

@@ -49,10 +49,6 @@ def test_every_category_has_a_strategy_and_only_the_environment_runs_init_again(
     ]  # fmt: skip
 
 
-def test_what_counts_an_attempt_also_rolls_it_back() -> None:
-    assert all(strategy.rollback for strategy in failures.STRATEGIES.values() if strategy.counts)
-
-
 @pytest.mark.parametrize(
     ("message", "text"),
     [

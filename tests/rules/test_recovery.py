@@ -56,16 +56,6 @@ def test_work_that_stands_is_never_failed_without_its_check(facts: Facts) -> Non
         assert recovery.plan(facts).action == "validate"
 
 
-@pytest.mark.parametrize("facts", EVERY, ids=str)
-@pytest.mark.parametrize("passed", ANY)
-def test_after_validation(facts: Facts, passed: bool) -> None:
-    plan = recovery.after_validation(facts, passed=passed, category="TIMEOUT")
-
-    assert plan.action == ("complete" if passed else "fail")
-    assert plan.category == (None if passed else "TIMEOUT")
-    assert plan.permanent == (not passed and not facts.base_exists)
-
-
 def test_without_its_base_a_failed_attempt_is_the_last() -> None:
     plan = recovery.plan(_facts("", base_exists=False))
 
@@ -75,10 +65,6 @@ def test_without_its_base_a_failed_attempt_is_the_last() -> None:
 
 def test_a_missing_base_does_not_keep_an_attempt_from_going_on() -> None:
     assert recovery.plan(_facts("cr", base_exists=False)).action == "resume"
-
-
-def test_the_line_in_the_log() -> None:
-    assert recovery.plan(_facts("t")).line() == 'action="run validation" reason="task commits found"'
 
 
 MINE = "w1"

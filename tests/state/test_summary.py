@@ -32,7 +32,7 @@ def test_counts_and_the_next_task() -> None:
 
     assert found["next"] == {"id": "task-2", "title": "Two"}
     counts = found["counts"]
-    assert (counts["total"], counts["eligible"], counts["retryable"], counts["remaining"]) == (5, 2, 1, 3)
+    assert (counts["total"], counts["retryable"]) == (5, 1)
     assert found["work_remains"] is True
     assert found["stop"] is None
 
@@ -49,11 +49,11 @@ def test_who_works_on_what_and_until_when() -> None:
     ]
 
 
-def test_sessions_and_limits_stand_as_in_the_list() -> None:
-    found = build(sessions=(Session(3, "w", "h", pid=7),), session_config=SessionConfig("concurrent", 4, 5))
+def test_mode_and_sessions_stand_as_in_the_list() -> None:
+    found = build(sessions=(Session(3, "w", "h", pid=7),), session_config=SessionConfig("concurrent"))
 
     assert [(each["number"], each["pid"]) for each in found["sessions"]] == [(3, 7)]
-    assert (found["mode"], found["limits"]) == ("concurrent", {"max_tasks_per_session": 4, "max_sessions": 5})
+    assert found["mode"] == "concurrent"
     assert build()["sessions"] is None
 
 

@@ -113,6 +113,15 @@ def test_commits_since_gives_whole_messages_newest_first(world: World) -> None:
     assert [line.partition(" ")[2] for line in world.git.recent(2)] == ["second ü", "first"]
 
 
+def test_only_a_line_feed_ends_a_line_of_git(world: World) -> None:
+    """Python breaks lines at a form feed, a vertical tab and U+2028, too."""
+    world.commit("one\x0ctwo\x0bthree\u2028four")
+    put(world.top / "tracked.txt", "two\n")
+    sh(world.top, "stash", "push", "-m", "set\x0caside")
+    assert len(world.git.recent(9)) == 2
+    assert len(world.git.stash_list()) == 1
+
+
 def test_stat_and_stash_are_shown(world: World) -> None:
     put(world.top / "tracked.txt", "two\n")
     assert "tracked.txt" in world.git.diff_stat()

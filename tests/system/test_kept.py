@@ -31,6 +31,13 @@ def test_the_newest_comes_first_and_of_one_second_the_highest_number(repo: Path)
     assert {(each.oid, each.subject) for each in found} == {(oid, "kept")}
 
 
+def test_a_subject_may_hold_what_python_breaks_lines_at(repo: Path) -> None:
+    git = Git.open(repo)
+    subject = "one\x0ctwo\x0bthree\u2028four"
+    git.set_ref(REF, git.commit(git.empty_tree(), (), f"{subject}\n"))
+    assert [(each.ref, each.subject) for each in kept.listed(git, "refs/kept/")] == [(REF, subject)]
+
+
 def test_the_origin_is_where_the_histories_part(repo: Path) -> None:
     base = sh(repo, "rev-parse", "HEAD")
     put(repo / "a.txt", "a\n")

@@ -33,6 +33,24 @@ with StateLock(Path(sys.argv[1])):
     sys.stdin.read()
 """
 
+FULL = """
+import resource, sys
+from pathlib import Path
+from harness_lib.system.lock import StateLock
+lock = StateLock(Path(sys.argv[1]), timeout=0)
+with lock:
+    pass
+before = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+try:
+    lock.__enter__()
+except OSError as error:
+    print("no room:", type(error).__name__)
+resource.setrlimit(resource.RLIMIT_FSIZE, before)
+with lock:
+    print("held again")
+"""
+
 
 class Undermined(StateLock):
     """Somebody deletes `.harness/` between our taking the lock and our looking whether it still counts."""
@@ -144,6 +162,13 @@ def test_taking_it_twice_is_our_bug(lock: Path) -> None:
     held = StateLock(lock)
     with held, pytest.raises(RuntimeError, match="BUG"):
         held.__enter__()
+
+
+def test_a_disk_that_has_no_room_for_our_name_leaves_it_free(lock: Path) -> None:
+    """A file that may not grow stands for the full disk."""
+    child = python(FULL, lock)
+
+    assert child.communicate()[0] == "no room: OSError\nheld again\n"
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:

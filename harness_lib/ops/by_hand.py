@@ -24,13 +24,13 @@ def change(ctx: Context) -> Iterator[Tx]:
     trusting.prepare(ctx)
     with ctx.store.transaction() as tx:
         mine = add.may_trust(ctx, tx.state)
-        had_work = stopping.work_remains(tx.state, tx.now)
+        had_work = stopping.work_remains(tx.state)
         before = tx.state
         yield tx
         after = tx.state
         if mine and after is not before:
             tx.on_commit(lambda: trusting.note(ctx, after))
-        if not had_work and stopping.work_remains(after, tx.now):
+        if not had_work and stopping.work_remains(after):
             tx.on_commit(lambda: marker.raise_it(ctx.root))
 
 

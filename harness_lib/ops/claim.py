@@ -89,7 +89,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     held = holding.held_by_me(state, ctx)
     task = held or taking.choose(ctx, state, task_id)
     if task is None:
-        return stopped.reply("claim", state, stopping.no_work(state, ctx.clock.now()))
+        return stopped.reply("claim", state, stopping.no_work(state))
     reasons = selection.why(state, task.id, ctx.clock.now()).reasons
     told = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
     return Reply(

@@ -50,7 +50,7 @@ def _trust(ctx: Context, state: State) -> Diagnoses:
 
 
 def _marker(ctx: Context, state: State) -> Diagnoses:
-    remains = stopping.work_remains(state, ctx.clock.now())
+    remains = stopping.work_remains(state)
     if not ctx.root.marker.exists():
         if state.sessions:
             yield warn("a session is open, but the hooks are off (no marker)", "harness start")

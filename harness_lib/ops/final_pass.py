@@ -42,10 +42,9 @@ class Passed:
 
     def told(self) -> str:
         """Return what is to be said of what is broken."""
-        names = ", ".join(task.id for task in self.broken[:NAMED])
-        more = f" and {len(self.broken) - NAMED} more" if len(self.broken) > NAMED else ""
+        names = brief.some([task.id for task in self.broken], NAMED)
         return (
-            f"On the final tree the checks of {names}{more} fail, and their repair did not help: it passed "
+            f"On the final tree the checks of {names} fail, and their repair did not help: it passed "
             "only in its agent's work tree. Does a check need a file that git ignores?"
         )
 

@@ -101,5 +101,4 @@ def _since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> str:
 
 
 def _named(files: Sequence[str]) -> str:
-    shown = ", ".join(repr(path) for path in files[:NAMED])
-    return shown if len(files) <= NAMED else f"{shown} and {len(files) - NAMED} more"
+    return brief.some([repr(path) for path in files], NAMED)

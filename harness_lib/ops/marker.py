@@ -19,5 +19,5 @@ def lower_it(root: roots.Root) -> None:
 
 def lower_when_finished(tx: Tx, root: roots.Root) -> None:
     """Switch the hooks off with this transaction if it leaves no work."""
-    if not stopping.work_remains(tx.state, tx.now):
+    if not stopping.work_remains(tx.state):
         tx.on_commit(lambda: lower_it(root))

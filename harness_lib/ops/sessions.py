@@ -199,7 +199,7 @@ def after_attempt(tx: Tx, session: Session) -> str | None:
     """End or halt the session if it has nothing to go on with; return the stop reason."""
     dependencies.record_blocked(tx, session.number)
     spent = stopping.session_spent(tx.state, session)
-    reason = stopping.no_work(tx.state, tx.now)
+    reason = stopping.no_work(tx.state)
     if reason in ("done", "blocked"):
         close(tx, session)
         return reason

@@ -133,7 +133,7 @@ def _nothing_to_do(tx: Tx) -> str | None:
     """Return why no task could run, not counting what an interrupted session left in progress."""
     if any(task.status == "in_progress" for task in tx.state.tasks):
         return None
-    return stopping.no_work(tx.state, tx.now)
+    return stopping.no_work(tx.state)
 
 
 def _check_environment(ctx: Context, session: Session) -> None:
@@ -171,7 +171,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
     if opened.session is None:
         return stopped.reply("start", state, opened.stop, opened.recovered, extra)
     held = holding.held_by_me(state, ctx)
-    upcoming = held or selection.pick(state, ctx.clock.now())
+    upcoming = held or selection.pick(state)
     lines = [f"session {opened.session.number} is open; {stats.line(state)}", *opened.recovered]
     lines += _told(facts)
     return Reply(
@@ -179,7 +179,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         "\n".join([*lines, *_next_lines(ctx, state, held, upcoming)]),
         session=opened.session.number,
         task=upcoming,
-        stop=None if upcoming else stopping.no_work(state, ctx.clock.now()),
+        stop=None if upcoming else stopping.no_work(state),
         next=f"harness finish {held.id}" if held else "harness claim",
         warnings=(*opened.warnings, *snapshot.warnings),
         extra=extra,

@@ -62,7 +62,7 @@ def look(ctx: Context, limit: int | None) -> View:
     """Return the list as it is now, with every task in its order, or the `limit` most interesting ones."""
     snapshot = ctx.store.read()
     state = snapshot.state
-    shown = state.tasks if limit is None else tuple(interesting(ctx, state)[:limit])
+    shown = state.tasks if limit is None else tuple(interesting(state)[:limit])
     runs = tuple(board_file.runs(ctx))
     at_work = [task for task in shown if task.status == "in_progress"]
     return View(
@@ -75,7 +75,7 @@ def look(ctx: Context, limit: int | None) -> View:
         log=tuple(brief.one_line(line, LINE_LENGTH) for line in log.tail(ctx.root.log, LOG_LINES)),
         people=tuple(_bounded([_session(ctx, session) for session in state.sessions or ()])),
         next=WATCH if runs and holding.held_by_me(state, ctx) is None else upcoming(ctx, state),
-        is_finished=not stopping.work_remains(state, ctx.clock.now()),
+        is_finished=not stopping.work_remains(state),
         warnings=snapshot.warnings,
         runs=runs,
         limits=budget.read(ctx),
@@ -179,14 +179,14 @@ def upcoming(ctx: Context, state: State) -> str | None:
         return 'harness add "what is to be done" --validate "command that proves it"'
     if any(task.status == "in_progress" for task in state.tasks) and sessions.mine(state, ctx) is None:
         return "harness start"
-    if selection.pick(state, ctx.clock.now()) is None:
+    if selection.pick(state) is None:
         return None
     return "harness claim" if sessions.mine(state, ctx) else "harness start"
 
 
-def interesting(ctx: Context, state: State) -> list[Task]:
+def interesting(state: State) -> list[Task]:
     """Return the tasks with those first that a person would look for: at work, halted, failed, next, done."""
-    turn = {task.id: place for place, task in enumerate(selection.ranked(state, ctx.clock.now()))}
+    turn = {task.id: place for place, task in enumerate(selection.ranked(state))}
     order = {"in_progress": 0, "failed": 2, "pending": 3, "completed": 4}
 
     def key(task: Task) -> tuple[int, int, graph.IdKey]:
@@ -246,6 +246,6 @@ def _hooks(ctx: Context, state: State) -> str:
         return "hooks: off (HARNESS_DISABLED is set)"
     if ctx.root.marker.exists():
         return "hooks: on; agents are held until the list is finished (harness pause switches them off)"
-    if stopping.work_remains(state, ctx.clock.now()):
+    if stopping.work_remains(state):
         return "hooks: off; paused, or not started yet (harness start switches them on)"
     return "hooks: off; nothing is left to do"

@@ -144,8 +144,7 @@ class Supervisor:
         return answer
 
     def _how(self) -> str:
-        now = self._ctx.clock.now()
-        return self.why or stopping.no_work(self._ctx.store.read().state, now) or "interrupted"
+        return self.why or stopping.no_work(self._ctx.store.read().state) or "interrupted"
 
     def _spent(self) -> budget.Spent:
         return self.board.spent(self._ctx.clock.now().timestamp())
@@ -240,7 +239,7 @@ class Supervisor:
         """
         if "max_sessions" in said:
             return "max_sessions"
-        why = stopping.no_work(state, self._ctx.clock.now())
+        why = stopping.no_work(state)
         if why in ("done", "blocked"):
             return why
         if any(task.status == "in_progress" for task in state.tasks):

@@ -58,8 +58,7 @@ def _obstacles(ctx: Context, wanted: str, here: str, there: str) -> tuple[list[s
 
 def _some(paths: list[str]) -> str:
     """Return the first of `paths` and how many more there are."""
-    named = ", ".join(brief.one_line(path, PATH_LENGTH) for path in paths[:NAMED])
-    return named + (f" and {len(paths) - NAMED} more" if len(paths) > NAMED else "")
+    return brief.some([brief.one_line(path, PATH_LENGTH) for path in paths], NAMED)
 
 
 def all_told(ctx: Context) -> list[str]:

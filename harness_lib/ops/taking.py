@@ -111,7 +111,7 @@ def choose(ctx: Context, state: State, task_id: str | None) -> Task | None:
     """Return the named task if it may run, or the next one; None if nothing may."""
     now = ctx.clock.now()
     if task_id is None:
-        return selection.pick(state, now)
+        return selection.pick(state)
     task = holding.require_task(state, task_id)
     verdict = selection.why(state, task_id, now)
     if not verdict.eligible:
@@ -129,7 +129,7 @@ def _settle_nothing(ctx: Context, session: Session) -> Taken:
 
 def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
     """Nothing may be taken: say why, and end the session unless others may still free something."""
-    stop = stopping.no_work(tx.state, tx.now)
+    stop = stopping.no_work(tx.state)
     if stop in ("done", "blocked"):
         sessions.close(tx, session)
         marker.lower_when_finished(tx, ctx.root)

@@ -89,9 +89,9 @@ class Worker:
             return self._hand_back(session, held)
         if stopping.session_spent(state, session):
             return self._next_session()
-        wanted = selection.pick(state, self.ctx.clock.now())
+        wanted = selection.pick(state)
         if wanted is None:
-            self.tell("idle", why=stopping.no_work(state, self.ctx.clock.now()) or "waiting")
+            self.tell("idle", why=stopping.no_work(state) or "waiting")
             return False
         return not self._may() or self._take(session, wanted)
 

@@ -34,7 +34,7 @@ def eligible(state: State) -> Iterator[Task]:
     return (task for task in state.tasks if _is_open(task) and completed.issuperset(task.depends_on))
 
 
-def ranked(state: State, now: datetime) -> list[Task]:  # noqa: ARG001 - a rule of (state, now), as its siblings
+def ranked(state: State) -> list[Task]:
     """Return the tasks that may be claimed, the next one first.
 
     Pending ones by priority, then id; after them failed ones with attempts left by priority, then the oldest
@@ -43,7 +43,7 @@ def ranked(state: State, now: datetime) -> list[Task]:  # noqa: ARG001 - a rule 
     return sorted(eligible(state), key=_rank)
 
 
-def pick(state: State, now: datetime) -> Task | None:  # noqa: ARG001 - as `ranked`
+def pick(state: State) -> Task | None:
     """Return the first of `ranked`, without sorting the rest; None if no task may be claimed."""
     return min(eligible(state), key=_rank, default=None)
 
@@ -60,7 +60,7 @@ def why(state: State, task_id: str, now: datetime) -> Why:
     against = tuple(_against(state, task))
     if against:
         return Why(eligible=False, reasons=against)
-    return Why(eligible=True, reasons=(_place(state, task, now),))
+    return Why(eligible=True, reasons=(_place(state, task),))
 
 
 def _is_open(task: Task) -> bool:
@@ -116,8 +116,8 @@ def _missing(task_id: str, task: Task | None) -> Iterator[str]:
         yield f"waits for {task_id} ({task.status})"
 
 
-def _place(state: State, task: Task, now: datetime) -> str:
-    order = ranked(state, now)
+def _place(state: State, task: Task) -> str:
+    order = ranked(state)
     place = next(number for number, other in enumerate(order, 1) if other.id == task.id)
     kind = f"retry, attempts {_used(task)}" if task.status == "failed" else "pending"
     if place == 1:

@@ -5,7 +5,6 @@ Source: seed, "Stopping Conditions" and "Activation Marker"; design section 7.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from harness_lib.rules import selection
@@ -15,7 +14,7 @@ from harness_lib.task import Session, State, Task
 Stop = Literal["done", "blocked", "waiting", "max_tasks_per_session", "max_sessions"]
 
 
-def no_work(state: State, now: datetime) -> Stop | None:  # noqa: ARG001 - as `work_remains`
+def no_work(state: State) -> Stop | None:
     """Return why no task can be claimed, or None if one can.
 
     `done`: all are completed (an empty list too); `waiting`: others work on what is left, or a person must
@@ -42,7 +41,7 @@ def sessions_spent(state: State) -> Stop | None:
     return "max_sessions" if 0 < limit <= state.session_count else None
 
 
-def work_remains(state: State, now: datetime) -> bool:  # noqa: ARG001 - a rule of (state, now), as its siblings
+def work_remains(state: State) -> bool:
     """Return True while a task is pending, in progress or retryable: as long, the marker stands.
 
     A task that can never run counts until validation has recorded that, and so does a halted one: a person

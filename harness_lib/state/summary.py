@@ -38,7 +38,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
     from harness_lib.state import codec  # noqa: PLC0415
 
     counts = stats.count(state)
-    upcoming = selection.pick(state, now)
+    upcoming = selection.pick(state)
     doomed = [finding.task_id for finding in failures.validate_dependencies(state, now)[1]]
     working = [task for task in state.tasks if task.status == "in_progress"]
     return {
@@ -58,8 +58,8 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
             "attempts": counts.attempts,
             "checkpoints": counts.checkpoints,
         },
-        "work_remains": stopping.work_remains(state, now),
-        "stop": stopping.no_work(state, now),
+        "work_remains": stopping.work_remains(state),
+        "stop": stopping.no_work(state),
         "next": _named(upcoming) if upcoming else None,
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
         "doomed": doomed[:LISTED],

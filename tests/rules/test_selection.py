@@ -15,7 +15,7 @@ from tests.rules.lists import BLOCKED, NOW, STAMP, ago, state, states, waiting
 
 
 def _order(*tasks: Task) -> list[str]:
-    return [task.id for task in selection.ranked(state(*tasks), NOW)]
+    return [task.id for task in selection.ranked(state(*tasks))]
 
 
 def test_pending_by_priority_then_by_number() -> None:
@@ -59,7 +59,7 @@ def test_retries_by_priority_then_the_oldest_failure_then_the_number() -> None:
     ],
 )
 def test_never_picked(task: Task) -> None:
-    assert selection.pick(state(task), NOW) is None
+    assert selection.pick(state(task)) is None
     assert not selection.why(state(task), "a", NOW).eligible
 
 
@@ -67,15 +67,15 @@ def test_an_intent_that_the_prose_let_stand_keeps_nobody_from_the_task() -> None
     """It ended the attempt of a process of ours that had died, and knows no intents."""
     task = Task("a", intent=Intent("rollback", STAMP))
 
-    assert selection.pick(state(task), NOW) is task
+    assert selection.pick(state(task)) is task
     assert selection.why(state(task), "a", NOW).eligible
 
 
 @given(states())
 def test_what_is_picked_has_all_dependencies_completed_and_is_first_of_all(any_state: State) -> None:
-    ranked = selection.ranked(any_state, NOW)
+    ranked = selection.ranked(any_state)
 
-    assert selection.pick(any_state, NOW) is (ranked[0] if ranked else None)
+    assert selection.pick(any_state) is (ranked[0] if ranked else None)
     completed = {task.id for task in any_state.tasks if task.status == "completed"}
     for task in ranked:
         assert completed.issuperset(task.depends_on)
@@ -88,12 +88,12 @@ def test_what_is_picked_has_all_dependencies_completed_and_is_first_of_all(any_s
 def test_the_order_does_not_depend_on_the_order_of_the_list(any_state: State) -> None:
     turned = replace(any_state, tasks=any_state.tasks[::-1])
 
-    assert selection.ranked(turned, NOW) == selection.ranked(any_state, NOW)
+    assert selection.ranked(turned) == selection.ranked(any_state)
 
 
 @given(states())
 def test_why_agrees_with_the_selection_and_always_has_a_reason(any_state: State) -> None:
-    eligible = {task.id for task in selection.ranked(any_state, NOW)}
+    eligible = {task.id for task in selection.ranked(any_state)}
 
     for task in any_state.tasks:
         why = selection.why(any_state, task.id, NOW)

@@ -41,13 +41,13 @@ HALTED = Task("halted", halt="CONFIG")
     ],
 )
 def test_no_work_and_work_remains(tasks: tuple[Task, ...], stop: stopping.Stop | None, remains: bool) -> None:
-    assert stopping.no_work(state(*tasks), NOW) == stop
-    assert stopping.work_remains(state(*tasks), NOW) is remains
+    assert stopping.no_work(state(*tasks)) == stop
+    assert stopping.work_remains(state(*tasks)) is remains
 
 
 @given(states())
 def test_a_session_stops_exactly_when_nothing_can_be_claimed(any_state: State) -> None:
-    assert (stopping.no_work(any_state, NOW) is None) == (selection.pick(any_state, NOW) is not None)
+    assert (stopping.no_work(any_state) is None) == (selection.pick(any_state) is not None)
 
 
 @given(states())
@@ -56,8 +56,8 @@ def test_once_dependencies_are_validated_blocked_means_that_all_the_rest_failed_
 ) -> None:
     validated, _found = validate_dependencies(any_state, NOW)
 
-    if stopping.no_work(validated, NOW) in ("blocked", "done"):
-        assert not stopping.work_remains(validated, NOW)
+    if stopping.no_work(validated) in ("blocked", "done"):
+        assert not stopping.work_remains(validated)
         assert all(task.status == "completed" or is_permanent(task) for task in validated.tasks)
 
 

@@ -43,7 +43,11 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--agent", choices=tuple(agents.ADAPTERS), help="default: the first that is installed"
     )
-    parser.add_argument("--agent-command", metavar="CMD", help="any other agent: a shell command")
+    parser.add_argument(
+        "--agent-command",
+        metavar="CMD",
+        help="any other agent: a shell command, run in each task's work tree",
+    )
     parser.add_argument("--model", help="the agent's model")
     parser.add_argument("--agent-arg", metavar="ARG", action="append", default=[], help="passed to the agent")
     parser.add_argument("--target", metavar="BRANCH", help="merge into this branch (default: the one here)")

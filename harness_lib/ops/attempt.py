@@ -33,6 +33,7 @@ from harness_lib.system import gitlocks, placing, snapshot, trees
 from harness_lib.task import Category, Session, Task
 
 CRASHES = 2
+UNSTARTED = "the agent cannot start"
 # An agent that ends at once and has done nothing cannot start; another try tells nothing new.
 AT_ONCE_SECONDS = 10.0
 PAUSES = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0, 600.0, 600.0)
@@ -217,7 +218,7 @@ def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) ->
         return True
     if turn.seconds < AT_ONCE_SECONDS and _has_done_nothing(ctx):
         hint = f"See what it said: {turn.log}. Then: harness run"
-        raise StuckError("ENV_SETUP", f"the agent cannot start: {turn.why}", hint, unstarted=True)
+        raise StuckError("ENV_SETUP", f"{UNSTARTED}: {turn.why}", hint, unstarted=True)
     return False
 
 

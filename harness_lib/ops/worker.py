@@ -35,10 +35,12 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.orders import Orders
 from harness_lib.ops.watching import stamps
 from harness_lib.rules import selection, stopping, transitions
-from harness_lib.task import Session, Task
+from harness_lib.state.store import Tx
+from harness_lib.task import Session, State, Task
 
 POLL_SECONDS = 0.25
 LOOK_ANYWAY_SECONDS = 5.0
+HALTED = f"ENV_SETUP: {attempt.UNSTARTED}"
 
 
 class Worker:
@@ -50,7 +52,7 @@ class Worker:
         self.draining = threading.Event()
         self.allowed = threading.Semaphore(0)
         self._idle = ""
-        self._unstarted: set[str] = set()
+        self._has_worked = False
 
     def tell(self, event: str, **facts: object) -> None:
         """Send one event to the run."""
@@ -156,7 +158,7 @@ class Worker:
             self._give_back(there, session, task, str(error))
             raise
         else:
-            self._unstarted.clear()
+            self._has_worked = True
             now = ended.task
             message = now.error_log[-1] if now.status == "failed" and now.error_log else ""
             if now.status == "pending" and now.handback:
@@ -188,36 +190,28 @@ class Worker:
 
     def _halt(self, task: Task, stuck: attempt.StuckError) -> None:
         """Leave the task alone until a person has acted; what concerns every task ends the run."""
-        if stuck.everywhere or (stuck.unstarted and self._is_the_agents(task)):
-            self._lift_halts()
+        with self.ctx.store.transaction() as tx:
+            everywhere = stuck.everywhere or (stuck.unstarted and self._is_the_agents(tx.state, task))
+            if everywhere:
+                _lift_halts(tx)
+            else:
+                hint = f" Then type: harness retry {task.id}" if stuck.unstarted else ""
+                now = tx.state.find(task.id)
+                if now is not None and transitions.may("halt", now):
+                    tx.replace(transitions.halt(now, f"{stuck.kind}: {stuck.reason}{hint}"))
+        if everywhere:
             self.tell("stuck", task=task.id, kind=stuck.kind, message=stuck.reason, hint=stuck.hint)
             self.draining.set()
-            return
-        reason = f"{stuck.kind}: {stuck.reason}"
-        if stuck.unstarted:
-            self._unstarted.add(task.id)
-            reason += f" Then type: harness retry {task.id}"
-        with self.ctx.store.transaction() as tx:
-            now = tx.state.find(task.id)
-            if now is not None and transitions.may("halt", now):
-                tx.replace(transitions.halt(now, reason))
 
-    def _is_the_agents(self, task: Task) -> bool:
-        """Return whether it is not the task's doing that no agent starts: none did for the last one, either.
+    def _is_the_agents(self, state: State, task: Task) -> bool:
+        """Return whether it is not the task's doing that no agent starts: none did for another one, either.
 
         Where no other task is left to be tried, nobody can tell.
         """
-        state = self.ctx.store.read().state
+        halted = any(_is_unstarted(each) for each in state.tasks if each.id != task.id)
         others = {each.id for each in selection.eligible(state)}
         others |= {each.id for each in state.tasks if each.status == "in_progress"}
-        return bool(self._unstarted - {task.id}) or not others - {task.id}
-
-    def _lift_halts(self) -> None:
-        """Let the tasks be tried again that were halted because of an agent that starts for none."""
-        with self.ctx.store.transaction() as tx:
-            for task in tx.state.tasks:
-                if task.id in self._unstarted and transitions.may("halt", task):
-                    tx.replace(transitions.halt(task, None))
+        return (halted and not self._has_worked) or not others - {task.id}
 
     def _next_session(self) -> bool:
         """Begin the next session in place of one that has finished as many tasks as it may."""
@@ -237,3 +231,14 @@ class Worker:
         while not self.draining.wait(POLL_SECONDS):
             if stamps(self.ctx) != seen or self.ctx.clock.monotonic() > until:
                 return
+
+
+def _lift_halts(tx: Tx) -> None:
+    """Let those tasks be tried again that were halted because of an agent that starts for none."""
+    for task in tx.state.tasks:
+        if _is_unstarted(task) and transitions.may("halt", task):
+            tx.replace(transitions.halt(task, None))
+
+
+def _is_unstarted(task: Task) -> bool:
+    return (task.halt or "").startswith(HALTED)

@@ -56,11 +56,14 @@ def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(worksh
     workshop.nothing_is_left_over()
 
 
-def test_an_agent_that_starts_for_no_task_ends_the_run_and_halts_none(workshop: Workshop) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_agent_that_starts_for_no_task_ends_the_run_and_halts_none(
+    workshop: Workshop, workers: str
+) -> None:
     workshop.file_task("f")
     workshop.file_task("g")
 
-    said = workshop.run(agent="no-such-agent --yes")
+    said = workshop.run("-j", workers, agent="no-such-agent --yes")
 
     assert said.returncode == 7, said.stdout + said.stderr
     assert [task.get("halt") for task in workshop.state["tasks"]] == [None, None]

@@ -243,9 +243,7 @@ def _undo_check(ctx: Context, tree: str) -> None:
     """Give the work tree the content of `tree` again: what differs was made by a check of it."""
     git = ctx.git
     with gitlocks.hold(git):
-        moves = trees.changed(git, snapshot.capture(git, ctx.keep_out), tree)
-        put = {path: entry for path, (_, entry) in moves.items() if entry is not None}
-        placing.move(git, put, [path for path in moves if path not in put])
+        placing.follow(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
 
 
 def _until_reset(ctx: Context, turn: Turn) -> float:

@@ -30,9 +30,8 @@ def over(ctx: Context, task: Task) -> str:
         _, new = moves.pop(path)
         what = f"stands at {new[1]}" if new else "is removed"
         told.append(f"but for one thing: there the submodule {path!r} {what}")
-    put = {path: new for path, (_, new) in moves.items() if new is not None}
     with gitlocks.hold(git):
-        blocked = placing.move(git, put, [path for path in moves if path not in put])
+        blocked = placing.follow(git, moves)
     if blocked:
         told.append(f"but for what something stands in the way of: {', '.join(blocked[:NAMED])}")
     marked = list(dict.fromkeys((*picked.conflicts, *marks.left(git, git.tree_of(head), picked.tree))))

@@ -94,6 +94,7 @@ def run(
     if fresh:
         return Passed(tip, goes_on=_session_is_open(ctx))
     if not found.broken and not found.elsewhere:
+        atomic.make_directory(ctx.root.private)
         atomic.write(ctx.root.private / PASSED, json.dumps(_passed(state, tip)).encode(), durable=False)
     return Passed(tip, broken=tuple(task for task, _ in found.broken.values()))
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError, HeldError, LeaseLostError, UsageError
+from harness_lib.errors import HarnessError, LeaseLostError, UsageError
 from harness_lib.ops import checkpoint, mailbox, note
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
@@ -28,13 +28,14 @@ VERBS: Mapping[str, tuple[Callable[..., Reply], int]] = {
 def open_all(ctx: Context) -> list[str]:
     """Do what the letters in this work tree say, and remove them; return what was wrong with some.
 
-    What cannot be recorded now, because the list is held or the disk full, stays for the next time.
+    What cannot be recorded now (the list is held or half saved, the disk full) stays for the next time: the
+    agent whose letter it is works on.
     """
     problems: list[str] = []
     for letter in _letters(mailbox.place(ctx)):
         try:
             problems += _open(ctx, letter)
-        except (HeldError, EnvSetupError):
+        except (HarnessError, OSError):
             break
         atomic.remove(letter)
     return problems

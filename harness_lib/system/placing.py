@@ -51,6 +51,12 @@ def move(git: Git, put: Mapping[str, Entry], gone: Sequence[str]) -> list[str]:
     return checkout(git, put)
 
 
+def follow(git: Git, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> list[str]:
+    """Do `move` for what `trees.changed` returned: each path gets its second entry, None takes it away."""
+    put = {path: entry for path, (_, entry) in moves.items() if entry is not None}
+    return move(git, put, [path for path in moves if path not in put])
+
+
 def write_exactly(git: Git, files: Mapping[str, Entry], private: Collection[str] = ()) -> list[str]:
     """Put `files` in their places byte for byte; return those whose place is obstructed.
 

@@ -92,6 +92,19 @@ def test_what_cannot_be_recorded_now_stays(shared: Project, worker: Agent) -> No
     assert shared.task()["notes"] == ["a trap"]
 
 
+def test_a_list_that_a_person_has_half_saved_is_waited_for(shared: Project, worker: Agent) -> None:
+    with forbidden(shared):
+        worker.ok("note", "task-001", "a trap", **SUPERVISED)
+    whole = shared.file.read_bytes()
+    shared.file.write_text('{"version": 2, "tasks": 7}', encoding="utf-8")
+
+    assert opened(worker) == []
+
+    shared.file.write_bytes(whole)
+    assert opened(worker) == []
+    assert shared.task()["notes"] == ["a trap"]
+
+
 def test_recovery_opens_what_a_dead_worker_did_not(shared: Project, worker: Agent) -> None:
     with forbidden(shared):
         worker.ok("checkpoint", "task-001", "1/2", "half", **SUPERVISED)

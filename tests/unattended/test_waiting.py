@@ -1,0 +1,108 @@
+"""Finished work waits while a person's checkout is in use, goes over by itself, and is never lost between."""
+
+from __future__ import annotations
+
+from tests.system.gitrepo import put, sh
+from tests.unattended.workshop import Workshop
+
+
+def test_a_checkout_with_changes_is_not_touched_and_the_work_waits(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    workshop.file_task("two")
+    put(workshop.top / "README.md", "a person is writing\n")
+    before = sh(workshop.top, "rev-parse", "main")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "git merge harness/main" in said.stdout
+    assert "git merge harness/main" in workshop.harness("status").stdout
+    assert sh(workshop.top, "rev-parse", "main") == before
+    assert (workshop.top / "README.md").read_text() == "a person is writing\n"
+    assert not (workshop.top / "one").exists()
+
+    sh(workshop.top, "commit", "-qam", "a person's")
+    sh(workshop.top, "merge", "-q", "--no-edit", "harness/main")
+    assert (workshop.top / "one").exists()
+    workshop.file_task("three")
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_what_waits_is_joined_with_what_a_person_has_committed_meanwhile(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    put(workshop.top / "README.md", "a person is writing\n")
+    assert workshop.run().returncode == 0
+    sh(workshop.top, "commit", "-qam", "a person's")
+    mine = sh(workshop.top, "rev-parse", "main")
+    assert "git merge harness/main" in workshop.harness("status").stdout
+
+    workshop.add(
+        "Both", "grep -q writing README.md && grep -q done one && grep -q done two", do="write two done"
+    )
+    assert workshop.run().returncode == 0
+
+    assert workshop.task("task-002")["attempts"] == 0
+    assert workshop.git.is_ancestor(mine, "refs/heads/main")
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_what_waits_and_conflicts_with_a_persons_commit_is_theirs_to_merge(workshop: Workshop) -> None:
+    workshop.add("One", "grep -q done README.md", do="write README.md done")
+    put(workshop.top / "README.md", "a person is writing\n")
+    assert workshop.run().returncode == 0
+    sh(workshop.top, "commit", "-qam", "a person's")
+    mine = sh(workshop.top, "rev-parse", "main")
+
+    workshop.file_task("two")
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "git merge harness/main" in said.stdout
+    assert sh(workshop.top, "rev-parse", "main") == mine
+    assert sh(workshop.top, "show", "harness/main:two") == "done"
+
+
+def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    put(workshop.top / "one", "a person's own, untracked\n")
+    assert workshop.run().returncode == 0
+    assert (workshop.top / "one").read_text() == "a person's own, untracked\n"
+    (workshop.top / "one").rename(workshop.top.parent / "mine")
+
+    workshop.file_task("two")
+    assert workshop.run().returncode == 0
+
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_what_waits_is_joined_at_the_end_once_every_check_has_passed_on_both(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    put(workshop.top / "README.md", "a person is writing\n")
+    assert workshop.run().returncode == 0
+    sh(workshop.top, "commit", "-qam", "a person's")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "git merge" not in said.stdout
+    assert (workshop.top / "README.md").read_text() == "a person is writing\n"
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_checkout_that_git_has_locked_is_not_waited_for(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    lock = put(workshop.top / ".git" / "index.lock", "")
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "git merge harness/main" in said.stdout
+    lock.unlink()
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()

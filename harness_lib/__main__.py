@@ -1,5 +1,21 @@
-"""`python -m harness_lib` is the `harness` command."""
+"""`harness` as a package manager installs it, and `python -m harness_lib`."""
 
-from harness_lib.cli.main import entry
+import os
+import sys
 
-entry()
+from harness_lib.system import program
+
+
+def installed() -> None:
+    """Become `harness`, started as the launcher of a checkout starts it.
+
+    Who calls this was found by PYTHONPATH and by the machine's `site`, which may name anything.
+    """
+    command = program.harness()
+    os.execv(command[0], [*command, *sys.argv[1:]])  # noqa: S606 (no shell is wanted)
+
+
+if __name__ == "__main__":
+    from harness_lib.cli.main import entry
+
+    entry()

@@ -19,6 +19,7 @@ from harness_lib.ops.orders import Orders
 from harness_lib.system import program
 
 ENDING_SECONDS = 60.0
+REHEARSAL_SECONDS = 60.0
 READ_BYTES = 65536
 
 
@@ -26,7 +27,8 @@ READ_BYTES = 65536
 class Hand:
     """One worker process, and what it has said without an end of the line yet.
 
-    `errors` is where it complains, after the `skip` bytes of those that had its number before.
+    `errors` is where it complains, after the `skip` bytes of those that had its number before. `started`: it
+    has said a word, so its process can run our code.
     """
 
     orders: Orders
@@ -34,6 +36,34 @@ class Hand:
     errors: Path
     skip: int
     rest: bytes = b""
+    started: bool = False
+
+
+def rehearse(ctx: Context) -> str | None:
+    """Start a worker as a run does, one without orders; return why it cannot start, None if it can."""
+    try:
+        done = subprocess.run(
+            _command(),
+            cwd=ctx.cwd,
+            env=dict(ctx.env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=REHEARSAL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return _cause(done.stderr) or f"exit {done.returncode}" if done.returncode else None
+
+
+def _command() -> list[str]:
+    return program.python("from harness_lib.ops.worker_process import main; main()")
+
+
+def _cause(complaint: bytes) -> str:
+    """Return the line of a traceback that says what went wrong: its last."""
+    return complaint.decode("utf-8", "replace").strip().rpartition("\n")[2]
 
 
 class Crew:
@@ -50,7 +80,7 @@ class Crew:
         with errors.open("ab") as stream:
             skip = stream.tell()
             process = subprocess.Popen(
-                program.python("from harness_lib.ops.worker_process import main; main()"),
+                _command(),
                 cwd=self._ctx.root.path,
                 env={**self._ctx.env, "HARNESS_STATE_ROOT": str(self._ctx.root.path)},
                 stdin=subprocess.PIPE,
@@ -75,6 +105,7 @@ class Crew:
             if not new:
                 yield self._bury(hand)
                 continue
+            hand.started = True
             *lines, hand.rest = (hand.rest + new).split(b"\n")
             yield from (json.loads(line) for line in lines)
 
@@ -88,13 +119,15 @@ class Crew:
             # What could not be told to a dead one needs no telling.
             hand.process.stdin.close()
         del self._hands[hand.orders.number]
-        tail = hand.errors.read_bytes()[hand.skip :][-2000:].decode("utf-8", "replace").strip()
+        complaint = hand.errors.read_bytes()[hand.skip :][-2000:]
+        # One that was killed could have started.
+        unstarted = code > 0 and not hand.started
         return {
-            "event": "gone",
+            "event": "unstarted" if unstarted else "gone",
             "worker": hand.orders.number,
             "at": self._ctx.clock.now().timestamp(),
             "code": code,
-            "message": tail,
+            "message": _cause(complaint) if unstarted else complaint.decode("utf-8", "replace").strip(),
         }
 
     @property

@@ -12,6 +12,7 @@ from harness_lib.ops.reply import Reply
 
 MACHINE: tuple[Examination, ...] = (
     examining_machine.python,
+    examining_machine.worker,
     examining_machine.git,
     examining_machine.environment,
     examining_machine.repository,

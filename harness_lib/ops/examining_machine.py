@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.ops import crew
 from harness_lib.ops.context import Context
 from harness_lib.ops.diagnosis import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.rules import leases
@@ -30,6 +31,15 @@ def python(_ctx: Context) -> Diagnoses:
         yield bad(f"not installed: {', '.join(lacking)}", "Install harness again.")
     else:
         yield ok(", ".join(found))
+
+
+def worker(ctx: Context) -> Diagnoses:
+    """Say whether a worker of `harness run` can start, by starting one in the same way."""
+    cause = crew.rehearse(ctx)
+    if cause is None:
+        yield ok("a worker of `harness run` can start")
+    else:
+        yield bad(f"a worker of `harness run` cannot start: {cause}", "Install harness again.")
 
 
 def _version(package: str) -> str | None:

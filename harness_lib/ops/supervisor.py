@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from harness_lib.errors import HarnessError
+from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import (
     board_file,
     final_pass,
@@ -162,7 +162,7 @@ class Supervisor:
         if event["event"] == "stuck":
             self._kind = event["kind"]
             self._drain(crew, "stuck", event["message"], event.get("hint") or "")
-        elif event["event"] == "gone":
+        elif event["event"] in board.GONE:
             self._bury(crew, found, event)
 
     def _bury(self, crew: Crew, found: slots.Place, event: Event) -> None:
@@ -170,6 +170,12 @@ class Supervisor:
         number = event["worker"]
         self.orphans.of(leases.slot(self._ctx.owner.worker, number))
         if self._draining or event["code"] == 0:
+            return
+        if event["event"] == "unstarted":
+            # The next one would not start either.
+            self._kind = EnvSetupError.kind
+            told = f"A worker cannot start: {event['message']}"
+            self._drain(crew, "stuck", told, "See: harness doctor")
             return
         self._restarts += 1
         if self._restarts > RESTARTS:

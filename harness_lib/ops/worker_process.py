@@ -23,8 +23,11 @@ from harness_lib.system import leftover
 
 
 def main() -> None:
-    """Work as the orders in the first line of standard input say."""
-    given = orders.read(sys.stdin.readline())
+    """Work as the orders in the first line of standard input say; without any, there is nothing to do."""
+    line = sys.stdin.readline()
+    if not line:
+        return
+    given = orders.read(line)
     env = {**os.environ, **given.env()}
     out = sys.stdout
 
@@ -34,6 +37,7 @@ def main() -> None:
 
     ctx = Context(env=env, cwd=Path(os.environ["HARNESS_STATE_ROOT"]), target=given.target)
     worker = Worker(ctx, given, say)
+    worker.tell("started")
     note = Path(given.place) / f"worker-{given.number}.log"
     leftover.note(note, os.getpid())
     signal.signal(signal.SIGTERM, _interrupt)

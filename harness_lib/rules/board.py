@@ -1,9 +1,9 @@
 """What a run looks like while it goes on: one row per worker, and what was spent; a fold over its events.
 
 An event is a JSON object with `event` and what belongs to it:
-`claimed` {task, title, attempt}, `step` {step, until?}, `said` {last, tokens, cost}, `idle` {why},
-`ended` {task, status, message}, `gone` {code, message}; every one bears `worker` and `at` (seconds since the
-epoch).
+`started` {}, `claimed` {task, title, attempt}, `step` {step, until?}, `said` {last, tokens, cost},
+`idle` {why}, `ended` {task, status, message}, `gone` or, if it never said `started`, `unstarted` {code,
+message}; every one bears `worker` and `at` (seconds since the epoch).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.budget import Spent
 
 Event = Mapping[str, Any]
+
+GONE = ("gone", "unstarted")
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,10 @@ def fold(board: Board, event: Event) -> Board:
     kind = event["event"]
     if kind == "ended":
         return _ended(board, row, event)
-    if kind in ("claimed", "idle", "gone"):
+    if kind in ("claimed", "idle", *GONE):
         # What a worker was killed in, or could not end, was paid for all the same.
         board = _paid(board, row)
-    if kind == "gone":
+    if kind in GONE:
         return replace(board, rows={each: kept for each, kept in board.rows.items() if each != number})
     changed = _row(row, kind, event)
     return board if changed is None else replace(board, rows={**board.rows, number: changed})

@@ -1,19 +1,26 @@
-"""How to start this program again as a child, whether a checkout, a package or the launcher started it."""
+"""How to start this program again as a child, whether a checkout, a package or the launcher started it.
+
+A child is started as the launcher starts the program, isolated and without `site`: it finds the standard
+library, this package and its dependencies, and nothing else that the machine's Python may have.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 _HOME = Path(__file__).resolve().parents[2]
+# Where one of these is, there is what it needs in turn.
+_DEPENDENCIES = ("filelock", "jsonschema", "rich")
 
 
 def python(code: str) -> list[str]:
     """Return the command that runs `code` with this interpreter, isolated, and this package importable."""
     setting = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
-    paths = [str(path) for path in (_HOME, _packages()) if path]
-    return [sys.executable, *setting, "-I", "-c", f"import sys; sys.path += {paths!r}; {code}"]
+    # Behind the standard library: nothing there can take the place of a part of it.
+    return [sys.executable, *setting, "-I", "-S", "-c", f"import sys; sys.path += {_packages()!r}; {code}"]
 
 
 def harness() -> list[str]:
@@ -21,7 +28,13 @@ def harness() -> list[str]:
     return python("from harness_lib.cli.main import entry; entry()")
 
 
-def _packages() -> Path | None:
-    """Return where our dependencies are: no interpreter has the launcher's private ones on its own path."""
-    spec = find_spec("jsonschema")
-    return Path(spec.origin).parents[1] if spec and spec.origin else None
+def _packages() -> list[str]:
+    """Return the directories of this package and of its dependencies, its own first.
+
+    Whatever PYTHONPATH names is the user's, and not looked at.
+    """
+    foreign = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    path = [str(_HOME), *(entry for entry in sys.path if entry not in foreign)]
+    found = (PathFinder.find_spec(name, path) for name in _DEPENDENCIES)
+    homes = (str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin)
+    return list(dict.fromkeys((str(_HOME), *homes)))

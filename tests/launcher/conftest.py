@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.launcher.launching import CHECKOUT
+from tests.launcher.launching import CHECKOUT, run
 
 STAND_IN = """\
 import json, os, sys
@@ -57,6 +58,27 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent
     return {"HARNESS_HOME": str(base / "shared-harness-home")}
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a virtual environment into which pip has installed this checkout; it is never activated."""
+    place = tmp_path_factory.mktemp("installed")
+    # A copy, as a build leaves its traces in the folder it builds.
+    source = place / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(CHECKOUT / name, source)
+    for name in ("harness_lib", "schemas"):
+        shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    venv = place / "venv"
+    for command in (
+        (sys.executable, "-m", "venv", venv),
+        (venv / "bin" / "python", "-m", "pip", "install", "--quiet", source),
+    ):
+        done = run(*command, env={})
+        assert done.code == 0, done.err
+    return venv
 
 
 @pytest.fixture

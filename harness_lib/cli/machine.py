@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from harness_lib import typed
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb
 from harness_lib.errors import UsageError
@@ -27,7 +28,7 @@ def _hooks(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     if args.action == "status":
         return hooks.status(ctx, args.agent)
     if args.agent is None:
-        raise UsageError("For which agent?", f"harness hooks {args.action} --agent claude")
+        raise UsageError("For which agent?", typed.harness("hooks", args.action, "--agent", "claude"))
     ask = screen.ask if screen.is_answerable and not screen.json else None
     if args.action == "install":
         return hooks.install(ctx, args.agent, args.scope or "user", dry_run=args.dry_run, ask=ask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 
+from harness_lib import typed
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb, names
 from harness_lib.errors import UsageError
@@ -136,7 +137,8 @@ def _rescue(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         return rescue.show_all(ctx, args.what)
     if args.what is None:
         raise UsageError(
-            "Of which attempt?", f"harness rescue {args.action} task-001, or see: harness rescue list"
+            "Of which attempt?",
+            f"{typed.harness('rescue', args.action, 'task-001')}, or see: harness rescue list",
         )
     if args.action == "apply":
         return rescue.apply(ctx, args.what, tuple(args.only))

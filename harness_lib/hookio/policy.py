@@ -32,7 +32,7 @@ def stop(now: Situation, payload: Payload) -> Answer:
         return _unreadable(now, payload)
     halt = _halt(now.mine, held(now))
     if halt:
-        return Answer("allow", warning=words.halted(halt, now.command))
+        return Answer("allow", warning=words.halted(halt, now.program))
     if not digest["work_remains"]:
         return Answer("allow", finished=True)
     if digest["stop"] == "waiting" and not held(now):
@@ -72,7 +72,7 @@ def teammate_idle(now: Situation, payload: Payload) -> Answer:
     own = _claimed(digest["in_progress"], (*payload.names, *now.workers))
     halt = _halt(now.mine, own)
     if halt:
-        return Answer("allow", warning=words.halted(halt, now.command))
+        return Answer("allow", warning=words.halted(halt, now.program))
     shared = digest["mode"] == "concurrent" or digest["sessions"] is None
     if not own and shared and digest["next"]:
         return _hold(now, "keep", words.stop(now, ()), f"waiting {digest['next']['id']}")
@@ -94,7 +94,7 @@ def pre_tool_use(now: Situation, edited: Sequence[str]) -> Answer:
     if now.trouble or now.digest is None or now.digest["sessions"] is None:
         return Answer("allow")
     hit = next((path for path in edited if path in EDITABLE_BY_HAND), None)
-    return Answer("allow") if hit is None else Answer("deny", words.deny(hit, now.command))
+    return Answer("allow") if hit is None else Answer("deny", words.deny(hit, now.program))
 
 
 def beating(now: Situation, payload: Payload) -> str | None:
@@ -139,7 +139,7 @@ def _hold_with(now: Situation, kind: Kind, own: Sequence[Mapping[str, Any]], who
 def _hold(now: Situation, kind: Kind, text: str, progress: str) -> Answer:
     """Hold, but not an agent that has been held PATIENCE times in a row without getting anywhere."""
     if now.tally.progress == progress and now.tally.blocks >= PATIENCE:
-        return Answer("allow", warning=words.released(PATIENCE, now.command), progress=progress)
+        return Answer("allow", warning=words.released(PATIENCE, now.program), progress=progress)
     return Answer(kind, text, progress=progress)
 
 

@@ -27,10 +27,10 @@ class Situation:
     `digest` is a summary (`state.summary.build`), None where there is none.
     With `trouble`, the reason why the list cannot be read, it is the last one that we wrote.
     `mine` are the open sessions that belong to the caller, `workers` the names under which it may have
-    claimed a task, `command` is `harness` as it is typed.
+    claimed a task, `program` is what to type for `harness`, not quoted.
     """
 
-    __slots__ = ("command", "digest", "mine", "root", "tally", "trouble", "workers")
+    __slots__ = ("digest", "mine", "program", "root", "tally", "trouble", "workers")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Situation:
         workers: Sequence[str] = (),
         trouble: str = "",
         tally: Tally | None = None,
-        command: str = "harness",
+        program: str = "harness",
         root: str = "",
     ) -> None:
         self.digest = digest
@@ -48,7 +48,7 @@ class Situation:
         self.workers = workers
         self.trouble = trouble
         self.tally = tally or Tally()
-        self.command = command
+        self.program = program
         self.root = root
 
 

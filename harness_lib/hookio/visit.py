@@ -65,7 +65,7 @@ class Visit:
             workers=whose.workers(own, self.session_id, self.env),
             trouble=trouble,
             tally=tally.read(self.root, who) if who else None,
-            command=_command(),
+            program=_program(),
             root=self.root,
         )
 
@@ -173,12 +173,9 @@ def _log(now: Situation, kind: str, text: str) -> None:
     log.append(roots.Root(Path(now.root)).log, line)
 
 
-def _command() -> str:
-    """Return `harness` as it is typed in a shell: the absolute path of the launcher beside us."""
-    if not os.path.isfile(LAUNCHER):
-        return "harness"
-    plain = LAUNCHER.translate(dict.fromkeys(map(ord, "/._-+@"), "")).isalnum() and LAUNCHER.isascii()
-    return LAUNCHER if plain else "'" + LAUNCHER.replace("'", "'\"'\"'") + "'"
+def _program() -> str:
+    """Return what to type for `harness`: the absolute path of the launcher beside us, if it is there."""
+    return LAUNCHER if os.path.isfile(LAUNCHER) else "harness"
 
 
 _ACTS = {

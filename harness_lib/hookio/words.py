@@ -7,6 +7,8 @@ Source: design section 7, the last paragraph.
 
 from __future__ import annotations
 
+from harness_lib import typed
+
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +29,7 @@ def stop(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
             f"harness: {_counts(now)}",
             *_next(now, own),
             _DATA,
-            f"A person can switch this off: {now.command} pause (or set HARNESS_DISABLED=1).",
+            f"A person can switch this off: {_type(now, 'pause')} (or set HARNESS_DISABLED=1).",
         ]
     )
 
@@ -43,13 +45,13 @@ def start(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
         lines.append(f"Last failure: {_id(failure['id'])} {quoted(failure['text'] or '', FAILURE)}")
     if not digest["work_remains"]:
         left = "Nothing is left to do." if digest["counts"]["total"] else "It is empty."
-        return "\n".join([*lines, f"{left} New tasks: {now.command} add --help"])
+        return "\n".join([*lines, f"{left} New tasks: {_type(now, 'add', '--help')}"])
     if now.mine or digest["sessions"] is None:
         lines += _next(now, own)
     else:
         if digest["next"]:
             lines.append(f"Next: {_named(digest['next'])}.")
-        lines.append(f"If you are asked to work on it, type: {now.command} start")
+        lines.append(f"If you are asked to work on it, type: {_type(now, 'start')}")
     return "\n".join([*lines, _DATA])
 
 
@@ -57,7 +59,7 @@ def subagent(now: Situation, worker: str) -> str:
     """Return how a subagent makes itself known as `worker`, so that it is held for its own tasks."""
     return (
         "harness: many agents share the task list here. If you are asked to work on it, begin each of its "
-        f"commands with your own name: HARNESS_WORKER_ID={worker} {now.command} claim"
+        f"commands with your own name: HARNESS_WORKER_ID={typed.word(worker)} {_type(now, 'claim')}"
     )
 
 
@@ -65,7 +67,7 @@ def repair(now: Situation) -> str:
     """Return what to do about a list that cannot be read."""
     return (
         f"harness: the task list in {now.root} cannot be read: {quoted(now.trouble, 600)} "
-        f"See what is wrong, and what to do about it: {now.command} check. "
+        f"See what is wrong, and what to do about it: {_type(now, 'check')}. "
         "Tell the person; do not make a new list in its place."
     )
 
@@ -75,23 +77,27 @@ def unreadable(now: Situation) -> str:
     return f"the task list cannot be read, so the agent is not held: {quoted(now.trouble, FAILURE)}"
 
 
-def halted(reason: str, command: str) -> str:
+def halted(reason: str, program: str) -> str:
     """Return the warning that a person must act before the work can go on."""
-    return f"halted until a person has acted: {quoted(reason, FAILURE)} Afterwards: {command} start"
+    start = typed.harness("start", program=program)
+    return f"halted until a person has acted: {quoted(reason, FAILURE)} Afterwards: {start}"
 
 
-def released(times: int, command: str) -> str:
+def released(times: int, program: str) -> str:
     """Return the warning with which an agent is let go that gets nowhere."""
     told = f"the agent was held {times} times in a row and no task changed, so it is let go"
-    return f"{told}. Go on with: {command} start"
+    return f"{told}. Go on with: {typed.harness('start', program=program)}"
 
 
-def deny(name: str, command: str) -> str:
+def deny(name: str, program: str) -> str:
     """Return why the list is not edited by hand, and what to type instead."""
+    add, edit, retry, remove, usage = (
+        typed.harness(*words, program=program)
+        for words in (("add",), ("edit", "ID"), ("retry", "ID"), ("remove", "ID"), ("--help",))
+    )
     return (
         f"{name} is kept by harness and not edited by hand: a change would be lost or break the list. "
-        f"Type instead: {command} add, {command} edit ID, {command} retry ID or {command} remove ID "
-        f"({command} --help)."
+        f"Type instead: {add}, {edit}, {retry} or {remove} ({usage})."
     )
 
 
@@ -100,6 +106,10 @@ def quoted(text: str, limit: int) -> str:
     flat = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * limit]).split())
     cut = flat if len(flat) <= limit else flat[: limit - 1] + "…"
     return '"' + cut.replace('"', "'") + '"'
+
+
+def _type(now: Situation, *words: str) -> str:
+    return typed.harness(*words, program=now.program)
 
 
 def _counts(now: Situation) -> str:
@@ -120,18 +130,18 @@ def _counts(now: Situation) -> str:
 def _next(now: Situation, own: Sequence[Mapping[str, Any]]) -> list[str]:
     digest = _digest(now)
     if own and digest["sessions"] is not None:
-        return [f"You hold {_named(own[0])}. Do the work, then type: {now.command} finish"]
+        return [f"You hold {_named(own[0])}. Do the work, then type: {_type(now, 'finish')}"]
     if digest["sessions"] is None:
         said = [f"In progress: {_names(own)}."] if own else []
-        return [*said, f"Go on with: {now.command} start"]
+        return [*said, f"Go on with: {_type(now, 'start')}"]
     if digest["next"]:
-        return [f"Next is {_named(digest['next'])}. Type: {now.command} claim"]
+        return [f"Next is {_named(digest['next'])}. Type: {_type(now, 'claim')}"]
     if digest["doomed"]:
         ids = ", ".join(map(_id, digest["doomed"][:LISTED]))
         more = "" if len(digest["doomed"]) <= LISTED else " and more"
         told = f"{ids}{more} can never run: what they depend on failed for good, or waits for them in turn."
-        return [f"{told} Have that recorded: {now.command} claim"]
-    return [f"See what can be done: {now.command} status"]
+        return [f"{told} Have that recorded: {_type(now, 'claim')}"]
+    return [f"See what can be done: {_type(now, 'status')}"]
 
 
 def _who(now: Situation) -> list[str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from harness_lib import typed
 from harness_lib.errors import UsageError
 from harness_lib.ops import brief, keeping, marker, trusting
 from harness_lib.ops.context import Context
@@ -24,7 +25,6 @@ from harness_lib.task import (
     Validation,
 )
 
-NO_CHECK = "It has no check, and without one it cannot be completed: harness edit {id} --validate 'COMMAND'"
 NOT_TRUSTED = "This list's commands are not trusted here yet: look with harness check, then harness trust"
 
 
@@ -58,7 +58,7 @@ def run(ctx: Context, wish: Wish) -> Reply:
         if mine:
             state = tx.state
             tx.on_commit(lambda: trusting.note(ctx, state))
-    warnings = [] if wish.validate else [NO_CHECK.format(id=task.id)]
+    warnings = [] if wish.validate else [no_check(task.id)]
     if not mine:
         warnings.append(NOT_TRUSTED)
     return Reply(
@@ -68,6 +68,11 @@ def run(ctx: Context, wish: Wish) -> Reply:
         next="harness start",
         warnings=tuple(warnings),
     )
+
+
+def no_check(task_id: str) -> str:
+    """Return the warning about a task without a check."""
+    return f"It has no check, and without one it cannot be completed: {typed.give_check(task_id)}"
 
 
 def may_trust(ctx: Context, state: State) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
+from harness_lib import typed
 from harness_lib.ops import checking
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.system.git import Git
@@ -57,7 +58,7 @@ def of(task: Task, git: Git | None = None, state: State | None = None) -> str:
         lines.append(f"handed back: {one_line(task.handback.reason, DESCRIPTION_LENGTH)}")
     rescued = [ref for ref in rescues(task, git) if not ref.endswith("-check")] if git else []
     if rescued:
-        lines.append(f"what the last attempt did (rolled back): git show --stat {rescued[-1]}")
+        lines.append(f"what the last attempt did (rolled back): {typed.git('show', '--stat', rescued[-1])}")
     lines += notes(state, task) if state else []
     return "\n".join(lines)
 
@@ -87,9 +88,7 @@ def _tells(other: Task, task: Task) -> bool:
 def _check(task: Task) -> str:
     command = task.validation.command
     if not command:
-        return (
-            f"none yet. Give it one, or it cannot be completed: harness edit {task.id} --validate 'COMMAND'"
-        )
+        return f"none yet. Give it one, or it cannot be completed: {typed.give_check(task.id)}"
     place = f" in {task.validation.cwd}" if task.validation.cwd else ""
     seconds = task.validation.timeout_seconds
     limit = f" (at most {seconds} s)" if seconds != Validation().timeout_seconds else ""

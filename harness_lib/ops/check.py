@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, Exit, StateUnreadableError
 from harness_lib.ops import doubting, trusting
 from harness_lib.ops.context import Context
@@ -149,7 +150,7 @@ def _next(found: Examined, *, trusted: bool) -> str | None:
         return "harness check --repair"
     rings = graph.cycles(found.state.tasks) if found.state else ()
     if rings:
-        return f"harness why {rings[0][0]}"
+        return typed.harness("why", rings[0][0])
     if found.problems:
         return "harness check"
     return "harness status" if trusted else "harness trust"

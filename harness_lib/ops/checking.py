@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from harness_lib import typed
 from harness_lib.errors import ConfigError
 from harness_lib.ops import environment
 from harness_lib.ops.context import Context
@@ -52,7 +53,7 @@ def require_command(task: Task, index: int) -> str:
     if command is None or not command.strip():
         raise ConfigError(
             f"Missing validation.command (tasks[{index}]): {task.id} cannot be completed without a check.",
-            f"Give it one: harness edit {task.id} --validate 'COMMAND'",
+            f"Give it one: {typed.give_check(task.id)}",
         )
     return command
 
@@ -64,12 +65,12 @@ def working_directory(ctx: Context, task: Task) -> Path:
     if wanted != top and top not in wanted.parents:
         raise ConfigError(
             f"Task {task.id}: validation.cwd {task.validation.cwd!r} is outside of {top}.",
-            f"Name a directory of the project: harness edit {task.id} --cwd DIRECTORY",
+            f"Name a directory of the project: {typed.harness('edit', task.id, '--cwd', 'DIRECTORY')}",
         )
     if not wanted.is_dir():
         raise ConfigError(
             f"Task {task.id}: validation.cwd {task.validation.cwd!r} is no directory in {top}.",
-            f"Name a directory of the project: harness edit {task.id} --cwd DIRECTORY",
+            f"Name a directory of the project: {typed.harness('edit', task.id, '--cwd', 'DIRECTORY')}",
         )
     return wanted
 

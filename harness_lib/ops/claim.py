@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness_lib import typed
 from harness_lib.ops import (
     brief,
     holding,
@@ -77,7 +78,7 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: sta
         "\n".join(lines),
         session=session.number,
         task=task,
-        next=f"harness finish {task.id}",
+        next=typed.harness("finish", task.id),
         warnings=opened.warnings,
         extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": told},
     )

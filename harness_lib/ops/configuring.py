@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness_lib import typed
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.ops import by_hand, sessions
 from harness_lib.ops.context import Context
@@ -67,7 +68,7 @@ def _require_quiet(state: State, ctx: Context) -> None:
     if busy:
         raise RefusedError(
             f"{busy} is in progress; the mode cannot change under it.",
-            f"Finish it, or hand it back: harness release {busy}",
+            f"Finish it, or hand it back: {typed.harness('release', busy)}",
         )
 
 

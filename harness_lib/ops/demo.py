@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.errors import Exit
 from harness_lib.ops import add, init
 from harness_lib.ops.add import Wish
@@ -81,7 +82,7 @@ def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
     for _ in range(MOST_RUNS):
         show("")
         again = "            # again, where the last one was killed" if killed else ""
-        show(f"$ harness run -j {WORKERS}{again}")
+        show(f"$ {typed.harness('run', '-j', WORKERS)}{again}")
         if _run(ctx, project, show) != KILLED:
             return killed
         killed = True
@@ -142,8 +143,8 @@ def _reply(ctx: Context, project: Path, broken: list[str]) -> Reply:
     lines = [
         "",
         f"the log:          {ctx.root.log}",
-        "the commits:      " + f"git -C {project} log --oneline",
-        *(f"a failed attempt: git -C {project} show {name}" for name in rescued),
+        f"the commits:      {typed.git('-C', project, 'log', '--oneline')}",
+        *(f"a failed attempt: {typed.git('-C', project, 'show', name)}" for name in rescued),
     ]
     lines += [f"NOT as promised: {promise}" for promise in broken]
     return Reply(

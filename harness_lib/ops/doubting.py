@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError
 from harness_lib.ops import brief
 from harness_lib.ops.context import Context
@@ -28,7 +29,7 @@ def doubts(ctx: Context, state: State) -> Iterator[str]:
 def _about(ground: _Ground, task: Task) -> Iterator[str]:
     check = task.validation.command
     if not check or not check.strip():
-        yield f"{task.id} has no check: harness edit {task.id} --validate 'COMMAND'"
+        yield f"{task.id} has no check: {typed.give_check(task.id)}"
         return
     cwd = task.validation.cwd or ""
     if not (ground.top / cwd).is_dir():

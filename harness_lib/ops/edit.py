@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.ops import add, brief, by_hand, holding, preparing
 from harness_lib.ops.context import Context
@@ -72,16 +73,18 @@ def _require_right(ctx: Context, state: State, task: Task, changes: Changes, *, 
     if task.status == "completed":
         raise RefusedError(
             f"{task.id} is completed; what its check has proven cannot be changed afterwards.",
-            f"To have it done again: harness retry {task.id}",
+            f"To have it done again: {typed.harness('retry', task.id)}",
         )
     if task.status != "in_progress" or _changed(task, changes).validation == task.validation:
         return
     agent = owner.in_agent(ctx.env)
     if agent or (holding.is_mine(state, task, ctx) and not at_terminal):
+        give_up = typed.harness(
+            "fail", task.id, "--category", "CONFIG", rest="--message 'what is wrong with the check'"
+        )
         raise RefusedError(
             f"{task.id} is in progress; its worker ({agent or ctx.owner.worker}) may not change its check.",
-            "A person can, in a terminal. Or give up, saying why: "
-            f"harness fail {task.id} --category CONFIG --message 'what is wrong with the check'",
+            f"A person can, in a terminal. Or give up, saying why: {give_up}",
         )
 
 
@@ -97,7 +100,8 @@ def _changed(task: Task, changes: Changes) -> Task:
     )
     title = _given(changes.title, task.title)
     if not title.strip():
-        raise UsageError("A task needs a title.", f'harness edit {task.id} --title "what is to be done"')
+        give = typed.harness("edit", task.id, rest='--title "what is to be done"')
+        raise UsageError("A task needs a title.", give)
     new = replace(
         task,
         title=title,
@@ -176,8 +180,8 @@ def _shown(value: object) -> str:
 
 def _next(task: Task) -> str:
     if task.status == "in_progress":
-        return f"harness finish {task.id}"
-    return f"harness retry {task.id}" if failures.is_permanent(task) else "harness start"
+        return typed.harness("finish", task.id)
+    return typed.harness("retry", task.id) if failures.is_permanent(task) else "harness start"
 
 
 def _reply(old: Task, new: Task, warnings: tuple[str, ...]) -> Reply:
@@ -187,5 +191,5 @@ def _reply(old: Task, new: Task, warnings: tuple[str, ...]) -> Reply:
     if new.status == "in_progress" and old.validation != new.validation:
         lines.append("its attempt under way is judged by the new check")
     if not new.validation.command:
-        warnings = (*warnings, add.NO_CHECK.format(id=new.id))
+        warnings = (*warnings, add.no_check(new.id))
     return Reply("edit", "\n".join(lines), task=new, next=_next(new), warnings=warnings)

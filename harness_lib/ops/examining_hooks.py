@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import hook_routes, hosts
 from harness_lib.ops.context import Context
@@ -55,13 +56,13 @@ def _ways(ctx: Context, host: Host, found: list[Route]) -> Iterator[Diagnosis]:
 
 
 def _install(host: Host) -> str:
-    return f"harness hooks install --agent {host.name}"
+    return typed.harness("hooks", "install", "--agent", host.name)
 
 
 def _less(host: Host, working: list[Route]) -> str:
     in_files = [route for route in working if not route.is_plugin]
     scope = in_files[-1].what.split(" ", 1)[0] if in_files else ""
-    return f"harness hooks uninstall --agent {host.name} --scope {scope}"
+    return typed.harness("hooks", "uninstall", "--agent", host.name, "--scope", scope)
 
 
 def python(ctx: Context) -> Diagnoses:
@@ -111,5 +112,6 @@ def worktree(ctx: Context) -> Diagnoses:
     if git.git_dir != git.common_dir and (main / roots.STATE_FILE).is_file():
         yield bad(
             f"the list of {main} is not found from this linked worktree",
-            f"harness init {main} (it keeps what is there), or set HARNESS_STATE_ROOT={main}",
+            f"{typed.harness('init', main)} (it keeps what is there), "
+            f"or set HARNESS_STATE_ROOT={typed.word(main)}",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import environment, sessions, trusting
 from harness_lib.ops.context import Context
@@ -68,7 +69,7 @@ def _sessions(ctx: Context, state: State) -> Diagnoses:
     for session in islice(dead, SHOWN):
         yield warn(
             f"session {session.number} of {session.worker} is open, but process {session.pid} is gone",
-            f"harness start, or: harness stop --session {session.number}",
+            f"harness start, or: {typed.harness('stop', '--session', session.number)}",
         )
 
 
@@ -82,7 +83,7 @@ def _leases(ctx: Context, state: State) -> Diagnoses:
 def _halts(_ctx: Context, state: State) -> Diagnoses:
     halted = (task for task in state.tasks if task.halt and task.status != "completed")
     for task in islice(halted, SHOWN):
-        yield warn(f"{task.id} is halted: {task.halt}", f"harness why {task.id}")
+        yield warn(f"{task.id} is halted: {task.halt}", typed.harness("why", task.id))
 
 
 def files(ctx: Context) -> Diagnoses:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness_lib import typed
 from harness_lib.errors import Exit
 from harness_lib.ops import (
     brief,
@@ -81,7 +82,7 @@ def _rolled_back(task: Task, ended: outcome.Ended, checked: Checked | None) -> l
         lines.append(f"all of it: {checked.log}")
     lines.append(f"rolled back; attempts used: {task.attempts} of {task.max_attempts}")
     if ended.rescue:
-        lines.append(f"the work is kept: git show --stat {ended.rescue}")
+        lines.append(f"the work is kept: {typed.git('show', '--stat', ended.rescue)}")
     if task.error_log:
         lines.append(f"recorded: {brief.one_line(task.error_log[-1], brief.FAILURE_LENGTH)}")
     return lines

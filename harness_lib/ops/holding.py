@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness_lib import typed
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
 from harness_lib.ops import checking, sessions
 from harness_lib.ops.context import Context
@@ -24,7 +25,7 @@ class Held:
 
 def finish(ctx: Context, task: Task) -> str | None:
     """Return the command that ends the work on `task`; None for an agent whose supervisor does that."""
-    return None if ctx.env.get(SUPERVISED) else f"harness finish {task.id}"
+    return None if ctx.env.get(SUPERVISED) else typed.harness("finish", task.id)
 
 
 def refuse_supervised(ctx: Context, verb: str) -> None:
@@ -117,5 +118,6 @@ def _refuse_idle(state: State, task: Task) -> None:
             "Set your changes aside (git stash --include-untracked), then type: harness claim",
         )
     raise UsageError(
-        f"Task {task.id} is {task.status}, not in progress.", f"Take it first: harness claim {task.id}"
+        f"Task {task.id} is {task.status}, not in progress.",
+        f"Take it first: {typed.harness('claim', task.id)}",
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
 from harness_lib.ops import hook_diff, hook_entries, hook_files, hook_routes, hosts
 from harness_lib.ops.context import Context
@@ -111,7 +112,7 @@ def _target(ctx: Context, host: Host, scope: Scope) -> Path:
     if not places:
         raise UsageError(
             f"{host.title} has one file for all projects of a person.",
-            f"harness hooks install --agent {host.name} --scope user",
+            typed.harness("hooks", "install", "--agent", host.name, "--scope", "user"),
         )
     path = places[0]
     top = hook_routes.project(ctx).resolve()

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from harness_lib import typed
 from harness_lib.errors import UsageError
 from harness_lib.ops import add, brief
 from harness_lib.ops.reading import Draft, Drafts, Wait
 from harness_lib.rules import graph
-from harness_lib.state import codec
+from harness_lib.state import codec, shapes
 from harness_lib.state.codec import ContractError
 from harness_lib.task import State, Task
 
 LISTED = 20
 NAMED = 60
 PLACES = 5
-_GIVE_ONE = "Give each one: harness edit {} --validate 'COMMAND'"
 
 Problems = list[tuple[int, str]]
 
@@ -71,6 +71,10 @@ def _decoded(wanted: list[tuple[int, Draft]], ids: list[str], problems: Problems
     """Return the tasks, without dependencies, as the contract reads them; [] and `problems` if it refuses."""
     documents = []
     for (number, draft), own in zip(wanted, ids, strict=True):
+        name = draft.document.get("id")
+        if isinstance(name, str) and not re.match(shapes.NEW_ID_PATTERN, name):
+            told = "must be letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
+            problems.append((number, f"{draft.place_of('id')}: is {shapes.show(name)}, {told}"))
         title = draft.document.get("title", "")
         if isinstance(title, str) and not title.strip() and not draft.places:
             problems.append((number, f"{draft.place_of('title')}: a task needs a title"))
@@ -207,7 +211,10 @@ def _notes(drafts: Drafts, given: list[tuple[Draft, Task]], names: _Names) -> It
         yield f"Titles that the list has already: {_some(again)}. Was this imported before?"
     bare = [task.id for _, task in given if not task.validation.command]
     if bare:
-        yield f"Without a check, which they need to be completed: {_some(bare)}. {_GIVE_ONE.format(bare[0])}"
+        yield (
+            f"Without a check, which they need to be completed: {_some(bare)}. "
+            f"Give each one: {typed.give_check(bare[0])}"
+        )
 
 
 def _renamed(draft: Draft, task: Task) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness_lib import timestamps
+from harness_lib import timestamps, typed
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.ops import marker, trusting
 from harness_lib.ops.context import Context
@@ -116,7 +116,7 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
         told = f"{root.path} has a task list already ({len(state.tasks)} tasks); it was left as it is."
         if mode and mode != state.session_config.concurrency_mode:
             kept = state.session_config.concurrency_mode
-            warnings.append(f"The list stays {kept}; to change it: harness edit --mode {mode}")
+            warnings.append(f"The list stays {kept}; to change it: {typed.harness('edit', '--mode', mode)}")
     else:
         told = f"made {', '.join(made)} in {root.path}."
         told += (

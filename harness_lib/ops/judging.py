@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.ops import checking, inspecting, leased_check, outcome, preparing, trusting
 from harness_lib.ops.checking import Checked
@@ -57,7 +58,7 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
     if checked.verdict == "ENV_SETUP":
         raise EnvSetupError(
             f"The check of {task.id} cannot run here. {checked.message}",
-            f"Install it or fix harness-init.sh; then type: harness finish {task.id}",
+            f"Install it or fix harness-init.sh; then type: {typed.harness('finish', task.id)}",
         )
     if checked.passed and head is None:
         raise _nothing_to_commit_on(ctx, task)
@@ -66,9 +67,10 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
 
 def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
     branch = (task.gate and task.gate.branch) or "refs/heads/main"
+    back = typed.git("symbolic-ref", "HEAD", branch)
     return RefusedError(
         f"HEAD stands for {ctx.git.branch()}, where no commit is yet: {task.id} cannot be committed there.",
-        f"Point it back to where the task began (files and index stay): git symbolic-ref HEAD {branch}",
+        f"Point it back to where the task began (files and index stay): {back}",
     )
 
 
@@ -78,5 +80,5 @@ def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Judged:
     if not IN_THE_LIST.intersection(touched):
         return Judged(checked)
     # The next attempt would be checked by what this one has written.
-    cure = f"a person must say what the check is: harness edit {task.id} --validate 'COMMAND'"
+    cure = f"a person must say what the check is: {typed.give_check(task.id)}"
     return Judged(checked, halt=f"CONFIG: {names} was changed during an attempt; {cure}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from pathlib import Path
 
 import harness_lib
+from harness_lib import typed
 from harness_lib.ops import brief
 from harness_lib.ops.context import Context
 from harness_lib.task import Task
@@ -30,8 +30,8 @@ How to work:
 - Never change the check, or what it compares with, to make it pass.
 - Nobody answers questions. If something is unclear, choose what a careful colleague would, and go on.
 - The task list is not yours to change: no `harness` command is needed to finish.
-- Worth a word for later tasks (a decision, a trap)? {harness} note {id} "WHAT THEY SHOULD KNOW"
-- A long task: {harness} checkpoint {id} 1/3 "WHAT IS DONE" keeps what you have if the machine dies.
+- Worth a word for later tasks (a decision, a trap)? {note}
+- A long task: {checkpoint} keeps what you have if the machine dies.
 """
 
 
@@ -52,19 +52,19 @@ def of(ctx: Context, task: Task, carried: str, interrupted: str = "") -> str:
     told += brief.notes(state, task, most=NOTES, length=NOTES_LENGTH)
     lines = "\n".join(told)
     check = task.validation.command
+    program = _program()
     return FRAME.format(
         top=ctx.git.top,
         task="\n".join(f"  {line}" for line in lines.splitlines()),
         check=f" In {task.validation.cwd or '.'}: {brief.one_line(check, brief.TITLE_LENGTH)}"
         if check
         else "",
-        harness=command(),
-        id=task.id,
+        note=typed.harness("note", task.id, rest='"WHAT THEY SHOULD KNOW"', program=program),
+        checkpoint=typed.harness("checkpoint", task.id, "1/3", rest='"WHAT IS DONE"', program=program),
     )
 
 
-def command() -> str:
-    """Return what to type for `harness` in any directory."""
+def _program() -> str:
+    """Return what to type for `harness` in any directory, not quoted."""
     launcher = Path(harness_lib.__file__).resolve().parents[1] / "bin" / "harness"
-    found = str(launcher) if launcher.is_file() else shutil.which("harness")
-    return shlex.quote(found) if found else "harness"
+    return str(launcher) if launcher.is_file() else shutil.which("harness") or "harness"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.ops import brief, holding, mailbox
 from harness_lib.ops.context import Context
@@ -23,7 +24,9 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
     """
     line = brief.one_line(text, TEXT_LENGTH)
     if not line:
-        raise UsageError("Say what is to be noted.", f'harness note {task_id} "what later tasks should know"')
+        raise UsageError(
+            "Say what is to be noted.", typed.harness("note", task_id, rest='"what later tasks should know"')
+        )
     try:
         task, lost = _record(ctx, task_id, line)
     except (EnvSetupError, OSError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates
@@ -149,10 +150,10 @@ def require_dependencies(ctx: Context, state: State, task: Task) -> None:
         commit = dependency.completed_commit if dependency else None
         if commit is None or ctx.git.is_ancestor(commit, "HEAD"):
             continue
-        fetch = "" if ctx.git.exists(commit) else f" (fetch it first: git fetch {ctx.root.path})"
+        fetch = "" if ctx.git.exists(commit) else f" (fetch it first: {typed.git('fetch', ctx.root.path)})"
         raise RefusedError(
             f"Task {task.id} builds on {name}, whose commit {commit[:12]} is not in {ctx.git.top} yet.",
-            f"Bring it in and claim again: git merge {commit[:12]}{fetch}",
+            f"Bring it in and claim again: {typed.git('merge', commit[:12])}{fetch}",
         )
 
 

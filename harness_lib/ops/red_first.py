@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness_lib import typed
 from harness_lib.errors import ConfigError, HarnessError, LeaseLostError
 from harness_lib.ops import checking, committing, keeping, leased_check, outcome, preparing, trusting
 from harness_lib.ops.context import Context
@@ -38,7 +39,7 @@ def prove(ctx: Context, task: Task) -> Task:
         _give_back(ctx, task, f"CONFIG: {PASSES}")
         raise ConfigError(
             f"Task {task.id}: {PASSES}.",
-            f"Write a check that fails now: harness edit {task.id} --validate 'COMMAND'",
+            f"Write a check that fails now: {typed.give_check(task.id)}",
         )
     return _without_its_traces(ctx, task)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from harness_lib import typed
 from harness_lib.errors import RefusedError
 from harness_lib.ops import brief, by_hand, holding, marker
 from harness_lib.ops.context import Context
@@ -41,7 +42,7 @@ def _require_idle(task: Task) -> None:
     if task.status == "in_progress":
         raise RefusedError(
             f"{task.id} is in progress (by {task.claimed_by or 'nobody'}); that work would have no owner.",
-            f"Its worker can hand it back: harness release {task.id}. "
+            f"Its worker can hand it back: {typed.harness('release', task.id)}. "
             "If nobody works on it any more: harness start",
         )
 
@@ -49,8 +50,8 @@ def _require_idle(task: Task) -> None:
 def _require_unneeded(state: State, task: Task) -> None:
     needing = [other.id for other in state.tasks if task.id in other.depends_on and other.id != task.id]
     if needing:
+        wait = typed.harness("edit", needing[0], rest="--depends-on 'ID,ID'")
         raise RefusedError(
             f"{brief.some(needing, NAMED)} depend on {task.id}.",
-            f"Let them wait for something else first (harness edit {needing[0]} --depends-on 'ID,ID'), "
-            "or remove them before it.",
+            f"Let them wait for something else first ({wait}), or remove them before it.",
         )

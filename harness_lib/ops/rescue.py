@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from harness_lib import timestamps
+from harness_lib import timestamps, typed
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.ops import brief, by_hand, checking, holding
 from harness_lib.ops.context import Context
@@ -28,11 +28,11 @@ def show_all(ctx: Context, task_id: str | None = None) -> Reply:
     lines = [f"{len(found)} rescued{of}, newest first:" if found else f"Nothing was rescued{of}."]
     lines += [f"{each.ref} {_when(each)} {brief.one_line(each.subject, 100)}" for each in found[:SHOWN]]
     if len(found) > SHOWN:
-        lines.append(f"… and {len(found) - SHOWN} more (git for-each-ref {prefix})")
+        lines.append(f"… and {len(found) - SHOWN} more ({typed.git('for-each-ref', prefix)})")
     return Reply(
         "rescue",
         "\n".join(lines),
-        next=f"harness rescue show {found[0].ref}" if found else "harness status",
+        next=typed.harness("rescue", "show", found[0].ref) if found else "harness status",
         extra={"rescues": [_facts(each) for each in found[:SHOWN]], "count": len(found)},
     )
 
@@ -52,11 +52,11 @@ def show(ctx: Context, what: str) -> Reply:
         *(f"| {_harmless(row)}" for row in rows[:DIFF_LINES]),
     ]
     if len(rows) > DIFF_LINES:
-        lines.append(f"… {len(rows) - DIFF_LINES} more lines: git diff {base[:12]} {found.ref}")
+        lines.append(f"… {len(rows) - DIFF_LINES} more lines: {typed.git('diff', base[:12], found.ref)}")
     return Reply(
         "rescue",
         "\n".join(lines),
-        next=f"harness rescue apply {found.ref}",
+        next=typed.harness("rescue", "apply", found.ref),
         extra={"rescue": _facts(found), "base": base},
     )
 
@@ -73,14 +73,15 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
     _refuse_foreign_attempt(ctx)
     brought = kept.bring(ctx.git, found.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
     if brought.in_the_way:
+        by_name = typed.harness("rescue", "apply", found.ref, rest="PATH …")
         raise RefusedError(
             f"{_some(brought.in_the_way)}: changed here, or there with other content. Nothing was written.",
-            f"Commit or move that first, or take the rest by name: harness rescue apply {found.ref} PATH …",
+            f"Commit or move that first, or take the rest by name: {by_name}",
         )
     if brought.unfit:
         raise RefusedError(
             f"{_some(brought.unfit)}: too much has changed there since. Nothing was written.",
-            f"Take over by hand what is still wanted: harness rescue show {found.ref}",
+            f"Take over by hand what is still wanted: {typed.harness('rescue', 'show', found.ref)}",
         )
     warnings = [f"{path} is a repository of its own and was left out" for path in brought.left_out[:NAMED]]
     held = holding.held_by_me(ctx.store.read().state, ctx)
@@ -93,7 +94,7 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
         "rescue",
         "\n".join([told, *(f"  {_harmless(path)}" for path in brought.written[:SHOWN])]),
         task=held,
-        next=f"harness finish {held.id}" if held else "git status",
+        next=typed.harness("finish", held.id) if held else "git status",
         warnings=tuple(warnings),
         extra={"rescue": _facts(found), "written": list(brought.written[:SHOWN])},
     )
@@ -108,7 +109,7 @@ def drop(ctx: Context, ref: str) -> Reply:
     if agent:
         raise RefusedError(
             f"Rescued work is dropped by a person, not by {agent}.",
-            f"Ask the person to type it in a terminal: harness rescue drop {ref}",
+            f"Ask the person to type it in a terminal: {typed.harness('rescue', 'drop', ref)}",
         )
     found = _exactly(ctx, ref)
     if found is None:
@@ -120,7 +121,7 @@ def drop(ctx: Context, ref: str) -> Reply:
     return Reply(
         "rescue",
         f"dropped {found.ref}\n"
-        f"Until git cleans up, this brings it back: git update-ref {found.ref} {found.oid}",
+        f"Until git cleans up, this brings it back: {typed.git('update-ref', found.ref, found.oid)}",
         next="harness rescue list",
         warnings=tuple(tx.warnings),
         extra={"rescue": _facts(found)},

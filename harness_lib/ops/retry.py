@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness_lib import typed
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.ops import brief, by_hand, holding
 from harness_lib.ops.context import Context
@@ -27,7 +28,7 @@ def run(ctx: Context, task_id: str) -> Reply:
         if not transitions.may("reset", old):
             raise RefusedError(
                 f"{old.id} is in progress (by {old.claimed_by or 'nobody'}); a new start would lose it.",
-                f"Its worker can hand it back: harness release {old.id}. "
+                f"Its worker can hand it back: {typed.harness('release', old.id)}. "
                 "If nobody works on it any more: harness start",
             )
         new = transitions.reset(old)
@@ -55,10 +56,10 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
     _state, findings = failures.validate_dependencies(wanted, tx.now)
     again = {finding.task_id: finding.message for finding in findings}
     if new.id in again:
+        less = typed.harness("edit", new.id, rest="--depends-on 'ID,ID'")
         raise UsageError(
             f"{new.id} would fail again at once. {again[new.id]}.",
-            "Retry the task that it waits for, or let it wait for less: "
-            f"harness edit {new.id} --depends-on 'ID,ID'",
+            f"Retry the task that it waits for, or let it wait for less: {less}",
         )
     revived = [fresh[each] for each in blocked if each not in again]
     for task in (new, *revived):

@@ -10,7 +10,7 @@ import os
 from dataclasses import replace
 from datetime import timedelta
 
-from harness_lib import timestamps
+from harness_lib import timestamps, typed
 from harness_lib.errors import HeldError
 from harness_lib.ops import dependencies
 from harness_lib.ops.context import Context
@@ -97,7 +97,7 @@ def how_to_end(session: Session) -> str:
     """Return what a person types to end the session."""
     if is_live_run(session):
         return f"Ctrl-C in its terminal, or kill -INT {session.pid}"
-    by_number = f"harness stop --session {session.number}"
+    by_number = typed.harness("stop", "--session", session.number)
     if _is_of_run(session):
         return f"Ctrl-C in its terminal on {session.host}; if it is gone there: {by_number}"
     return by_number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.ops import brief, checking, holding
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
@@ -56,7 +57,7 @@ def _fields(task: Task) -> Iterator[str]:
     if task.depends_on:
         yield f"depends on: {brief.one_line(', '.join(task.depends_on), LINE_LENGTH)}"
     if not task.validation.command:
-        yield f"it has no check: harness edit {task.id} --validate 'COMMAND'"
+        yield f"it has no check: {typed.give_check(task.id)}"
     if task.validation.protect:
         yield f"an attempt may not change: {brief.one_line(', '.join(task.validation.protect), LINE_LENGTH)}"
     if task.extra:
@@ -117,4 +118,4 @@ def _logs(ctx: Context, task: Task) -> list[Path]:
 def _next(ctx: Context, task: Task, *, eligible: bool) -> str | None:
     if task.status == "in_progress":
         return holding.finish(ctx, task)
-    return f"harness claim {task.id}" if eligible else "harness status"
+    return typed.harness("claim", task.id) if eligible else "harness status"

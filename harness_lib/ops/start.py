@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError
 from harness_lib.ops import (
     brief,
@@ -180,7 +181,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         session=opened.session.number,
         task=upcoming,
         stop=None if upcoming else stopping.no_work(state),
-        next=f"harness finish {held.id}" if held else "harness claim",
+        next=typed.harness("finish", held.id) if held else "harness claim",
         warnings=(*opened.warnings, *snapshot.warnings),
         extra=extra,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
+from harness_lib import typed
 from harness_lib.ops import board_file, brief, budget, holding, progress, sessions, takeover
 from harness_lib.ops.board_file import Seen
 from harness_lib.ops.context import Context
@@ -174,7 +175,7 @@ def upcoming(ctx: Context, state: State) -> str | None:
     """Return the command that goes on with the list."""
     held = holding.held_by_me(state, ctx)
     if held:
-        return f"harness finish {held.id}"
+        return typed.harness("finish", held.id)
     if not state.tasks:
         return 'harness add "what is to be done" --validate "command that proves it"'
     if any(task.status == "in_progress" for task in state.tasks) and sessions.mine(state, ctx) is None:
@@ -228,7 +229,9 @@ def _session(ctx: Context, session: Session) -> str:
 def _halts(state: State) -> list[str]:
     tasks = [task for task in state.tasks if task.halt and task.status != "completed"]
     told = {task.halt for task in tasks}
-    lines = [f"{t.id}: {brief.one_line(t.halt or '', LINE_LENGTH)} (harness why {t.id})" for t in tasks]
+    lines = [
+        f"{t.id}: {brief.one_line(t.halt or '', LINE_LENGTH)} ({typed.harness('why', t.id)})" for t in tasks
+    ]
     return lines + [
         f"session {session.number} cannot go on: {brief.one_line(session.halt, LINE_LENGTH)}"
         for session in state.sessions or ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import brief, target
 from harness_lib.ops.context import Context
@@ -24,7 +25,7 @@ def told(ctx: Context, wanted: str) -> str | None:
     reasons = "; ".join(_reasons(ctx, wanted, here, there))
     name = target.short(ours)
     waits = f"Finished work waits on the branch {name}{reasons and f': {reasons}'}"
-    return f"{waits}. Take it over with: git merge {name}"
+    return f"{waits}. Take it over with: {typed.git('merge', name)}"
 
 
 def _reasons(ctx: Context, wanted: str, here: str, there: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from harness_lib import typed
 from harness_lib.errors import HeldError, UsageError
 from harness_lib.ops import dependencies, halting, holding, marker, preparing, red_first, sessions
 from harness_lib.ops.context import Context
@@ -92,9 +93,10 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, 
 def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
     """Return the task that this worker has in progress already; asking for another one is a mistake."""
     if task_id not in (None, held.id):
+        finish, release = typed.harness("finish", held.id), typed.harness("release", held.id)
         raise UsageError(
             f"You hold {held.id}; one task at a time.",
-            f"Finish it (harness finish {held.id}) or hand it back (harness release {held.id}).",
+            f"Finish it ({finish}) or hand it back ({release}).",
         )
     if not ctx.store.read().state.concurrent:
         return held

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.ops.context import Context
 from harness_lib.system import advance, gitlocks, merging, restore, worktrees
@@ -64,7 +65,7 @@ def require_room(git: Git, target: str) -> None:
             raise EnvSetupError(
                 f"Finished work may have to wait on {short(ours)}, and git has no room for that branch "
                 f"beside {short(name)}.",
-                f"Give yours another name: git branch -m {short(name)} NAME",
+                f"Give yours another name: {typed.git('branch', '-m', short(name), 'NAME')}",
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness_lib import typed
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.ops import brief, checking, holding, trusting
 from harness_lib.ops.checking import Checked
@@ -59,7 +60,7 @@ def _single(ctx: Context, task: Task, command: str) -> Result:
     if checked.verdict == "ENV_SETUP":
         raise EnvSetupError(
             f"The check of {task.id} cannot run here. {checked.message}",
-            f"Install it, or correct the check: harness edit {task.id} --validate 'COMMAND'",
+            f"Install it, or correct the check: {typed.give_check(task.id)}",
         )
     return Result(task, checked.verdict, checked.message, checked)
 
@@ -68,7 +69,7 @@ def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
     for task in tasks:
         command = task.validation.command
         if command is None or not command.strip():
-            yield Result(task, NO_CHECK, f"harness edit {task.id} --validate 'COMMAND'")
+            yield Result(task, NO_CHECK, typed.give_check(task.id))
             continue
         try:
             checked = _run(ctx, task, command)
@@ -145,8 +146,8 @@ def _facts(result: Result) -> dict[str, object]:
 def _next(ctx: Context, results: list[Result], bad: list[Result]) -> str:
     unchecked = next((each.task.id for each in bad if each.verdict == NO_CHECK), None)
     if unchecked and all(each.verdict == NO_CHECK for each in bad):
-        return f"harness edit {unchecked} --validate 'COMMAND'"
+        return typed.give_check(unchecked)
     if bad:
-        return f"harness show {bad[0].task.id}"
+        return typed.harness("show", bad[0].task.id)
     held = holding.held_by_me(ctx.store.read().state, ctx)
-    return f"harness finish {held.id}" if held and results else "harness status"
+    return typed.harness("finish", held.id) if held and results else "harness status"

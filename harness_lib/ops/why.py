@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness_lib import typed
 from harness_lib.ops import brief, holding, status
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
@@ -46,19 +47,19 @@ def remedy(ctx: Context, state: State, task: Task) -> str | None:
 def _waiting(state: State, task: Task) -> str:
     rings = graph.cycle_members(state.tasks)
     if task.id in rings:
-        return f"harness edit {task.id} --depends-on ID"
+        return typed.harness("edit", task.id, "--depends-on", "ID")
     cause = root_cause(state, task)
     if cause is not None:
-        return f"harness why {cause}" if cause in rings else f"harness retry {cause}"
+        return typed.harness("why" if cause in rings else "retry", cause)
     awaited = _awaited(state, task)
-    return f"harness why {awaited}" if awaited else f"harness claim {task.id}"
+    return typed.harness("why", awaited) if awaited else typed.harness("claim", task.id)
 
 
 def _in_progress(ctx: Context, state: State, task: Task) -> str:
     if task.halt is not None:
         return _halted(task)
     if holding.is_mine(state, task, ctx):
-        return f"harness finish {task.id}"
+        return typed.harness("finish", task.id)
     if leases.expired(task, ctx.clock.now()) or task.claimed_by is None:
         return "harness recover"
     return "harness status"
@@ -66,8 +67,8 @@ def _in_progress(ctx: Context, state: State, task: Task) -> str:
 
 def _halted(task: Task) -> str:
     if not task.validation.command:
-        return f"harness edit {task.id} --validate 'COMMAND'"
-    return f"harness show {task.id}"
+        return typed.give_check(task.id)
+    return typed.harness("show", task.id)
 
 
 def root_cause(state: State, task: Task) -> str | None:

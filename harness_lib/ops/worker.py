@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness_lib import typed
 from harness_lib.errors import (
     ConfigError,
     HarnessError,
@@ -114,7 +115,7 @@ class Worker:
             # Somebody else was faster.
             return True
         except (ConfigError, RefusedError) as error:
-            reason = f"{error.message} Then type: harness retry {wanted.id}"
+            reason = f"{error.message} Then type: {typed.harness('retry', wanted.id)}"
             self._halt(wanted, attempt.StuckError(error.kind, reason, error.hint or ""))
             return True
         if taken.task is None:
@@ -195,7 +196,7 @@ class Worker:
             if everywhere:
                 _lift_halts(tx)
             else:
-                hint = f" Then type: harness retry {task.id}" if stuck.unstarted else ""
+                hint = f" Then type: {typed.harness('retry', task.id)}" if stuck.unstarted else ""
                 now = tx.state.find(task.id)
                 if now is not None and transitions.may("halt", now):
                     tx.replace(transitions.halt(now, f"{stuck.kind}: {stuck.reason}{hint}"))

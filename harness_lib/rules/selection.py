@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from harness_lib import timestamps
+from harness_lib import timestamps, typed
 from harness_lib.errors import UsageError
 from harness_lib.rules import graph, leases
 from harness_lib.rules.failures import category_of, is_permanent
@@ -94,7 +94,7 @@ def _against(state: State, task: Task) -> Iterator[str]:
     if task.halt is not None:
         yield f"halted until a person has acted: {task.halt}"
     if task.status == "failed" and task.attempts >= task.max_attempts:
-        yield f"attempts used up ({_used(task)}): harness retry {task.id} gives it new ones"
+        yield f"attempts used up ({_used(task)}): {typed.harness('retry', task.id)} gives it new ones"
     if task.status == "failed":
         blame = (text for text in task.error_log if category_of(text) == "DEPENDENCY")
         yield from (f"failed for good: {text}" for text in blame)

@@ -20,6 +20,8 @@ LARGEST = 2**53 - 1
 # `$` also matches before a last line break in Python, but not in other JSON Schema validators.
 _END = r"(?![\s\S])"
 ID_PATTERN = r"^(?![.-])[^\s\[\]/\\\x00-\x1f\x7f\ud800-\udfff]{1,100}" + _END
+# What may be read is more than what may be made: a shell takes a new id as it is.
+NEW_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*" + _END
 COMMAND_PATTERN = r"^[^\x00\ud800-\udfff]*" + _END
 REVISION_PATTERN = r"^(?!-)[^\s\x00-\x1f\x7f\ud800-\udfff]{0,200}" + _END
 # Newer Pythons read more (24:00 and the like) than older ones: what all of them read alike.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import private_env
 
@@ -112,7 +112,7 @@ def _install(part: Path, launcher: str) -> None:
         )
         raise EnvSetupError(message, "Install one of them (Debian, Ubuntu: the package python3-venv).")
     message = f"The Python packages that harness needs could not be installed ({said})."
-    hint = f"When a package registry is in reach, run: {shlex.quote(launcher)} --version"
+    hint = f"When a package registry is in reach, run: {typed.harness('--version', program=launcher)}"
     raise EnvSetupError(message, hint)
 
 

@@ -33,7 +33,7 @@ def situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
     own = [each for each in codec.encode_sessions(state) or () if mine and each["worker"] == "me"]
     digest = summary.build(state, NOW, [])
     given.setdefault("workers", ["me"] if own else [])
-    return Situation(digest, mine=own, command="HARNESS", **given)
+    return Situation(digest, mine=own, program="HARNESS", **given)
 
 
 def payload(event: str = "Stop", /, **fields: object) -> Payload:

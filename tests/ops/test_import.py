@@ -45,6 +45,17 @@ def test_a_json_list_in_the_shape_of_the_seed_is_taken_over(project: Project, ag
     assert project.marker
 
 
+def test_an_id_that_a_shell_would_not_take_as_it_is_is_refused(project: Project, agent: Agent) -> None:
+    """Lists have had them, and they are read; new ones are not made."""
+    for name in ("$(id)", "a;b", "über", "_a", "a,b", "a'b"):
+        message = agent.fails(2, "import", _json(project, [{"title": "A", "id": name}]))["message"]
+        assert "[0].id" in message
+        assert "letters, digits" in message
+    markdown = project.put("tasks.md", "- [ ] A\n  - id: a;b\n")
+    assert "line 2: is 'a;b'" in agent.fails(2, "import", str(markdown))["message"]
+    agent.ok("import", _json(project, [{"title": "A", "id": "v1.2_a-B"}]))
+
+
 def test_names_of_other_tasks_are_ids_titles_or_positions(project: Project, agent: Agent) -> None:
     agent.ok("add", "Old one", "--validate", "true")
     tasks = [

@@ -1,0 +1,43 @@
+"""Commands as somebody will type them: every `next`, hint, brief and reason of a hook gets them from here.
+
+An id or a path may hold what a shell understands, and agents type what they are shown.
+So nobody writes a name into a command by hand: the words go in apart, and come out quoted for `sh`.
+Standard library only, and `shlex` only where it is needed: hooks speak through this, too.
+"""
+
+from __future__ import annotations
+
+_PLAIN = dict.fromkeys(map(ord, "_@%+=:,./-"), "a")
+
+
+def harness(*words: object, rest: str = "", program: str = "harness") -> str:
+    """Return a command of harness; `program` is the path of its launcher, where it needs one.
+
+    `rest` is for what the reader fills in, and stands as it is: "--validate 'COMMAND'".
+    """
+    return _line((program, *words), rest)
+
+
+def give_check(task_id: str) -> str:
+    """Return the command with which a task gets another check."""
+    return harness("edit", task_id, rest="--validate 'COMMAND'")
+
+
+def git(*words: object, rest: str = "") -> str:
+    """Return a command of git; `rest` as in `harness`."""
+    return _line(("git", *words), rest)
+
+
+def word(text: object) -> str:
+    """Return `text` so that a shell takes it as one word, which is `text`."""
+    told = str(text)
+    if told.isascii() and told.translate(_PLAIN).isalnum():
+        return told
+    import shlex  # noqa: PLC0415 (its regular expressions take longer than most hooks)
+
+    return shlex.quote(told)
+
+
+def _line(words: tuple[object, ...], rest: str) -> str:
+    line = " ".join(map(word, words))
+    return f"{line} {rest}" if rest else line

@@ -188,6 +188,9 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
         extra=desk.orders.extra,
     )
     _open_letters(ctx, desk)
+    if slots.is_there(ctx.git):
+        # Whatever git the agent had started is dead now.
+        slots.unlock(ctx, ctx.git)
     return turn
 
 

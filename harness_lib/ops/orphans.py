@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness_lib.errors import HarnessError
-from harness_lib.ops import handing_back, recovering, sessions
+from harness_lib.ops import giving_up, handing_back, recovering, sessions
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases
 from harness_lib.system.git import Git
@@ -21,6 +21,7 @@ class Orphans:
     def __init__(self, ctx: Context, tell: Callable[[str, str], None]) -> None:
         self._ctx, self._tell = ctx, tell
         self._next_try = 0.0
+        self._tries = giving_up.Tries()
 
     def of_earlier_sessions(self) -> None:
         """Hand back what recovery has left to this run: a worker takes it up in a work tree of its own."""
@@ -43,6 +44,9 @@ class Orphans:
             self._tell("recovered", recovering.bereaved(self._ctx, session, held))
         except (HarnessError, OSError) as error:
             self._tell("warning", f"{held.id} could not be handed back yet: {error}")
+            now = self._ctx.store.read().state.find(held.id)
+            if now is not None and self._tries.spent(now):
+                giving_up.give_up(self._ctx, session, now, error)
 
     def left(self, state: State) -> None:
         """Try again what could not be handed back when its worker died; every worker is idle now."""

@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError, LeaseLostError
+from harness_lib.errors import EnvSetupError, HeldError, LeaseLostError
 from harness_lib.ops import (
     checking,
     completing,
+    giving_up,
     halting,
     handing_back,
     holding,
@@ -24,6 +25,7 @@ from harness_lib.ops import (
     rolling_back,
     sessions,
     settling,
+    slots,
     target,
 )
 from harness_lib.ops.context import Context
@@ -62,24 +64,38 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
         if is_ours:
             # What a worker that lives has started is its own, like its files.
             leftover.end_all(checking.log_directory(ctx, task))
-        there = _work_tree(ctx, task)
         try:
-            if there is None:
-                line, ended = _give_up_lost(ctx, session, task)
-            else:
-                if is_ours:
-                    warnings += letters.open_all(ctx.at(there))
-                line, ended = _recover_one(ctx.at(there), session, task)
+            line, ended, warned = _recover_next(ctx, session, task)
         except LeaseLostError:
             if is_ours:
                 raise
             # Several saw that the lease of a living worker had run out, and another one was faster.
             continue
+        warnings += warned
         told.append(line)
         if ended:
             warnings += ended.warnings
             if ended.stop in ("done", "blocked", "max_tasks_per_session"):
                 return Report(tuple(told), tuple(warnings), ended.stop)
+
+
+def _recover_next(
+    ctx: Context, session: Session, task: Task
+) -> tuple[str, outcome.Ended | None, tuple[str, ...]]:
+    """Recover one task; return the line that tells it, how the attempt ended if it did, and warnings."""
+    there = _work_tree(ctx, task)
+    if there is None:
+        return *_give_up_lost(ctx, session, task), ()
+    is_ours = leases.works_for(task.claimed_by, session.worker)
+    warned = tuple(letters.open_all(ctx.at(there))) if is_ours else ()
+    slots.unlock(ctx, there)
+    try:
+        return *_recover_one(ctx.at(there), session, task), warned
+    except HeldError as error:
+        if not is_ours or not slots.is_ours(ctx, there):
+            raise
+        # Nobody is to wait for it: another work tree is made for the rest.
+        return f"{task.id}: {giving_up.give_up(ctx, session, task, error).halt}", None, warned
 
 
 def bereaved(ctx: Context, session: Session, task: Task) -> str:
@@ -100,6 +116,7 @@ def bereaved(ctx: Context, session: Session, task: Task) -> str:
     there = _work_tree(ctx, taken)
     if there is None:
         return _give_up_lost(ctx, session, taken)[0]
+    slots.unlock(ctx, there)
     if taken.intent is not None:
         return _recover_one(ctx.at(there), session, taken)[0]
     problems = letters.open_all(ctx.at(there))

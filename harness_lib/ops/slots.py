@@ -8,6 +8,7 @@ git ignores); where no commit can hold it, the directory is moved aside (`settin
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -18,8 +19,17 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import environment, keeping, setting_aside
 from harness_lib.ops.context import Context
-from harness_lib.system import data_home, gitlocks, held_files, leftover, nested, snapshot, worktrees
-from harness_lib.system.git import Git
+from harness_lib.system import (
+    data_home,
+    dead_locks,
+    gitlocks,
+    held_files,
+    leftover,
+    nested,
+    snapshot,
+    worktrees,
+)
+from harness_lib.system.git import Git, GitError
 
 LOCK = "lock"
 # What checks need and git does not bring: copied in if it is there and git ignores it.
@@ -27,6 +37,8 @@ BROUGHT = (".env", ".env.local", "node_modules", ".venv")
 # The convention of Claude Code for its own work trees: one path or glob per line.
 LIST = ".worktreeinclude"
 DYING_SECONDS = 20.0
+# So far from a worker's work tree is the one that it takes instead; there are never so many workers.
+BESIDE = 1000
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,19 @@ def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
             continue
 
 
+def is_ours(ctx: Context, git: Git) -> bool:
+    """Return whether the work tree is one of a run: no person works in it."""
+    return git.git_dir != git.common_dir and home(ctx) in git.top.parents
+
+
+def unlock(ctx: Context, git: Git) -> None:
+    """Remove the locks that no living git holds, in a work tree of a run and in what it shares."""
+    if not is_ours(ctx, git):
+        return
+    for path in dead_locks.remove(git):
+        ctx.say(f"removed {path}, which a killed git had left behind")
+
+
 def end_survivors(ctx: Context, alive: set[str]) -> None:
     """Wait for the workers of runs that are dead themselves (not in `alive`), and end those that stay."""
     for found in _places(ctx):
@@ -103,11 +128,15 @@ def end_survivors(ctx: Context, alive: set[str]) -> None:
 def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
     """Return the work tree at `path` standing clean at `commit`, and whether it was made for this."""
     git = _opened(ctx.git, path)
-    if git is not None and not _has_more_than_git_keeps(git, commit):
-        _clean(ctx, git, commit)
-        if _is_whole(git, commit):
-            return git, False
-    _make_way(ctx, path, git, commit)
+    try:
+        if git is not None and not _has_more_than_git_keeps(git, commit):
+            _clean(ctx, git, commit)
+            if _is_whole(git, commit):
+                return git, False
+        _make_way(ctx, path, git, commit)
+    except GitError:
+        # Somebody's git that lives keeps it locked, say: all that is in it is kept, and it is made anew.
+        setting_aside.whole(ctx, path, None)
     worktrees.remove(ctx.git, path)
     git = worktrees.add(ctx.git, path, commit)
     bring(ctx, git)
@@ -115,6 +144,7 @@ def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
 
 
 def _clean(ctx: Context, git: Git, commit: str) -> None:
+    unlock(ctx, git)
     with gitlocks.hold(git):
         git.quit_under_way()
         changes = git.changes()
@@ -248,6 +278,7 @@ def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
             continue
         git = _opened(ctx.git, path)
         if git is not None:
+            unlock(ctx, git)
             with gitlocks.hold(git):
                 ref = keep(ctx, git, commit)
             kept += [ref] if ref else []
@@ -260,6 +291,13 @@ def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
         with suppress(OSError), held_files.alone(ctx.git.common_dir / worktrees.LOCK):
             found.path.parent.rmdir()
     return kept
+
+
+def free(ctx: Context, found: Place, number: int) -> Path:
+    """Return where worker `number` may work: not where an attempt stands that could not be ended yet."""
+    used = _used(ctx)
+    places = (found.slot(each) for each in itertools.count(number, BESIDE))
+    return next(place for place in places if str(place) not in used)
 
 
 def _used(ctx: Context) -> set[str]:

@@ -22,6 +22,7 @@ from harness_lib.errors import (
 from harness_lib.ops import (
     attempt,
     budget,
+    giving_up,
     handing_back,
     holding,
     recovering,
@@ -54,6 +55,7 @@ class Worker:
         self.allowed = threading.Semaphore(0)
         self._idle = ""
         self._has_worked = False
+        self._tries = giving_up.Tries()
 
     def tell(self, event: str, **facts: object) -> None:
         """Send one event to the run."""
@@ -100,7 +102,15 @@ class Worker:
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Hand back what the worker before us had, if the run could not when it was killed."""
-        self.tell("recovered", message=recovering.bereaved(self.ctx, session, held))
+        try:
+            self.tell("recovered", message=recovering.bereaved(self.ctx, session, held))
+        except (HarnessError, OSError) as error:
+            now = self.ctx.store.read().state.find(held.id)
+            if now is None or not self._tries.spent(now):
+                self.tell("idle", why=f"{held.id} cannot be handed back yet: {error}")
+                return False
+            given_up = giving_up.give_up(self.ctx, session, now, error)
+            self.tell("ended", task=held.id, status="pending", message=given_up.halt)
         return True
 
     def _take(self, session: Session, wanted: Task) -> bool:
@@ -133,7 +143,7 @@ class Worker:
     def _ground(self) -> Context:
         """Return the context of a clean work tree that has all that was merged so far."""
         commit = target.tip(self.ctx.git, self.orders.target)
-        path = slots.Place(Path(self.orders.place)).slot(self.orders.number)
+        path = slots.free(self.ctx, slots.Place(Path(self.orders.place)), self.orders.number)
         git, new = slots.stand(self.ctx, path, commit)
         there = self.ctx.at(git)
         if new:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import atomic, gitlocks
-from harness_lib.system.gitrun import STDERR_TAIL, GitError, call, clean_env, covers, decode
+from harness_lib.system.gitrun import STDERR_TAIL, GitError, call, clean_env, covers, decode, failure
 
 __all__ = ["Changes", "Commit", "Git", "GitError", "clean_env"]
 
@@ -84,7 +84,7 @@ class Git:
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
         result = call(args, self.top, env=env, stdin=stdin, fds=gitlocks.held_fds(self.git_dir))
         if check and result.returncode:
-            raise GitError(args, result.returncode, result.stderr)
+            raise failure(args, result.returncode, result.stderr)
         return result
 
     def text(self, *args: str) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import HeldError
+from harness_lib.system import gitprocesses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,9 +33,6 @@ NOTE_LIMIT = 64
 
 # The kernel stamps files with a clock that ticks every few milliseconds and runs behind time.time().
 CLOCK_SLACK = 0.1
-
-# These live for hours beside editors and agents, and never take a lock.
-HARMLESS = {b"fsmonitor--daemon", b"cat-file", b"credential-cache--daemon", b"daemon"}
 
 _Key = tuple[str, int, int]
 _held: dict[_Key, int] = {}
@@ -153,7 +151,7 @@ def remove_dead_lock_of(git: Git, ref: str) -> bool:
     Return whether the lock is gone now.
     """
     path = git.common_dir / f"{ref}.lock"
-    if path.exists() and not _live_git(git):
+    if path.exists() and not gitprocesses.living(gitprocesses.places(git)):
         path.unlink(missing_ok=True)
     return not path.exists()
 
@@ -170,10 +168,10 @@ def _prove_dead(git: Git, paths: Sequence[Path], since: float) -> None:
             continue
         if written < since - CLOCK_SLACK:
             raise _held_error(path, written, "it is older than our own work here")
-    live = _live_git(git)
+    live = gitprocesses.living(gitprocesses.places(git))
     for path in paths:
         if live and path.exists():
-            raise _held_error(path, path.stat().st_mtime, live)
+            raise _held_error(path, path.stat().st_mtime, gitprocesses.named(live))
 
 
 def _held_error(path: Path, written: float, why: str) -> HeldError:
@@ -182,47 +180,3 @@ def _held_error(path: Path, written: float, why: str) -> HeldError:
         f"git's lock {path} stands since {age} s and is not provably ours: {why}",
         "let the git command that made it end; if none is running, delete that one file and try again",
     )
-
-
-def _live_git(git: Git) -> str:
-    """Say which git process works in this repository; the empty string if there is none."""
-    proc = Path("/proc")
-    if not (proc / "self" / "stat").exists():
-        return "running processes cannot be listed on this system"
-    places = _places(git)
-    for entry in proc.iterdir():
-        if entry.name.isdigit() and _works_in(entry, places):
-            return f"git process {entry.name} is working in this repository"
-    return ""
-
-
-def _places(git: Git) -> tuple[str, ...]:
-    """Return every directory from which a command can reach these locks: all linked worktrees share some."""
-    places = {git.top, git.git_dir, git.common_dir}
-    if git.common_dir.name == ".git":
-        places.add(git.common_dir.parent)
-    for link in (git.common_dir / "worktrees").glob("*/gitdir"):
-        places.add(Path(os.fsdecode(link.read_bytes().rstrip(b"\n"))).parent)
-    return tuple(os.path.realpath(place) for place in places)
-
-
-def _works_in(process: Path, places: Sequence[str]) -> bool:
-    try:
-        if not (process / "comm").read_bytes().startswith(b"git"):
-            return False
-        argv = (process / "cmdline").read_bytes().split(b"\0")
-        if HARMLESS.intersection(argv):
-            return False
-        # A zombie has neither arguments nor a directory, and holds nothing.
-        cwd = str((process / "cwd").readlink()) if any(argv) else ""
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    except PermissionError:
-        # Another user's git: where it works cannot be seen, so it may be here.
-        return True
-    words = [cwd, *(os.fsdecode(word) for word in argv[1:])]
-    return any(_inside(word.partition("=")[2] or word, places) for word in words)
-
-
-def _inside(path: str, places: Sequence[str]) -> bool:
-    return any(path == place or path.startswith(place + os.sep) for place in places)

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError
+from harness_lib.errors import EnvSetupError, HeldError
 
 SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -69,6 +69,19 @@ class GitError(EnvSetupError):
             f"`git {words}` failed with {returncode}: {self.stderr or 'no message'}",
             "see that git works here (`git status`), then try again",
         )
+
+
+class GitLockedError(GitError, HeldError):
+    """A git command found a lock file of another one."""
+
+    kind = HeldError.kind
+    exit_code = HeldError.exit_code
+
+
+def failure(argv: Sequence[str], returncode: int, stderr: bytes) -> GitError:
+    """Return the error of a command that has failed."""
+    locked = b".lock" in stderr and b"File exists" in stderr
+    return (GitLockedError if locked else GitError)(argv, returncode, stderr)
 
 
 def clean_env(env: Mapping[str, str]) -> dict[str, str]:

@@ -31,7 +31,7 @@ class Process:
 
 def look(pid: int) -> Process | None:
     """Return the living process `pid`, or None if it is gone, a zombie, or hidden from us."""
-    fields = _proc_fields(pid) if _has_proc() else _ps_fields(pid)
+    fields = _proc_fields(pid) if has_proc() else _ps_fields(pid)
     if fields is None or fields[0].startswith(("Z", "X")):
         return None
     _, parent, started, name = fields
@@ -48,7 +48,7 @@ def alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    fields = _proc_fields(pid) if _has_proc() else _ps_fields(pid)
+    fields = _proc_fields(pid) if has_proc() else _ps_fields(pid)
     # No answer although it took the signal: hidden (hidepid), or gone this instant. That proves nothing.
     return fields is None or not fields[0].startswith(("Z", "X"))
 
@@ -72,13 +72,25 @@ def children(pid: int) -> list[int]:
     return [child for child, parent in _parents() if parent == pid]
 
 
+def everybody() -> Iterator[Process]:
+    """Yield all living processes that we may see; their names without a directory."""
+    if has_proc():
+        yield from filter(None, (look(pid) for pid, _ in _parents()))
+        return
+    for line in _run("ps", "-A", "-o", "pid=,stat=,ppid=,lstart=,comm=").splitlines():
+        pid, *words = line.split()
+        fields = _of_ps(words)
+        if fields is not None and not fields[0].startswith("Z"):
+            yield Process(int(pid), int(fields[1]), fields[3].rpartition("/")[2], fields[2])
+
+
 @lru_cache(maxsize=1)
 def boot_id() -> str:
     """Return a name for this boot and, on Linux, this pid namespace: `BOOT/NAMESPACE`; "" if unknown.
 
     A pid means something only together with it.
     """
-    if _has_proc():
+    if has_proc():
         return _linux_boot_id()
     # Not kern.boottime: that moves when the clock is set, and another boot counts as proof of death.
     return _run("sysctl", "-n", "kern.bootsessionuuid").strip()
@@ -94,7 +106,8 @@ def _linux_boot_id() -> str:
 
 
 @lru_cache(maxsize=1)
-def _has_proc() -> bool:
+def has_proc() -> bool:
+    """Return whether this system tells of its processes in /proc."""
     return sys.platform.startswith("linux") and (_PROC / "self/stat").exists()
 
 
@@ -110,7 +123,10 @@ def _proc_fields(pid: int) -> tuple[str, str, str, str] | None:
 
 
 def _ps_fields(pid: int) -> tuple[str, str, str, str] | None:
-    words = _run("ps", "-o", "stat=,ppid=,lstart=,comm=", "-p", str(pid)).split()
+    return _of_ps(_run("ps", "-o", "stat=,ppid=,lstart=,comm=", "-p", str(pid)).split())
+
+
+def _of_ps(words: list[str]) -> tuple[str, str, str, str] | None:
     if len(words) < 3 + _PS_STARTED:
         return None
     started = " ".join(words[2 : 2 + _PS_STARTED])
@@ -118,7 +134,7 @@ def _ps_fields(pid: int) -> tuple[str, str, str, str] | None:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    if not _has_proc():
+    if not has_proc():
         for line in _run("ps", "-A", "-o", "pid=,ppid=").splitlines():
             pid, parent = line.split()
             yield int(pid), int(parent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 from harness_lib.system import process
@@ -26,9 +27,12 @@ def test_what_cannot_be_handed_back_at_once_is_handed_back_when_it_can(
     run = workshop.start("--no-final-check")
     workshop.wait_for("the agent stands there", lambda: lock.exists() and lock.read_text().endswith("\n"))
 
-    os.kill(_worker(run.pid), signal.SIGKILL)
-    workshop.wait_for("it is held up", lambda: "could not be handed back yet" in workshop.printed)
-    Path(lock.read_text().strip(), "index.lock").unlink()
+    place = workshop.task("task-001")["worktree"]
+    # A git of a person's in that work tree: its lock is not ours to remove.
+    with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=place, stdin=subprocess.PIPE):
+        os.kill(_worker(run.pid), signal.SIGKILL)
+        workshop.wait_for("it is held up", lambda: "could not be handed back yet" in workshop.printed)
+        Path(lock.read_text().strip(), "index.lock").unlink()
 
     assert run.wait(60) == 0, workshop.printed
     assert workshop.task("task-001")["attempts"] == 0

@@ -149,7 +149,7 @@ def _work(ctx: Context, task: Task, desk: Desk, carried: str) -> Turn:
     while True:
         tries.agents += 1
         desk.tell("step", step="works")
-        turn = _one(ctx, task, desk, tries, mission.of(ctx, task, carried, interrupted))
+        turn = _one(ctx, task, desk, tries, mission.of(ctx, task, desk.rules(), carried, interrupted))
         tries.spent = _add(tries.spent, turn)
         desk.tell("said", last=turn.report.last, tokens=tries.spent.tokens, cost=tries.spent.cost)
         if turn.how == "told":

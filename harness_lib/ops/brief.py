@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import islice
+from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.ops import checking
+from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.system.git import Git
-from harness_lib.task import State, Task, Validation
+from harness_lib.task import State, Task
 
 TITLE_LENGTH = 200
-DESCRIPTION_LENGTH = 2000
+# A description is the specification: it is quoted whole as long as a reader can hold it.
+QUOTED_LENGTH = 20_000
+REASON_LENGTH = 2000
 FAILURE_LENGTH = 600
 NOTE_LENGTH = 400
 # A person or an agent reads the brief of a claim in a chat, where each line costs.
@@ -27,6 +31,11 @@ def one_line(text: str, limit: int) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+def _printable(row: str) -> str:
+    """Return `row` with its blanks as they are, and nothing that moves a terminal's cursor."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in row.expandtabs(4))
+
+
 def some(texts: Sequence[str], most: int) -> str:
     """Return the first `most` texts in one line, and how many more there are."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
@@ -38,29 +47,44 @@ def title(task: Task) -> str:
     return one_line(task.title, TITLE_LENGTH)
 
 
-def of(task: Task, git: Git | None = None, state: State | None = None) -> str:
-    """Return the brief of `task`.
+def quoted(text: str, rest: str, limit: int = QUOTED_LENGTH) -> list[str]:
+    """Return `text` line by line, each marked as somebody's words; what is beyond `limit`: see `rest`."""
+    rows = [f"  | {_printable(row)}".rstrip() for row in text[:limit].splitlines()]
+    return rows if len(text) <= limit else [*rows, f"  … {len(text) - limit:,} more characters: {rest}"]
 
-    With `git` it also says where earlier attempts can be looked at, with `state` what other tasks have noted.
+
+def of(task: Task, ctx: Context | None = None, state: State | None = None, program: str = "harness") -> str:
+    """Return the brief of `task`; `program` is what to type for `harness`.
+
+    With `ctx` it also says what the last attempt failed at and where it can be looked at, with `state` what
+    other tasks have noted.
     """
+    whole = typed.harness("show", task.id, "--json", program=program)
     lines = [f"{task.id} [{task.priority}] attempt {task.attempts + 1} of {task.max_attempts}: {title(task)}"]
     if task.description:
-        lines.append(f"description: {one_line(task.description, DESCRIPTION_LENGTH)}")
-    lines.append(f"check: {_check(task)}")
+        lines += ["description:", *quoted(task.description, whole)]
+    lines += _check(task, whole)
     if task.validation.protect:
         lines.append(f"do not change: {', '.join(task.validation.protect)}")
     if task.checkpoints:
         last = task.checkpoints[-1]
         lines.append(f"last checkpoint: {last.step}/{last.total} {one_line(last.description, TITLE_LENGTH)}")
-    if task.error_log:
-        lines.append(f"last failure: {one_line(task.error_log[-1], FAILURE_LENGTH)}")
-    if task.handback:
-        lines.append(f"handed back: {one_line(task.handback.reason, DESCRIPTION_LENGTH)}")
-    rescued = [ref for ref in rescues(task, git) if not ref.endswith("-check")] if git else []
+    lines += _failure(task, checking.last_excerpt(ctx, task) if ctx else None)
+    rescued = [ref for ref in rescues(task, ctx.git) if not ref.endswith("-check")] if ctx else []
     if rescued:
         lines.append(f"what the last attempt did (rolled back): {typed.git('show', '--stat', rescued[-1])}")
     lines += notes(state, task) if state else []
     return "\n".join(lines)
+
+
+def _failure(task: Task, said: tuple[str, Path] | None) -> list[str]:
+    lines = [f"last failure: {one_line(task.error_log[-1], FAILURE_LENGTH)}"] if task.error_log else []
+    if task.handback:
+        lines.append(f"handed back: {one_line(task.handback.reason, REASON_LENGTH)}")
+    if said is not None:
+        text, log = said
+        lines += ["what the check said:", *quoted(text, str(log)), f"all that it said: {log}"]
+    return lines
 
 
 def notes(state: State, task: Task, *, most: int = NOTES, length: int = NOTES_LENGTH) -> list[str]:
@@ -85,14 +109,16 @@ def _tells(other: Task, task: Task) -> bool:
     return other.status == "completed" or other.id == task.id
 
 
-def _check(task: Task) -> str:
+def _check(task: Task, whole: str) -> list[str]:
     command = task.validation.command
     if not command:
-        return f"none yet. Give it one, or it cannot be completed: {typed.give_check(task.id)}"
-    place = f" in {task.validation.cwd}" if task.validation.cwd else ""
-    seconds = task.validation.timeout_seconds
-    limit = f" (at most {seconds} s)" if seconds != Validation().timeout_seconds else ""
-    return f"{one_line(command, DESCRIPTION_LENGTH)}{place}{limit}"
+        return [f"check: none yet. Give it one, or it cannot be completed: {typed.give_check(task.id)}"]
+    one = command.strip()
+    plain = "\n" not in one and len(one) <= REASON_LENGTH
+    lines = [f"check: {_printable(one)}"] if plain else ["check:", *quoted(one, whole)]
+    if task.validation.cwd:
+        lines.append(f"the check runs in: {one_line(task.validation.cwd, REASON_LENGTH)}")
+    return [*lines, f"the check may take: {task.validation.timeout_seconds} s"]
 
 
 def rescues(task: Task, git: Git) -> list[str]:

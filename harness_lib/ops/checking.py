@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,23 +13,31 @@ from harness_lib import typed
 from harness_lib.errors import ConfigError
 from harness_lib.ops import environment
 from harness_lib.ops.context import Context
-from harness_lib.system import runner
+from harness_lib.rules import excerpt
+from harness_lib.system import printed, runner
 from harness_lib.task import Task
 
 COMMAND_NOT_FOUND = 127
 # Tells a check which task it judges, and a command that it is run by a check.
 CHECKED = "HARNESS_CHECKED_TASK"
+# How what is recorded of a failed check begins.
+FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
+JUDGING = re.compile(r"\d+(-merged)?\.log")
 Verdict = Literal["pass", "TEST_FAIL", "TIMEOUT", "ENV_SETUP"]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check said: the verdict, one line why, the end of its output, and where all of it is."""
+    """What a check said: the verdict, one line why, the end of its output, and where all of it is.
+
+    `gist` is what is most worth reading of the output, in a line.
+    """
 
     verdict: Verdict
     message: str
     tail: str
     log: Path
+    gist: str = ""
 
     @property
     def passed(self) -> bool:
@@ -36,10 +45,12 @@ class Checked:
         return self.verdict == "pass"
 
     def failure(self) -> str:
-        """Return one line for the error log: why, and the last things the check printed."""
-        # Test runners end with a count; what failed stands in the line above.
-        last = [line.strip() for line in self.tail.splitlines() if line.strip()][-2:]
-        return f"{self.message} {' / '.join(last)}".strip()
+        """Return one line for the error log: why, and what the check said of it."""
+        return f"{self.message} {self.gist}".strip()
+
+    def excerpt(self) -> str:
+        """Return what a person would read of the output, in several lines."""
+        return excerpt.of(printed.ends_of(self.log)) if self.tail else ""
 
 
 def safe_name(task_id: str) -> str:
@@ -130,12 +141,42 @@ def _once(
 def _judge(finished: runner.Finished, task: Task, log: Path) -> Checked:
     if finished.ok:
         return Checked("pass", f"The check passed in {finished.seconds:.1f} s.", finished.tail, log)
+    verdict, message = _blame(finished, task)
+    return Checked(verdict, message, finished.tail, log, excerpt.in_a_line(printed.ends_of(log)))
+
+
+def _blame(finished: runner.Finished, task: Task) -> tuple[Verdict, str]:
     if finished.timed_out:
-        message = f"The check did not end within {task.validation.timeout_seconds} s."
-        return Checked("TIMEOUT", message, finished.tail, log)
+        return "TIMEOUT", f"{DID_NOT} end within {task.validation.timeout_seconds} s."
     if finished.too_loud:
-        return Checked("TEST_FAIL", "The check printed without end and was stopped.", finished.tail, log)
+        return "TEST_FAIL", f"{PRINTED} without end and was stopped."
     if finished.returncode == COMMAND_NOT_FOUND:
-        return Checked("ENV_SETUP", "The check ended with 127: a command was not found.", finished.tail, log)
-    message = f"The check failed with exit code {finished.returncode}."
-    return Checked("TEST_FAIL", message, finished.tail, log)
+        return "ENV_SETUP", "The check ended with 127: a command was not found."
+    return "TEST_FAIL", f"{FAILED} with exit code {finished.returncode}."
+
+
+def failed_logs(ctx: Context, task: Task) -> list[Path]:
+    """Return the logs of the checks that have judged attempts at `task`, the last one first.
+
+    Not those of a person's `validate`, of cleanups and of agents.
+    """
+    found = []
+    for path in log_directory(ctx, task).glob("*.log"):
+        # `.harness/` may be deleted at any time.
+        with suppress(FileNotFoundError):
+            if JUDGING.fullmatch(path.name):
+                found.append((path.stat().st_mtime_ns, path))
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
+    """Return what a person would read of the check that `task` has failed last, and where all of it is.
+
+    None where the last failure was no check's, or its log is gone.
+    """
+    told = task.handback.reason if task.handback else (task.error_log or ("",))[-1]
+    if not any(words in told for words in (FAILED, DID_NOT, PRINTED)):
+        return None
+    log = next(iter(failed_logs(ctx, task)), None)
+    text = excerpt.of(printed.ends_of(log)) if log else ""
+    return (text, log) if log and text else None

@@ -71,7 +71,7 @@ def _session(ctx: Context, before: start.Opened) -> start.Opened:
 
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: start.Opened) -> Reply:
-    told = brief.of(task, ctx.git, taken.state)
+    told = brief.of(task, ctx, taken.state)
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + told]
     return Reply(
         "claim",

@@ -22,8 +22,6 @@ from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats
 from harness_lib.task import Task
 
-TAIL_LINES = 20
-
 
 def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Run the check of the held task: commit and complete it, or rescue the attempt and roll it back.
@@ -75,11 +73,8 @@ def _rolled_back(task: Task, ended: outcome.Ended, checked: Checked | None) -> l
     why = checked.message if checked else "The attempt failed."
     lines = [f"{task.id} is not done. {why}"]
     if checked and checked.tail:
-        lines += [
-            "the end of its output:",
-            *(f"  | {line}" for line in checked.tail.splitlines()[-TAIL_LINES:]),
-        ]
-        lines.append(f"all of it: {checked.log}")
+        lines += ["what the check said:", *brief.quoted(checked.excerpt(), str(checked.log))]
+        lines.append(f"all that it said: {checked.log}")
     lines.append(f"rolled back; attempts used: {task.attempts} of {task.max_attempts}")
     if ended.rescue:
         lines.append(f"the work is kept: {typed.git('show', '--stat', ended.rescue)}")

@@ -83,7 +83,7 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
 def _hand_back(
     ctx: Context, session: Session, task: Task, reason: str, base: str, category: Category
 ) -> outcome.Ended:
-    told = brief.one_line(reason, brief.DESCRIPTION_LENGTH)
+    told = brief.one_line(reason, brief.REASON_LENGTH)
     rounds = (task.handback.rounds if task.handback else 0) + 1
     if rounds > FREE_ROUNDS:
         return rolling_back.roll_back(ctx, session, task, outcome.Verdict(category, told))

@@ -12,6 +12,7 @@ from typing import Any
 from harness_lib.errors import UsageError
 
 SECONDS_PER_HOUR = 3600.0
+NO_LIMIT = "no limit"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def task_told(budget: Budget) -> str:
         ("tokens", budget.task_tokens, "{:,}"),
         ("hours", budget.task_hours, "{:.2f}"),
     )
-    return ", ".join(f"{name} {form.format(limit)}" for name, limit, form in limits if limit) or "no limit"
+    return ", ".join(f"{name} {form.format(limit)}" for name, limit, form in limits if limit) or NO_LIMIT
 
 
 def read(document: object) -> Budget:

@@ -7,7 +7,6 @@ Source: design section 6, `finish` step 3.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
@@ -16,22 +15,17 @@ from pathlib import Path
 from typing import Literal
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import atomic, leftover, reaper
+from harness_lib.system import atomic, leftover, printed, reaper
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.command import first_word, missing_command
 
-__all__ = ["Finished", "first_word", "missing_command", "run", "tail_of"]
+__all__ = ["Finished", "first_word", "missing_command", "run"]
 
 GRACE_SECONDS = 5.0
 MAX_LOG_BYTES = 1024**3
-TAIL_LINES = 20
-TAIL_CHARS = 2000
 
 _LOOK_SECONDS = 0.25
 _PAUSE = 0.02
-_TAIL_BYTES = 64 * 1024
-# Colours, cursor movements and titles; what is left of a broken one goes with the control characters.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 _Ending = Literal["ended", "timeout", "loud", "told"]
 
@@ -97,21 +91,8 @@ def run(
         timed_out=ending == "timeout",
         too_loud=ending == "loud",
         seconds=clock.monotonic() - watch.started,
-        tail=tail_of(log),
+        tail=printed.tail_of(log),
     )
-
-
-def tail_of(log: Path) -> str:
-    """Return the end of `log` (TAIL_LINES, TAIL_CHARS) as plain text; "" if it is not there."""
-    try:
-        with log.open("rb") as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - _TAIL_BYTES))
-            raw = stream.read(_TAIL_BYTES)
-    except FileNotFoundError:
-        return ""
-    text = _ESCAPES.sub("", raw.decode("utf-8", "replace"))
-    lines = [_plain(line) for line in text.rstrip().split("\n")]
-    return "\n".join(lines[-TAIL_LINES:])[-TAIL_CHARS:].strip("\n")
 
 
 class _Watch:
@@ -210,9 +191,3 @@ def _size(log: Path) -> int:
     except FileNotFoundError:
         # The command removed its own log; what it writes now is nowhere.
         return 0
-
-
-def _plain(line: str) -> str:
-    """Return `line` as a terminal would show it in the end: after the last return to its beginning."""
-    shown = line.rstrip("\r").rpartition("\r")[2].expandtabs(4)
-    return "".join(char for char in shown if char.isprintable()).rstrip()

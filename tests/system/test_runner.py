@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import process, runner
+from harness_lib.system import printed, process, runner
 from harness_lib.system.clock import Clock
 from harness_lib.system.runner import Finished
 
@@ -260,7 +260,7 @@ class TestTail:
         assert run("seq 100", log).tail == "\n".join(map(str, range(81, 101)))
 
     def test_at_most_two_thousand_characters(self, log: Path) -> None:
-        assert run("head -c 90000 /dev/zero | tr '\\0' x", log).tail == "x" * runner.TAIL_CHARS
+        assert run("head -c 90000 /dev/zero | tr '\\0' x", log).tail == "x" * printed.TAIL_CHARS
 
     @pytest.mark.parametrize(
         ("output", "plain"),
@@ -277,4 +277,4 @@ class TestTail:
         log.parent.mkdir(parents=True)
         log.write_bytes(output)
 
-        assert runner.tail_of(log) == plain
+        assert printed.tail_of(log) == plain

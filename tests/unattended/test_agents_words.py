@@ -25,6 +25,18 @@ def test_a_note_of_one_agent_stands_in_the_brief_of_the_next(workshop: Workshop)
     workshop.nothing_is_left_over()
 
 
+def test_an_agent_is_told_what_ends_it(workshop: Workshop) -> None:
+    workshop.file_task("f", "--cwd", ".")
+
+    said = workshop.run("--longest", "90", "--silence", "1", "--task-cost", "2")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    told = (workshop.top / ".harness/logs/task-001/1-agent-1.brief.md").read_text()
+    assert "You are stopped after 90 minutes, and after 60 seconds without a word" in told
+    assert "This task may use: cost $2.00." in told
+    assert "  the check may take: 300 s\n" in told
+
+
 def test_an_agent_cannot_end_its_task_and_the_run_is_none_the_worse(workshop: Workshop) -> None:
     typed = " ".join(
         f"{HARNESS} {words} >> said 2>&1; echo $? >> codes;"

@@ -1,0 +1,200 @@
+"""How the known test runners and compilers say what has failed: their output in, names and messages out.
+
+The formats were recorded from the real programs (`tests/rules/outputs`). A reader that does not know what it
+sees yields nothing, so all of them may be asked: a check is any shell command, and may run several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import dropwhile, islice, takewhile
+
+MESSAGE_LINES = 8
+# More of them nobody reads, and longer lines are no runner's.
+MOST = 200
+LINE_LENGTH = 2000
+
+Lines = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """One thing that has failed: its name as its runner writes it, what is said of it, and where it was."""
+
+    name: str
+    message: tuple[str, ...] = ()
+    place: str = ""
+
+
+def failures(lines: Lines) -> list[Failed]:
+    """Return what any known runner says in `lines` (plain text) has failed, each once, MOST at most."""
+    bounded = [line[:LINE_LENGTH] for line in lines]
+    found = islice((failed for read in READERS for failed in read(bounded)), MOST)
+    return list(dict.fromkeys(replace(each, message=_short(each.message)) for each in found))
+
+
+def _short(message: Lines) -> tuple[str, ...]:
+    """Return the first lines of `message`, without what all of them are indented by."""
+    rows = [row.rstrip() for row in message if row.strip()]
+    indent = min((len(row) - len(row.lstrip()) for row in rows), default=0)
+    return tuple(row[indent:] for row in rows[:MESSAGE_LINES])
+
+
+def _find(pattern: str, lines: Iterable[str]) -> str:
+    """Return the first group of the first of `lines` that `pattern` is found in, "" if it is in none."""
+    return next((found[1] for line in lines if (found := re.search(pattern, line))), "")
+
+
+# -- Python
+
+_PYTEST_SECTION = re.compile(r"_{2,} (?:ERROR at \w+ of |ERROR collecting )?(\S.*?) _{2,}")
+_PYTEST_SUMMARY = re.compile(r"(?:FAILED|ERROR) (\S.*?)(?: - (.*))?")
+_PYTEST_PLACE = r"^(\S+:\d+): [\w.]*$"
+_BANNER = re.compile(r"([=!])\1{2,} .* \1{3,}")
+
+
+def pytest(lines: Lines) -> Iterator[Failed]:
+    """Yield what pytest lists in its short summary, with the `E` lines of its reports."""
+    reports = _pytest_reports(lines)
+    start = next((at for at, line in enumerate(lines) if "short test summary info ===" in line), None)
+    if start is None:
+        yield from (each for found in reports.values() for each in found)
+        return
+    for line in takewhile(lambda line: not _BANNER.fullmatch(line), lines[start + 1 :]):
+        found = _PYTEST_SUMMARY.fullmatch(line)
+        if found:
+            name, said = found.groups()
+            told = reports.get(".".join(name.split("::")[1:]) or name)
+            yield replace(told.pop(0), name=name) if told else Failed(name, (said or "",))
+
+
+def _pytest_reports(lines: Lines) -> dict[str, list[Failed]]:
+    """Return, for each title of a report, the reports with it."""
+    reports: dict[str, list[Failed]] = {}
+    title, rows = "", list[str]()
+    for line in (*lines, "=== end ==="):
+        section = _PYTEST_SECTION.fullmatch(line)
+        if section or _BANNER.fullmatch(line):
+            said = tuple(row[1:] for row in rows if row.startswith("E  "))
+            if title and said:
+                reports.setdefault(title, []).append(Failed(title, said, _find(_PYTEST_PLACE, rows[::-1])))
+            title, rows = (section[1] if section else ""), []
+        rows.append(line)
+    return reports
+
+
+def unittest(lines: Lines) -> Iterator[Failed]:
+    """Yield what unittest reports, with the last place of each traceback and what was raised there."""
+    double, single = "=" * 70, "-" * 70
+    for at, line in enumerate(lines[:-1]):
+        kind, _, name = lines[at + 1].partition(": ")
+        if line == double and kind in ("FAIL", "ERROR"):
+            report = list(takewhile(lambda row: row != double, lines[at + 2 :]))
+            body = report[report.index(single) + 1 :] if single in report else report
+            trace = list(takewhile(lambda row: row != single, body))
+            last = max((n for n, row in enumerate(trace) if row.startswith('  File "')), default=0)
+            said = dropwhile(lambda row: not row or row.startswith(" "), trace[last:])
+            place = _find('File "(.*", line .*)', trace[last:]).replace('", line ', ":")
+            yield Failed(name, tuple(said), place)
+
+
+# -- JavaScript and TypeScript
+
+_JEST_FRAME = re.compile(r"\s*>?\s*\d+ \|.*|\s+\|.*")
+_TSC = re.compile(r"(\S.*?)(?:\((\d+),(\d+)\): |:(\d+):(\d+) - )error (TS\d+: .*)")
+
+
+def jest(lines: Lines) -> Iterator[Failed]:
+    """Yield what jest marks with `●`, each with the file that it stands in."""
+    file = ""
+    for at, line in enumerate(lines):
+        if line.startswith(("FAIL ", "PASS ")):
+            file = line[5:].split(" (")[0].strip().removeprefix("./")
+        elif line.startswith("  ● ") and line != "  ● Console" and file:
+            body = list(takewhile(lambda row: not row or row.startswith("    "), lines[at + 1 :]))
+            trace = [row for row in body if row.startswith("      at ")]
+            said = (row for row in body if not _JEST_FRAME.fullmatch(row) and row not in trace)
+            place = _find(r"at (.*)", (row for row in trace if "node_modules" not in row))
+            yield Failed(f"{file} \u203a {line[4:]}", tuple(said), place)
+
+
+def vitest(lines: Lines) -> Iterator[Failed]:
+    """Yield what vitest marks with ` FAIL `."""
+    for at, line in enumerate(lines):
+        if line.startswith(" FAIL  "):
+            body = list(takewhile(lambda row: not row.startswith(("⎯⎯", " FAIL  ")), lines[at + 1 :]))
+            said = takewhile(lambda row: not row.startswith(" \u276f "), body)
+            yield Failed(line[7:].strip(), tuple(said), _find("^ \u276f (.*)", body))
+
+
+def tsc(lines: Lines) -> Iterator[Failed]:
+    """Yield each error of the TypeScript compiler, in its plain and its pretty form."""
+    for line in lines:
+        found = _TSC.fullmatch(line)
+        if found:
+            file, row, column, pretty_row, pretty_column, said = found.groups()
+            yield Failed(f"{file}:{row or pretty_row}:{column or pretty_column}", (said,))
+
+
+# -- Go and Rust
+
+_GO_FAIL = re.compile(r" *--- FAIL: (\S+) \([\d.]+s\)")
+_GO_RUNS = re.compile(r"=== (?:RUN|CONT|NAME) +\S+")
+_GO_MARK = re.compile(r" *(?:---|===) .*")
+_GO_ERROR = re.compile(r"(?:vet: )?(\S+\.go:\d+(?::\d+)?): (.*)")
+_RUST_ERROR = re.compile(r"error(?:\[E\d+\])?: .*")
+_RUST_PANIC = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (.*?):?$")
+
+
+def go_test(lines: Lines) -> Iterator[Failed]:
+    """Yield what `go test` marks with `--- FAIL`, with or without `-v`, and what did not compile."""
+    package = False
+    for at, line in enumerate(lines):
+        broken, failed = _GO_ERROR.fullmatch(line), _GO_FAIL.fullmatch(line)
+        package = line.startswith("# ") or (package and bool(broken or line.startswith("    ")))
+        if package and broken:
+            yield Failed(broken[1], (broken[2],))
+        elif failed:
+            said = _go_message(lines, at, failed[1])
+            # A test whose parts have failed mostly says nothing of its own.
+            if said or not any(f"--- FAIL: {failed[1]}/" in row for row in lines):
+                panicked = said[:1] and said[0].startswith("panic: ")
+                place = _find(r"(\S+_test\.go:\d+)", lines[at:]) if panicked else ""
+                yield Failed(failed[1], said, place)
+
+
+def _go_message(lines: Lines, at: int, name: str) -> tuple[str, ...]:
+    """Return what is said below the failure at `at`, or with `-v` below the lines that name it as running."""
+    if lines[at + 1 : at + 2] and lines[at + 1].startswith("panic: "):
+        return (lines[at + 1],)
+    starts = [n for n, row in enumerate(lines) if _GO_RUNS.fullmatch(row) and row.split()[2] == name]
+    return tuple(row for start in (*starts, at) for row in takewhile(_is_go_text, lines[start + 1 :]))
+
+
+def _is_go_text(row: str) -> bool:
+    return row.startswith("    ") and not _GO_MARK.fullmatch(row)
+
+
+def cargo(lines: Lines) -> Iterator[Failed]:
+    """Yield the panics of `cargo test`, and the errors of a build."""
+    for at, line in enumerate(lines):
+        if line.startswith("---- ") and line.endswith(" stdout ----"):
+            body = list(takewhile(lambda row: not row.startswith(("---- ", "failures:")), lines[at + 1 :]))
+            panic = next((n + 1 for n, row in enumerate(body) if _RUST_PANIC.match(row)), 0)
+            said = takewhile(lambda row: not row.startswith(("stack backtrace:", "note: ")), body[panic:])
+            yield Failed(line[5:-12], tuple(said), _find(_RUST_PANIC.pattern, body))
+        elif _RUST_ERROR.fullmatch(line):
+            place = _find(r"^ *--> (\S+:\d+:\d+)", lines[at + 1 : at + 2])
+            if place:
+                yield Failed(place, (line, *_underlined(lines[at + 2 :])))
+
+
+def _underlined(frame: Lines) -> list[str]:
+    """Return what the compiler writes below the marked place."""
+    rows = takewhile(lambda row: "|" in row or not row.strip(), frame[:20])
+    return [row.partition("^")[2].lstrip("^ ") for row in rows if "^" in row]
+
+
+READERS = (pytest, unittest, jest, vitest, go_test, cargo, tsc)

@@ -24,7 +24,7 @@ def because_of_conflict(
 ) -> outcome.Ended:
     """Hand back the work `oid`, which changes the same lines of `files` as something that is in `tip`."""
     git = ctx.git
-    base = merging.parted(git, oid, tip) or task.started_at_commit or tip
+    base = merging.begun(git, oid, tip, task.started_at_commit or tip)
     reason = (
         f"The work passed its check, but conflicts with what was merged meanwhile, in {_named(files)}. "
         f"{_since(git, base, tip, files)}"

@@ -42,18 +42,19 @@ def require_git(git: Git) -> None:
         )
 
 
-def missing(git: Git, commit: str, tip: str) -> list[str]:
-    """Return the commits of `commit` that `tip` has not, oldest first."""
-    return git.text("rev-list", "--reverse", "--topo-order", commit, f"^{tip}").split()
+def missing(git: Git, commit: str, tip: str, base: str) -> list[str]:
+    """Return the commits of `commit` that neither `tip` nor `base` has, oldest first."""
+    return git.text("rev-list", "--reverse", "--topo-order", commit, f"^{tip}", f"^{base}").split()
 
 
 def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
     """Put everything that `commit` has and `tip` has not on top of `tip`.
 
     One by one, authors and messages kept; where merges are among them or one by one does not go, as a single
-    commit with `message`. `base` is what `commit` began with, should it have no history in common with `tip`.
+    commit with `message`. `base` is what the work began with: what that has is not put there, even if `tip`
+    has it by other commits.
     """
-    wanted = missing(git, commit, tip)
+    wanted = missing(git, commit, tip, base)
     if not wanted:
         return Picked(tip)
     if git.is_ancestor(tip, commit):
@@ -62,17 +63,34 @@ def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
         done = _one_by_one(git, wanted, tip)
         if not done.conflicts:
             return done
-    return _squash(git, commit, tip, message, parted(git, commit, tip) or base)
+    return _squash(git, commit, tip, message, begun(git, commit, tip, base))
 
 
 def join(git: Git, ours: str, theirs: str, message: str) -> str | None:
-    """Return a merge commit of two commits; None where they conflict or have nothing in common."""
+    """Return a merge commit of two commits; None where they conflict or have nothing in common.
+
+    For the same two it is the same commit, whenever it is made: work that began on it is on top of it.
+    """
     if parted(git, ours, theirs) is None:
         return None
     merged = _three_way(git, ours, theirs, ours)
-    return (
-        None if merged.conflicts or merged.tree is None else git.commit(merged.tree, [ours, theirs], message)
-    )
+    if merged.conflicts or merged.tree is None:
+        return None
+    newest = max(git.text("log", "--no-walk", "--format=%ct", ours, theirs).split(), key=int)
+    when = {f"GIT_{role}_DATE": f"{newest} +0000" for role in ("AUTHOR", "COMMITTER")}
+    return git.commit(merged.tree, [ours, theirs], message, env=when)
+
+
+def begun(git: Git, commit: str, tip: str, base: str) -> str:
+    """Return the commit from which `commit` differs by the work that is to go onto `tip`.
+
+    The work began with `base`: where `tip` does not have that (a merge that was made anew, say), only `base`
+    tells what is the work's own.
+    """
+    common = parted(git, commit, tip)
+    if common is None or (git.is_ancestor(base, commit) and git.is_ancestor(common, base)):
+        return base
+    return common
 
 
 def parted(git: Git, commit: str, tip: str) -> str | None:

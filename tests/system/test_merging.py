@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from harness_lib.system import merging, snapshot
 from tests.system.gitrepo import World, put, sh
 
@@ -141,3 +143,40 @@ def test_two_that_have_parted_are_joined_if_they_do_not_conflict(world: World) -
     assert (_show(world, joined, "a"), _show(world, joined, "b")) == ("1", "2")
     assert merging.join(world.git, one, other, "both\n") is None
     assert merging.join(world.git, one, strange, "both\n") is None
+
+
+def test_what_began_on_a_merge_that_was_made_anew_is_put_on_the_new_one(world: World) -> None:
+    """Only what was added since is put there: a line below one that both sides have is no conflict."""
+    waits = _commit(world, world.base, "waits", a="one\n")
+    before = _commit(world, world.base, "before", b="1")
+    started = merging.join(world.git, waits, before, "both\n")
+    assert started is not None
+    during = _commit(world, before, "during", c="1")
+    anew = merging.join(world.git, waits, during, "both\n")
+    assert anew is not None
+    single = _commit(world, started, "work", a="one\ntwo\n")
+    other = _commit(world, started, "other", d="1")
+    sh(world.top, "merge", "-q", "--no-edit", single)
+    branched = sh(world.top, "rev-parse", "HEAD")
+
+    for work in (single, branched):
+        picked = merging.pick(world.git, work, anew, "m", started)
+
+        assert picked.conflicts == ()
+        assert _show(world, picked.tip, "a") == "one\ntwo"
+        assert sh(world.top, "rev-list", f"{anew}..{picked.tip}", "--", "b").strip() == ""
+    assert other
+
+
+def test_the_same_merge_is_the_same_commit(world: World) -> None:
+    """Whoever began on it finds it again, and need not be merged with itself."""
+    one = _commit(world, world.base, "one", a="1")
+    two = _commit(world, world.base, "two", b="1")
+
+    with_date = {"GIT_COMMITTER_DATE": "2001-01-01T00:00:00Z", "GIT_AUTHOR_DATE": "2001-01-01T00:00:00Z"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in with_date.items():
+            patch.setenv(name, value)
+        first = merging.join(world.git, one, two, "both\n")
+
+    assert merging.join(world.git, one, two, "both\n") == first

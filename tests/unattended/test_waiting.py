@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.system.gitrepo import put, sh
 from tests.unattended.workshop import Workshop
 
@@ -104,5 +106,32 @@ def test_a_checkout_that_git_has_locked_is_not_waited_for(workshop: Workshop) ->
     assert "git merge harness/main" in said.stdout
     lock.unlink()
     assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and_during_it(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    """The attempt starts on a merge of both; by its end that merge is another one."""
+    workshop.add("One", "grep -q one f", do="write f one")
+    put(workshop.top / "README.md", "a person is writing\n")
+    assert workshop.run().returncode == 0
+    sh(workshop.top, "commit", "-qam", "a person's, before")
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add("Two", "grep -q two f", do=f"write f two\ntouch {started}\nwait {go}")
+    put(workshop.top / "g", "a person's file\n")
+    sh(workshop.top, "add", "g")
+    put(workshop.top / "README.md", "and writes on\n")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+    sh(workshop.top, "commit", "-qm", "a person's, during")
+    sh(workshop.top, "checkout", "-q", "README.md")
+    go.touch()
+
+    assert run.wait(90) == 0, workshop.printed
+    assert "conflicts" not in workshop.printed
+    assert workshop.task("task-002")["attempts"] == 0
+    assert (workshop.top / "f").read_text().split() == ["one", "two"]
     workshop.done_is_done()
     workshop.nothing_is_left_over()

@@ -28,7 +28,6 @@ from harness_lib.task import Session, State, Task
 
 LOG_LINES = 200
 COMMITS = 20
-SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ def _end(ctx: Context, session: Session) -> None:
 def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, object]) -> Reply:
     snapshot = ctx.store.read()
     state = snapshot.state
-    extra = {"git": facts, "log": history[-SHOWN:], "recovered": list(opened.recovered)}
+    extra = {"git": facts, "log": history, "recovered": list(opened.recovered)}
     if opened.session is None:
         return stopped.reply("start", state, opened.stop, opened.recovered, extra)
     held = holding.held_by_me(state, ctx)

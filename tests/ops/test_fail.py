@@ -119,3 +119,20 @@ def test_a_release_without_any_work_keeps_nothing(project: Project, agent: Agent
     assert agent.ok("release")["rescue"] is None
     assert project.refs() == []
     assert project.refs("refs/harness/before/") == []
+
+
+def test_a_claim_whose_base_nobody_wrote_down_is_recorded_and_its_work_left_alone(
+    project: Project, agent: Agent
+) -> None:
+    """An agent that follows the prose may forget the commit; there is nothing to go back to then."""
+    agent.ok("add", "First", "--validate", "true")
+    agent.ok("claim")
+    project.edit_task("task-001", started_at_commit=None)
+    project.put("made.txt", "work\n")
+
+    said = agent.ok("fail", "task-001", "--category", "TASK_EXEC", "--message", "cannot be done")
+
+    assert (project.top / "made.txt").read_text(encoding="utf-8") == "work\n"
+    task = project.task()
+    assert (task["status"], task["attempts"]) == ("failed", task["max_attempts"])
+    assert any("base commit" in warning for warning in said["warnings"])

@@ -41,6 +41,36 @@ def test_what_it_had_blocked_is_revived_with_it(project: Project, agent: Agent) 
     assert project.task("task-003")["error_log"] == []
 
 
+def test_a_diamond_of_blocked_tasks_is_revived_whole_and_each_task_once(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "Top", "--validate", "false", "--max-attempts", "1")
+    agent.ok("add", "Left", "--validate", "true", "--depends-on", "task-001")
+    agent.ok("add", "Right", "--validate", "true", "--depends-on", "task-001")
+    agent.ok("add", "Bottom", "--validate", "true", "--depends-on", "task-002", "--depends-on", "task-003")
+    _fail(agent, "task-001")
+    agent.fails(9, "claim")
+    assert [task["status"] for task in project.state["tasks"]] == ["failed"] * 4
+
+    said = agent.ok("retry", "task-001")
+
+    assert said["revived"] == ["task-002", "task-003", "task-004"]
+    assert [task["status"] for task in project.state["tasks"]] == ["pending"] * 4
+    assert len(project.grep("WARN", "reset by", "with task-001")) == 3
+
+
+def test_a_ring_is_not_revived_and_stays_as_it_was(project: Project, agent: Agent) -> None:
+    """Retrying a member names the ring: it would fail again at once."""
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("add", "Two", "--validate", "true", "--depends-on", "task-001")
+    project.edit_task("task-001", depends_on=["task-002"])
+    agent.fails(9, "claim")
+    before = project.file.read_bytes()
+
+    assert "task-001 -> task-002 -> task-001" in agent.fails(2, "retry", "task-001")["message"]
+    assert project.file.read_bytes() == before
+
+
 def test_what_another_failure_blocks_too_stays_failed(project: Project, agent: Agent) -> None:
     agent.ok("add", "First", "--validate", "false", "--max-attempts", "1")
     agent.ok("add", "Second", "--validate", "false", "--max-attempts", "1")

@@ -149,6 +149,21 @@ def test_it_tells_of_git_and_of_the_log(project: Project, agent: Agent) -> None:
     assert "INIT" in reply["log"][0]
 
 
+def test_it_reads_as_much_of_git_and_of_the_log_as_the_protocol_says(project: Project, agent: Agent) -> None:
+    """Two hundred lines of the log and twenty commits, the newest, however many there are."""
+    agent.ok("add", "One", "--validate", "true")
+    for number in range(25):
+        project.git("commit", "-q", "--allow-empty", "-m", f"commit {number}")
+    with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
+        log.writelines(f"[2025-07-01T10:00:00Z] [SESSION-1] WARN line {number}\n" for number in range(250))
+
+    reply = agent.ok("start")
+
+    assert [line.split()[-1] for line in reply["git"]["log"]] == [str(n) for n in range(24, 4, -1)]
+    assert len(reply["log"]) == 200
+    assert reply["log"][0].endswith("WARN line 50")
+
+
 def test_a_list_made_by_the_prose_is_taken_up(make_project: Make) -> None:
     """No `sessions`, no gate, no fence, and a task in progress that names nobody."""
     project = make_project(bare=True)

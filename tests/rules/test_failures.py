@@ -175,3 +175,18 @@ def test_who_was_blocked_through_a_task_is_found_along_the_chain() -> None:
 
     assert failures.blocked_through(after, "a") == ("b", "c")
     assert failures.blocked_through(after, "d") == ()
+
+
+def test_who_was_blocked_through_a_diamond_is_found_once_each() -> None:
+    before = state(Task("a", status="failed", attempts=3), *waiting(b="a", c="a", d="b c", e="d"))
+    after, _found = validate_dependencies(before, NOW)
+
+    assert failures.blocked_through(after, "a") == ("b", "c", "d", "e")
+
+
+def test_who_was_blocked_through_a_ring_is_found_and_the_ring_is_left() -> None:
+    """Members of a ring wait for one another: the walk ends, and nobody is blocked through themselves."""
+    before = state(*waiting(a="c", b="a", c="b", d="b"))
+    after, _found = validate_dependencies(before, NOW)
+
+    assert failures.blocked_through(after, "a") == ("b", "c", "d")

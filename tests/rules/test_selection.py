@@ -44,6 +44,13 @@ def test_retries_by_priority_then_the_oldest_failure_then_the_number() -> None:
     assert _order(*tasks) == ["t3", "t5", "t2", "t10", "t1"]
 
 
+def test_when_a_pending_task_once_failed_plays_no_part() -> None:
+    """Only retries go by their failure: a task that is pending again stands by its number."""
+    tasks = [Task("t2", failed_at=ago(60)), Task("t1", failed_at=ago(10)), Task("t3")]
+
+    assert _order(*tasks) == ["t1", "t2", "t3"]
+
+
 @pytest.mark.parametrize(
     "task",
     [

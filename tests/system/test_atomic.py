@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -48,6 +48,40 @@ def test_write_makes_and_replaces(tmp_path: Path, durable: bool) -> None:
 
     assert file.read_bytes() == b"new"
     assert names(tmp_path) == ["state"]
+
+
+class Steps:
+    """Stands before the calls that reach the disk, and notes which of them came when, and for what."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.seen: list[str] = []
+        sync, rename = os.fsync, os.replace
+
+        def noted_sync(descriptor: int) -> None:
+            sync(descriptor)
+            directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+            self.seen.append("directory synced" if directory else "content synced")
+
+        def noted_rename(*args: Any, **kwargs: Any) -> None:
+            rename(*args, **kwargs)
+            self.seen.append("renamed")
+
+        patch.setattr(os, "fsync", noted_sync)
+        patch.setattr(os, "replace", noted_rename)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="content is synced by F_FULLFSYNC there")
+def test_a_durable_write_syncs_the_content_before_the_rename_and_the_name_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the first sync a power cut may leave an empty file, without the second the old one."""
+    steps = Steps(monkeypatch)
+
+    atomic.write(tmp_path / "state", b"new")
+    assert steps.seen == ["content synced", "renamed", "directory synced"]
+
+    atomic.write(tmp_path / "state", b"newer", durable=False)
+    assert steps.seen[3:] == ["renamed"]
 
 
 def test_a_new_file_follows_the_umask(tmp_path: Path) -> None:

@@ -16,14 +16,16 @@ from harness_lib.system.seedlock import Holder, SeedLock
 from tests.system.seedlocks import NO_PROCESS, left_by, litter
 
 
-class LaterClock(Clock):
-    """The wall clock, some seconds ahead."""
+class SinceMade(Clock):
+    """A wall clock that stands so many seconds after the lock directory of `place` changed last."""
 
-    def __init__(self, seconds: float) -> None:
-        self.ahead = timedelta(seconds=seconds)
+    def __init__(self, place: Path, seconds: float) -> None:
+        self.path = seedlock.path_for(place)
+        self.seconds = seconds
 
     def now(self) -> datetime:
-        return datetime.now(timezone.utc) + self.ahead
+        changed = self.path.stat().st_mtime if self.path.exists() else time.time()
+        return datetime.fromtimestamp(changed, timezone.utc) + timedelta(seconds=self.seconds)
 
 
 def test_the_dead_hold_nothing(lock: SeedLock) -> None:
@@ -45,9 +47,10 @@ def test_without_a_number_it_is_held_for_ten_seconds(lock: SeedLock, tmp_path: P
     left_by(lock, text)
 
     with pytest.raises(HeldError, match="has not written its pid"):
-        lock.acquire(os.getpid(), deadline=0)
+        SeedLock(tmp_path, SinceMade(tmp_path, 9.9)).acquire(os.getpid(), deadline=0)
+    assert lock.path.is_dir()
 
-    late = SeedLock(tmp_path, LaterClock(11))
+    late = SeedLock(tmp_path, SinceMade(tmp_path, 10.1))
     assert late.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
 
 
@@ -55,9 +58,10 @@ def test_a_holder_that_died_before_signing_holds_for_ten_seconds(lock: SeedLock,
     lock.path.mkdir()
 
     with pytest.raises(HeldError, match="has not written its pid"):
-        SeedLock(tmp_path, LaterClock(5)).acquire(os.getpid(), deadline=0)
+        SeedLock(tmp_path, SinceMade(tmp_path, 9.9)).acquire(os.getpid(), deadline=0)
+    assert lock.path.is_dir()
 
-    late = SeedLock(tmp_path, LaterClock(11))
+    late = SeedLock(tmp_path, SinceMade(tmp_path, 10.1))
     assert late.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
 
 

@@ -53,18 +53,18 @@ def is_safe(data: Path) -> bool:
     return True
 
 
-def recipe() -> str:
+def recipe(requirements: Path = _REQUIREMENTS) -> str:
     """Return what the environment is made from: pins, and the Python and machine that binary packages fit."""
     python = f"{sys.implementation.cache_tag}{sys.abiflags} {sys.platform} {os.uname().machine}"
-    return f"{python}\n{_REQUIREMENTS.read_text(encoding='utf-8')}"
+    return f"{python}\n{requirements.read_text(encoding='utf-8')}"
 
 
-def environment(data: Path) -> Path:
+def environment(data: Path, requirements: Path = _REQUIREMENTS) -> Path:
     """Return the directory in `data` for the recipe of this Python; it need not exist.
 
     Its name holds a checksum, not a proof: `is_ready` compares the whole recipe.
     """
-    return data / f"env-{zlib.crc32(recipe().encode()):08x}"
+    return data / f"env-{zlib.crc32(recipe(requirements).encode()):08x}"
 
 
 def packages(env: Path) -> Path:
@@ -77,10 +77,10 @@ def ready_marker(env: Path) -> Path:
     return env / "ready"
 
 
-def is_ready(env: Path) -> bool:
+def is_ready(env: Path, requirements: Path = _REQUIREMENTS) -> bool:
     """Return whether `env` was finished, by the recipe of this Python."""
     try:
-        return ready_marker(env).read_text(encoding="utf-8") == recipe()
+        return ready_marker(env).read_text(encoding="utf-8") == recipe(requirements)
     except (OSError, UnicodeDecodeError):
         # Unreadable is as good as absent: making it says what is wrong.
         return False
@@ -103,19 +103,20 @@ def find(environ: Mapping[str, str]) -> Path | None:
     return packages(env) if is_ready(env) else None
 
 
-def enter(environ: Mapping[str, str], launcher: str) -> None:
+def enter(environ: Mapping[str, str], launcher: str, requirements: Path = _REQUIREMENTS) -> None:
     """Put the private packages on `sys.path` and byte code into its cache; make the environment if need be.
 
-    `launcher` is the path of the program, to be named in a hint. Talks on stderr only, and only while making.
+    `launcher` is the path of the program, to be named in a hint; `requirements` is the file of its pins.
+    Talks on stderr only, and only while making.
     Raises EnvSetupError, and then nothing is left that looks ready.
     """
     data = data_directory(environ)
-    env = environment(data)
-    if not (is_safe(data) and is_ready(env)):
+    env = environment(data, requirements)
+    if not (is_safe(data) and is_ready(env, requirements)):
         # Imported here: it costs every run tens of milliseconds that only the first one needs.
         from harness_lib.system import private_env_build  # noqa: PLC0415
 
-        private_env_build.make(data, env, launcher)
+        private_env_build.make(data, env, launcher, requirements)
     sys.path.append(str(packages(env)))
     sys.pycache_prefix = str(byte_code(data))
     sys.dont_write_bytecode = False

@@ -26,8 +26,8 @@ _PART = "part-"
 _LOCK = "lock"
 
 
-def make(data: Path, env: Path, launcher: str) -> None:
-    """Make `env` in `data`, or wait for the process that is making it.
+def make(data: Path, env: Path, launcher: str, requirements: Path) -> None:
+    """Make `env` in `data` from the pins in `requirements`, or wait for the process that is making it.
 
     Raises EnvSetupError: no installer, no registry in reach, or the directory cannot be used.
     """
@@ -35,10 +35,10 @@ def make(data: Path, env: Path, launcher: str) -> None:
         _make_private(data)
         with _alone(data):
             # Whoever held the lock may have done it.
-            if not private_env.is_ready(env):
+            if not private_env.is_ready(env, requirements):
                 _say("preparing its own Python environment (once) ...")
                 _remove_leftovers(data)
-                _build(data, env, launcher)
+                _build(data, env, launcher, private_env.recipe(requirements))
     except OSError as error:
         message = f"The Python environment of harness cannot be made in {data}: {error}."
         raise EnvSetupError(message, "Make room or permission there, or set HARNESS_HOME.") from error
@@ -80,11 +80,11 @@ def _remove_leftovers(data: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _build(data: Path, env: Path, launcher: str) -> None:
+def _build(data: Path, env: Path, launcher: str, recipe: str) -> None:
     part = Path(tempfile.mkdtemp(prefix=_PART, dir=data))
     try:
-        _install(part, launcher)
-        private_env.ready_marker(part).write_text(private_env.recipe(), encoding="utf-8")
+        _install(part, launcher, recipe)
+        private_env.ready_marker(part).write_text(recipe, encoding="utf-8")
         # A power cut must not leave the name without the content.
         os.sync()
         if env.exists():
@@ -96,10 +96,10 @@ def _build(data: Path, env: Path, launcher: str) -> None:
     shutil.rmtree(env / "replaced", ignore_errors=True)
 
 
-def _install(part: Path, launcher: str) -> None:
+def _install(part: Path, launcher: str, recipe: str) -> None:
     """Install the pinned packages with the first installer that can; raise EnvSetupError when none can."""
     requirements = part / "requirements.txt"
-    requirements.write_text(private_env.recipe().partition("\n")[2], encoding="utf-8")
+    requirements.write_text(recipe.partition("\n")[2], encoding="utf-8")
     what = ["--quiet", "--no-deps", "--target", str(private_env.packages(part)), "-r", str(requirements)]
     said = None
     for installer in _installers(part):

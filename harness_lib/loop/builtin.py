@@ -1,0 +1,92 @@
+"""Our own plugins, by name; a module is imported when one of its plugins is first called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from harness_lib.loop.plugins import Kind, Plugin
+
+ORIGIN = "built-in"
+
+
+class Late:
+    """Stands for `name` of the module `module` below this package, which it imports when it is used."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = f"{__package__}.{module}"
+        self._name = name
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it."""
+        return self._found()(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found(), name)
+
+    def _found(self) -> Any:
+        return getattr(import_module(self._module), self._name)
+
+
+_HOOKS = {
+    "sources": {
+        "30-walk-dirs": "stages.sources:walk",
+        "35-auth-env": "stages.sources:merge_credentials",
+        "40-scope-providers": "stages.sources:scope",
+    },
+    "resolve": {
+        "10-settings": "stages.resolve:settings",
+        "20-detect": "stages.resolve:detect",
+        "30-defaults": "stages.resolve:defaults",
+    },
+    "start": {"10-init": "stages.turn:start"},
+    "assemble": {
+        "10-messages": "stages.assemble:messages",
+        "20-tools": "stages.assemble:tools",
+        "30-prompts": "stages.prompts:prompts",
+        "35-skills": "stages.skills:catalogue",
+    },
+    "send": {"10-send": "stages.send:send"},
+    "receive": {"10-save": "stages.receive:save"},
+    "tool_exec": {"10-exec": "stages.tool_calls:execute"},
+    "tool_done": {"10-save": "stages.tool_calls:save"},
+    "error": {"10-display": "stages.turn:display"},
+    "auth-set": {"50-default": "stages.auth_set:ask"},
+}
+_TOOLS = {
+    "bash": "tools.bash:TOOL",
+    "edit_file": "tools.edit_file:TOOL",
+    "read_file": "tools.read_file:TOOL",
+    "replace": "tools.replace:TOOL",
+    "skill": "tools.skills:TOOL",
+    "write_file": "tools.write_file:TOOL",
+}
+_PROVIDERS = {"anthropic": "providers.anthropic:PROVIDER", "openai": "providers.openai:PROVIDER"}
+_COMMANDS = {
+    "agent": "commands.agent:COMMAND",
+    "help": "commands.help:COMMAND",
+    "hook": "commands.programs:HOOK",
+    "hooks": "commands.listing:HOOKS",
+    "provider": "commands.programs:PROVIDER",
+    "session": "commands.session:COMMAND",
+    "tool": "commands.programs:TOOL",
+    "tools": "commands.listing:TOOLS",
+    "version": "commands.version:COMMAND",
+}
+
+
+def _plugin(kind: Kind, stage: str, name: str, target: str) -> Plugin:
+    module, _, attribute = target.partition(":")
+    return Plugin(kind, stage, name, ORIGIN, Late(module, attribute))
+
+
+PLUGINS = [
+    *(
+        _plugin("hooks.d", stage, name, target)
+        for stage, names in _HOOKS.items()
+        for name, target in names.items()
+    ),
+    *(_plugin("tools", "", name, target) for name, target in _TOOLS.items()),
+    *(_plugin("providers", "", name, target) for name, target in _PROVIDERS.items()),
+    *(_plugin("commands", "", name, target) for name, target in _COMMANDS.items()),
+]

@@ -1,0 +1,1 @@
+"""The words behind `hs`, one file each."""

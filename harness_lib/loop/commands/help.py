@@ -1,0 +1,54 @@
+"""`hs help`: what can be typed, and what was found from here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness_lib.loop.commands.base import Builtin
+from harness_lib.loop.providers import variants
+from harness_lib.loop.runtime import Runtime
+
+_USAGE = """\
+hs: an agent loop in which everything is a plugin
+
+  hs "find all TODO comments"    do a task and print the answer
+  cat log | hs "why?"            with what stands on standard input
+  hs SESSION "go on"             go on in a session
+
+Commands:"""
+_VARIABLES = """\
+Environment:
+  HARNESS_PROVIDER       provider (default: the first that is ready)
+  HARNESS_MODEL          model (default: the provider's)
+  HARNESS_MAX_TURNS      requests in one run (100)
+  HARNESS_SESSIONS       where sessions are (default: the nearest .harness/sessions, else home's)
+  HARNESS_HOME           home of plugins (~/.harness)
+  HARNESS_LOG            where hooks and tools are shown (/dev/stderr)
+  HARNESS_THINKING       how hard the model shall think (low, medium, high, max)
+  HARNESS_TOOL_TIMEOUT   seconds for a command of the tool bash (120)
+  HARNESS_READ_LIMIT     lines that read_file shows at once (2000)"""
+
+
+def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
+    print(_USAGE)
+    for plugin in runtime.table.of("commands"):
+        print(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+    print(f"\n{_VARIABLES}\n\nProviders:")
+    for plugin in runtime.table.of("providers"):
+        print(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+        for line in plugin.target.environment_help(runtime).splitlines():
+            print(f"      {line}")
+    for variant in variants.every(runtime):
+        print(
+            f"  {variant.name:<12} {variant.values.get('description', '')} ({variant.auth_env or 'no key'})"
+        )
+    print("\nTools:")
+    for plugin in runtime.table.of("tools"):
+        print(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+    print("\nPlugins are looked for in:")
+    for source in runtime.sources:
+        print(f"  {Path(source)}")
+    return 0
+
+
+COMMAND = Builtin("Show this", _help)

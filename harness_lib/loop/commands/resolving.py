@@ -1,0 +1,22 @@
+"""Provider and model for a command that needs them."""
+
+from __future__ import annotations
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.loop import discovery, pipeline
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.piped import as_object
+from harness_lib.loop.runtime import Runtime
+
+
+def resolve(runtime: Runtime) -> None:
+    """Set the run's provider and model by the stage `resolve`. Raises EnvSetupError where none is ready."""
+    asked = {"provider": runtime.provider, "model": runtime.model}
+    try:
+        found = as_object(pipeline.call(runtime, "resolve", asked)) or {}
+    except HookError as failure:
+        said = (as_object(failure.result) or {}).get("error") or str(failure)
+        raise EnvSetupError(str(said)) from failure
+    runtime.env["HARNESS_PROVIDER"] = str(found.get("provider") or "")
+    runtime.env["HARNESS_MODEL"] = str(found.get("model") or "")
+    discovery.refresh(runtime)

@@ -1,0 +1,76 @@
+"""Where plugins come from: the sources of the moment, and the table made of them.
+
+Asked before every state, so that a plugin which is added during a run takes part in the next state.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from harness_lib.errors import ConfigError
+from harness_lib.loop import builtin, pipeline
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.foreign import ForeignCommand, ForeignHook, ForeignProvider, ForeignTool
+from harness_lib.loop.piped import as_object
+from harness_lib.loop.plugins import Kind, Plugin, Table
+from harness_lib.loop.runtime import Runtime
+
+_FOREIGN = {"commands": ForeignCommand, "tools": ForeignTool, "providers": ForeignProvider}
+
+
+def refresh(runtime: Runtime) -> None:
+    """Find the sources and their plugins anew. Raises ConfigError when a `sources` hook fails."""
+    # Only bundled packs and home say where sources are: a project could name any directory.
+    runtime.sources = bootstrap(runtime)
+    runtime.table = table(runtime)
+    stage = runtime.stage
+    try:
+        found = as_object(pipeline.call(runtime, "sources", {}))
+    except HookError as failure:
+        raise ConfigError(
+            f"A hook of the stage `sources` failed: {failure}.", "See hs hooks sources."
+        ) from failure
+    sources = found.get("sources") if found else None
+    if not isinstance(sources, list):
+        raise ConfigError('The stage `sources` ended without {"sources": [...]}.', "See hs hooks sources.")
+    runtime.sources = [str(source) for source in sources]
+    runtime.table = table(runtime)
+    runtime.stage = stage
+
+
+def bootstrap(runtime: Runtime) -> list[str]:
+    """Return the bundled packs, and home if it is there."""
+    packs = runtime.listing.directories(str(runtime.root / "plugins"))
+    return [*packs, str(runtime.home)] if runtime.home.is_dir() else packs
+
+
+def table(runtime: Runtime) -> Table:
+    """Return the plugins of the run's sources; ours are below all of them."""
+    made = Table()
+    for plugin in builtin.PLUGINS:
+        made.add(plugin)
+    for source in runtime.sources:
+        for plugin in _of_source(runtime, source):
+            made.add(plugin)
+    return made
+
+
+def _of_source(runtime: Runtime, source: str) -> list[Plugin]:
+    kinds: list[Kind] = ["commands", "tools", "providers"]
+    found = [
+        Plugin(kind, "", name, path, _FOREIGN[kind](path))
+        for kind in kinds
+        for name, path in _programs(runtime, source, kind)
+        if not (kind == "providers" and name.endswith(".conf"))
+    ]
+    hooks = str(Path(source, "hooks.d"))
+    for stage in runtime.listing.names(hooks):
+        programs = _programs(runtime, hooks, stage)
+        found += [Plugin("hooks.d", stage, name, path, ForeignHook(path)) for name, path in programs]
+    return found
+
+
+def _programs(runtime: Runtime, parent: str, kind: str) -> list[tuple[str, str]]:
+    directory = f"{parent}{os.sep}{kind}"
+    return [(name, f"{directory}{os.sep}{name}") for name in runtime.listing.executables(directory)]

@@ -1,0 +1,32 @@
+"""The ways in which a plugin or a provider can fail.
+
+What is a mistake in the command, a session that is held, or a missing provider is in `harness_lib.errors`.
+"""
+
+from __future__ import annotations
+
+from harness_lib.loop.piped import Piped
+
+
+class HookError(Exception):
+    """A hook of a stage failed: `result` is what it printed, and the input of the stage `error`."""
+
+    def __init__(self, message: str, result: Piped) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class ProviderError(Exception):
+    """A provider gave no answer; the message says its status, its words, and what to do."""
+
+
+class TransientError(ProviderError):
+    """It may answer when it is asked again, after so many seconds; None if it did not say."""
+
+    def __init__(self, message: str, after: float | None = None) -> None:
+        super().__init__(message)
+        self.after = after
+
+
+class Interrupted(BaseException):
+    """The person or the system wants this process to end."""

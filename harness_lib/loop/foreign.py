@@ -1,0 +1,170 @@
+"""Plugins that are programs: the same four protocols, spoken through flags, standard input and output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.loop import conf, credentials, processes
+from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop.piped import Json, Piped, as_object, as_text, dumps
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.tools import clip
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+# A flag is answered at once or not at all.
+_FLAG_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Program:
+    """The executable file behind a plugin."""
+
+    path: str
+
+    def flag(self, runtime: Runtime, flag: str) -> str | None:
+        """Return what the program prints for `flag`; None if it fails or does not end."""
+        try:
+            done = processes.run(
+                [self.path, flag],
+                env=runtime.variables(),
+                cwd=runtime.cwd,
+                log=os.devnull,
+                timeout=_FLAG_SECONDS,
+            )
+        except OSError:
+            return None
+        text = done.text()
+        return text if done.code == 0 and done.reason == "ended" else None
+
+    def describe(self, runtime: Runtime) -> str:
+        """Return the first line of `--describe`."""
+        return (self.flag(runtime, "--describe") or "").partition("\n")[0]
+
+
+class ForeignHook(Program):
+    """A hook: standard input to standard output, failed if it exits with another code than 0."""
+
+    def __call__(self, runtime: Runtime, piped: Piped) -> Piped:
+        stdin = f"{as_text(piped)}\n".encode()
+        try:
+            done = processes.run(
+                [self.path],
+                env=runtime.variables(),
+                cwd=runtime.cwd,
+                stdin=stdin,
+                log=runtime.env["HARNESS_LOG"],
+            )
+        except OSError as error:
+            raise HookError(f"cannot be started: {error.strerror}", "") from error
+        text = done.text().rstrip("\n")
+        if done.reason == "loud":
+            raise HookError(f"printed more than {processes.OUTPUT_LIMIT} bytes", "")
+        if done.code != 0:
+            raise HookError(f"exited {done.code}", text)
+        return text
+
+
+class ForeignTool(Program):
+    """A tool: `--schema`, `--describe`, `--exec`."""
+
+    def schema(self, runtime: Runtime) -> Json | None:
+        """Return the schema, asked once for each state of the file; None, said once, if it is no schema."""
+        stamp = _stamp(self.path)
+        known: dict[tuple[str, object], Json | None] = runtime.kept.setdefault("schemas", {})
+        if (self.path, stamp) not in known:
+            found = as_object(self.flag(runtime, "--schema") or "")
+            usable = found if found and isinstance(found.get("name"), str) else None
+            if usable is None:
+                runtime.log(f"hs: the tool {self.path} is left out: its --schema prints no tool.")
+            known[self.path, stamp] = usable
+        return known[self.path, stamp]
+
+    def execute(self, runtime: Runtime, given: Json) -> Result:
+        """Run it in the session's directory, without the credentials of providers."""
+        env = credentials.without(
+            runtime, {**runtime.variables(), "HARNESS_CWD": str(runtime.work_directory)}
+        )
+        try:
+            done = processes.run(
+                [self.path, "--exec"],
+                env=env,
+                cwd=runtime.work_directory,
+                stdin=dumps(given).encode(),
+                merge=True,
+            )
+        except OSError as error:
+            return Result(f"error: the tool cannot be started: {error.strerror}", error=True)
+        return Result(clip.read(runtime, done.output).rstrip("\n"), error=done.code != 0)
+
+
+class ForeignProvider(Program):
+    """A provider: the payload on standard input, its native answer on standard output."""
+
+    def ready(self, runtime: Runtime) -> bool:
+        """Return whether `--ready` says so."""
+        return self.flag(runtime, "--ready") is not None
+
+    def defaults(self, runtime: Runtime) -> dict[str, str]:
+        """Return the lines of `--defaults`."""
+        return conf.parse(self.flag(runtime, "--defaults") or "")
+
+    def environment_help(self, runtime: Runtime) -> str:
+        """Return what `--env` prints."""
+        return self.flag(runtime, "--env") or ""
+
+    def ask(self, runtime: Runtime, payload: Json) -> Json:
+        """Run it; what it says on standard error is the message of its failure."""
+        command = [self.path, "--stream"] if self._streams() else [self.path]
+        errors = _errors_file(runtime)
+        try:
+            done = processes.run(
+                command,
+                env=runtime.variables(),
+                cwd=runtime.cwd,
+                stdin=dumps(payload).encode(),
+                log=str(errors),
+            )
+            said = errors.read_text(encoding="utf-8", errors="replace").strip()
+        except OSError as error:
+            raise ProviderError(f"{self.path} cannot be started: {error.strerror}") from error
+        finally:
+            errors.unlink(missing_ok=True)
+        answer = as_object(done.text())
+        if done.code != 0 or answer is None:
+            raise ProviderError(said or f"{self.path} exited {done.code} without an answer.")
+        return answer
+
+    def _streams(self) -> bool:
+        try:
+            return b"--stream" in Path(self.path).read_bytes()
+        except OSError:
+            return False
+
+
+class ForeignCommand(Program):
+    """A command: takes the place of this process."""
+
+    def __call__(self, runtime: Runtime, args: list[str]) -> int:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.execve(self.path, [self.path, *args], runtime.variables())  # noqa: S606 (a command is a program)
+
+
+def _stamp(path: str) -> object:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _errors_file(runtime: Runtime) -> Path:
+    directory = runtime.session.directory if runtime.session else runtime.home
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory / f".provider-{os.getpid()}.err"

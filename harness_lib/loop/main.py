@@ -1,0 +1,55 @@
+"""`hs`: which command is meant, and what its failures come to.
+
+Exit codes: 0 answered, 1 the provider or a hook failed, 2 usage, 3 configuration, 5 the session is held,
+7 no provider is ready or the machine lacks something, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from harness_lib.errors import Exit, HarnessError
+from harness_lib.loop import discovery, processes, runtime
+from harness_lib.loop.failures import Interrupted
+
+_INTERRUPTED = 130
+_WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version"}
+
+
+def entry() -> int:
+    """Run the command line; return the exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return _dispatch(sys.argv[1:])
+    except (KeyboardInterrupt, Interrupted):
+        processes.end_all()
+        print("hs: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except HarnessError as error:
+        print(f"hs: {error.message}{f' {error.hint}' if error.hint else ''}", file=sys.stderr)
+        return int(error.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python must not try again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Exit.CHECK_FAILED)
+    except ModuleNotFoundError as error:
+        print(f"hs: the package {error.name} is missing. Install harness-skill[hs].", file=sys.stderr)
+        return int(Exit.ENV_SETUP)
+
+
+def _dispatch(args: list[str]) -> int:
+    run = runtime.start(os.environ, Path.cwd())
+    discovery.refresh(run)
+    word = _WORDS.get(args[0], args[0]) if args else "agent"
+    command = run.table.find("commands", word)
+    if command is None:
+        return int(run.table.entries["commands", "", "agent"].target(run, args))
+    return int(command.target(run, args[1:]))
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 (as signals call it)
+    raise Interrupted

@@ -1,0 +1,21 @@
+"""One stage: its hooks in the order of their names, each reading what the one before has printed."""
+
+from __future__ import annotations
+
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.piped import Piped, as_text
+from harness_lib.loop.runtime import Runtime
+
+
+def call(runtime: Runtime, stage: str, given: Piped) -> Piped:
+    """Pipe `given` through the hooks of `stage`; without any it passes through. Raises HookError."""
+    piped = given
+    for plugin in runtime.table.of("hooks.d", stage):
+        try:
+            piped = plugin.target(runtime.at(stage), piped)
+        except HookError as failure:
+            runtime.log(f"[harness] hook {plugin.origin} failed during {stage}: {failure}")
+            raise
+        if isinstance(piped, str):
+            piped = as_text(piped)
+    return piped

@@ -1,0 +1,162 @@
+"""Foreign programs: started in a group of their own, fed, bounded, and ended with everything they started."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+from harness_lib.system import reaper
+
+GRACE_SECONDS = 5.0
+OUTPUT_LIMIT = 64 * 1024 * 1024
+_LOOK_SECONDS = 0.25
+
+Reason = Literal["ended", "timeout", "loud"]
+
+# The groups of this moment: what Ctrl-C has to end.
+_running: set[int] = set()
+
+
+@dataclass
+class Finished:
+    """How a program ended; `output` is a file at its beginning, which the caller closes."""
+
+    code: int
+    reason: Reason
+    output: IO[bytes]
+
+    def text(self) -> str:
+        """Return the whole output; what is no UTF-8 is replaced. Closes the file."""
+        with self.output as stream:
+            return stream.read().decode("utf-8", "replace").replace("\0", "")
+
+
+def run(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    stdin: bytes | None = None,
+    merge: bool = False,
+    log: str = "",
+    timeout: float | None = None,
+    limit: int = OUTPUT_LIMIT,
+) -> Finished:
+    """Run `command` to its end, or until `timeout` seconds or `limit` bytes of output have passed.
+
+    `stdin`: None gives it nothing to read. Standard error goes to the output (`merge`), the file `log`, or is
+    ours. Raises OSError where it cannot be started.
+    """
+    # Files, not pipes: nobody waits for a reader, and what is large stays out of memory.
+    with tempfile.TemporaryFile() as fed:
+        fed.write(stdin or b"")
+        fed.seek(0)
+        output = tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
+        with _errors(merge=merge, log=log) as errors:
+            child = subprocess.Popen(
+                command,
+                env=dict(env),
+                cwd=cwd,
+                stdin=fed if stdin is not None else subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+    _running.add(child.pid)
+    try:
+        reason = _wait(child, output, timeout, limit)
+        if reason != "ended":
+            end_group(child)
+    except BaseException:
+        end_group(child)
+        raise
+    finally:
+        _running.discard(child.pid)
+    output.seek(0)
+    return Finished(child.returncode, reason, output)
+
+
+def end_group(child: subprocess.Popen[bytes], grace: float = GRACE_SECONDS) -> None:
+    """TERM to everything that `child` has started, KILL to what is left after `grace` seconds."""
+    deadline = time.monotonic() + grace
+    reaper.signal_group(child.pid, signal.SIGTERM)
+    while time.monotonic() < deadline:
+        if child.poll() is not None and not reaper.signal_group(child.pid, 0):
+            return
+        time.sleep(0.02)
+    reaper.signal_group(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def end_all() -> None:
+    """Begin to end every program of this process; whoever waits for it sees to the rest."""
+    for group in list(_running):
+        reaper.signal_group(group, signal.SIGTERM)
+
+
+def _errors(*, merge: bool, log: str) -> _Errors:
+    return _Errors(merge=merge, log=log)
+
+
+class _Errors:
+    """Where standard error goes, open as long as the child is being started."""
+
+    def __init__(self, *, merge: bool, log: str) -> None:
+        self._merge = merge
+        self._log = log
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> int | IO[bytes] | None:
+        if self._merge:
+            return subprocess.STDOUT
+        if not self._log or self._log == "/dev/stderr":
+            return None
+        self._file = Path(self._log).open("ab")
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _wait(child: subprocess.Popen[bytes], output: IO[bytes], timeout: float | None, limit: int) -> Reason:
+    deadline = None if timeout is None else time.monotonic() + timeout
+    ended = _descriptor(child.pid)
+    try:
+        while True:
+            left = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, deadline - time.monotonic())
+            if _ends_within(child, ended, max(0.0, left)):
+                return "loud" if os.fstat(output.fileno()).st_size > limit else "ended"
+            if os.fstat(output.fileno()).st_size > limit:
+                return "loud"
+            if deadline is not None and time.monotonic() >= deadline:
+                return "timeout"
+    finally:
+        if ended is not None:
+            os.close(ended)
+
+
+def _descriptor(pid: int) -> int | None:
+    """Return what can be waited for at once; None where the system has no such thing, and we have to look."""
+    try:
+        return os.pidfd_open(pid)  # type: ignore[attr-defined,unused-ignore]
+    except (AttributeError, OSError):
+        return None
+
+
+def _ends_within(child: subprocess.Popen[bytes], ended: int | None, seconds: float) -> bool:
+    if ended is not None and not select.select([ended], [], [], seconds)[0]:
+        return False
+    try:
+        child.wait(None if ended is not None else seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

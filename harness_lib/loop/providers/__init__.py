@@ -1,0 +1,1 @@
+"""Hosts of models: what they need, and which wire they speak."""

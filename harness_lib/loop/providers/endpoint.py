@@ -1,0 +1,34 @@
+"""Where a request goes and how: everything about a host that its wire has to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import urlsplit
+
+Wire = Literal["anthropic", "responses", "chat"]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A host of models. `key` never leaves this object but as a header."""
+
+    provider: str
+    wire: Wire
+    url: str
+    model: str
+    max_tokens: int
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    max_tokens_field: str = ""
+    reasoning_field: str = ""
+    effort: str = ""
+    cached: bool = False
+    session: str = ""
+
+
+def complete(url: str, path: str) -> str:
+    """Return `url` with `path` (as `/v1/messages`) where it names only a host or a version."""
+    there = urlsplit(url).path.rstrip("/")
+    if not there:
+        return url.rstrip("/") + path
+    return url.rstrip("/") + path.removeprefix("/v1") if there.endswith("/v1") else url

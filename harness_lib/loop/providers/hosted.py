@@ -1,0 +1,115 @@
+"""What our own providers have in common: an environment names the host, a wire speaks with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.providers import keys, variants
+from harness_lib.loop.providers.endpoint import Endpoint, Wire
+from harness_lib.loop.wires import exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness_lib.loop.piped import Json
+    from harness_lib.loop.providers.variants import Variant
+    from harness_lib.loop.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """A provider of ours. `endpoint` makes the address from an environment and a key."""
+
+    name: str
+    description: str
+    default_model: str
+    variables: str
+    is_ready: Callable[[dict[str, str]], bool]
+    endpoint: Callable[[dict[str, str], str], Endpoint]
+
+    def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
+        """Return one line for people."""
+        return self.description
+
+    def ready(self, runtime: Runtime) -> bool:
+        """Return whether the environment or a stored credential is enough."""
+        return self.is_ready(runtime.env) or bool(keys.first(runtime, self.name))
+
+    def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
+        """Return the model that is used where none is named."""
+        return {"model": self.default_model}
+
+    def environment_help(self, runtime: Runtime) -> str:  # noqa: ARG002
+        """Return the variables that are read."""
+        return self.variables
+
+    def at(self, runtime: Runtime, variant: Variant | None = None) -> Endpoint:
+        """Return where requests of this run go. Raises ProviderError without the key that is needed."""
+        env = _environment(runtime, self.name, variant) if variant else runtime.env
+        key = keys.secret(keys.first(runtime, variant.name if variant else self.name))
+        made = self.endpoint(env, key)
+        values = variant.values if variant else {}
+        return replace(
+            made,
+            provider=variant.name if variant else self.name,
+            wire=_wire(values.get("wire", "")) or made.wire,
+            max_tokens_field=values.get("max_tokens_field", ""),
+            reasoning_field=values.get("reasoning_field", ""),
+            model=runtime.model or values.get("model", "") or self.default_model,
+            effort=effort(env),
+            session=runtime.session.id if runtime.session else "",
+        )
+
+    def ask(self, runtime: Runtime, payload: Json) -> Json:
+        """Return the host's answer to `payload`."""
+        return exchange.ask(runtime, self.at(runtime), payload)
+
+
+def effort(env: dict[str, str]) -> str:
+    """Return how hard the model shall think; "" if that was not said."""
+    wanted = env.get("HARNESS_THINKING", "")
+    return "" if wanted == "off" else wanted
+
+
+def number(env: dict[str, str], name: str, default: int) -> int:
+    """Return the whole number in the variable `name`."""
+    text = env.get(name) or str(default)
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise ProviderError(f"{name} is no number of tokens: {text}")
+    return int(text)
+
+
+def _wire(name: str) -> Wire | None:
+    wires: dict[str, Wire | None] = {
+        "": None,
+        "anthropic": "anthropic",
+        "responses": "responses",
+        "chat": "chat",
+    }
+    if name not in wires:
+        raise ProviderError(f"wire={name} is none that hs speaks: responses or chat.")
+    return wires[name]
+
+
+def _environment(runtime: Runtime, protocol: str, variant: Variant) -> dict[str, str]:
+    """Return the environment that a variant is: the one of its protocol with other values."""
+    prefix = protocol.upper()
+    values = variant.values
+    key = runtime.env.get(variant.auth_env, "") if variant.auth_env else ""
+    key = key or keys.secret(keys.first(runtime, variant.name))
+    if variant.auth_env and not key:
+        raise ProviderError(f"{variant.auth_env} is not set. Set it, or run: hs auth set {variant.name}")
+    changed = {
+        f"{prefix}_API_URL": values.get("url", ""),
+        f"{prefix}_MAX_TOKENS": values.get("max_tokens", ""),
+        f"{prefix}_API_KEY": key,
+        f"{prefix}_AUTH_HEADER": "",
+    }
+    return {**runtime.env, **changed}
+
+
+def variant_of(runtime: Runtime) -> Variant | None:
+    """Return the variant that the run's provider is; None for a provider of its own."""
+    return variants.find(runtime, runtime.provider)

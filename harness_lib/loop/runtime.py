@@ -1,0 +1,112 @@
+"""What a run of hs knows: its environment, its directory, its session, and the plugins of the moment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness_lib.loop.listing import Listing
+from harness_lib.loop.plugins import Table
+from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.stream import Stream
+
+BUNDLED = Path(__file__).with_name("bundled")
+
+
+@dataclass
+class Runtime:
+    """One run. `env` is the whole environment; what plugins see of it is `variables`."""
+
+    env: dict[str, str]
+    cwd: Path
+    session: Session | None = None
+    stage: str = ""
+    sources: list[str] = field(default_factory=list)
+    table: Table = field(default_factory=Table)
+    listing: Listing = field(default_factory=Listing)
+    requests: int = 0
+    # What plugins keep between two states: schemas of foreign programs, connections, arguments that were cut.
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Path:
+        return Path(self.env["HARNESS_HOME"])
+
+    @property
+    def root(self) -> Path:
+        return Path(self.env["HARNESS_ROOT"])
+
+    @property
+    def provider(self) -> str:
+        return self.env["HARNESS_PROVIDER"]
+
+    @property
+    def model(self) -> str:
+        return self.env["HARNESS_MODEL"]
+
+    @property
+    def stream(self) -> Stream:
+        """Where events go; nowhere without a session."""
+        return self.session.stream if self.session else Stream(None)
+
+    @property
+    def work_directory(self) -> Path:
+        """Where tools run: the session's directory, wherever it was resumed from."""
+        return self.session.cwd if self.session else self.cwd
+
+    def at(self, stage: str) -> Runtime:
+        """Return this run, in `stage`."""
+        self.stage = stage
+        return self
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment of a foreign plugin."""
+        directory = str(self.session.directory) if self.session else ""
+        return {
+            **self.env,
+            "HARNESS_SOURCES": ":".join(self.sources),
+            "HARNESS_STAGE": self.stage,
+            "HARNESS_SESSION": directory,
+            "SESSION_DIR": directory,
+        }
+
+    def log(self, line: str) -> None:
+        """Append a line to HARNESS_LOG; a log that cannot be written ends no run."""
+        target = self.env["HARNESS_LOG"]
+        if target == "/dev/stderr":
+            sys.stderr.write(f"{line}\n")
+            return
+        try:
+            with Path(target).open("a", encoding="utf-8") as stream:
+                stream.write(f"{line}\n")
+        except OSError:
+            return
+
+
+def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
+    """Return a run with every variable of the protocol set, as defaults say where they are not."""
+    env = dict(environ)
+    home = Path(env.get("HOME") or Path("~").expanduser())
+    for name, value in {
+        "HARNESS_ROOT": str(BUNDLED),
+        "HARNESS_HOME": str(home / ".harness"),
+        "HARNESS_MODEL": "",
+        "HARNESS_PROVIDER": "",
+        "HARNESS_MAX_TURNS": "100",
+        "HARNESS_LOG": "/dev/stderr",
+    }.items():
+        env[name] = env.get(name) or value
+    env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(_store(cwd, Path(env["HARNESS_HOME"])))
+    return Runtime(env=env, cwd=cwd)
+
+
+def _store(cwd: Path, home: Path) -> Path:
+    """Return the sessions of the nearest directory that has some, else those of home."""
+    for directory in (cwd, *cwd.parents):
+        candidate = directory / ".harness" / "sessions"
+        if directory.parent != directory and candidate.is_dir():
+            return candidate
+    return home / "sessions"

@@ -1,0 +1,1 @@
+"""Sessions: directories of Markdown files, of the format that the original reads and writes."""

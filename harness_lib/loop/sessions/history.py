@@ -1,0 +1,73 @@
+"""What the model is told of a session: every call answered once, right behind the message that made it.
+
+Hosts refuse a history in which that is not so for ever, whatever killed the run that left it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness_lib.loop.piped import Json
+from harness_lib.loop.sessions.message import Block, Call, Message, Text
+
+INTERRUPTED = "interrupted: this call did not finish, and may have done part of its work."
+
+
+@dataclass(frozen=True)
+class User:
+    """What a person said."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Assistant:
+    """What the model answered; `native` is the same as its own host wrote it, where that may be replayed."""
+
+    blocks: list[Block]
+    native: list[Json] | None = None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a call came to."""
+
+    call: Call
+    text: str
+    error: bool
+
+
+Entry = User | Assistant | Answered
+
+
+def entries(messages: list[Message], native: dict[int, list[Json]]) -> list[Entry]:
+    """Return the history in `messages`; `native` holds by number what may be replayed as it came."""
+    made: list[Entry] = []
+    for place, message in enumerate(messages):
+        if message.role == "user" and message.body.strip():
+            made.append(User(message.body))
+        elif message.role == "assistant":
+            blocks = [block for block in message.blocks if not isinstance(block, Text) or block.text.strip()]
+            # No host takes an empty message.
+            if not blocks:
+                continue
+            made.append(Assistant(blocks, native.get(message.seq)))
+            made += _answers([block for block in blocks if isinstance(block, Call)], messages[place + 1 :])
+    return made
+
+
+def _answers(calls: list[Call], later: list[Message]) -> list[Answered]:
+    """Return one result for each call: its own, found before the model spoke again, or "interrupted"."""
+    found: dict[str, Message] = {}
+    for message in later:
+        if message.role == "assistant":
+            break
+        if message.role == "tool_result":
+            found.setdefault(message.fields.get("call_id", ""), message)
+    return [_answer(call, found.get(call.id)) for call in calls]
+
+
+def _answer(call: Call, message: Message | None) -> Answered:
+    if message is None:
+        return Answered(call, INTERRUPTED, error=True)
+    return Answered(call, message.body, error=message.fields.get("error") == "true")

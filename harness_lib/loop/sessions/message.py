@@ -1,0 +1,163 @@
+"""A message: one Markdown file with frontmatter, which every engine of the protocol reads.
+
+The codec in both directions. A call stands in a fence; where text holds such a fence too, ours are longer and
+the frontmatter says how long, so that what the model has only quoted is never run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+from harness_lib.loop.piped import Json, dumps
+
+_OPENING = re.compile(r"^(`{3,})(tool_call id=|thinking\b)", re.MULTILINE)
+_CALL = re.compile(r"^tool_call id=(\S*) name=(\S+)")
+_THINKING = re.compile(r"^thinking(?: signature=(\S*))?$")
+_LONGEST = re.compile(r"^(`{3,})", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Text:
+    """What the model said."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """What it thought, signed by its host."""
+
+    text: str
+    signature: str = ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool it wants run. `problem`: why it must not be; its `arguments` are as they came."""
+
+    id: str
+    name: str
+    arguments: str
+
+    @property
+    def input(self) -> Json | None:
+        """The arguments as an object; None if they are none."""
+        try:
+            value = json.loads(self.arguments or "{}")
+        except ValueError:
+            return None
+        return value if isinstance(value, dict) else None
+
+
+Block = Text | Thinking | Call
+
+
+@dataclass(frozen=True)
+class Message:
+    """A file of a session: its number, the values of its frontmatter, and its body."""
+
+    seq: int
+    role: str
+    body: str
+    fields: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """What an assistant's body holds, in order."""
+        return parse_blocks(self.body, int(self.fields.get("fence", "3")))
+
+
+def parse(seq: int, role: str, text: str) -> Message:
+    """Return the message in `text`; `role` is what the file's name says, for files without frontmatter."""
+    lines = text.split("\n")
+    if lines[0].rstrip("\r") != "---" or "---" not in (line.rstrip("\r") for line in lines[1:]):
+        return Message(seq, role, _without_last_newline(text))
+    end = next(number for number, line in enumerate(lines[1:], 1) if line.rstrip("\r") == "---")
+    fields = dict(line.rstrip("\r").split(": ", 1) for line in lines[1:end] if ": " in line)
+    body = _without_last_newline("\n".join(lines[end + 1 :]))
+    if not fields.get("fence", "3").isdigit():
+        del fields["fence"]
+    return Message(seq, fields.get("role", role), body, fields)
+
+
+def render(message: Message) -> str:
+    """Return the file of `message`; it ends with a line break, without which the original loses a line."""
+    fields = {"role": message.role, "seq": f"{message.seq:04d}", **message.fields}
+    head = "".join(f"{key}: {' '.join(value.split())}\n" for key, value in fields.items())
+    return f"---\n{head}---\n{message.body}\n"
+
+
+def render_blocks(blocks: list[Block]) -> tuple[str, int]:
+    """Return the body of an assistant's message, and the length of its fences."""
+    fence = _fence(blocks)
+    return "".join(_block(block, "`" * fence) for block in blocks), fence
+
+
+def parse_blocks(body: str, fence: int = 3) -> list[Block]:
+    """Return the blocks of `body` whose fences are `fence` long."""
+    ticks = "`" * fence
+    blocks: list[Block] = []
+    said: list[str] = []
+    lines = iter(body.split("\n"))
+    for line in lines:
+        opened = _opened(line, ticks)
+        if opened is None:
+            said.append(line)
+            continue
+        _say(blocks, said)
+        inside = []
+        for inner in lines:
+            if inner == ticks:
+                break
+            inside.append(inner)
+        blocks.append(opened if isinstance(opened, Call) else Thinking("\n".join(inside), opened.signature))
+        if isinstance(opened, Call):
+            blocks[-1] = Call(opened.id, opened.name, "".join(inside))
+    _say(blocks, said)
+    return blocks
+
+
+def _opened(line: str, ticks: str) -> Call | Thinking | None:
+    if not line.startswith(ticks) or line.startswith(f"{ticks}`"):
+        return None
+    info = line[len(ticks) :]
+    call = _CALL.match(info)
+    if call:
+        return Call(call[1], call[2], "")
+    thinking = _THINKING.match(info)
+    return Thinking("", thinking[1] or "") if thinking else None
+
+
+def _say(blocks: list[Block], said: list[str]) -> None:
+    """Add the lines of text that have gathered; the line breaks around a fence are the fence's."""
+    text = "\n".join(said)
+    said.clear()
+    if text.strip():
+        blocks.append(Text(text.removesuffix("\n")))
+
+
+def _block(block: Block, ticks: str) -> str:
+    if isinstance(block, Text):
+        return f"{block.text}\n"
+    if isinstance(block, Call):
+        given = block.input
+        # One line: the original joins the lines of a call without anything between them.
+        arguments = dumps(given) if given is not None else " ".join(block.arguments.splitlines())
+        return f"\n{ticks}tool_call id={block.id} name={block.name}\n{arguments}\n{ticks}\n"
+    return f"{ticks}thinking signature={block.signature}\n{block.text}\n{ticks}\n"
+
+
+def _fence(blocks: list[Block]) -> int:
+    """Return three, or one more than the longest fence where the text would be taken for a fence of ours."""
+    texts = [block.text for block in blocks if isinstance(block, Text | Thinking)]
+    if not any(_OPENING.search(text) for text in texts) and not any(
+        isinstance(block, Thinking) and _LONGEST.search(block.text) for block in blocks
+    ):
+        return 3
+    return 1 + max(len(found) for text in texts for found in _LONGEST.findall(text))
+
+
+def _without_last_newline(text: str) -> str:
+    return text.removesuffix("\n")

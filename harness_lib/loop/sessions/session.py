@@ -1,0 +1,114 @@
+"""A session: a directory that may change hands between engines, and that only one of ours works in."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from harness_lib.errors import HeldError
+from harness_lib.loop import conf
+from harness_lib.loop.sessions import message as codec
+from harness_lib.loop.sessions.message import Message
+from harness_lib.loop.stream import Stream
+from harness_lib.system import atomic
+
+_PRIVATE = 0o600
+
+
+def now() -> str:
+    """Return the moment as sessions write it: local, to the second, with its offset."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+class Session:
+    """The messages in `directory`, in the order of their numbers."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._parsed: dict[str, tuple[tuple[int, int, int], Message]] = {}
+        self._lock: int | None = None
+
+    @property
+    def id(self) -> str:
+        return self.directory.name
+
+    @cached_property
+    def conf(self) -> dict[str, str]:
+        """What `session.conf` says."""
+        return conf.read(self.directory / "session.conf")
+
+    @property
+    def cwd(self) -> Path:
+        """Where its tools run; the current directory if that is gone."""
+        named = Path(self.conf.get("cwd") or ".")
+        return named if named.is_dir() else Path.cwd()
+
+    @cached_property
+    def stream(self) -> Stream:
+        """Its events."""
+        return Stream(self.directory / ".stream")
+
+    def hold(self) -> None:
+        """Let nobody else work in it until this process ends. Raises HeldError naming who does."""
+        if self._lock is not None:
+            return
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self.directory / ".lock", flags, _PRIVATE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 100).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            message = f"The session {self.id} is held by process {holder or '(unknown)'}."
+            raise HeldError(message, "Wait until it ends, or begin another session.") from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        self._lock = descriptor
+
+    def files(self) -> list[Path]:
+        """Return the message files, by number and then by name."""
+        directory = self.directory / "messages"
+        try:
+            names = [name for name in os.listdir(directory) if _number(name) is not None]  # noqa: PTH208 (fast)
+        except FileNotFoundError:
+            return []
+        return [directory / name for name in sorted(names, key=lambda name: (_number(name), name))]
+
+    def messages(self) -> list[Message]:
+        """Return every message; a file is read again only when it has changed."""
+        return [found for path in self.files() if (found := self._read(path)) is not None]
+
+    def append(self, role: str, fields: dict[str, str], body: str) -> Message:
+        """Write the next message and return it."""
+        directory = self.directory / "messages"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        files = self.files()
+        seq = (_number(files[-1].name) or 0) + 1 if files else 1
+        made = Message(seq, role, body, {"timestamp": now(), **fields})
+        path = directory / f"{seq:04d}-{role}.md"
+        data = codec.render(made).encode("utf-8", "replace")
+        atomic.write(path, data, durable=False, mode=_PRIVATE)
+        return made
+
+    def _read(self, path: Path) -> Message | None:
+        try:
+            found = path.stat()
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+            known = self._parsed.get(path.name)
+            if known and known[0] == stamp:
+                return known[1]
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except (FileNotFoundError, IsADirectoryError):
+            return None
+        role = path.stem.partition("-")[2]
+        made = codec.parse(_number(path.name) or 0, role, text)
+        self._parsed[path.name] = stamp, made
+        return made
+
+
+def _number(name: str) -> int | None:
+    head, separator, _ = name.partition("-")
+    return int(head) if separator and head.isascii() and head.isdigit() and name.endswith(".md") else None

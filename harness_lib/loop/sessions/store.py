@@ -1,0 +1,65 @@
+"""The store of sessions: where new ones are made and old ones found."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.loop import conf
+from harness_lib.loop.names import is_name
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions.session import Session, now
+from harness_lib.system import atomic
+
+
+def directory(runtime: Runtime) -> Path:
+    """Return the store; it need not exist."""
+    return Path(runtime.env["HARNESS_SESSIONS"])
+
+
+def find(runtime: Runtime, name: str) -> Session | None:
+    """Return the session `name`; None if there is none of that name."""
+    path = directory(runtime) / name
+    return Session(path) if is_name(name) and path.is_dir() else None
+
+
+def every(runtime: Runtime) -> list[Session]:
+    """Return the sessions, the one that changed last first."""
+    store = directory(runtime)
+    paths = [Path(entry.path) for entry in os.scandir(store) if entry.is_dir()] if store.is_dir() else []
+    return [Session(path) for path in sorted(paths, key=lambda path: (-path.stat().st_mtime_ns, path.name))]
+
+
+def create(runtime: Runtime) -> Session:
+    """Make a session for the run's provider, model and directory. Raises EnvSetupError if it cannot be."""
+    stamp = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
+    try:
+        directory(runtime).mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = _new(directory(runtime), stamp)
+        (path / "messages").mkdir(mode=0o700)
+        values = {
+            "id": path.name,
+            "model": runtime.model,
+            "provider": runtime.provider,
+            "created": now(),
+            "cwd": str(runtime.cwd),
+        }
+        atomic.write(path / "session.conf", conf.render(values).encode(), durable=False, mode=0o600)
+    except OSError as error:
+        message = f"No session can be made in {directory(runtime)}: {error.strerror}."
+        raise EnvSetupError(message, "Set HARNESS_SESSIONS to a directory that you can write.") from error
+    return Session(path)
+
+
+def _new(store: Path, stamp: str) -> Path:
+    """Make the directory `stamp`; a second one of the same process and second gets another number."""
+    for again in range(1000):
+        path = store / (f"{stamp}-{again}" if again else stamp)
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return path
+    raise FileExistsError(f"{store / stamp}")

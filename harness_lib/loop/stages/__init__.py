@@ -1,0 +1,1 @@
+"""Our hooks, by stage."""

@@ -1,0 +1,48 @@
+"""The stage `assemble`: the history and the tools, as the provider's wire wants them."""
+
+from __future__ import annotations
+
+from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.plugins import Tool
+from harness_lib.loop.providers import endpoints
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import history, native
+from harness_lib.loop.wires import exchange
+
+
+def messages(runtime: Runtime, piped: Piped) -> Piped:
+    """Add `messages`: the session's, on the wire of its provider."""
+    made = as_object(piped) or {}
+    try:
+        endpoint = endpoints.of(runtime)
+    except ProviderError as error:
+        raise HookError(str(error), {"error": str(error)}) from error
+    if runtime.session is None:
+        return {**made, "messages": []}
+    found = runtime.session.messages()
+    speaker = (endpoint.wire, endpoint.provider, endpoint.model)
+    replayed = native.load(runtime.session, found, speaker, runtime.kept)
+    return {**made, "messages": exchange.wire(endpoint.wire).messages(history.entries(found, replayed))}
+
+
+def tools(runtime: Runtime, piped: Piped) -> Piped:
+    """Add `tools`: the schema of each, by name, so that the beginning of every request is the same."""
+    found = []
+    for plugin in runtime.table.of("tools"):
+        schema = schema_of(runtime, plugin.name, plugin.target)
+        if schema is not None:
+            found.append(schema)
+    return {**(as_object(piped) or {}), "tools": found}
+
+
+def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
+    """Return the schema of `tool`; None, said once, where it names another tool than its file."""
+    schema = tool.schema(runtime)
+    if schema is None or schema.get("name") == name:
+        return schema
+    told: set[str] = runtime.kept.setdefault("misnamed", set())
+    if name not in told:
+        told.add(name)
+        runtime.log(f"hs: the tool {name} is left out: its schema has the name {schema.get('name')}.")
+    return None

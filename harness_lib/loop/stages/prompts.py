@@ -1,0 +1,66 @@
+"""The stage `assemble`, second half: what the model is told before anything is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness_lib.loop.piped import Piped, as_object
+from harness_lib.loop.runtime import Runtime
+
+_AGENTS_LIMIT = 32 * 1024
+
+
+def prompts(runtime: Runtime, piped: Piped) -> Piped:
+    """Set `system` to the prompts of all sources and the instructions here, and go on to `send`."""
+    parts = [_read(path) for path in _fragments(runtime)]
+    parts += [_read(path, _AGENTS_LIMIT) for path in instructions(runtime)]
+    system = "\n\n".join(part for part in parts if part)
+    return {**(as_object(piped) or {}), "system": system, "next_state": "send"}
+
+
+def instructions(runtime: Runtime) -> list[Path]:
+    """Return the AGENTS.md of home, then one for each directory from the repository's root to the session's.
+
+    CLAUDE.md counts where there is none. A link out of the project counts as none: it could lead to a secret.
+    """
+    found = [path] if (path := runtime.home.parent / "AGENTS.md").is_file() else []
+    here = runtime.work_directory.resolve()
+    root = _root(runtime, here)
+    for directory in [parent for parent in reversed((here, *here.parents)) if parent.is_relative_to(root)]:
+        for name in ("AGENTS.md", "CLAUDE.md"):
+            path = directory / name
+            if path.is_file():
+                if path.resolve().is_relative_to(root) and path not in found:
+                    found.append(path)
+                break
+    return found
+
+
+def _root(runtime: Runtime, here: Path) -> Path:
+    """Return the root of the repository, else the outermost directory with `.harness`, else `here`."""
+    parents = (here, *here.parents)
+    for directory in parents:
+        if (directory / ".git").exists():
+            return directory
+    marked = [path for path in parents if (path / ".harness").is_dir() and path / ".harness" != runtime.home]
+    return marked[-1] if marked else here
+
+
+def _fragments(runtime: Runtime) -> list[Path]:
+    return [
+        Path(source, "prompts", name)
+        for source in runtime.sources
+        for name in runtime.listing.names(str(Path(source, "prompts")))
+        if name.endswith(".md")
+    ]
+
+
+def _read(path: Path, limit: int | None = None) -> str:
+    """Return the text of `path`, at most `limit` bytes; what cannot be read says nothing."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read() if limit is None else stream.read(limit + 1)
+    except OSError:
+        return ""
+    text = data[:limit].decode("utf-8", "replace").strip()
+    return f"{text}\n[{path} goes on; read the file for the rest]" if limit and len(data) > limit else text

@@ -1,0 +1,100 @@
+"""The stage `receive`: save the answer, and see which of its calls may run."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.providers import endpoints
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import native
+from harness_lib.loop.sessions.message import Call, render_blocks
+from harness_lib.loop.stages import tool_calls
+from harness_lib.loop.wires import exchange
+from harness_lib.loop.wires.answer import Answer
+
+# An answer of which no call could be run; so many in a row, and the model will not find out by itself.
+_SPOILED_ANSWERS = 3
+_USUAL_FENCE = 3
+
+
+def save(runtime: Runtime, piped: Piped) -> Piped:
+    """Save the answer; go on to `tool_exec` with its calls, or to `done` with its text."""
+    try:
+        endpoint = endpoints.of(runtime)
+        answer = exchange.wire(endpoint.wire).answer(as_object(piped) or {})
+    except ProviderError as error:
+        raise HookError(str(error), {"error": str(error)}) from error
+    answer = _with_own_ids(answer)
+    _write(runtime, answer, (endpoint.wire, endpoint.provider, endpoint.model))
+    if not answer.calls:
+        return {"next_state": "done", "output": answer.text}
+    runnable = [call for call in answer.calls if not _refused(runtime, call, answer.stop)]
+    if runnable:
+        runtime.kept["spoiled"] = 0
+        calls = [{"id": call.id, "name": call.name, "input": call.input} for call in runnable]
+        return {"next_state": "tool_exec", "tool_calls": calls}
+    runtime.kept["spoiled"] = runtime.kept.get("spoiled", 0) + 1
+    if runtime.kept["spoiled"] < _SPOILED_ANSWERS:
+        return {"next_state": "assemble"}
+    message = f"The model's last {_SPOILED_ANSWERS} answers had calls that could not be run; the turn ends."
+    raise HookError(message, {"error": message})
+
+
+def _with_own_ids(answer: Answer) -> Answer:
+    """Give calls without an id, or with one that another call has, one of ours."""
+    known: set[str] = set()
+    blocks = []
+    for block in answer.blocks:
+        made = block
+        if isinstance(block, Call) and (not block.id or block.id in known or block.id.split() != [block.id]):
+            made = replace(block, id=f"call_{uuid.uuid4().hex}")
+        if isinstance(made, Call):
+            known.add(made.id)
+        blocks.append(made)
+    return answer if blocks == answer.blocks else replace(answer, blocks=blocks, native=None)
+
+
+def _write(runtime: Runtime, answer: Answer, speaker: tuple[str, str, str]) -> None:
+    if runtime.session is None:
+        return
+    body, fence = render_blocks(answer.blocks)
+    fields = {
+        "model": runtime.model,
+        "provider": runtime.provider,
+        "stop": answer.stop,
+        "tokens_in": str(answer.tokens_in),
+        "tokens_out": str(answer.tokens_out),
+        "tokens_cached": str(answer.tokens_cached),
+        "tokens_cache_write": str(answer.tokens_cache_write),
+    }
+    message = runtime.session.append(
+        "assistant", {**fields, **({"fence": str(fence)} if fence > _USUAL_FENCE else {})}, body
+    )
+    if answer.native:
+        native.save(runtime.session, message, speaker, answer.native)
+    runtime.stream.emit("stop", reason=answer.stop, seq=f"{message.seq:04d}")
+
+
+def _refused(runtime: Runtime, call: Call, stop: str) -> bool:
+    """Answer a call that must not run with the reason; return whether it was one."""
+    problem = _problem(runtime, call, stop)
+    if problem:
+        done: Json = {"call_id": call.id, "name": call.name, "result": f"error: {problem}", "error": True}
+        tool_calls.record(runtime, done)
+    return bool(problem)
+
+
+def _problem(runtime: Runtime, call: Call, stop: str) -> str:
+    if stop == "length":
+        return "the answer was cut off by its length limit, so this call was not run. Ask for less at once."
+    given = call.input
+    if given is None:
+        return "the arguments are no JSON object, so this call was not run."
+    tool = runtime.table.tool(call.name)
+    schema = tool.schema(runtime) if tool else None
+    required = ((schema or {}).get("input_schema") or {}).get("required") or []
+    missing = [name for name in required if name not in given]
+    return f"the call lacks {', '.join(missing)}, so it was not run." if missing else ""

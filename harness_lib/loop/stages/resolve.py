@@ -1,0 +1,84 @@
+"""The stage `resolve`: which provider and which model, from settings, from what is ready, from defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness_lib.loop import conf
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.providers import keys, variants
+from harness_lib.loop.providers.variants import Variant
+from harness_lib.loop.runtime import Runtime
+
+# In the order in which bundled packs of providers stand among the sources.
+_OURS = ("anthropic", "openai")
+
+
+def settings(runtime: Runtime, piped: Piped) -> Piped:
+    """Take provider and model from the most local `settings.conf`; a model belongs to its provider."""
+    asked = _asked(piped)
+    for source in reversed(runtime.sources):
+        path = Path(source, "settings.conf")
+        if path.is_file():
+            found = conf.read(path)
+            if not asked["provider"]:
+                model = asked["model"] or found.get("model", "")
+                return {**asked, "provider": found.get("provider", ""), "model": model}
+            break
+    return asked
+
+
+def detect(runtime: Runtime, piped: Piped) -> Piped:
+    """Take the first provider that is ready, in the order of the sources."""
+    asked = _asked(piped)
+    if asked["provider"]:
+        return asked
+    for name in _candidates(runtime):
+        if is_ready(runtime, name):
+            return {**asked, "provider": name}
+    wanted = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_API_URL; hs help shows more."
+    message = f"no ready provider found. {wanted}"
+    raise HookError(message, {"error": message})
+
+
+def defaults(runtime: Runtime, piped: Piped) -> Piped:
+    """Take the model that the provider names."""
+    asked = _asked(piped)
+    if asked["model"]:
+        return asked
+    variant = variants.find(runtime, asked["provider"])
+    if variant is not None:
+        return {**asked, "model": variant.values.get("model", "")}
+    provider = runtime.table.provider(asked["provider"])
+    return {**asked, "model": provider.defaults(runtime).get("model", "") if provider else ""}
+
+
+def is_ready(runtime: Runtime, name: str) -> bool:
+    """Return whether the provider or variant `name` has what it needs."""
+    provider = runtime.table.provider(name)
+    if provider is not None:
+        return provider.ready(runtime)
+    variant = variants.find(runtime, name)
+    return variant is not None and _variant_is_ready(runtime, variant)
+
+
+def _variant_is_ready(runtime: Runtime, variant: Variant) -> bool:
+    if variant.auth_env and runtime.env.get(variant.auth_env):
+        return True
+    return keys.is_fresh(keys.first(runtime, variant.name))
+
+
+def _candidates(runtime: Runtime) -> list[str]:
+    found: list[str] = []
+    for source in runtime.sources:
+        directory = str(Path(source, "providers"))
+        programs = {name for name in runtime.listing.executables(directory) if not name.endswith(".conf")}
+        ours = {Path(source).name} & set(_OURS) if Path(source).parent == runtime.root / "plugins" else set()
+        found += sorted(programs | ours | set(variants.in_source(runtime, source)))
+    return list(dict.fromkeys(found))
+
+
+def _asked(piped: Piped) -> Json:
+    found = as_object(piped) or {}
+    return {**found, "provider": str(found.get("provider") or ""), "model": str(found.get("model") or "")}

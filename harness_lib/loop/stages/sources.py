@@ -1,0 +1,93 @@
+"""The stage `sources`: which directories plugins come from, the most local last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.names import is_name
+from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.providers import keys, variants
+from harness_lib.loop.runtime import Runtime
+from harness_lib.system import atomic
+
+CACHE = ".auth-cache.json"
+
+
+def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first hook makes the list)
+    """Bundled packs, then home, then each `.harness` from the root down to here, its packs before itself."""
+    found = runtime.listing.directories(str(runtime.root / "plugins"))
+    local = [path for directory in (*reversed(runtime.cwd.parents), runtime.cwd) if (path := _at(directory))]
+    if runtime.home.is_dir() and runtime.home not in local:
+        local.insert(0, runtime.home)
+    for source in local:
+        found += [*runtime.listing.directories(str(source / "plugins")), str(source)]
+    return {"sources": found}
+
+
+def _at(directory: Path) -> Path | None:
+    path = directory / ".harness"
+    return path if path.is_dir() else None
+
+
+def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
+    """Write the credentials of all sources where foreign providers look for them."""
+    runtime_sources = _sources(piped)
+    stamps = [_stamp(Path(source, keys.FILE)) for source in runtime_sources]
+    if runtime.kept.get("credentials") == stamps:
+        return piped
+    runtime.kept["credentials"] = stamps
+    cache = runtime.home / CACHE
+    if not any(stamps) and not cache.exists():
+        return piped
+    before, runtime.sources = runtime.sources, runtime_sources
+    merged = keys.merged(runtime)
+    runtime.sources = before
+    atomic.write(cache, keys.render(merged).encode(), durable=False, mode=0o600)
+    return piped
+
+
+def _stamp(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def scope(runtime: Runtime, piped: Piped) -> Piped:
+    """Leave out the packs of providers that are not in use: their hooks would speak another language."""
+    provider = runtime.provider
+    if not is_name(provider):
+        return piped
+    sources = _sources(piped)
+    protocol = _protocol(runtime, sources, provider)
+    kept = [source for source in sources if _belongs(runtime, source, {provider, protocol}, provider)]
+    return {**(as_object(piped) or {}), "sources": kept}
+
+
+def _protocol(runtime: Runtime, sources: list[str], provider: str) -> str:
+    before, runtime.sources = runtime.sources, sources
+    variant = variants.find(runtime, provider)
+    runtime.sources = before
+    return variant.protocol if variant else provider
+
+
+def _belongs(runtime: Runtime, source: str, names: set[str], provider: str) -> bool:
+    own = Path(source).name
+    providers = runtime.listing.names(str(Path(source, "providers")))
+    if own not in providers and f"{own}.conf" not in providers and not _is_ours(runtime, source):
+        return True
+    return own in names or provider in providers or f"{provider}.conf" in providers
+
+
+def _is_ours(runtime: Runtime, source: str) -> bool:
+    """Return whether `source` is a bundled pack of variants, whose provider is a function."""
+    return Path(source).parent == runtime.root / "plugins" and (Path(source) / "providers").is_dir()
+
+
+def _sources(piped: Piped) -> list[str]:
+    found: Json = as_object(piped) or {}
+    sources = found.get("sources")
+    if not isinstance(sources, list):
+        raise HookError("no list of sources came in", piped)
+    return [str(source) for source in sources]

@@ -1,0 +1,77 @@
+"""The stages `tool_exec` and `tool_done`: run the first call of the queue, save what it came to."""
+
+from __future__ import annotations
+
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.names import is_name
+from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.runtime import Runtime
+
+_SHOWN_LINES = 30
+
+
+def execute(runtime: Runtime, piped: Piped) -> Piped:
+    """Run the first call and go on to `tool_done` with its result and the calls that are left."""
+    queue = (as_object(piped) or {}).get("tool_calls")
+    if not isinstance(queue, list) or not queue or not isinstance(queue[0], dict):
+        raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
+    call: Json = queue[0]
+    name, given = str(call.get("name") or ""), call.get("input") or {}
+    result = run(runtime, name, given)
+    _show(runtime, name, given, result)
+    return {
+        "call_id": call.get("id", ""),
+        "name": name,
+        "input": given,
+        "result": result.text,
+        "error": result.error,
+        "tool_calls": queue[1:],
+        "next_state": "tool_done",
+    }
+
+
+def run(runtime: Runtime, name: str, given: Json) -> Result:
+    """Run the tool `name`. Everything that a model runs passes here."""
+    tool = runtime.table.tool(name) if is_name(name) else None
+    if tool is None:
+        return Result(f"error: tool '{name}' not found", error=True)
+    return tool.execute(runtime, given)
+
+
+def save(runtime: Runtime, piped: Piped) -> Piped:
+    """Save a result; go on with the next call, or ask the model again."""
+    done = as_object(piped)
+    if done is None:
+        raise HookError("no result came in", {"error": "The stage `tool_exec` ended without a JSON object."})
+    record(runtime, done)
+    left = done.get("tool_calls") or []
+    return {"next_state": "tool_exec", "tool_calls": left} if left else {"next_state": "assemble"}
+
+
+def record(runtime: Runtime, done: Json) -> None:
+    """Write the result of a call into the session."""
+    error = "true" if done.get("error") in {True, "true"} else "false"
+    call_id, name = str(done.get("call_id", "")), str(done.get("name", ""))
+    seq = ""
+    if runtime.session is not None:
+        fields = {"call_id": call_id, "tool": name, "error": error}
+        seq = f"{runtime.session.append('tool_result', fields, str(done.get('result', ''))).seq:04d}"
+    runtime.stream.emit("tool_done", id=call_id, name=name, seq=seq, error=error)
+
+
+def _show(runtime: Runtime, name: str, given: Json, result: Result) -> None:
+    """Show people the call and the beginning of its result."""
+    head = (
+        [str(given["command"])]
+        if name == "bash" and "command" in given
+        else [f"{k}={v}" for k, v in given.items()]
+    )
+    lines = result.text.splitlines()
+    more = [f"... ({len(lines) - _SHOWN_LINES} more lines)"] if len(lines) > _SHOWN_LINES else []
+    shown = [f"  {line}" for text in head for line in text.splitlines()]
+    text = "\n".join(
+        [f"--- {name} ---", *shown, *lines[:_SHOWN_LINES], *more, *(["(error)"] if result.error else [])]
+    )
+    runtime.log(text)
+    runtime.stream.emit("tool_output", text=text)

@@ -1,0 +1,82 @@
+"""A tool that is a function: its schema, its line for people, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.loop.plugins import Result
+
+if TYPE_CHECKING:
+    from harness_lib.loop.piped import Json
+    from harness_lib.loop.runtime import Runtime
+
+
+class ToolError(Exception):
+    """The call cannot be done; the message tells the model why."""
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """One of our tools. `properties` are those of its input; `reads`: it changes nothing."""
+
+    name: str
+    description: str
+    properties: Json
+    required: list[str]
+    function: Callable[[Runtime, Json], Result]
+    reads: bool = False
+    offered: Callable[[Runtime], bool] = field(default=lambda _: True)
+
+    def schema(self, runtime: Runtime) -> Json | None:
+        """Return the schema, or None where there is no use for it."""
+        if not self.offered(runtime):
+            return None
+        made: Json = {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": {"type": "object", "properties": self.properties, "required": self.required},
+        }
+        return {**made, "annotations": {"readOnlyHint": True}} if self.reads else made
+
+    def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
+        """Return the first sentence of the description."""
+        return self.description.partition("\n")[0].partition(". ")[0].rstrip(".")
+
+    def execute(self, runtime: Runtime, given: Json) -> Result:
+        """Do it; what is wrong with the call is told to the model."""
+        try:
+            return self.function(runtime, given)
+        except ToolError as error:
+            return Result(f"error: {error}", error=True)
+        except OSError as error:
+            name = f" {error.filename}" if error.filename else ""
+            return Result(f"error:{name}: {error.strerror or error}", error=True)
+
+
+def text_of(given: Json, key: str) -> str:
+    """Return the string `key`. Raises ToolError if it is missing or no string."""
+    value = given.get(key)
+    if not isinstance(value, str):
+        raise ToolError(f"{key} is required")
+    return value
+
+
+def path_of(runtime: Runtime, given: Json) -> Path:
+    """Return the file that the call names, seen from the session's directory."""
+    text = text_of(given, "path")
+    if not text or "\0" in text:
+        raise ToolError("path is required")
+    return runtime.work_directory / Path(text).expanduser()
+
+
+def number_of(given: Json, key: str) -> int | None:
+    """Return the whole number `key` of at least 1; None if it is not there. Raises ToolError."""
+    value = given.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 1:
+        raise ToolError(f"{key} must be a number of at least 1")
+    return int(value)

@@ -1,0 +1,147 @@
+"""The tool `edit_file`: changes at anchors, all of them or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.tools import anchors, files
+from harness_lib.loop.tools.builtin import Builtin, ToolError, path_of
+
+if TYPE_CHECKING:
+    from harness_lib.loop.piped import Json
+    from harness_lib.loop.runtime import Runtime
+
+_SHOWN_LINES = 80
+_CONTEXT = 2
+_TYPES = ("replace_range", "append_at", "prepend_at", "append_file", "prepend_file")
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Put `lines` in place of the lines from index `start` up to `stop`."""
+
+    start: int
+    stop: int
+    lines: list[str]
+
+
+def _execute(runtime: Runtime, given: Json) -> Result:
+    path = path_of(runtime, given)
+    edits = given.get("edits")
+    if not isinstance(edits, list) or not edits or not all(isinstance(edit, dict) for edit in edits):
+        raise ToolError("edits must be a list of objects")
+    text = files.read(path)
+    lines = files.split(text)
+    changes = [_change(edit, lines) for edit in edits]
+    made = _apply(lines, changes)
+    ends = "\n" if made and (text.endswith("\n") or not text) else ""
+    files.write(path, "\n".join(made) + ends)
+    shown = f"\n{anchors.show(made)}" if len(made) <= _SHOWN_LINES else ""
+    return Result(f"edited {given['path']}: {len(lines)} lines before, {len(made)} now{shown}")
+
+
+def _change(edit: Json, lines: list[str]) -> _Change:
+    kind, content = edit.get("type"), _content(edit.get("content"))
+    if kind == "append_file":
+        return _Change(len(lines), len(lines), content)
+    if kind == "prepend_file":
+        return _Change(0, 0, content)
+    if kind == "append_at":
+        place = _place(edit.get("pos"), lines)
+        return _Change(place + 1, place + 1, content)
+    if kind == "prepend_at":
+        place = _place(edit.get("pos"), lines)
+        return _Change(place, place, content)
+    if kind == "replace_range":
+        start = _place(edit.get("pos"), lines)
+        end = _place(edit["end"], lines) if edit.get("end") is not None else start
+        if end < start:
+            raise ToolError(f"the range {edit.get('pos')} to {edit.get('end')} ends before it begins")
+        return _Change(start, end + 1, content)
+    raise ToolError(f"type must be one of {', '.join(_TYPES)}, not {kind}")
+
+
+def _place(anchor: object, lines: list[str]) -> int:
+    """Return the index of the line that `anchor` names. Raises ToolError if it is another by now."""
+    found = anchors.parse(anchor)
+    if found is None:
+        raise ToolError(f"invalid anchor {anchor}: it must be N#HH, as read_file shows it")
+    number, expected = found
+    if not 1 <= number <= len(lines):
+        raise ToolError(f"MISMATCH at line {number}: the file has {len(lines)} lines")
+    actual = anchors.letters(lines[number - 1], number)
+    if actual != expected:
+        message = f"MISMATCH at line {number}: expected {expected}, got {actual}"
+        raise ToolError(f"{message}\n{_around(lines, number)}")
+    return number - 1
+
+
+def _around(lines: list[str], number: int) -> str:
+    shown = range(max(1, number - _CONTEXT), min(len(lines), number + _CONTEXT) + 1)
+    return "\n".join(
+        f"{'>>> ' if at == number else '    '}{anchors.show([lines[at - 1]], at)}" for at in shown
+    )
+
+
+def _content(value: object) -> list[str]:
+    """Return the lines of `content`: a list of lines, a text, or nothing, which deletes."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        lines = files.split(value) if value else []
+    elif isinstance(value, list) and all(isinstance(line, str) for line in value):
+        lines = value
+    else:
+        raise ToolError("content must be a list of lines or a text")
+    return [anchors.strip(line) for line in lines]
+
+
+def _apply(lines: list[str], changes: list[_Change]) -> list[str]:
+    """Return the lines after all changes; those at one place follow each other as they were given."""
+    ordered = sorted(changes, key=lambda change: (change.start, change.stop))
+    for before, after in pairwise(ordered):
+        if after.start < before.stop:
+            raise ToolError(f"two edits change line {after.start + 1}; make them one")
+    made = list(lines)
+    for change in reversed(ordered):
+        made[change.start : change.stop] = change.lines
+    return made
+
+
+TOOL = Builtin(
+    name="edit_file",
+    description=(
+        "Change lines of a text file by the anchors that read_file shows (N#HH). All anchors are "
+        "checked before anything is changed, and name the file as it was read. "
+        "Types: replace_range (pos, end; content "
+        "null deletes), append_at and prepend_at (pos), append_file, prepend_file."
+    ),
+    properties={
+        "path": {"type": "string", "description": "The file"},
+        "edits": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "type": {"type": "string", "enum": list(_TYPES)},
+                    "pos": {"type": "string", "description": "Anchor of the line, or of the range's first"},
+                    "end": {"type": "string", "description": "Anchor of the range's last line"},
+                    "content": {
+                        "description": "The new lines",
+                        "anyOf": [
+                            {"type": "array", "items": {"type": "string"}},
+                            {"type": "string"},
+                            {"type": "null"},
+                        ],
+                    },
+                },
+                "required": ["type"],
+            },
+        },
+    },
+    required=["path", "edits"],
+    function=_execute,
+)

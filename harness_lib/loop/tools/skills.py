@@ -1,0 +1,116 @@
+"""Skills: directories with a SKILL.md, told to the model by name and loaded when it asks for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
+
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
+
+if TYPE_CHECKING:
+    from harness_lib.loop.piped import Json
+    from harness_lib.loop.runtime import Runtime
+
+_RESOURCES = ("scripts", "references", "assets")
+
+
+@dataclass(frozen=True)
+class Skill:
+    """A SKILL.md: what its frontmatter says, escaped for the catalogue, and where it is."""
+
+    name: str
+    description: str
+    path: Path
+    body: str
+
+
+def every(runtime: Runtime) -> dict[str, Skill]:
+    """Return the skills by name, sorted; the most local of a name counts."""
+    found: dict[str, Skill] = {}
+    for directory in _directories(runtime):
+        for name in runtime.listing.names(str(directory)):
+            skill = _read(directory / name / "SKILL.md")
+            if skill is not None:
+                found[skill.name] = skill
+    return dict(sorted(found.items()))
+
+
+def _directories(runtime: Runtime) -> list[Path]:
+    packs = [Path(source) for source in runtime.sources]
+    found = [path / "skills" for path in packs if path.name != ".harness" and path != runtime.home]
+    here = runtime.work_directory
+    way = [*reversed(here.parents), here]
+    person = Path(runtime.env.get("HOME") or runtime.home.parent)
+    for directory in way if person in way else [person, *way]:
+        found += [directory / ".harness" / "skills", directory / ".agents" / "skills"]
+    if runtime.home / "skills" not in found:
+        found.insert(len(packs), runtime.home / "skills")
+    return found
+
+
+def _read(path: Path) -> Skill | None:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    head, body = _frontmatter(text)
+    name, description = head.get("name"), head.get("description")
+    if not isinstance(name, str) or not name.strip():
+        return None
+    return Skill(name.strip(), escape(" ".join(str(description or "").split())), path, body.strip("\n"))
+
+
+def _frontmatter(text: str) -> tuple[dict[str, Any], str]:
+    """Return the values between the first two `---`, and what follows."""
+    lines = text.splitlines()
+    if not lines or lines[0].strip() != "---":
+        return {}, text
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
+    if end is None:
+        return {}, text
+    return _values("\n".join(lines[1:end])), "\n".join(lines[end + 1 :])
+
+
+def _values(head: str) -> dict[str, Any]:
+    """Read YAML; what is none is read line by line: many skills have a colon in their description."""
+    import yaml  # noqa: PLC0415 (only where there are skills)
+
+    try:
+        found = yaml.safe_load(head)
+    except yaml.YAMLError:
+        found = None
+    if isinstance(found, dict):
+        return found
+    pairs = (line.split(":", 1) for line in head.splitlines() if ":" in line and not line.startswith(" "))
+    return {key.strip(): value.strip().strip("\"'") for key, value in pairs}
+
+
+def _load(runtime: Runtime, given: Json) -> Result:
+    name = text_of(given, "name")
+    skill = every(runtime).get(name)
+    if skill is None:
+        raise ToolError(f"skill '{name}' not found")
+    directory = skill.path.parent
+    files = [path for part in _RESOURCES for path in sorted((directory / part).rglob("*")) if path.is_file()]
+    lines = [f'<skill name="{skill.name}">', skill.body, "", f"Skill directory: {directory}"]
+    if files:
+        lines += [
+            "<skill-resources>",
+            *(str(path.relative_to(directory)) for path in files),
+            "</skill-resources>",
+        ]
+    return Result("\n".join([*lines, "</skill>"]))
+
+
+TOOL = Builtin(
+    name="skill",
+    description="Load a skill: the instructions of one that <available-skills> lists.",
+    properties={"name": {"type": "string", "description": "The name of the skill"}},
+    required=["name"],
+    function=_load,
+    reads=True,
+    offered=lambda runtime: bool(every(runtime)),
+)

@@ -1,0 +1,95 @@
+"""What every wire has to be able to do, and what an answer is once it is understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harness_lib.loop.piped import Json
+from harness_lib.loop.providers.endpoint import Endpoint
+from harness_lib.loop.sessions.history import Entry
+from harness_lib.loop.sessions.message import Block, Call, Text
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer. `tokens_in` counts all input; `native` is what its host wants to be told of it next time."""
+
+    blocks: list[Block]
+    stop: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    tokens_cache_write: int = 0
+    native: list[Json] | None = None
+
+    @property
+    def calls(self) -> list[Call]:
+        return [block for block in self.blocks if isinstance(block, Call)]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
+
+
+@dataclass
+class Shown:
+    """An event for `.stream`."""
+
+    kind: str
+    values: Json = field(default_factory=dict)
+
+
+class Reader(Protocol):
+    """Puts a streamed answer together."""
+
+    def feed(self, event: Json) -> Iterator[Shown]:
+        """Take an event; yield what is to be shown. Raises ProviderError when it says that all is lost."""
+        ...
+
+    def done(self, data: str) -> bool:
+        """Return whether `data`, which is no JSON, is the last line of the stream."""
+        ...
+
+    def native(self) -> Json | None:
+        """Return the whole answer in its host's own shape; None before its end event has come."""
+        ...
+
+
+class Wire(Protocol):
+    """A language that hosts of models speak."""
+
+    def messages(self, history: list[Entry]) -> list[Json]:
+        """Return the history as the host wants it."""
+        ...
+
+    def body(self, payload: Json, endpoint: Endpoint) -> Json:
+        """Return the request."""
+        ...
+
+    def reader(self) -> Reader:
+        """Return a reader for one answer."""
+        ...
+
+    def answer(self, native: Json) -> Answer:
+        """Return what a native answer says. Raises ProviderError when it is none."""
+        ...
+
+
+def count(value: object) -> int:
+    """Return a number of tokens; 0 for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def tools_of(payload: Json) -> list[Json]:
+    """Return the tools of `payload` with the keys that go to a host; annotations never do."""
+    return [
+        {
+            "name": tool.get("name", ""),
+            "description": tool.get("description", ""),
+            "input_schema": tool.get("input_schema") or {"type": "object", "properties": {}},
+        }
+        for tool in payload.get("tools") or []
+        if isinstance(tool, dict)
+    ]

@@ -1,0 +1,217 @@
+"""The wire of Anthropic's Messages API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from harness_lib.loop.failures import ProviderError, TransientError
+from harness_lib.loop.piped import Json
+from harness_lib.loop.providers.endpoint import Endpoint
+from harness_lib.loop.sessions.history import Answered, Assistant, Entry, User
+from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
+from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+
+_STOPS = {"end_turn": "end", "tool_use": "tool_calls", "max_tokens": "length"}
+_PASSING = frozenset({"api_error", "overloaded_error", "rate_limit_error", "timeout_error"})
+_MARK = {"type": "ephemeral"}
+
+
+def messages(history: list[Entry]) -> list[Json]:
+    """Return the history; results that follow each other are one message, as the host demands."""
+    made: list[Json] = []
+    for entry in history:
+        if isinstance(entry, User):
+            made.append({"role": "user", "content": entry.text})
+        elif isinstance(entry, Assistant):
+            made.append({"role": "assistant", "content": entry.native or _content(entry.blocks)})
+        elif made and made[-1]["role"] == "user" and isinstance(made[-1]["content"], list):
+            made[-1]["content"].append(_result(entry))
+        else:
+            made.append({"role": "user", "content": [_result(entry)]})
+    return made
+
+
+def body(payload: Json, endpoint: Endpoint) -> Json:
+    """Return the request; its beginning is the same for every request of a session."""
+    made: Json = {"model": payload.get("model") or endpoint.model, "max_tokens": endpoint.max_tokens}
+    tools = tools_of(payload)
+    if tools:
+        made["tools"] = tools
+    if payload.get("system"):
+        made["system"] = payload["system"]
+    made["messages"] = payload.get("messages") or []
+    if endpoint.effort:
+        made |= {"thinking": {"type": "adaptive"}, "output_config": {"effort": endpoint.effort}}
+    if endpoint.cached:
+        _mark(made)
+    return {**made, "stream": True}
+
+
+def answer(native: Json) -> Answer:
+    """Return what a message says."""
+    content = native.get("content")
+    if not isinstance(content, list):
+        raise ProviderError("The provider's answer has no content.")
+    blocks = [block for entry in content if (block := _block(entry)) is not None]
+    usage = native.get("usage") or {}
+    cached, written = (
+        count(usage.get("cache_read_input_tokens")),
+        count(usage.get("cache_creation_input_tokens")),
+    )
+    stop = str(native.get("stop_reason") or "end_turn")
+    whole = not any("partial_json" in entry for entry in content if isinstance(entry, dict))
+    return Answer(
+        blocks=blocks,
+        stop=_STOPS.get(stop, stop),
+        tokens_in=count(usage.get("input_tokens")) + cached + written,
+        tokens_out=count(usage.get("output_tokens")),
+        tokens_cached=cached,
+        tokens_cache_write=written,
+        native=content if whole else None,
+    )
+
+
+class Reader:
+    """Puts a streamed message together, block by block."""
+
+    def __init__(self) -> None:
+        self._message: Json = {}
+        self._usage: Json = {}
+        self._blocks: dict[int, Json] = {}
+        self._arguments: dict[int, list[str]] = {}
+        self._finished: list[int] = []
+        self._ended = False
+
+    def feed(self, event: Json) -> Iterator[Shown]:
+        """Take an event; unknown ones say nothing."""
+        kind = event.get("type")
+        if kind == "message_start":
+            self._message = event.get("message") or {}
+            self._usage = dict(self._message.get("usage") or {})
+        elif kind == "content_block_start":
+            self._blocks[event["index"]] = dict(event.get("content_block") or {})
+        elif kind == "content_block_delta":
+            yield from self._delta(event["index"], event.get("delta") or {})
+        elif kind == "content_block_stop":
+            yield from self._stop(event["index"])
+        elif kind == "message_delta":
+            self._message["stop_reason"] = (event.get("delta") or {}).get("stop_reason")
+            self._usage |= {
+                key: value for key, value in (event.get("usage") or {}).items() if value is not None
+            }
+        elif kind == "message_stop":
+            self._ended = True
+        elif kind == "error":
+            _fail(event.get("error") or {})
+
+    def done(self, data: str) -> bool:  # noqa: ARG002 (this wire has no such line)
+        """Return False: this wire ends with an event."""
+        return False
+
+    def native(self) -> Json | None:
+        """Return the message once its end has come."""
+        if not self._ended:
+            return None
+        return {
+            "model": self._message.get("model", ""),
+            "stop_reason": self._message.get("stop_reason"),
+            "usage": self._usage,
+            "content": [self._blocks[index] for index in self._finished],
+        }
+
+    def _delta(self, index: int, delta: Json) -> Iterator[Shown]:
+        block = self._blocks.setdefault(index, {})
+        kind = delta.get("type")
+        if kind == "text_delta":
+            _add(block, "text", delta)
+            yield Shown("text", {"text": delta.get("text", "")})
+        elif kind == "thinking_delta":
+            _add(block, "thinking", delta)
+            yield Shown("thinking", {"text": delta.get("thinking", "")})
+        elif kind == "signature_delta":
+            _add(block, "signature", delta)
+        elif kind == "input_json_delta":
+            self._arguments.setdefault(index, []).append(str(delta.get("partial_json", "")))
+
+    def _stop(self, index: int) -> Iterator[Shown]:
+        block = self._blocks.get(index)
+        if block is None:
+            return
+        self._finished.append(index)
+        if block.get("type") == "tool_use":
+            _set_input(block, "".join(self._arguments.get(index, [])))
+            yield Shown("tool_start", {key: block.get(key) for key in ("id", "name", "input")})
+
+
+def reader() -> Reader:
+    """Return a reader for one answer."""
+    return Reader()
+
+
+def _add(block: Json, key: str, delta: Json) -> None:
+    block[key] = str(block.get(key) or "") + str(delta.get(key) or "")
+
+
+def _set_input(block: Json, text: str) -> None:
+    """Put the arguments into `block`; those that are no object stay beside it as they came."""
+    try:
+        value: Any = json.loads(text) if text.strip() else block.get("input", {})
+    except ValueError:
+        value = None
+    block["input"] = value if isinstance(value, dict) else {}
+    if not isinstance(value, dict):
+        block["partial_json"] = text
+
+
+def _block(entry: object) -> Block | None:
+    if not isinstance(entry, dict):
+        return None
+    kind = entry.get("type")
+    if kind == "text":
+        return Text(str(entry.get("text") or ""))
+    if kind == "thinking":
+        return Thinking(str(entry.get("thinking") or ""), str(entry.get("signature") or ""))
+    if kind == "tool_use":
+        arguments = entry["partial_json"] if "partial_json" in entry else json.dumps(entry.get("input", {}))
+        return Call(str(entry.get("id") or ""), str(entry.get("name") or ""), arguments)
+    return None
+
+
+def _content(blocks: list[Block]) -> str | list[Json]:
+    """Return the blocks; thinking of another host is no message of this one, and it refuses empty text."""
+    made: list[Json] = []
+    for block in blocks:
+        if isinstance(block, Text):
+            made.append({"type": "text", "text": block.text.rstrip()})
+        elif isinstance(block, Call):
+            made.append({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input or {}})
+    if not made:
+        return "(no answer)"
+    return str(made[0]["text"]) if len(made) == 1 and made[0]["type"] == "text" else made
+
+
+def _result(entry: Answered) -> Json:
+    made: Json = {"type": "tool_result", "tool_use_id": entry.call.id, "content": entry.text}
+    return {**made, "is_error": True} if entry.error else made
+
+
+def _mark(made: Json) -> None:
+    """Mark where the host's cache may end: behind the system prompt, and behind the last message."""
+    if made.get("system"):
+        made["system"] = [{"type": "text", "text": made["system"], "cache_control": _MARK}]
+    if not made["messages"]:
+        return
+    last = dict(made["messages"][-1])
+    content = last["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    blocks[-1] = {**blocks[-1], "cache_control": _MARK}
+    made["messages"] = [*made["messages"][:-1], {**last, "content": blocks}]
+
+
+def _fail(error: Json) -> None:
+    message = f"The provider broke off: {error.get('message') or error.get('type') or 'no reason given'}"
+    if error.get("type") in _PASSING:
+        raise TransientError(message)
+    raise ProviderError(message)

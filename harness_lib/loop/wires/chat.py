@@ -1,0 +1,185 @@
+"""The wire of chat completions, which OpenAI began and most other hosts speak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness_lib.loop.failures import ProviderError, TransientError
+from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.providers.endpoint import Endpoint
+from harness_lib.loop.sessions.history import Assistant, Entry, User
+from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
+from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+
+_STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
+_VENDOR = "https://api.openai.com/"
+_REASONING = ("reasoning_content", "reasoning")
+
+
+def messages(history: list[Entry]) -> list[Json]:
+    """Return the history as messages of users, assistants and tools."""
+    made: list[Json] = []
+    for entry in history:
+        if isinstance(entry, User):
+            made.append({"role": "user", "content": entry.text})
+        elif isinstance(entry, Assistant):
+            made.append(entry.native[0] if entry.native else _assistant(entry.blocks))
+        else:
+            made.append({"role": "tool", "tool_call_id": entry.call.id, "content": entry.text})
+    return made
+
+
+def body(payload: Json, endpoint: Endpoint) -> Json:
+    """Return the request."""
+    said = [_without_thoughts(message, endpoint) for message in payload.get("messages") or []]
+    if payload.get("system"):
+        said.insert(0, {"role": "system", "content": payload["system"]})
+    newest = "max_completion_tokens" if endpoint.url.startswith(_VENDOR) else "max_tokens"
+    made: Json = {
+        "model": payload.get("model") or endpoint.model,
+        endpoint.max_tokens_field or newest: endpoint.max_tokens,
+        "messages": said,
+    }
+    tools = tools_of(payload)
+    if tools:
+        made["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
+    if endpoint.effort:
+        made["reasoning_effort"] = "high" if endpoint.effort == "max" else endpoint.effort
+    return {**made, "stream": True, "stream_options": {"include_usage": True}}
+
+
+def answer(native: Json) -> Answer:
+    """Return what a `chat.completion` says."""
+    choices = native.get("choices") or []
+    if not choices or not isinstance(choices[0].get("message"), dict):
+        raise ProviderError("The provider's answer has no message.")
+    message, usage = choices[0]["message"], native.get("usage") or {}
+    blocks: list[Block] = []
+    thought = next((str(message[key]) for key in _REASONING if message.get(key)), "")
+    if thought:
+        blocks.append(Thinking(thought))
+    if message.get("content"):
+        blocks.append(Text(str(message["content"])))
+    for call in message.get("tool_calls") or []:
+        function = call.get("function") or {}
+        arguments = function.get("arguments") or ""
+        text = arguments if isinstance(arguments, str) else dumps(arguments)
+        blocks.append(Call(str(call.get("id") or ""), str(function.get("name") or ""), text))
+    stop = str(choices[0].get("finish_reason") or "stop")
+    details = usage.get("prompt_tokens_details") or {}
+    return Answer(
+        blocks=blocks,
+        stop=_STOPS.get(stop, stop),
+        tokens_in=count(usage.get("prompt_tokens")),
+        tokens_out=count(usage.get("completion_tokens")),
+        tokens_cached=count(details.get("cached_tokens")),
+        native=[message] if thought else None,
+    )
+
+
+class Reader:
+    """Puts chunks together into a `chat.completion`."""
+
+    def __init__(self) -> None:
+        self._head: Json = {}
+        self._said: list[str] = []
+        self._thought: dict[str, list[str]] = {}
+        self._calls: dict[int, Json] = {}
+        self._arguments: dict[int, list[str]] = {}
+        self._finish: str | None = None
+        self._usage: Json = {}
+
+    def feed(self, event: Json) -> Iterator[Shown]:
+        """Take a chunk."""
+        if event.get("error"):
+            error = event["error"]
+            message = error.get("message") if isinstance(error, dict) else error
+            raise TransientError(f"The provider broke off: {message}")
+        for key in ("id", "model"):
+            self._head.setdefault(key, event.get(key) or "")
+        self._usage = event.get("usage") or self._usage
+        for choice in event.get("choices") or []:
+            yield from self._delta(choice.get("delta") or {})
+            if choice.get("finish_reason"):
+                self._finish = choice["finish_reason"]
+                yield from self._started()
+
+    def done(self, data: str) -> bool:
+        """Return whether this is the line behind the last chunk."""
+        return data.strip() == "[DONE]"
+
+    def native(self) -> Json | None:
+        """Return the completion once a finish reason has come."""
+        if self._finish is None:
+            return None
+        message: Json = {"role": "assistant"}
+        for key, parts in self._thought.items():
+            message[key] = "".join(parts)
+        if self._said:
+            message["content"] = "".join(self._said)
+        if self._calls:
+            message["tool_calls"] = [self._call(index) for index in sorted(self._calls)]
+        choice = {"index": 0, "message": message, "finish_reason": self._finish}
+        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage}
+
+    def _delta(self, delta: Json) -> Iterator[Shown]:
+        for key in _REASONING:
+            if delta.get(key):
+                self._thought.setdefault(key, []).append(str(delta[key]))
+                yield Shown("thinking", {"text": delta[key]})
+        if delta.get("content"):
+            self._said.append(str(delta["content"]))
+            yield Shown("text", {"text": delta["content"]})
+        for call in delta.get("tool_calls") or []:
+            index = int(call.get("index") or 0)
+            known = self._calls.setdefault(index, {"id": "", "name": ""})
+            function = call.get("function") or {}
+            known["id"] = known["id"] or call.get("id") or ""
+            known["name"] = known["name"] or function.get("name") or ""
+            self._arguments.setdefault(index, []).append(str(function.get("arguments") or ""))
+
+    def _call(self, index: int) -> Json:
+        call = self._calls[index]
+        function = {"name": call["name"], "arguments": "".join(self._arguments[index])}
+        return {"id": call["id"], "type": "function", "function": function}
+
+    def _started(self) -> Iterator[Shown]:
+        for index in sorted(self._calls):
+            made = Call(self._calls[index]["id"], self._calls[index]["name"], "".join(self._arguments[index]))
+            yield Shown("tool_start", {"id": made.id, "name": made.name, "input": made.input or {}})
+
+
+def reader() -> Reader:
+    """Return a reader for one answer."""
+    return Reader()
+
+
+def _assistant(blocks: list[Block]) -> Json:
+    said = "\n".join(block.text for block in blocks if isinstance(block, Text))
+    calls = [
+        {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": _arguments(block)}}
+        for block in blocks
+        if isinstance(block, Call)
+    ]
+    made: Json = {"role": "assistant"}
+    if said or not calls:
+        made["content"] = said or "(no answer)"
+    return {**made, "tool_calls": calls} if calls else made
+
+
+def _arguments(call: Call) -> str:
+    """Return the arguments as a host takes them back: what was no object would be refused."""
+    return dumps(call.input) if call.input is not None else "{}"
+
+
+def _without_thoughts(message: Json, endpoint: Endpoint) -> Json:
+    """Return the message with the one field of thoughts that the host wants back, if any."""
+    return {
+        key: value
+        for key, value in message.items()
+        if key not in _REASONING or key == endpoint.reasoning_field
+    }
+
+
+def _function(tool: Json) -> Json:
+    return {"name": tool["name"], "description": tool["description"], "parameters": tool["input_schema"]}

@@ -1,0 +1,113 @@
+"""One request over HTTP: the events of its answer, or an error that says what to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+import httpx2
+
+from harness_lib.loop.failures import ProviderError, TransientError
+from harness_lib.loop.piped import Json, as_object, dumps
+
+CONNECT_SECONDS = 10.0
+SILENCE_SECONDS = 300.0
+EVENT_LIMIT = 64 * 1024 * 1024
+_PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
+_ADVICE = {
+    401: "Check the key.",
+    403: "Check the key and what it may use.",
+    404: "Check the address and the model.",
+    413: "The request is too large.",
+}
+_SHOWN = 500
+
+
+def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Json) -> Iterator[str | Json]:
+    """Post `body`; yield the data of each event, or the whole answer where the host does not stream.
+
+    Raises TransientError for what may pass, ProviderError for what does not.
+    """
+    try:
+        with _client(kept).sse(
+            url,
+            method="POST",
+            content=dumps(body).encode(),
+            headers={**headers, "content-type": "application/json"},
+            max_event_size=EVENT_LIMIT,
+        ) as source:
+            response = source.response
+            if response.status_code != httpx2.codes.OK:
+                raise _refused(response)
+            if response.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
+                yield _whole(response)
+                return
+            for event in source:
+                yield event.data
+    except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
+        raise ProviderError(f"The address of the provider is none: {url} ({error}).") from error
+    except httpx2.SSEError as error:
+        raise ProviderError(f"The provider at {url} sent no stream of events: {error}") from error
+    except httpx2.TransportError as error:
+        raise TransientError(f"The provider at {url} cannot be reached: {_reason(error)}") from error
+
+
+def _client(kept: dict[str, Any]) -> httpx2.Client:
+    """Return the run's client: the connection stays open from one request to the next."""
+    if "client" not in kept:
+        timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
+        # A redirect would carry the key to wherever it leads.
+        kept["client"] = httpx2.Client(timeout=timeout, follow_redirects=False)
+    return cast("httpx2.Client", kept["client"])
+
+
+def _whole(response: httpx2.Response) -> Json:
+    found = as_object(response.read().decode("utf-8", "replace"))
+    if found is None:
+        raise ProviderError("The provider's answer is no JSON object.")
+    if found.get("error"):
+        raise ProviderError(f"The provider says: {_message(found)}")
+    return found
+
+
+def _refused(response: httpx2.Response) -> ProviderError:
+    status = response.status_code
+    text = response.read().decode("utf-8", "replace")
+    found = as_object(text)
+    said = _message(found) if found else " ".join(text.split())[:_SHOWN]
+    advice = _ADVICE.get(status, "")
+    if response.is_redirect:
+        where = response.headers.get("location", "")
+        advice = f"It redirects to {where}; name that address if it is the right one."
+    message = " ".join(
+        part for part in (f"The provider answered {status}:", said or "(nothing)", advice) if part
+    )
+    if status in _PASSING:
+        return TransientError(message, _retry_after(response.headers.get("retry-after", "")))
+    return ProviderError(message)
+
+
+def _message(found: Json) -> str:
+    error = found.get("error", found)
+    said = error.get("message") if isinstance(error, dict) else error
+    return str(said or dumps(found))[:_SHOWN]
+
+
+def _retry_after(text: str) -> float | None:
+    """Return the seconds that a header `Retry-After` asks for; it may be a number or a date."""
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
+
+def _reason(error: httpx2.TransportError) -> str:
+    if isinstance(error, httpx2.ReadTimeout):
+        return f"it said nothing for {SILENCE_SECONDS:.0f} seconds."
+    return f"{error}." if str(error) else f"{type(error).__name__}."

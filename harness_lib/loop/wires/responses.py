@@ -1,0 +1,176 @@
+"""The wire of OpenAI's Responses, without anything being stored there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness_lib.loop.failures import ProviderError, TransientError
+from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.providers.endpoint import Endpoint
+from harness_lib.loop.sessions.history import Assistant, Entry, User
+from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
+from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+
+# These do not reason, and their host refuses to encrypt what they have not thought.
+_WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")
+_PASSING = frozenset({"server_error", "rate_limit_exceeded"})
+# Nothing is stored, so no item can be found again by its id.
+_STORED = frozenset({"id", "status"})
+
+
+def messages(history: list[Entry]) -> list[Json]:
+    """Return the history as items."""
+    made: list[Json] = []
+    for entry in history:
+        if isinstance(entry, User):
+            made.append(_message("user", "input_text", entry.text))
+        elif isinstance(entry, Assistant):
+            made += entry.native or _items(entry.blocks)
+        else:
+            made.append({"type": "function_call_output", "call_id": entry.call.id, "output": entry.text})
+    return made
+
+
+def body(payload: Json, endpoint: Endpoint) -> Json:
+    """Return the request."""
+    model = str(payload.get("model") or endpoint.model)
+    made: Json = {"model": model, "max_output_tokens": endpoint.max_tokens, "store": False}
+    if payload.get("system"):
+        made["instructions"] = payload["system"]
+    tools = tools_of(payload)
+    if tools:
+        made["tools"] = [_function(tool) for tool in tools]
+    made["input"] = payload.get("messages") or []
+    if not model.startswith(_WITHOUT_REASONING):
+        made["include"] = ["reasoning.encrypted_content"]
+    if endpoint.session:
+        made["prompt_cache_key"] = endpoint.session
+    if endpoint.effort:
+        made["reasoning"] = {"effort": "high" if endpoint.effort == "max" else endpoint.effort}
+    return {**made, "stream": True}
+
+
+def answer(native: Json) -> Answer:
+    """Return what a response says."""
+    output = native.get("output")
+    if not isinstance(output, list):
+        raise ProviderError("The provider's answer has no output.")
+    blocks = [block for item in output for block in _blocks(item)]
+    usage = native.get("usage") or {}
+    details = usage.get("input_tokens_details") or {}
+    cut = native.get("status") == "incomplete"
+    calls = any(isinstance(block, Call) for block in blocks)
+    reason = str((native.get("incomplete_details") or {}).get("reason") or "")
+    stop = (
+        ("length" if reason in {"", "max_output_tokens"} else reason)
+        if cut
+        else "tool_calls"
+        if calls
+        else "end"
+    )
+    items = [{key: value for key, value in item.items() if key not in _STORED} for item in output]
+    return Answer(
+        blocks=blocks,
+        stop=stop,
+        tokens_in=count(usage.get("input_tokens")),
+        tokens_out=count(usage.get("output_tokens")),
+        tokens_cached=count(details.get("cached_tokens")),
+        native=items if any(item.get("type") == "reasoning" for item in items) else None,
+    )
+
+
+class Reader:
+    """Takes the response that the last event carries; items are kept for hosts that leave them out of it."""
+
+    def __init__(self) -> None:
+        self._items: dict[int, Json] = {}
+        self._response: Json | None = None
+
+    def feed(self, event: Json) -> Iterator[Shown]:
+        """Take an event; unknown ones say nothing."""
+        kind = event.get("type")
+        if kind == "response.output_text.delta":
+            yield Shown("text", {"text": event.get("delta", "")})
+        elif kind == "response.reasoning_summary_text.delta":
+            yield Shown("thinking", {"text": event.get("delta", "")})
+        elif kind == "response.output_item.done":
+            item = event.get("item") or {}
+            self._items[event["output_index"]] = item
+            if item.get("type") == "function_call":
+                call = _call(item)
+                yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
+        elif kind in {"response.completed", "response.incomplete"}:
+            self._response = event.get("response") or {}
+        elif kind == "response.failed":
+            _fail((event.get("response") or {}).get("error") or {})
+        elif kind == "error":
+            _fail(event.get("error") or event)
+
+    def done(self, data: str) -> bool:
+        """Return whether this is the line that some hosts send last."""
+        return data.strip() == "[DONE]"
+
+    def native(self) -> Json | None:
+        """Return the response once it is complete."""
+        if self._response is None:
+            return None
+        items = [self._items[index] for index in sorted(self._items)]
+        return {"object": "response", **self._response, "output": self._response.get("output") or items}
+
+
+def reader() -> Reader:
+    """Return a reader for one answer."""
+    return Reader()
+
+
+def _blocks(item: Json) -> list[Block]:
+    kind = item.get("type")
+    if kind == "message":
+        parts = [part for part in item.get("content") or [] if isinstance(part, dict)]
+        text = "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
+        return [Text(text)] if text else []
+    if kind == "function_call":
+        return [_call(item)]
+    if kind == "reasoning":
+        text = "\n".join(str(part.get("text") or "") for part in item.get("summary") or [])
+        return [Thinking(text)] if text else []
+    return []
+
+
+def _call(item: Json) -> Call:
+    return Call(str(item.get("call_id") or ""), str(item.get("name") or ""), str(item.get("arguments") or ""))
+
+
+def _items(blocks: list[Block]) -> list[Json]:
+    made: list[Json] = []
+    for block in blocks:
+        if isinstance(block, Text):
+            made.append(_message("assistant", "output_text", block.text))
+        elif isinstance(block, Call):
+            arguments = dumps(block.input) if block.input is not None else "{}"
+            made.append(
+                {"type": "function_call", "call_id": block.id, "name": block.name, "arguments": arguments}
+            )
+    return made or [_message("assistant", "output_text", "(no answer)")]
+
+
+def _message(role: str, kind: str, text: str) -> Json:
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+
+def _function(tool: Json) -> Json:
+    # Not strict: what strict schemas may not say, tools do.
+    return {
+        "type": "function",
+        "name": tool["name"],
+        "description": tool["description"],
+        "parameters": tool["input_schema"],
+        "strict": False,
+    }
+
+
+def _fail(error: Json) -> None:
+    message = f"The provider broke off: {error.get('message') or error.get('code') or 'no reason given'}"
+    if error.get("code") in _PASSING:
+        raise TransientError(message)
+    raise ProviderError(message)

@@ -1,0 +1,122 @@
+"""A model server on 127.0.0.1, and `hs` as its users start it: a process with its own environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.conftest import Answer
+from tests.loop.servers.anthropic import Messages
+from tests.loop.servers.openai import OpenAI
+from tests.loop.servers.script import ModelServer, Step
+
+
+class Hs(Protocol):
+    """Run `hs ARGS` in the test's project; a non-zero exit is an answer too."""
+
+    def __call__(
+        self,
+        *args: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+    ) -> Answer: ...
+
+
+Serve = Callable[..., ModelServer]
+
+
+@dataclass(frozen=True)
+class Wire:
+    """How a client finds a server: the class of its handlers, and the environment."""
+
+    name: str
+    handler: type[Messages | OpenAI]
+    path: str
+
+    def environment(self, server: ModelServer) -> dict[str, str]:
+        if self.name == "anthropic":
+            return {"ANTHROPIC_API_URL": f"{server.address}{self.path}", "ANTHROPIC_API_KEY": "key-of-a-test"}
+        return {"OPENAI_API_URL": f"{server.address}{self.path}"}
+
+
+WIRES = [
+    Wire("anthropic", Messages, "/v1/messages"),
+    Wire("chat", OpenAI, "/v1/chat/completions"),
+    Wire("responses", OpenAI, "/v1/responses"),
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    path = tmp_path / "project with a space"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def hs(project: Path) -> Hs:
+    """Return a callable that runs `hs` without any key of the developer's."""
+
+    def run(
+        *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Answer:
+        foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
+        base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        done = subprocess.run(
+            [sys.executable, "-m", "harness_lib.loop", *args],
+            cwd=cwd or project,
+            env={**base, "NO_PROXY": "127.0.0.1", **(env or {})},
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=90,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Return a callable that starts a server with a script; it must have refused nothing in the end."""
+    servers: list[ModelServer] = []
+
+    def start(wire: Wire, *steps: Step) -> ModelServer:
+        server = ModelServer(wire.handler, list(steps))
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+        assert server.refusals == []
+
+
+@pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
+def wire(request: pytest.FixtureRequest) -> Wire:
+    """Each wire in turn."""
+    found = request.param
+    assert isinstance(found, Wire)
+    return found
+
+
+def session_of(home: Path) -> Path:
+    """Return the one session in the store of `home`."""
+    (session,) = (home / ".harness" / "sessions").iterdir()
+    return session
+
+
+def bodies(session: Path) -> list[tuple[str, str]]:
+    """Return name and body of each message."""
+    files = sorted((session / "messages").iterdir())
+    return [(path.name, path.read_text(encoding="utf-8").split("---\n", 2)[2]) for path in files]

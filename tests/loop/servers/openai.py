@@ -1,0 +1,151 @@
+"""A host of OpenAI's two wires, as strict as the real one about calls and their results."""
+
+from __future__ import annotations
+
+import uuid
+
+from tests.loop.servers.script import Handler, Json, Step, Use, refuse_unless
+
+
+class OpenAI(Handler):
+    """Chat completions at /v1/chat/completions, Responses at /v1/responses."""
+
+    def check(self, body: Json) -> None:
+        refuse_unless(body.get("model"), "you must provide a model parameter")
+        if self.path == "/v1/chat/completions":
+            _check_chat(body)
+        elif self.path == "/v1/responses":
+            _check_responses(body)
+        else:
+            refuse_unless(condition=False, message=f"no such path: {self.path}")
+
+    def events(self, step: Step, body: Json) -> list[tuple[str, Json | str]]:
+        if self.path == "/v1/responses":
+            return [(event["type"], event) for event in _responses(step, body)]
+        return [*(("", chunk) for chunk in _chunks(step, body)), ("", "[DONE]")]
+
+
+def _check_chat(body: Json) -> None:
+    known = {
+        "model", "messages", "tools", "stream", "stream_options", "max_tokens", "max_completion_tokens",
+        "reasoning_effort",
+    }  # fmt: skip
+    refuse_unless(set(body) <= known, f"unrecognized request argument: {set(body) - known}")
+    refuse_unless(body.get("messages"), "[] is too short - 'messages'")
+    for tool in body.get("tools", []):
+        refuse_unless(tool.get("type") == "function" and tool["function"]["name"], "tools: no function")
+        extra = set(tool["function"]) - {"name", "description", "parameters", "strict"}
+        refuse_unless(not extra, f"tools: unknown {extra}")
+    waiting: list[str] = []
+    for number, message in enumerate(body["messages"]):
+        if message["role"] == "tool":
+            refuse_unless(
+                message["tool_call_id"] in waiting, f"messages.{number}: no such tool_call_id before"
+            )
+            waiting.remove(message["tool_call_id"])
+            continue
+        refuse_unless(
+            not waiting, f"messages.{number}: tool_call_ids {waiting} did not have response messages"
+        )
+        calls = message.get("tool_calls")
+        refuse_unless(calls is None or calls, f"messages.{number}: tool_calls is empty")
+        refuse_unless(calls or message.get("content"), f"messages.{number}: content is missing")
+        waiting = [call["id"] for call in calls or []]
+        for call in calls or []:
+            refuse_unless(isinstance(call["function"]["arguments"], str), "arguments must be a string")
+    refuse_unless(not waiting, f"tool_call_ids {waiting} did not have response messages")
+
+
+def _check_responses(body: Json) -> None:
+    known = {
+        "model", "input", "instructions", "tools", "stream", "store", "include", "prompt_cache_key",
+        "max_output_tokens", "reasoning",
+    }  # fmt: skip
+    refuse_unless(set(body) <= known, f"unknown parameter: {set(body) - known}")
+    refuse_unless(body.get("store") is False, "the test wants nothing stored")
+    calls: dict[str, bool] = {}
+    for number, item in enumerate(body["input"]):
+        refuse_unless("id" not in item, f"input.{number}: items are not persisted when store is false")
+        if item["type"] == "function_call":
+            calls[item["call_id"]] = False
+        elif item["type"] == "function_call_output":
+            refuse_unless(item["call_id"] in calls, f"no tool call found for output {item['call_id']}")
+            calls[item["call_id"]] = True
+        elif item["type"] == "reasoning":
+            refuse_unless(item.get("encrypted_content"), f"input.{number}: reasoning without its content")
+            refuse_unless(
+                number + 1 < len(body["input"]), "reasoning was provided without its following item"
+            )
+    open_calls = [call for call, answered in calls.items() if not answered]
+    refuse_unless(not open_calls, f"no tool output found for function call {open_calls}")
+
+
+def _chunks(step: Step, body: Json) -> list[Json]:
+    base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": body["model"]}
+
+    def chunk(delta: Json, finish: str | None = None) -> Json:
+        return {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    made = [chunk({"role": "assistant", "content": ""})]
+    if step.thinking:
+        made.append(chunk({"reasoning_content": step.thinking}))
+    half = len(step.text) // 2
+    made += [chunk({"content": part}) for part in (step.text[:half], step.text[half:]) if part]
+    for index, use in enumerate(step.uses):
+        head = {
+            "index": index,
+            "id": _id(use),
+            "type": "function",
+            "function": {"name": use.name, "arguments": ""},
+        }
+        made.append(chunk({"tool_calls": [head]}))
+        made += [
+            chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+            for part in use.arguments
+        ]
+    made.append(chunk({}, step.stop or ("tool_calls" if step.uses else "stop")))
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}
+    return [*made, {**base, "choices": [], "usage": usage}]
+
+
+def _responses(step: Step, body: Json) -> list[Json]:
+    items: list[Json] = []
+    if step.thinking:
+        summary = [{"type": "summary_text", "text": step.thinking}]
+        items.append({"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "c2VjcmV0"})
+    if step.text:
+        content = [{"type": "output_text", "text": step.text, "annotations": []}]
+        items.append(
+            {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": content}
+        )
+    for use in step.uses:
+        call = {
+            "type": "function_call",
+            "id": "fc_1",
+            "call_id": _id(use),
+            "name": use.name,
+            "status": "completed",
+        }
+        items.append({**call, "arguments": use.arguments})
+    cut = step.stop == "length"
+    usage = {"input_tokens": 10, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 4}}
+    response = {
+        "id": "resp_1",
+        "object": "response",
+        "status": "incomplete" if cut else "completed",
+        "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+        "model": body["model"],
+        "output": items,
+        "usage": usage,
+    }
+    made: list[Json] = [{"type": "response.created", "response": {**response, "output": [], "usage": None}}]
+    for index, item in enumerate(items):
+        made.append({"type": "response.output_item.added", "output_index": index, "item": item})
+        if item["type"] == "message":
+            made.append({"type": "response.output_text.delta", "output_index": index, "delta": step.text})
+        made.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    return [*made, {"type": f"response.{response['status']}", "response": response}]
+
+
+def _id(use: Use) -> str:
+    return f"call_{uuid.uuid4().hex}" if use.id is None else use.id

@@ -1,0 +1,141 @@
+"""Scripts of the model servers: steps used in order, the last one again and again."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Use:
+    """A call that the model makes; `raw`: arguments sent as they are, in place of `given`."""
+
+    name: str
+    given: Json = field(default_factory=dict)
+    id: str | None = None
+    raw: str | None = None
+
+    @property
+    def arguments(self) -> str:
+        return json.dumps(self.given) if self.raw is None else self.raw
+
+
+@dataclass(frozen=True)
+class Step:
+    """One answer. `status` other than 200 is an error; `events`: the stream is cut behind so many."""
+
+    text: str = ""
+    uses: tuple[Use, ...] = ()
+    thinking: str = ""
+    stop: str = ""
+    status: int = 200
+    said: str = "scripted"
+    headers: tuple[tuple[str, str], ...] = ()
+    events: int | None = None
+
+
+def say(text: str) -> Step:
+    return Step(text=text)
+
+
+def use(name: str, **given: object) -> Step:
+    return Step(uses=(Use(name, dict(given)),))
+
+
+class Refused(Exception):  # noqa: N818 (it is what the server says, not an error of the test)
+    """What a real host answers with 400."""
+
+
+def refuse_unless(condition: object, message: str) -> None:
+    if not condition:
+        raise Refused(message)
+
+
+class ModelServer(ThreadingHTTPServer):
+    """A host of models on 127.0.0.1: what clients have sent is in `requests`, 400s in `refusals`."""
+
+    daemon_threads = True
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler], steps: list[Step]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self.steps = steps
+        self.requests: list[Json] = []
+        self.headers: list[dict[str, str]] = []
+        self.refusals: list[str] = []
+        self._lock = threading.Lock()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def next_step(self, body: Json, headers: dict[str, str]) -> Step:
+        with self._lock:
+            self.requests.append(body)
+            self.headers.append(headers)
+            return self.steps[min(len(self.requests), len(self.steps)) - 1]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """A request: checked, then answered by the script, event by event."""
+
+    protocol_version = "HTTP/1.1"
+    server: ModelServer
+
+    def check(self, body: Json) -> None:
+        """Raise Refused for what the real host would refuse."""
+        raise NotImplementedError
+
+    def events(self, step: Step, body: Json) -> list[tuple[str, Json | str]]:
+        """Return the events of an answer: name and data."""
+        raise NotImplementedError
+
+    def error(self, message: str) -> Json:
+        return {"error": {"message": message, "type": "invalid_request_error"}}
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        body = json.loads(raw)
+        step = self.server.next_step(body, {name.lower(): value for name, value in self.headers.items()})
+        try:
+            self.check(body)
+        except Refused as refused:
+            self.server.refusals.append(str(refused))
+            self.reply(400, self.error(str(refused)))
+            return
+        if step.status != 200:
+            self.reply(step.status, self.error(step.said), step.headers)
+            return
+        self.stream(self.events(step, body), step.events)
+
+    def reply(self, status: int, value: Json, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(status)
+        for name, text in (
+            ("content-type", "application/json"),
+            ("content-length", str(len(data))),
+            *headers,
+        ):
+            self.send_header(name, text)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def stream(self, events: list[tuple[str, Json | str]], count: int | None) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        for name, data in events[:count]:
+            head = f"event: {name}\n" if name else ""
+            text = data if isinstance(data, str) else json.dumps(data)
+            self.wfile.write(f"{head}data: {text}\n\n".encode())
+            self.wfile.flush()
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""

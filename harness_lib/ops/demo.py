@@ -20,7 +20,7 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import failures
-from harness_lib.system import log, owner, program, worktrees
+from harness_lib.system import git_version, log, owner, program, worktrees
 from harness_lib.system.git import Git
 from harness_lib.task import State
 
@@ -53,7 +53,11 @@ TASKS = (
 
 
 def run(ctx: Context, show: Callable[[str], None]) -> Reply:
-    """Run the demo, telling `show` what happens; exit 1 unless all that it promises really happened."""
+    """Run the demo, telling `show` what happens; exit 1 unless all that it promises really happened.
+
+    Raises EnvSetupError, before anything is made, where git is missing or too old.
+    """
+    git_version.require_for_runs(ctx.cwd)
     project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
     env = owner.without_agent(ctx.env)
     env |= {"HARNESS_STATE_ROOT": str(project), "HARNESS_DEMO": str(project / ".harness")}

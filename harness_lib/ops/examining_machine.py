@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -14,10 +13,9 @@ from harness_lib.ops import crew
 from harness_lib.ops.context import Context
 from harness_lib.ops.diagnosis import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.rules import leases
-from harness_lib.system import gitlocks, owner, seeking
+from harness_lib.system import git_version, gitlocks, owner, seeking
 from harness_lib.system.git import Git
 
-OLDEST_GIT = (2, 25)
 LOW_BYTES = 200 * 1024 * 1024
 PACKAGES = ("filelock", "jsonschema", "rich")
 
@@ -28,7 +26,8 @@ def python(_ctx: Context) -> Diagnoses:
     found = [f"{name} {version}" for name in PACKAGES if (version := _version(name))]
     lacking = [name for name in PACKAGES if not _version(name)]
     if lacking:
-        yield bad(f"not installed: {', '.join(lacking)}", "Install harness again.")
+        cure = "where a package registry is in reach, type: harness --version"
+        yield bad(f"not installed: {', '.join(lacking)}", cure)
     else:
         yield ok(", ".join(found))
 
@@ -54,14 +53,14 @@ def _version(package: str) -> str | None:
 def git(ctx: Context) -> Diagnoses:
     """Say whether git is there and new enough."""
     try:
-        # `git version` needs no repository.
-        said = Git(ctx.cwd, ctx.cwd, ctx.cwd).text("version")
+        said = git_version.said(ctx.cwd)
     except EnvSetupError as error:
         yield failed(error)
         return
-    found = re.search(r"(\d+)\.(\d+)", said)
-    if found and (int(found[1]), int(found[2])) < OLDEST_GIT:
-        yield bad(f"{said} is too old", "Install git {}.{} or newer.".format(*OLDEST_GIT))
+    if git_version.is_older(said, git_version.OLDEST):
+        yield bad(f"{said} is too old", "Install git {}.{} or newer.".format(*git_version.OLDEST))
+    elif git_version.is_older(said, git_version.OLDEST_FOR_RUNS):
+        yield warn(f"{said}: {git_version.FOR_RUNS}", git_version.CURE_FOR_RUNS)
     else:
         yield ok(said)
 

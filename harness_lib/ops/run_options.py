@@ -11,7 +11,7 @@ from harness_lib.ops import agent_turn, preparing, target, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.orders import Orders
 from harness_lib.rules import budget, leases
-from harness_lib.system import merging, owner
+from harness_lib.system import git_version, owner
 from harness_lib.system.git import Git
 
 FIRST_PORT = 20000
@@ -68,7 +68,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     state = ctx.store.read_to_change().state
     there = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
     trusting.require(there, state)
-    merging.require_git(there.git)
+    git_version.require_for_runs(there.cwd)
     there.target = _target(there.git, options.target)
     target.require_room(there.git, there.target)
     return there, replace(options, agent=_agent(there, options))

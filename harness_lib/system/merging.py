@@ -11,12 +11,10 @@ import os
 import re
 from dataclasses import dataclass
 
-from harness_lib.errors import EnvSetupError
 from harness_lib.system import marks
 from harness_lib.system.git import Git
-from harness_lib.system.gitrun import GitError, call, decode
+from harness_lib.system.gitrun import GitError, decode
 
-LEAST_GIT = (2, 38)
 _CONFLICTS = 1
 _AUTHOR = re.compile(rb"^author (.*) <(.*)> (\d+ [+-]\d{4})$", re.MULTILINE)
 
@@ -28,18 +26,6 @@ class Picked:
     tip: str
     conflicts: tuple[str, ...] = ()
     tree: str | None = None
-
-
-def require_git(git: Git) -> None:
-    """Raise EnvSetupError if this git cannot merge without a work tree."""
-    said = os.fsdecode(call(("--version",), git.top).stdout)
-    found = re.search(r"(\d+)\.(\d+)", said)
-    if found is None or (int(found[1]), int(found[2])) < LEAST_GIT:
-        least = ".".join(map(str, LEAST_GIT))
-        raise EnvSetupError(
-            f"{said.strip()} is too old to merge what workers have made; {least} is needed.",
-            "Install a newer git. An agent that types `harness start` itself needs none of it.",
-        )
 
 
 def missing(git: Git, commit: str, tip: str, base: str) -> list[str]:

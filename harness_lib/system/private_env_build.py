@@ -24,6 +24,16 @@ from harness_lib.system import private_env
 _TIMEOUT_SECONDS = 900
 _PART = "part-"
 _LOCK = "lock"
+# How pip and uv say that they have come to no registry.
+_UNREACHED = (
+    "from versions: none",
+    "not found in the package registry",
+    "connect",
+    "network",
+    "name resolution",
+    "timed out",
+    "unreachable",
+)
 
 
 def make(data: Path, env: Path, launcher: str, requirements: Path) -> None:
@@ -154,7 +164,9 @@ def _complaint(command: list[str], part: Path) -> str | None:
         return None
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
-    return (errors or lines or [f"{Path(command[0]).name}: exit {done.returncode}"])[-1]
+    last = (errors or lines or [f"{Path(command[0]).name}: exit {done.returncode}"])[-1]
+    unreached = any(words in done.stderr.lower() for words in _UNREACHED)
+    return f"no package registry could be reached: {last}" if unreached else last
 
 
 def _installer_environment() -> dict[str, str]:

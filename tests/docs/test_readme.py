@@ -13,7 +13,7 @@ from harness_lib.agents import ADAPTERS
 from harness_lib.cli.parser import VERBS
 from harness_lib.errors import Exit
 from harness_lib.ops import slots, stopped
-from harness_lib.system import merging
+from harness_lib.system import git_version
 
 if TYPE_CHECKING:
     from tests.conftest import Harness
@@ -71,7 +71,14 @@ def test_what_a_new_work_tree_gets_is_what_the_page_says() -> None:
 
     assert all(f"`{name}`" in told for name in slots.BROUGHT)
     assert f"the first agent it finds: {', '.join(ADAPTERS)}" in told
-    assert f"git {'.'.join(map(str, merging.LEAST_GIT))}" in told
+
+
+def test_what_is_needed_stands_above_the_first_command() -> None:
+    needs, first = README.index("It needs Python"), README.index("bin/harness demo")
+    runs, others = (".".join(map(str, least)) for least in (git_version.OLDEST_FOR_RUNS, git_version.OLDEST))
+
+    assert needs < first
+    assert f"git: {runs} or newer for `demo` and `run`, {others} for everything else" in README
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

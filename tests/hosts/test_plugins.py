@@ -48,6 +48,9 @@ def test_codex_takes_the_plugin(codex: Codex, model: Model, machine: Machine, pu
     """Installed as a plugin, the skill leads to the one page, and the hooks hold the agent to the end."""
     codex.plugin("marketplace", "add", str(published))
     codex.plugin("add", "harness@harness")
+    # README names this place.
+    (launcher,) = (codex.home / "plugins" / "cache" / "harness" / "harness").glob("*/bin/harness")
+    machine.run(launcher, "--version").check()
     one_task(machine)
 
     def follows_the_pointer(request: Request) -> Script:

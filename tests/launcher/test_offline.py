@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launcher.launching import run
+from tests.launcher.launching import CHECKOUT, run
 
 
 class TestOffline:
@@ -24,8 +24,20 @@ class TestOffline:
         assert done.out == ""
         _, error = done.err.splitlines()
         assert error.startswith("harness: The Python packages that harness needs could not be installed")
+        assert "no package registry could be reached" in error
         assert error.endswith(f"run: {shlex.quote(str(launcher))} --version")
         assert [entry.name for entry in (tmp_path / "data").iterdir()] == ["lock"]
+
+    def test_doctor_works_all_the_same_and_says_what_is_missing(
+        self, offline: dict[str, str], tmp_path: Path
+    ) -> None:
+        done = run(CHECKOUT / "bin" / "harness", "doctor", "--json", env=offline, cwd=tmp_path)
+        assert done.code == 1, done.err
+        assert "no package registry could be reached" in done.err
+        found = {each["what"]: each for each in json.loads(done.out)["found"]}
+        assert "not installed: filelock, jsonschema, rich" in found
+        assert found["not installed: filelock, jsonschema, rich"]["cure"].endswith("harness --version")
+        assert any("git version" in what for what in found)
 
     def test_with_json_the_error_is_one_object_too(self, launcher: Path, offline: dict[str, str]) -> None:
         reply = json.loads(run(launcher, "status", "--json", env={**offline, "PIP_NO_INDEX": "1"}).out)

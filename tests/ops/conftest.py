@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -34,6 +36,24 @@ def make_project(tmp_path: Path) -> Iterator[Make]:
 @pytest.fixture
 def project(make_project: Make) -> Project:
     return make_project()
+
+
+@pytest.fixture
+def with_git(tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that makes a PATH on which git is of the version it is given."""
+
+    def path(version: str) -> str:
+        fake = tmp_path / f"git {version}" / "git"
+        fake.parent.mkdir()
+        real = shutil.which("git")
+        text = (
+            f'#!/bin/sh\ncase "$*" in *version) echo git version {version} ;; *) exec {real} "$@" ;; esac\n'
+        )
+        fake.write_text(text, encoding="utf-8")
+        fake.chmod(0o755)
+        return f"{fake.parent}:{os.environ['PATH']}"
+
+    return path
 
 
 @pytest.fixture

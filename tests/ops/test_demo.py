@@ -10,6 +10,8 @@ from harness_lib.ops import demo
 from harness_lib.ops.context import Context
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pytest
 
     from tests.conftest import Harness
@@ -25,6 +27,17 @@ def test_demo_keeps_its_promises(harness: Harness) -> None:
     assert "conflicts with what was merged meanwhile, in 'calc.py'" in answer.out
     assert "refs/harness/rescue/task-006/1" in answer.out
     assert "[failed] task-005: Send receipts (0/3)" in answer.out
+
+
+def test_demo_looks_at_git_before_it_makes_anything(
+    harness: Harness, with_git: Callable[[str], str], tmp_path: Path
+) -> None:
+    answer = harness("demo", env={"PATH": with_git("2.34.1"), "TMPDIR": str(tmp_path)})
+
+    assert answer.code == 7
+    assert answer.out == ""
+    assert "git version 2.34.1 is too old: `harness run` and `harness demo` need git 2.38" in answer.err
+    assert not list(tmp_path.glob("harness-demo-*"))
 
 
 def test_demo_fails_if_what_it_promises_did_not_happen(

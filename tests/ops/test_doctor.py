@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +65,15 @@ def test_no_git_is_bad(agent: Agent, tmp_path: Path) -> None:
     assert all(each["level"] == "bad" for each in hits)
 
 
-def test_an_old_git_is_bad(agent: Agent, tmp_path: Path) -> None:
-    fake = tmp_path / "bin" / "git"
-    fake.parent.mkdir()
-    real = shutil.which("git")
-    script = f'#!/bin/sh\ncase "$*" in *version) echo git version 2.17.1 ;; *) exec {real} "$@" ;; esac\n'
-    fake.write_text(script, encoding="utf-8")
-    fake.chmod(0o755)
-    said = agent.fails(1, "doctor", PATH=f"{fake.parent}:{os.environ['PATH']}")
+def test_a_git_that_is_too_old_is_bad(agent: Agent, with_git: Callable[[str], str]) -> None:
+    said = agent.fails(1, "doctor", PATH=with_git("2.17.1"))
     assert found(said, "2.17.1 is too old")["level"] == "bad"
+
+
+def test_a_git_that_is_too_old_for_runs_alone_is_told(agent: Agent, with_git: Callable[[str], str]) -> None:
+    hit = found(agent.ok("doctor", PATH=with_git("2.34.1")), "2.34.1")
+    assert hit["level"] == "warn"
+    assert "`harness demo` need git 2.38" in hit["what"]
 
 
 def test_a_repository_without_a_commit_is_bad(make_project: Make) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.ops.project import Agent, Project
 
 
@@ -18,4 +20,14 @@ def test_two_agents_at_once_are_a_mistake_of_who_typed_them(project: Project, ag
     agent.ok("add", "One", "--validate", "true")
     error = agent.fails(2, "run", "--agent", "codex", "--agent-command", "true")["error"]
     assert "--agent and --agent-command" in error["message"]
+    assert not project.state["sessions"]
+
+
+def test_with_a_git_that_cannot_merge_nothing_is_begun(
+    project: Project, agent: Agent, with_git: Callable[[str], str]
+) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    error = agent.fails(7, "run", "--agent-command", "true", PATH=with_git("2.34.1"))["error"]
+    assert "git version 2.34.1 is too old" in error["message"]
+    assert "git 2.38" in error["message"]
     assert not project.state["sessions"]

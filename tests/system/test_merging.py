@@ -126,10 +126,6 @@ def test_no_ref_and_no_file_changes(world: World) -> None:
     assert (world.status(), sh(world.top, "for-each-ref"), world.git.head()) == before
 
 
-def test_this_git_is_new_enough(world: World) -> None:
-    merging.require_git(world.git)
-
-
 def test_two_that_have_parted_are_joined_if_they_do_not_conflict(world: World) -> None:
     one = _commit(world, world.base, "one", a="1")
     two = _commit(world, world.base, "two", b="2")

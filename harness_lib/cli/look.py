@@ -106,9 +106,16 @@ def _check_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--repair", action="store_true", help="restore a broken list and mend what a crash left behind"
     )
+    parser.add_argument(
+        "--restore",
+        action="store_true",
+        help="for a person: put the last good list in the place of one that cannot be used, and keep that one",
+    )
 
 
 def _check(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    if args.restore:
+        return repairing.put_back(ctx)
     return repairing.run(ctx) if args.repair else check.run(ctx, everything=args.all)
 
 

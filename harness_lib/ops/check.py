@@ -30,7 +30,7 @@ LENGTH = 300
 class Examined:
     """What is wrong with the file, the nearest to its top first; the list, if it can be read at all.
 
-    `is_lost`: it is missing or no JSON, the one case that a repair can mend.
+    `is_lost`: it is missing, no JSON or without tasks, the cases that a repair can mend.
     """
 
     problems: tuple[Problem, ...]
@@ -80,6 +80,8 @@ def examine(ctx: Context) -> Examined:
         return Examined((Problem("", f"{name} is not JSON ({error}); {_rest(ctx)}"),), is_lost=True)
     except ContractError as error:
         return Examined(error.problems)
+    if codec.is_emptied(document):
+        return Examined((Problem("", f"{name} has no tasks in it; {_rest(ctx)}"),), is_lost=True)
     try:
         state = codec.decode(document, name)
     except ContractError as error:

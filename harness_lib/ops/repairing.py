@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from harness_lib.errors import RefusedError
 from harness_lib.ops import check
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.state import summary
 from harness_lib.state.store import Tx
-from harness_lib.system import atomic
+from harness_lib.system import atomic, owner
 from harness_lib.system.roots import Root
 
 
@@ -43,6 +44,24 @@ def run(ctx: Context) -> Reply:
         warnings=tuple(tx.warnings),
         extra={"repaired": done},
     )
+
+
+def put_back(ctx: Context) -> Reply:
+    """Put the last good list in the place of one that breaks the contract, as a person has decided.
+
+    Raises RefusedError (the list is fine, or an agent asks), StateUnreadableError (nothing good is left).
+    """
+    agent = owner.in_agent(ctx.env)
+    if agent is not None:
+        raise RefusedError(
+            f"Only a person can decide that an edit of the list is given up; this is a session of {agent}.",
+            "Tell the user what is wrong (harness check), and that this puts the last good list back:"
+            " harness check --restore",
+        )
+    if not check.examine(ctx).problems:
+        raise RefusedError(f"{ctx.root.state} is as it must be.", "Look at it with: harness status")
+    done = ctx.store.restore()
+    return Reply("check", "\n".join(done), next="harness check", extra={"repaired": list(done)})
 
 
 def _renew(tx: Tx, root: Root) -> Iterator[str]:

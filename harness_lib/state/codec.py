@@ -72,12 +72,14 @@ class ContractError(ConfigError):
         if len(self.problems) > LISTED:
             lines.append(f"… and {len(self.problems) - LISTED} more problems")
         super().__init__(
-            "\n".join(lines), "correct the named fields in the file, then look again: harness check"
+            "\n".join(lines),
+            "correct the named fields in the file, then look again: harness check"
+            " (a person can put the last good list in its place: harness check --restore)",
         )
 
 
 class UnparseableError(ValueError):
-    """Bytes that are not JSON at all: the one case in which a list is restored from an older one."""
+    """Bytes that are not JSON at all: a list is restored from an older one then."""
 
 
 def parse(data: bytes) -> object:
@@ -115,6 +117,11 @@ def _refuse_constant(name: str) -> object:
 def _finite(digits: str) -> float:
     value = float(digits)
     return value if math.isfinite(value) else math.copysign(sys.float_info.max, value)
+
+
+def is_emptied(document: object) -> bool:
+    """Return whether it is an object without `tasks`: what is left where somebody wrote over a list."""
+    return type(document) is dict and "tasks" not in document
 
 
 def decode(document: object, source: str = "harness-tasks.json") -> State:

@@ -45,7 +45,7 @@ class Found:
 def find(root: Root) -> Found:
     """Return the list at `root`, or the newest good one that can stand in for a broken or missing file.
 
-    Raises ContractError if the file parses but is no list (a person edited it, so no older one takes its
+    Raises ContractError if the file holds tasks but is no list (a person edited it, so no older one takes its
     place), StateUnreadableError if nothing good is left, EnvSetupError if it may not be read.
     """
     content = _content(root.state)
@@ -59,7 +59,19 @@ def find(root: Root) -> Found:
         document: Any = codec.parse(data)
     except UnparseableError as error:
         return _substitute(root, f"is not JSON ({error})", data, stamp)
+    if codec.is_emptied(document):
+        return _substitute(root, "has no tasks in it", data, stamp)
     return Found(codec.decode(document, root.state.name), document, data, stamp, ours=False)
+
+
+def find_instead(root: Root) -> Found:
+    """Return the newest good list that can take the place of one that a person's edit has broken.
+
+    Raises as `find` does where the file cannot be read or nothing good is left.
+    """
+    content = _content(root.state)
+    data, stamp = (None, None) if content is None else (content[0], summary.stamp(content[1]))
+    return _substitute(root, "is not as it must be", data, stamp)
 
 
 class _Memory:

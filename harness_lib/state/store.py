@@ -117,6 +117,21 @@ class Store:
             warnings += publishing.publish(self.root, state, self._clock.now(), old=None)
         return tuple(warnings)
 
+    def restore(self) -> tuple[str, ...]:
+        """Put the newest good list in the place of the one there, which is kept beside it; return warnings.
+
+        For a person who says so: a list that can be parsed is otherwise never replaced.
+        Raises as `transaction` does.
+        """
+        with ExitStack() as stack:
+            deadline = self._clock.monotonic() + self._timeout
+            self._enter(stack)
+            found = finding.find_instead(self.root)
+            _, warnings = self._keep_out(stack, found.state, deadline)
+            self._assert_untouched(found)
+            warnings += restoring.restore(self.root, found, self._clock.now())
+        return tuple(warnings)
+
     def _enter(self, stack: ExitStack) -> None:
         lock = StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)
         with publishing.explained(self.root):

@@ -26,6 +26,20 @@ def paths(said: dict[str, Any]) -> list[str]:
 CHECKED = {"validation": {"command": "true"}}
 
 
+def test_a_person_puts_the_last_good_list_back_and_an_agent_may_not(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    project.file.write_text('{"tasks": [{"id": "task-001", "status": "dun"}]}', encoding="utf-8")
+    person = project.agent("person")
+
+    assert "harness check --restore" in person.fails(3, "status")["error"]["hint"]
+    assert "a person" in agent.fails(8, "check", "--restore", CLAUDECODE="1")["error"]["message"]
+    said = person.ok("check", "--restore", CLAUDE_PID="")
+
+    assert "harness-tasks.json.broken-" in said["message"]
+    assert project.task()["title"] == "One"
+    assert "as it must be" in person.fails(8, "check", "--restore")["error"]["message"]
+
+
 def test_a_good_list_is_fine(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     said = agent.ok("check")

@@ -144,7 +144,7 @@ def test_with_no_list_at_all_reading_says_how_to_make_one(root: Root) -> None:
     assert "harness init" in caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["[]", '"tasks"', "null", "{}", '{"tasks": [{"id": "a"}]}', '{"tasks": {}}'])
+@pytest.mark.parametrize("text", ["[]", '"tasks"', "null", '{"tasks": [{"id": "a"}]}', '{"tasks": {}}'])
 def test_what_parses_is_a_person_s_edit_and_never_replaced(store: Store, root: Root, text: str) -> None:
     root.state.write_text(text, encoding="utf-8")
 
@@ -155,6 +155,32 @@ def test_what_parses_is_a_person_s_edit_and_never_replaced(store: Store, root: R
 
     assert root.state.read_text(encoding="utf-8") == text
     assert broken_files(root) == []
+
+
+def test_a_list_that_somebody_has_emptied_is_restored_and_what_stood_there_is_kept(
+    store: Store, root: Root
+) -> None:
+    """An object without tasks is nobody's edit of the tasks: something has written over them."""
+    text = '{"note": "mine"}'
+    root.state.write_text(text, encoding="utf-8")
+
+    assert [task.id for task in store.read().state.tasks] == ["task-001", "task-002", "task-003"]
+    change(store)
+
+    assert store.read().warnings == ()
+    assert len(json.loads(root.state.read_bytes())["tasks"]) == 3
+    assert [path.read_text(encoding="utf-8") for path in broken_files(root)] == [text]
+
+
+def test_a_person_can_give_up_an_edit_and_nothing_of_it_is_lost(store: Store, root: Root) -> None:
+    text = '{"tasks": [{"id": "mine"}]}'
+    root.state.write_text(text, encoding="utf-8")
+
+    warnings = store.restore()
+
+    assert len(json.loads(root.state.read_bytes())["tasks"]) == 3
+    assert [path.read_text(encoding="utf-8") for path in broken_files(root)] == [text]
+    assert broken_files(root)[0].name in warnings[0]
 
 
 def test_the_broken_bytes_never_become_the_backup(store: Store, root: Root) -> None:

@@ -26,7 +26,6 @@ CONTRACT: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a list": ([], ("object",)),
     "null": (None, ("object",)),
     "a number": (7, ("object",)),
-    "no tasks": ({"version": 2}, ("tasks",)),
     "tasks is an object": ({"tasks": {}}, ("tasks", "list")),
     "a task is a list": (tasks([]), ("tasks[0]", "object")),
     "a task is a string": (tasks("do it"), ("tasks[0]", "object")),

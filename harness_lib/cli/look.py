@@ -109,7 +109,7 @@ def _check_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--restore",
         action="store_true",
-        help="for a person: put the last good list in the place of one that cannot be used, and keep that one",
+        help="for a person: put the last good list in the place of one that cannot be used (it is kept)",
     )
 
 

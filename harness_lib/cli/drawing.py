@@ -20,7 +20,6 @@ from harness_lib.ops import graph, progress, status
 from harness_lib.ops.status import View
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board
-from harness_lib.rules.budget import Budget
 from harness_lib.rules.stats import Counts
 from harness_lib.task import Task
 
@@ -75,7 +74,7 @@ def _view(found: View, now: float) -> Iterator[RenderableType]:
     yield _progress(found.counts)
     yield Text(found.hooks, style="dim")
     for seen in found.runs:
-        told = progress.summary(seen.board, found.limits, found.ahead, now)
+        told = progress.summary(seen.board, found.ahead, now)
         yield _line(f"run: process {seen.pid}; {told}", "bold")
         yield table.workers(seen.board, now)
     for task in found.shown:
@@ -95,11 +94,11 @@ def _view(found: View, now: float) -> Iterator[RenderableType]:
     yield from (_line(line) for line in found.people)
 
 
-def run(board: Board, counts: Counts | None, ahead: Ahead, limits: Budget, now: float) -> RenderableType:
+def run(board: Board, counts: Counts | None, ahead: Ahead, now: float) -> RenderableType:
     """Return a run as whoever started it sees it at `now`: its workers, the whole list, what was spent."""
     drawn: list[RenderableType] = [table.workers(board, now)]
     if counts is not None:
-        drawn += [_progress(counts), _line(progress.summary(board, limits, ahead, now), "dim")]
+        drawn += [_progress(counts), _line(progress.summary(board, ahead, now), "dim")]
     return Group(*drawn)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness_lib import timestamps
 from harness_lib.cli.screen import Screen
 from harness_lib.errors import HarnessError
-from harness_lib.ops import brief, budget, progress, watching
+from harness_lib.ops import brief, progress, watching
 from harness_lib.ops.context import Context
 from harness_lib.ops.supervisor import Watch
 from harness_lib.rules import ahead, stats
@@ -68,7 +68,7 @@ def _table(ctx: Context, screen: Screen) -> Iterator[Watch]:
 
     def draw() -> RenderableType:
         now = ctx.clock.now().timestamp()
-        return drawing.run(shown.board, shown.counts, shown.ahead, budget.read(ctx), now)
+        return drawing.run(shown.board, shown.counts, shown.ahead, now)
 
     console = drawing.console(screen.out, wrap=False)
     with Live(console=console, get_renderable=draw, refresh_per_second=2, transient=True) as live:

@@ -19,7 +19,7 @@ LIMITS = (
     ("--max-cost", "USD", float, "end the run when agents have cost this much"),
     ("--max-tokens", "N", int, "end the run when agents have used this many tokens"),
     ("--max-hours", "H", float, "end the run after this long"),
-    ("--max-tasks", "N", int, "end the run after this many attempts"),
+    ("--max-tasks", "N", int, "end the run after this many finished attempts"),
     ("--task-cost", "USD", float, "end an attempt that costs this much"),
     ("--task-tokens", "N", int, "end an attempt that uses this many tokens"),
     ("--task-hours", "H", float, "end an attempt that takes this long"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness_lib.errors import UsageError
 from harness_lib.ops.context import Context
 from harness_lib.rules import board
 from harness_lib.rules.board import Board
@@ -59,7 +60,7 @@ def runs(ctx: Context) -> list[Seen]:
         if _lives(ctx, document):
             try:
                 found.append(Seen(document["pid"], board.read(document["board"])))
-            except (KeyError, TypeError):
+            except (KeyError, TypeError, UsageError):
                 # Another version of us wrote it; what it shows there is its own affair.
                 continue
     return found

@@ -16,6 +16,8 @@ from typing import Any
 from harness_lib.ops import orders
 from harness_lib.ops.context import Context
 from harness_lib.ops.orders import Orders
+from harness_lib.rules import deaths
+from harness_lib.rules.budget import Budget
 from harness_lib.system import program
 
 ENDING_SECONDS = 60.0
@@ -54,16 +56,17 @@ def rehearse(ctx: Context) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return _cause(done.stderr) or f"exit {done.returncode}" if done.returncode else None
+    words = done.stderr.decode("utf-8", "replace").strip()
+    return _cause(words) or f"exit {done.returncode}" if done.returncode else None
 
 
 def _command() -> list[str]:
     return program.python("from harness_lib.ops.worker_process import main; main()")
 
 
-def _cause(complaint: bytes) -> str:
+def _cause(complaint: str) -> str:
     """Return the line of a traceback that says what went wrong: its last."""
-    return complaint.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return complaint.rpartition("\n")[2]
 
 
 class Crew:
@@ -120,6 +123,7 @@ class Crew:
             hand.process.stdin.close()
         del self._hands[hand.orders.number]
         complaint = hand.errors.read_bytes()[hand.skip :][-2000:]
+        words = complaint.decode("utf-8", "replace").strip()
         # One that was killed could have started.
         unstarted = code > 0 and not hand.started
         return {
@@ -127,7 +131,7 @@ class Crew:
             "worker": hand.orders.number,
             "at": self._ctx.clock.now().timestamp(),
             "code": code,
-            "message": _cause(complaint) if unstarted else complaint.decode("utf-8", "replace").strip(),
+            "message": _cause(words) if unstarted else deaths.told(code, words),
         }
 
     @property
@@ -139,6 +143,11 @@ class Crew:
         """Let worker `number` take a task."""
         if number in self._hands:
             self._say(self._hands[number], "go")
+
+    def limit(self, limits: Budget) -> None:
+        """Hold every worker to these limits of a task from now on."""
+        for hand in self._hands.values():
+            self._say(hand, orders.limits(limits))
 
     def drain(self) -> None:
         """Let every worker finish what it has and take no more."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from harness_lib import agents
 from harness_lib.agents import command
 from harness_lib.agents.adapter import Adapter
+from harness_lib.rules import budget
+from harness_lib.rules.budget import Budget
 
 PORTS = 100
+# How a line begins that gives a worker other limits.
+LIMITS = "limits "
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Orders:
     silence: float
     longest: float
     first_port: int
+    limits: dict[str, float] = field(default_factory=dict)
 
     def adapter(self) -> Adapter:
         """Return how to drive the agent that was asked for."""
@@ -45,6 +50,11 @@ class Orders:
             "HARNESS_PORT_FIRST": str(first),
             "HARNESS_PORT_LAST": str(first + PORTS - 1),
         }
+
+
+def limits(now: Budget) -> str:
+    """Return other limits of a task as a line without its end."""
+    return LIMITS + json.dumps(budget.write(now))
 
 
 def write(orders: Orders) -> str:

@@ -10,7 +10,6 @@ from harness_lib.ops.board_file import Seen
 from harness_lib.rules import board, budget
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board, Row
-from harness_lib.rules.budget import Budget
 
 ROWS = 10
 LAST_LENGTH = 120
@@ -61,16 +60,16 @@ def span(seconds: float) -> str:
     return f"{whole // HOUR}:{minutes:0>2}:{whole % MINUTE:02}"
 
 
-def summary(now_board: Board, limits: Budget, ahead: Ahead, now: float) -> str:
+def summary(now_board: Board, ahead: Ahead, now: float) -> str:
     """Return what the run has used up of its limits, and how long it will go on at least."""
-    used = ", ".join(budget.told(limits, now_board.spent(now))).replace(" (no limit)", "")
+    used = ", ".join(budget.told(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
     seconds = board.estimate(now_board, ahead, len(now_board.rows))
     return used if not seconds else f"{used}; at least {span(seconds)} more"
 
 
-def lines(seen: Seen, limits: Budget, ahead: Ahead, now: float) -> Iterator[str]:
+def lines(seen: Seen, ahead: Ahead, now: float) -> Iterator[str]:
     """Yield the run as lines, the first ROWS workers at most."""
-    yield f"run: process {seen.pid}; {summary(seen.board, limits, ahead, now)}"
+    yield f"run: process {seen.pid}; {summary(seen.board, ahead, now)}"
     rows = list(seen.board.rows.values())
     for row in rows[:ROWS]:
         found = cells(row, now)

@@ -10,7 +10,9 @@ from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.ops import agent_turn, preparing, target, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.orders import Orders
-from harness_lib.rules import budget, leases
+from harness_lib.rules import budget as amounts
+from harness_lib.rules import leases
+from harness_lib.rules.budget import Budget
 from harness_lib.system import git_version, owner
 from harness_lib.system.git import Git
 
@@ -30,12 +32,12 @@ class Options:
     model: str | None = None
     extra: tuple[str, ...] = ()
     target: str | None = None
-    budget: budget.Budget = field(default_factory=budget.Budget)
+    budget: Budget = field(default_factory=Budget)
     silence: float = agent_turn.Rules.silence
     longest: float = agent_turn.Rules.longest
     final_check: bool = True
 
-    def orders(self, run: str, number: int, place: str, wanted: str) -> Orders:
+    def orders(self, run: str, number: int, place: str, wanted: str, limits: Budget) -> Orders:
         """Return what worker `number` of the session `run` is told when it is started."""
         return Orders(
             worker=leases.slot(run, number),
@@ -49,6 +51,7 @@ class Options:
             silence=self.silence,
             longest=self.longest,
             first_port=FIRST_PORT,
+            limits=amounts.write(limits),
         )
 
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
 from harness_lib import typed
-from harness_lib.ops import board_file, brief, budget, holding, progress, sessions, takeover
+from harness_lib.ops import board_file, brief, holding, progress, sessions, takeover
 from harness_lib.ops.board_file import Seen
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import ahead, graph, leases, selection, stats, stopping
 from harness_lib.rules.ahead import Ahead
-from harness_lib.rules.budget import Budget
 from harness_lib.rules.stats import Counts
 from harness_lib.state import codec
 from harness_lib.system import log, seeking
@@ -31,7 +30,7 @@ class View:
     """All that is shown of a list at one moment; two equal views look the same.
 
     `shown` are the tasks that get a line, `people` the open sessions and `halts` what a person must do, both
-    as sentences; `hooks` says whether the agents are held; `runs` go on unattended, within `limits`, with so
+    as sentences; `hooks` says whether the agents are held; `runs` go on unattended, with so
     much `ahead` of them.
     """
 
@@ -47,7 +46,6 @@ class View:
     is_finished: bool
     warnings: tuple[str, ...]
     runs: tuple[Seen, ...] = ()
-    limits: Budget = field(default_factory=Budget)
     ahead: Ahead = field(default_factory=Ahead)
 
 
@@ -79,7 +77,6 @@ def look(ctx: Context, limit: int | None) -> View:
         is_finished=not stopping.work_remains(state),
         warnings=snapshot.warnings,
         runs=runs,
-        limits=budget.read(ctx),
         ahead=ahead.of(state) if runs else Ahead(),
     )
 
@@ -122,7 +119,7 @@ def plain(view: View, now: float) -> Iterator[str]:
     yield f"[{bar(view.counts)}] {headline(view.counts)}"
     yield view.hooks
     for seen in view.runs[:PEOPLE]:
-        yield from progress.lines(seen, view.limits, view.ahead, now)
+        yield from progress.lines(seen, view.ahead, now)
     for task in view.shown:
         yield one_line(task)
         if task.id in view.holders:

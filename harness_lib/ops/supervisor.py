@@ -10,9 +10,10 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.ops import (
     board_file,
     final_pass,
@@ -30,6 +31,7 @@ from harness_lib.ops.reply import Reply
 from harness_lib.ops.run_options import Options
 from harness_lib.rules import board, budget, leases, stopping
 from harness_lib.rules.board import Board
+from harness_lib.rules.deaths import Deaths
 from harness_lib.system import held_files, owner
 from harness_lib.task import State
 
@@ -38,7 +40,6 @@ Watch = Callable[[Event, Board], None]
 
 LOOK_SECONDS = 0.25
 PUBLISH_SECONDS = 1.0
-RESTARTS = 3
 ONCE = "finishing what runs, starting nothing new; Ctrl-C again stops now and keeps what was done"
 TWICE = "stopping; what was done is kept"
 
@@ -66,7 +67,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     try:
         supervisor.orphans.of_earlier_sessions()
         run_end.tidy(there, supervisor.warn)
-        limits.begin(there, options.budget)
+        limits.forget(there)
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or supervisor.something_broke(found):
             supervisor.go_on(Crew(there, lock), found)
@@ -75,6 +76,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         run_end.leave(there, found, supervisor.warn, supervisor.checked)
         os.close(lock)
         board_file.remove(there)
+        limits.forget(there)
     return supervisor.reply()
 
 
@@ -86,14 +88,15 @@ class Supervisor:
     """
 
     def __init__(self, ctx: Context, options: Options, watch: Watch) -> None:
-        self.board = Board(began=ctx.clock.now().timestamp())
+        self.board = Board(began=ctx.clock.now().timestamp(), limits=options.budget)
         self.why = ""
         self.checked: str | None = None
         self.orphans = Orphans(ctx, self.tell)
         self._ctx, self._options, self._watch = ctx, options, watch
         self._message = self._kind = self._hint = ""
         self._signals: list[int] = []
-        self._interrupts = self._restarts = 0
+        self._interrupts = 0
+        self._deaths = Deaths()
         self._draining = self._limited = False
         self._ready: list[int] = []
 
@@ -118,8 +121,9 @@ class Supervisor:
                     for event in crew.listen(LOOK_SECONDS):
                         self._hear(crew, found, event)
                     self._obey(crew)
+                    changed = self._take_limits(crew)
                     self._decide(crew, found)
-                    if self._ctx.clock.monotonic() - published > PUBLISH_SECONDS:
+                    if changed or self._ctx.clock.monotonic() - published > PUBLISH_SECONDS:
                         published = self._ctx.clock.monotonic()
                         board_file.write(self._ctx, self.board)
                         self.tell("tick")
@@ -151,7 +155,7 @@ class Supervisor:
 
     def _start(self, crew: Crew, found: slots.Place, number: int) -> None:
         me, wanted = self._ctx.owner.worker, run_end.target_of(self._ctx)
-        crew.start(self._options.orders(me, number, str(found.path), wanted))
+        crew.start(self._options.orders(me, number, str(found.path), wanted, self.board.limits))
 
     def _hear(self, crew: Crew, found: slots.Place, event: Event) -> None:
         if event["event"] == "ready":
@@ -162,6 +166,8 @@ class Supervisor:
         if event["event"] == "stuck":
             self._kind = event["kind"]
             self._drain(crew, "stuck", event["message"], event.get("hint") or "")
+        elif event["event"] == "ended" and event["status"] != "pending":
+            self._deaths = Deaths()
         elif event["event"] in board.GONE:
             self._bury(crew, found, event)
 
@@ -177,9 +183,10 @@ class Supervisor:
             told = f"A worker cannot start: {event['message']}"
             self._drain(crew, "stuck", told, "See: harness doctor")
             return
-        self._restarts += 1
-        if self._restarts > RESTARTS:
-            told = f"workers keep dying: {event['message'][-500:]}"
+        self._deaths = self._deaths.another(event["at"])
+        if self._deaths.too_many:
+            self._kind = EnvSetupError.kind
+            told = f"Workers keep dying, and no task gets finished; the last one: {event['message']}"
             self._drain(crew, "stuck", told, "See: harness doctor")
             return
         self._start(crew, found, number)
@@ -196,17 +203,30 @@ class Supervisor:
                 self.tell("interrupted", TWICE)
                 crew.stop()
 
+    def _take_limits(self, crew: Crew) -> bool:
+        """Take other limits that a person has asked for; return whether there were any."""
+        try:
+            changes = limits.asked(self._ctx)
+            if changes is None:
+                return False
+            now = budget.changed(self.board.limits, changes)
+        except UsageError as error:
+            self.warn(f"{error.message} The limits of this run stay as they are.")
+            return False
+        self.board = replace(self.board, limits=now)
+        crew.limit(now)
+        return True
+
     def _decide(self, crew: Crew, found: slots.Place) -> None:
         """Let workers take tasks, and end the run when there is a reason to."""
         if self._draining:
             return
-        allowed = limits.read(self._ctx)
-        reached = budget.over(allowed, self._spent())
+        reached = budget.over(self.board.limits, self._spent())
         if reached:
             self._hold_back(crew, reached)
         else:
             self._limited = False
-            self._let(crew, allowed)
+            self._let(crew, self.board.limits)
         rows = self.board.rows
         if set(rows) != set(crew.numbers) or not all(row.idle for row in rows.values()):
             return

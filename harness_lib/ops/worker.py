@@ -21,7 +21,6 @@ from harness_lib.errors import (
 )
 from harness_lib.ops import (
     attempt,
-    budget,
     giving_up,
     handing_back,
     holding,
@@ -36,7 +35,7 @@ from harness_lib.ops.agent_turn import Rules
 from harness_lib.ops.context import Context
 from harness_lib.ops.orders import Orders
 from harness_lib.ops.watching import stamps
-from harness_lib.rules import selection, stopping, transitions
+from harness_lib.rules import budget, selection, stopping, transitions
 from harness_lib.state.store import Tx
 from harness_lib.task import Session, State, Task
 
@@ -51,6 +50,7 @@ class Worker:
     def __init__(self, ctx: Context, orders: Orders, say: Callable[[dict[str, Any]], None]) -> None:
         self.ctx, self.orders, self._say = ctx, orders, say
         self.adapter = orders.adapter()
+        self.limits = budget.read(orders.limits)
         self.draining = threading.Event()
         self.allowed = threading.Semaphore(0)
         self._idle = ""
@@ -66,8 +66,8 @@ class Worker:
         self._say({"event": event, "worker": self.orders.number, "at": at, **facts})
 
     def rules(self) -> Rules:
-        """Return what an agent may take, the budget as it is now."""
-        return Rules(self.orders.silence, self.orders.longest, budget.read(self.ctx))
+        """Return what an agent may take, the limits as they are now."""
+        return Rules(self.orders.silence, self.orders.longest, self.limits)
 
     def work(self) -> None:
         """Take tasks until the run says that it is enough."""

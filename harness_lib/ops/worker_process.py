@@ -1,8 +1,8 @@
 """The process of a worker, and its two lines to the run.
 
 It speaks in JSON lines on standard output (`rules.board` says which), and hears the run on standard input:
-its orders first; then `go` lets it take a task, `drain` means to take no further one, and the end of the
-input that the run is dead.
+its orders first; then `go` lets it take a task, `limits` gives it others, `drain` means to take no further
+task, and the end of the input that the run is dead.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from harness_lib.errors import HarnessError
 from harness_lib.ops import orders
 from harness_lib.ops.context import Context
 from harness_lib.ops.worker import Worker
+from harness_lib.rules import budget
 from harness_lib.system import leftover
 
 
@@ -67,6 +68,9 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 def _listen(worker: Worker) -> None:
     for line in sys.stdin:
+        if line.startswith(orders.LIMITS):
+            worker.limits = budget.read(json.loads(line.removeprefix(orders.LIMITS)))
+            continue
         if line.strip() == "drain":
             worker.draining.set()
         worker.allowed.release()

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from harness_lib.rules import budget
 from harness_lib.rules.ahead import Ahead
-from harness_lib.rules.budget import Spent
+from harness_lib.rules.budget import Budget, Spent
 
 Event = Mapping[str, Any]
 
@@ -42,12 +43,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Board:
-    """The whole run; `before` is what is left to pay for attempts that have ended."""
+    """The whole run; `before` is what is left to pay for attempts that have ended, `limits` its own."""
 
     began: float = 0.0
     rows: Mapping[int, Row] = field(default_factory=dict)
     before: Spent = field(default_factory=Spent)
     durations: tuple[float, ...] = ()
+    limits: Budget = field(default_factory=Budget)
 
     def spent(self, now: float) -> Spent:
         """Return what the run has used up until `now` (epoch seconds)."""
@@ -129,11 +131,13 @@ def write(board: Board) -> dict[str, Any]:
         "rows": [asdict(row) for row in board.rows.values()],
         "before": asdict(board.before),
         "durations": list(board.durations),
+        "limits": budget.write(board.limits),
     }
 
 
 def read(document: Mapping[str, Any]) -> Board:
-    """Return the board that `write` made `document` of. Raises KeyError or TypeError if it did not."""
+    """Return the board that `write` made `document` of. Raises KeyError, TypeError or UsageError if not."""
     rows = [Row(**row) for row in document["rows"]]
     before, durations = Spent(**document["before"]), tuple(document["durations"])
-    return Board(document["began"], {row.worker: row for row in rows}, before, durations)
+    limits = budget.read(document["limits"])
+    return Board(document["began"], {row.worker: row for row in rows}, before, durations, limits)

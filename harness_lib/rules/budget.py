@@ -44,7 +44,7 @@ def over(budget: Budget, spent: Spent) -> str | None:
         ("cost", spent.cost, budget.max_cost, "${:.2f}"),
         ("tokens", spent.tokens, budget.max_tokens, "{:,}"),
         ("hours", spent.seconds / SECONDS_PER_HOUR, budget.max_hours, "{:.2f}"),
-        ("tasks", spent.attempts, budget.max_tasks, "{}"),
+        ("attempts", spent.attempts, budget.max_tasks, "{}"),
     )
 
 
@@ -63,7 +63,7 @@ def told(budget: Budget, spent: Spent) -> tuple[str, ...]:
         _used("cost", spent.cost, budget.max_cost, "${:.2f}"),
         _used("tokens", spent.tokens, budget.max_tokens, "{:,}"),
         _used("hours", spent.seconds / SECONDS_PER_HOUR, budget.max_hours, "{:.2f}"),
-        _used("tasks", spent.attempts, budget.max_tasks, "{}"),
+        _used("attempts", spent.attempts, budget.max_tasks, "{}"),
     )
 
 
@@ -92,6 +92,11 @@ def read(document: object) -> Budget:
             )
         found[name] = known[name](value)
     return Budget(**found)
+
+
+def changed(budget: Budget, changes: Mapping[str, float]) -> Budget:
+    """Return `budget` with those limits that `changes` names; 0 lifts one. Raises UsageError as `read`."""
+    return read({**write(budget), **changes})
 
 
 def write(budget: Budget) -> dict[str, float | int]:

@@ -105,11 +105,6 @@ class Root:
         """The output of checks."""
         return self.private / "logs"
 
-    @property
-    def budget(self) -> Path:
-        """The limits of unattended runs."""
-        return self.private / "budget.json"
-
     def harness_names(self) -> tuple[str, ...]:
         """Return the names in the root that are ours and never enter a commit.
 

@@ -26,7 +26,7 @@ ALL = Budget(
         (Spent(cost=5.5), "cost: $5.50 of $5.00", "cost: $5.50 of $1.00"),
         (Spent(tokens=2000), "tokens: 2,000 of 1,000", "tokens: 2,000 of 100"),
         (Spent(seconds=7200), "hours: 2.00 of 2.00", "hours: 2.00 of 0.50"),
-        (Spent(attempts=3), "tasks: 3 of 3", None),
+        (Spent(attempts=3), "attempts: 3 of 3", None),
     ],
 )
 def test_which_limit_is_reached(spent: Spent, run: str | None, task: str | None) -> None:
@@ -40,7 +40,7 @@ def test_what_was_spent_is_told_beside_each_limit() -> None:
         "cost: $1.50 of $5.00",
         "tokens: 12,000 (no limit)",
         "hours: 0.50 (no limit)",
-        "tasks: 2 of 3",
+        "attempts: 2 of 3",
     )
     assert budget.task_told(half) == "tokens 1,000"
     assert budget.task_told(Budget()) == "no limit"

@@ -38,3 +38,33 @@ def test_what_cannot_be_handed_back_at_once_is_handed_back_when_it_can(
     assert workshop.task("task-001")["attempts"] == 0
     assert (workshop.top / "f").read_text().split() == ["half", "done"]
     workshop.nothing_is_left_over()
+
+
+# In the agent's shell: up to the worker that has started it.
+KILL = (
+    "p=$PPID; until grep -q ops.worker /proc/$p/cmdline; "
+    'do p=$(ps -o ppid= -p $p | tr -d " "); done; kill -9 $p'
+)
+
+
+def test_deaths_are_forgiven_once_a_task_is_finished(workshop: Workshop) -> None:
+    for number in range(5):
+        workshop.add(
+            f"Deadly {number}", f"grep -q done f{number}", do=f"once sh {KILL}\nwrite f{number} done"
+        )
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert said.stdout.count("the worker has died: killed by signal 9: out of memory?") == 5
+
+
+def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop: Workshop) -> None:
+    for number in range(2):
+        workshop.add(f"Deadly {number}", "false", "--max-attempts", "9", do=f"sh {KILL}")
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 7, said.stdout + said.stderr
+    assert "Workers keep dying, and no task gets finished; the last one: killed by signal 9" in said.stderr
+    assert "[ENV_SETUP] the run ended: Workers keep dying" in workshop.harness("log").stdout

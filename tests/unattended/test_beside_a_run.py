@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def test_a_limit_that_is_set_meanwhile_ends_the_run_and_others_stay(workshop: Wo
     assert workshop.ok("budget", "--max-tasks", "1")["limits"] == {"max_cost": 7.0, "max_tasks": 1}
     assert end(workshop, go).returncode == 9
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
-    assert "tasks: 1 of 1" in workshop.printed
+    assert "attempts: 1 of 1" in workshop.printed
 
 
 def test_a_limit_that_is_raised_before_the_end_lets_it_go_on(workshop: Workshop, go: Path) -> None:
@@ -74,6 +75,29 @@ def test_a_limit_of_the_task_is_heard_by_its_worker(workshop: Workshop, go: Path
 
 def test_zero_lifts_a_limit(workshop: Workshop, go: Path) -> None:
     assert workshop.ok("budget", "--max-cost", "0")["limits"] == {}
+    assert end(workshop, go).returncode == 0
+
+
+def test_limits_outlive_the_files_of_a_run(workshop: Workshop, go: Path) -> None:
+    """An agent, or a `git clean` of its, takes `.harness/`: what a person has typed still holds."""
+    workshop.ok("budget", "--max-cost", "0.4")
+    shutil.rmtree(workshop.top / ".harness")
+    workshop.wait_for("it shows itself again", lambda: workshop.harness("budget").returncode == 0)
+    assert workshop.ok("budget")["limits"] == {"max_cost": 0.4}
+
+    assert end(workshop, go).returncode == 9, workshop.printed
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
+
+
+def test_other_limits_that_nobody_can_read_change_nothing_and_are_said(workshop: Workshop, go: Path) -> None:
+    pid = workshop.runs[0].pid
+    for torn in ('{"max_cost": 0', '{"max_cost": -1}', "[]"):
+        (workshop.top / f".harness/budget-{pid}.json").write_text(torn)
+        workshop.wait_for("it is taken", lambda: not (workshop.top / f".harness/budget-{pid}.json").exists())
+    assert workshop.ok("budget")["limits"] == {"max_cost": 7.0}
+    workshop.wait_for(
+        "it is said", lambda: workshop.printed.count("limits of this run stay as they are") == 3
+    )
     assert end(workshop, go).returncode == 0
 
 
@@ -151,8 +175,14 @@ def test_runs_of_one_list_share_their_limits_and_each_counts_for_itself(
     workshop.start("--max-tasks", "5")
     workshop.wait_for("the second run", lambda: shown() == 2)
     said = workshop.ok("budget")
-    assert said["limits"] == {"max_cost": 7.0, "max_tasks": 5}
-    assert {run["pid"] for run in said["runs"]} == {run.pid for run in workshop.runs}
+    limits: list[dict[str, float]] = [{"max_cost": 7.0}, {"max_tasks": 5}]
+    assert {run["pid"]: run["limits"] for run in said["runs"]} == dict(
+        zip([run.pid for run in workshop.runs], limits, strict=True)
+    )
+    workshop.ok("budget", "--task-cost", "3")
+    assert [run["limits"] for run in workshop.ok("budget")["runs"]] == [
+        {**each, "task_cost": 3.0} for each in limits
+    ]
     go.touch()
     assert [run.wait(60) for run in workshop.runs] == [0, 0], workshop.printed
 

@@ -50,7 +50,7 @@ def test_a_budget_that_is_used_up_is_told(workshop: Workshop, news: Path) -> Non
         workshop.file_task(name)
     assert workshop.run(*notify(news), "--max-tasks", "1").returncode == 9
     assert kinds(workshop, news, 2) == ["limit", "stopped"]
-    assert "tasks: 1 of 1" in news.read_text()
+    assert "attempts: 1 of 1" in news.read_text()
 
 
 def test_a_usage_limit_is_told_once_for_all_workers_and_that_somebody_stopped(

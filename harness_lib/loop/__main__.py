@@ -1,9 +1,20 @@
-"""`python -m harness_lib.loop`: the command `hs`."""
+"""`hs` as a package manager installs it, and `python -m harness_lib.loop`."""
 
 from __future__ import annotations
 
+import os
 import sys
 
-from harness_lib.loop.main import entry
+from harness_lib.system import program
 
-sys.exit(entry())
+
+def installed() -> None:
+    """Become `hs`, started as the launcher of a checkout starts it: isolated from what the machine has."""
+    command = program.hs()
+    os.execv(command[0], [*command, *sys.argv[1:]])  # noqa: S606 (no shell is wanted)
+
+
+if __name__ == "__main__":
+    from harness_lib.loop.main import entry
+
+    sys.exit(entry())

@@ -54,6 +54,7 @@ _HOOKS = {
     "auth-set": {"50-default": "stages.auth_set:ask"},
 }
 _TOOLS = {
+    "agent": "tools.agent:TOOL",
     "bash": "tools.bash:TOOL",
     "edit_file": "tools.edit_file:TOOL",
     "read_file": "tools.read_file:TOOL",
@@ -64,6 +65,7 @@ _TOOLS = {
 _PROVIDERS = {"anthropic": "providers.anthropic:PROVIDER", "openai": "providers.openai:PROVIDER"}
 _COMMANDS = {
     "agent": "commands.agent:COMMAND",
+    "auth": "commands.auth:COMMAND",
     "help": "commands.help:COMMAND",
     "hook": "commands.programs:HOOK",
     "hooks": "commands.listing:HOOKS",
@@ -71,6 +73,7 @@ _COMMANDS = {
     "session": "commands.session:COMMAND",
     "tool": "commands.programs:TOOL",
     "tools": "commands.listing:TOOLS",
+    "trust": "commands.trust:COMMAND",
     "version": "commands.version:COMMAND",
 }
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from harness_lib.errors import ConfigError
-from harness_lib.loop import builtin, pipeline
+from harness_lib.loop import builtin, pipeline, trust
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.foreign import ForeignCommand, ForeignHook, ForeignProvider, ForeignTool
 from harness_lib.loop.piped import as_object
@@ -50,7 +50,7 @@ def table(runtime: Runtime) -> Table:
     made = Table()
     for plugin in builtin.PLUGINS:
         made.add(plugin)
-    for source in runtime.sources:
+    for source in trust.usable(runtime):
         for plugin in _of_source(runtime, source):
             made.add(plugin)
     return made

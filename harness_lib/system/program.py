@@ -14,13 +14,21 @@ from pathlib import Path
 _HOME = Path(__file__).resolve().parents[2]
 # Where one of these is, there is what it needs in turn.
 _DEPENDENCIES = ("filelock", "jsonschema", "rich")
+_DEPENDENCIES_OF_HS = ("httpx2", "stamina", "yaml")
 
 
-def python(code: str) -> list[str]:
+def python(code: str, dependencies: tuple[str, ...] = _DEPENDENCIES) -> list[str]:
     """Return the command that runs `code` with this interpreter, isolated, and this package importable."""
     setting = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
     # Behind the standard library: nothing there can take the place of a part of it.
-    return [sys.executable, *setting, "-I", "-S", "-c", f"import sys; sys.path += {_packages()!r}; {code}"]
+    return [
+        sys.executable,
+        *setting,
+        "-I",
+        "-S",
+        "-c",
+        f"import sys; sys.path += {_packages(dependencies)!r}; {code}",
+    ]
 
 
 def harness() -> list[str]:
@@ -28,13 +36,18 @@ def harness() -> list[str]:
     return python("from harness_lib.cli.main import entry; entry()")
 
 
-def _packages() -> list[str]:
+def hs() -> list[str]:
+    """Return the command `hs`."""
+    return python("from harness_lib.loop.main import entry; sys.exit(entry())", _DEPENDENCIES_OF_HS)
+
+
+def _packages(dependencies: tuple[str, ...]) -> list[str]:
     """Return the directories of this package and of its dependencies, its own first.
 
     Whatever PYTHONPATH names is the user's, and not looked at.
     """
     foreign = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = [str(_HOME), *(entry for entry in sys.path if entry not in foreign)]
-    found = (PathFinder.find_spec(name, path) for name in _DEPENDENCIES)
+    found = (PathFinder.find_spec(name, path) for name in dependencies)
     homes = (str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin)
     return list(dict.fromkeys((str(_HOME), *homes)))

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness_lib.loop import trust
 from harness_lib.loop.piped import Json, as_object
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ FILE = ".auth.json"
 def merged(runtime: Runtime) -> Json:
     """Return the credentials of all sources, the most local last; lists replace each other."""
     found: Json = {}
-    for source in runtime.sources:
+    for source in trust.usable(runtime):
         found = _merge(found, load(Path(source, FILE)))
     return found
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import conf
+from harness_lib.loop import conf, trust
 from harness_lib.loop.names import is_name
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def find(runtime: Runtime, name: str) -> Variant | None:
     """Return the most local variant `name`; a program of that name goes before it."""
     if not is_name(name) or runtime.table.provider(name) is not None:
         return None
-    for source in reversed(runtime.sources):
+    for source in reversed(trust.usable(runtime)):
         path = Path(source, "providers", f"{name}.conf")
         if path.is_file():
             return Variant(name, conf.read(path))
@@ -43,7 +43,7 @@ def find(runtime: Runtime, name: str) -> Variant | None:
 def every(runtime: Runtime) -> list[Variant]:
     """Return the most local variant of each name, by name."""
     found: dict[str, Variant] = {}
-    for source in runtime.sources:
+    for source in trust.usable(runtime):
         for name in in_source(runtime, source):
             found[name] = Variant(name, conf.read(Path(source, "providers", f"{name}.conf")))
     return [found[name] for name in sorted(found)]

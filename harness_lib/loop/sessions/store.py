@@ -26,10 +26,11 @@ def find(runtime: Runtime, name: str) -> Session | None:
 
 
 def every(runtime: Runtime) -> list[Session]:
-    """Return the sessions, the one that changed last first."""
+    """Return the sessions that no subagent made, the one that changed last first."""
     store = directory(runtime)
-    paths = [Path(entry.path) for entry in os.scandir(store) if entry.is_dir()] if store.is_dir() else []
-    return [Session(path) for path in sorted(paths, key=lambda path: (-path.stat().st_mtime_ns, path.name))]
+    paths = [path for path in store.iterdir() if path.is_dir()] if store.is_dir() else []
+    ordered = sorted(paths, key=lambda path: (-path.stat().st_mtime_ns, path.name))
+    return [made for path in ordered if "parent" not in (made := Session(path)).conf]
 
 
 def create(runtime: Runtime) -> Session:
@@ -45,6 +46,7 @@ def create(runtime: Runtime) -> Session:
             "provider": runtime.provider,
             "created": now(),
             "cwd": str(runtime.cwd),
+            **({"parent": parent} if (parent := runtime.env.get("HARNESS_PARENT")) else {}),
         }
         atomic.write(path / "session.conf", conf.render(values).encode(), durable=False, mode=0o600)
     except OSError as error:

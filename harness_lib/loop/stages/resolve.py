@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness_lib.loop import conf
+from harness_lib.loop import conf, trust
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.providers import keys, variants
@@ -18,7 +18,7 @@ _OURS = ("anthropic", "openai")
 def settings(runtime: Runtime, piped: Piped) -> Piped:
     """Take provider and model from the most local `settings.conf`; a model belongs to its provider."""
     asked = _asked(piped)
-    for source in reversed(runtime.sources):
+    for source in reversed(trust.usable(runtime)):
         path = Path(source, "settings.conf")
         if path.is_file():
             found = conf.read(path)
@@ -71,7 +71,7 @@ def _variant_is_ready(runtime: Runtime, variant: Variant) -> bool:
 
 def _candidates(runtime: Runtime) -> list[str]:
     found: list[str] = []
-    for source in runtime.sources:
+    for source in trust.usable(runtime):
         directory = str(Path(source, "providers"))
         programs = {name for name in runtime.listing.executables(directory) if not name.endswith(".conf")}
         ours = {Path(source).name} & set(_OURS) if Path(source).parent == runtime.root / "plugins" else set()

@@ -21,11 +21,12 @@ _TYPES = ("replace_range", "append_at", "prepend_at", "append_file", "prepend_fi
 
 @dataclass(frozen=True)
 class _Change:
-    """Put `lines` in place of the lines from index `start` up to `stop`."""
+    """Put `lines` in place of the lines from `start` up to `stop`; at one place the lowest rank is first."""
 
     start: int
     stop: int
     lines: list[str]
+    rank: int
 
 
 def _execute(runtime: Runtime, given: Json) -> Result:
@@ -46,21 +47,21 @@ def _execute(runtime: Runtime, given: Json) -> Result:
 def _change(edit: Json, lines: list[str]) -> _Change:
     kind, content = edit.get("type"), _content(edit.get("content"))
     if kind == "append_file":
-        return _Change(len(lines), len(lines), content)
+        return _Change(len(lines), len(lines), content, rank=3)
     if kind == "prepend_file":
-        return _Change(0, 0, content)
+        return _Change(0, 0, content, rank=0)
     if kind == "append_at":
         place = _place(edit.get("pos"), lines)
-        return _Change(place + 1, place + 1, content)
+        return _Change(place + 1, place + 1, content, rank=1)
     if kind == "prepend_at":
         place = _place(edit.get("pos"), lines)
-        return _Change(place, place, content)
+        return _Change(place, place, content, rank=2)
     if kind == "replace_range":
         start = _place(edit.get("pos"), lines)
         end = _place(edit["end"], lines) if edit.get("end") is not None else start
         if end < start:
             raise ToolError(f"the range {edit.get('pos')} to {edit.get('end')} ends before it begins")
-        return _Change(start, end + 1, content)
+        return _Change(start, end + 1, content, rank=2)
     raise ToolError(f"type must be one of {', '.join(_TYPES)}, not {kind}")
 
 
@@ -101,7 +102,7 @@ def _content(value: object) -> list[str]:
 
 def _apply(lines: list[str], changes: list[_Change]) -> list[str]:
     """Return the lines after all changes; those at one place follow each other as they were given."""
-    ordered = sorted(changes, key=lambda change: (change.start, change.stop))
+    ordered = sorted(changes, key=lambda change: (change.start, change.rank, change.stop))
     for before, after in pairwise(ordered):
         if after.start < before.stop:
             raise ToolError(f"two edits change line {after.start + 1}; make them one")

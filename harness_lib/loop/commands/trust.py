@@ -1,0 +1,32 @@
+"""`hs trust`: let the plugins, settings and credentials of this project be used, as they are now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness_lib.errors import UsageError
+from harness_lib.loop import trust
+from harness_lib.loop.commands.base import Builtin
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+
+def _trust(runtime: Runtime, args: list[str]) -> int:
+    if args:
+        raise UsageError(
+            "hs trust takes no arguments.", "It trusts the .harness directories from here upwards."
+        )
+    sources = [source for source in runtime.sources if trust.content(runtime, source)]
+    if not sources:
+        print("There is nothing to trust here.")
+        return 0
+    trust.save(runtime, sources)
+    for source in sources:
+        print(f"trusted: {source}")
+        for path in trust.content(runtime, source):
+            print(f"  {path.relative_to(source)}")
+    return 0
+
+
+COMMAND = Builtin("Let this project's plugins and settings be used as they are now", _trust)

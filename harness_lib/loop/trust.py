@@ -1,0 +1,112 @@
+"""What of a project is used: its text always, its programs, settings and credentials only after `hs trust`.
+
+Opening a repository must not run what is in it, nor send a key where it says. What was trusted is known by a
+fingerprint of its content, kept in home: when the content changes, a person is asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.loop.piped import as_object
+from harness_lib.system import atomic
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+FILE = "trusted.json"
+_DIRECTORIES = ("commands", "hooks.d", "lib", "providers", "tools")
+_FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf")
+
+
+def usable(runtime: Runtime) -> list[str]:
+    """Return the sources whose programs, settings and credentials may be used, in their order."""
+    return [source for source in runtime.sources if is_usable(runtime, source)]
+
+
+def is_usable(runtime: Runtime, source: str) -> bool:
+    """Return whether `source` is not a project's, or has nothing to trust, or is trusted as it is now."""
+    if not is_projects(runtime, source):
+        return True
+    seen = fingerprint(runtime, source)
+    if seen == "" or load(runtime).get(os.path.realpath(source)) == seen:
+        return True
+    told: set[str] = runtime.kept.setdefault("untrusted", set())
+    if source not in told:
+        told.add(source)
+        runtime.log(
+            f"hs: the plugins and settings in {source} are not used; look at them, then run: hs trust"
+        )
+    return False
+
+
+def is_projects(runtime: Runtime, source: str) -> bool:
+    """Return whether `source` was found on the way to the current directory, outside of home."""
+    path = Path(source)
+    ours = (runtime.home, runtime.root)
+    return ".harness" in path.parts and not any(path.is_relative_to(place) for place in ours)
+
+
+def fingerprint(runtime: Runtime, source: str) -> str:
+    """Return what the usable content of `source` is known by; "" if there is none."""
+    files = _files(Path(source))
+    stamps = [(str(path), found.st_mtime_ns, found.st_ctime_ns, found.st_size) for path, found in files]
+    known: dict[str, tuple[object, str]] = runtime.kept.setdefault("fingerprints", {})
+    if source in known and known[source][0] == stamps:
+        return known[source][1]
+    made = _hash(Path(source), [path for path, _ in files]) if files else ""
+    known[source] = stamps, made
+    return made
+
+
+def load(runtime: Runtime) -> dict[str, str]:
+    """Return the fingerprints that were trusted, by directory."""
+    path = runtime.home / FILE
+    try:
+        found = as_object(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str)}
+
+
+def save(runtime: Runtime, sources: list[str]) -> None:
+    """Trust `sources` as they are now."""
+    trusted = load(runtime) | {os.path.realpath(source): fingerprint(runtime, source) for source in sources}
+    runtime.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    text = json.dumps(trusted, indent=2) + "\n"
+    atomic.write(runtime.home / FILE, text.encode(), mode=0o600)
+
+
+def content(runtime: Runtime, source: str) -> list[Path]:
+    """Return the files that trust is about, for a person to look at."""
+    return [path for path, _ in _files(Path(source))] if is_projects(runtime, source) else []
+
+
+def _files(source: Path) -> list[tuple[Path, os.stat_result]]:
+    paths = [source / name for name in _FILES]
+    for name in _DIRECTORIES:
+        for directory, _, names in os.walk(source / name):
+            paths += [Path(directory, entry) for entry in names]
+    found = []
+    for path in sorted(paths):
+        try:
+            found.append((path, path.stat()))
+        except OSError:
+            continue
+    return found
+
+
+def _hash(source: Path, paths: list[Path]) -> str:
+    made = hashlib.sha256()
+    for path in paths:
+        try:
+            data = path.read_bytes()
+        except OSError:
+            data = b""
+        head = f"{path.relative_to(source)}\0{os.access(path, os.X_OK)}\0{len(data)}\0"
+        made.update(head.encode("utf-8", "surrogateescape") + data)
+    return made.hexdigest()

@@ -1,0 +1,223 @@
+"""The built-in tools: what they do to files and processes, and what they tell the model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lib.loop import discovery, runtime
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import store
+from harness_lib.loop.stages import tool_calls
+from harness_lib.loop.tools import anchors
+
+Do = Callable[..., Result]
+
+
+@pytest.fixture
+def run(home: Path, project: Path) -> Runtime:
+    """Return a run in a session of `project`."""
+    made = runtime.start({**os.environ, "HOME": str(home), "SOME_KEY": "secret"}, project)
+    discovery.refresh(made)
+    made.session = store.create(made)
+    return made
+
+
+@pytest.fixture
+def do(run: Runtime) -> Do:
+    """Return a callable that runs a tool as a model's call does."""
+
+    def call(tool: str, /, **given: Any) -> Result:
+        return tool_calls.run(run, tool, given)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "expected"),
+    [
+        ("alpha", 1, "MX"),
+        ("", 2, "WS"),
+        ("}", 3, "QR"),
+        ("#!/bin/sh", 1, "KX"),
+        ("0", 1, "BR"),
+        ("alpha \t\r", 1, "MX"),
+    ],
+)
+def test_anchors_are_those_of_the_original(line: str, number: int, expected: str) -> None:
+    assert anchors.letters(line, number) == expected
+
+
+def test_a_command_says_its_output_and_how_it_ended(do: Do) -> None:
+    assert do("bash", command="echo out; echo err >&2") == Result("out\nerr")
+    assert do("bash", command="echo out; exit 3") == Result("out\n[exit status 3]", error=True)
+    assert do("bash", command="kill -9 $$") == Result("[ended by signal 9]", error=True)
+
+
+def test_a_command_has_nothing_to_read_and_runs_in_the_sessions_directory(do: Do, project: Path) -> None:
+    assert do("bash", command="cat; pwd") == Result(str(project))
+
+
+def test_a_command_that_takes_too_long_is_ended_with_what_it_started(do: Do, project: Path) -> None:
+    result = do("bash", command="sleep 300 & echo $! > pid; wait", timeout=1)
+
+    assert result.error
+    assert "timed out after 1 seconds" in result.text
+    pid = int((project / "pid").read_text(encoding="utf-8"))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_what_is_too_long_for_the_model_is_kept_in_the_session(do: Do, run: Runtime) -> None:
+    result = do("bash", command="seq 1 20000")
+
+    assert result.text.startswith("1\n2\n")
+    assert result.text.endswith("19999\n20000")
+    assert len(result.text) < 60_000
+    assert run.session
+    (kept,) = (run.session.directory / "output").iterdir()
+    assert str(kept) in result.text
+    assert kept.read_text(encoding="utf-8").splitlines() == [str(number) for number in range(1, 20001)]
+
+
+def test_no_credential_of_a_provider_is_in_a_commands_environment(do: Do, run: Runtime) -> None:
+    names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY")
+    run.env.update(dict.fromkeys(names, "top-secret"))
+
+    result = do("bash", command="env")
+
+    assert "top-secret" not in result.text
+    assert "SOME_KEY=secret" in result.text
+
+
+@pytest.mark.parametrize("name", ["nope", "../bash", "a/b", "", "x\0y", "a\nb"])
+def test_a_tool_that_there_is_not_is_an_error_for_the_model(do: Do, name: str) -> None:
+    assert do(name) == Result(f"error: tool '{name}' not found", error=True)
+
+
+def test_a_file_is_read_with_anchors_and_in_parts(do: Do, project: Path) -> None:
+    (project / "f").write_text("alpha\n\n}\n", encoding="utf-8")
+
+    assert do("read_file", path="f").text == "1#MX:alpha\n2#WS:\n3#QR:}"
+    assert do("read_file", path="f", offset=2, limit=1).text == "2#WS:"
+
+
+def test_a_long_file_is_read_in_parts_only(do: Do, project: Path) -> None:
+    (project / "f").write_text("x\n" * 2001, encoding="utf-8")
+
+    result = do("read_file", path="f")
+
+    assert result.error
+    assert "2001" in result.text
+    assert "2000" in result.text
+
+
+@pytest.mark.parametrize("content", ["", "no line break", "two\n\n", "\r\n", "ünïcode\n"])
+def test_a_written_file_holds_what_was_given(do: Do, project: Path, content: str) -> None:
+    result = do("write_file", path="deep/down/f", content=content)
+
+    assert (project / "deep/down/f").read_bytes() == content.encode()
+    assert result.text == f"wrote {len(content.encode())} bytes to deep/down/f"
+
+
+def test_writing_keeps_mode_and_symlink(do: Do, project: Path) -> None:
+    (project / "real").write_text("old\n", encoding="utf-8")
+    (project / "real").chmod(0o755)
+    (project / "link").symlink_to("real")
+
+    do("write_file", path="link", content="new\n")
+
+    assert (project / "link").is_symlink()
+    assert (project / "real").read_text(encoding="utf-8") == "new\n"
+    assert (project / "real").stat().st_mode & 0o777 == 0o755
+
+
+def test_edits_name_lines_as_they_were_read(do: Do, project: Path) -> None:
+    (project / "f").write_text("a\nb\nc\nd\n", encoding="utf-8")
+    at = {line: f"{number}#{anchors.letters(line, number)}" for number, line in enumerate("abcd", 1)}
+    edits = [
+        {"type": "replace_range", "pos": at["b"], "end": at["c"], "content": ["B", f"{at['c']}:C", "more"]},
+        {"type": "append_at", "pos": at["d"], "content": "after d"},
+        {"type": "prepend_at", "pos": at["a"], "content": "before a"},
+        {"type": "append_file", "content": ["last"]},
+        {"type": "prepend_file", "content": ["first"]},
+    ]
+
+    result = do("edit_file", path="f", edits=edits)
+
+    assert not result.error, result.text
+    lines = (project / "f").read_text(encoding="utf-8").splitlines()
+    assert lines == ["first", "before a", "a", "B", "C", "more", "d", "after d", "last"]
+
+
+def test_an_edit_of_what_has_changed_changes_nothing(do: Do, project: Path) -> None:
+    (project / "f").write_text("a\nb\nc\n", encoding="utf-8")
+    good, stale = f"1#{anchors.letters('a', 1)}", f"2#{anchors.letters('x', 2)}"
+    edits = [
+        {"type": "replace_range", "pos": good, "content": None},
+        {"type": "replace_range", "pos": stale, "content": "new"},
+    ]
+
+    result = do("edit_file", path="f", edits=edits)
+
+    assert result.error
+    assert f"MISMATCH at line 2: expected {stale[2:]}, got {anchors.letters('b', 2)}" in result.text
+    assert f">>> 2#{anchors.letters('b', 2)}:b" in result.text
+    assert (project / "f").read_text(encoding="utf-8") == "a\nb\nc\n"
+
+
+def test_edits_that_overlap_change_nothing(do: Do, project: Path) -> None:
+    (project / "f").write_text("a\nb\n", encoding="utf-8")
+    pos = f"1#{anchors.letters('a', 1)}"
+    edit = {"type": "replace_range", "pos": pos, "content": "x"}
+
+    assert do("edit_file", path="f", edits=[edit, edit]).error
+    assert (project / "f").read_text(encoding="utf-8") == "a\nb\n"
+
+
+def test_a_file_without_a_last_line_break_keeps_none(do: Do, project: Path) -> None:
+    (project / "f").write_text("a\nb", encoding="utf-8")
+    edit = {"type": "replace_range", "pos": f"1#{anchors.letters('a', 1)}", "content": "A"}
+
+    do("edit_file", path="f", edits=[edit])
+
+    assert (project / "f").read_text(encoding="utf-8") == "A\nb"
+
+
+def test_replace_wants_the_text_once_or_all(do: Do, project: Path) -> None:
+    (project / "f").write_text("a b a\n", encoding="utf-8")
+
+    assert do("replace", path="f", old="a", new="x").error
+    assert do("replace", path="f", old="z", new="x").error
+    assert not do("replace", path="f", old="b", new="B").error
+    assert not do("replace", path="f", old="a", new="x", all=True).error
+    assert (project / "f").read_text(encoding="utf-8") == "x B x\n"
+
+
+@pytest.mark.parametrize("tool", ["read_file", "edit_file", "replace"])
+def test_what_is_no_text_file_is_an_error_for_the_model(do: Do, project: Path, tool: str) -> None:
+    (project / "binary").write_bytes(b"\xff\xfe\0")
+    given = {"edits": [{"type": "append_file", "content": "x"}], "old": "a", "new": "b"}
+
+    for path in ("binary", ".", "missing", "", "a\0b"):
+        assert do(tool, path=path, **given).error
+    assert (project / "binary").read_bytes() == b"\xff\xfe\0"
+
+
+def test_a_skill_is_loaded_by_its_name(do: Do, project: Path) -> None:
+    skill = project / ".agents" / "skills" / "cook"
+    (skill / "references").mkdir(parents=True)
+    (skill / "references" / "salt.md").write_text("salt", encoding="utf-8")
+    head = "---\nname: cooking\ndescription: How to cook: well\n---\n"
+    (skill / "SKILL.md").write_text(f"{head}Boil it.\n", encoding="utf-8")
+
+    result = do("skill", name="cooking")
+
+    assert "Boil it." in result.text
+    assert "references/salt.md" in result.text
+    assert do("skill", name="baking") == Result("error: skill 'baking' not found", error=True)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from harness_lib.agents.adapter import Report, Trouble
+from harness_lib.text import harmless, in_one_line
 
 LINE = 200
 ACTION = 1000
@@ -76,7 +77,7 @@ def one_line(words: str, limit: int = LINE) -> str:
     """Return the first line with words, printable and at most `limit` characters long."""
     # Cut first: a line may be a megabyte long, and only its beginning is looked at.
     for line in _COLOUR.sub("", words[: 20 * limit]).splitlines():
-        shown = " ".join("".join(c if c.isprintable() else " " for c in line).split())
+        shown = in_one_line(line)
         if shown:
             return shown if len(shown) <= limit else shown[: limit - 1] + "…"
     return ""
@@ -112,7 +113,7 @@ def spoke(report: Report, words: str) -> Report:
     """Return `report` after a message of the model: it answers, so what was wrong is over."""
     if not words.strip():
         return report
-    shown = "".join(c if c.isprintable() or c in "\n\t" else " " for c in words.lstrip()[:SAID])
+    shown = harmless(words.lstrip()[:SAID], instead=" ", keep="\n\t")
     return replace(noted(report, words), said=shown, trouble=None)
 
 

@@ -8,6 +8,7 @@ Source: design section 7, the last paragraph.
 from __future__ import annotations
 
 from harness_lib import typed
+from harness_lib.text import in_one_line
 
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def deny(name: str, program: str) -> str:
 
 def quoted(text: str, limit: int) -> str:
     """Return `text` as data: in double quotes, on one line, at most `limit` characters of it."""
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * limit]).split())
+    flat = in_one_line(text[: 4 * limit])
     cut = flat if len(flat) <= limit else flat[: limit - 1] + "…"
     return '"' + cut.replace('"', "'") + '"'
 

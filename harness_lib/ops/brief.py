@@ -13,6 +13,7 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.system.git import Git
 from harness_lib.task import State, Task
+from harness_lib.text import REPLACED, harmless, in_one_line
 
 TITLE_LENGTH = 200
 # A description is the specification: it is quoted whole as long as a reader can hold it.
@@ -27,13 +28,13 @@ NOTES_LENGTH = 1000
 
 def one_line(text: str, limit: int) -> str:
     """Return `text` without line breaks and control characters, cut to `limit` characters."""
-    flat = " ".join("".join(c if c.isprintable() or c.isspace() else "\ufffd" for c in text).split())
+    flat = in_one_line(text, instead=REPLACED)
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def _printable(row: str) -> str:
     """Return `row` with its blanks as they are, and nothing that moves a terminal's cursor."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in row.expandtabs(4))
+    return harmless(row.expandtabs(4))
 
 
 def some(texts: Sequence[str], most: int) -> str:

@@ -6,6 +6,8 @@ import difflib
 import os
 from pathlib import Path
 
+from harness_lib.text import harmless
+
 ROWS = 200
 WIDTH = 400
 
@@ -60,4 +62,4 @@ def _alike(old: str, new: str) -> int:
 
 def _harmless(row: str) -> str:
     cut = row if len(row) <= WIDTH else row[: WIDTH - 1] + "…"
-    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in cut)
+    return harmless(cut, keep="\t")

@@ -12,6 +12,7 @@ from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.ops.reply import Reply
 from harness_lib.system import kept, owner
 from harness_lib.system.kept import Kept
+from harness_lib.text import harmless
 
 SHOWN = 20
 FILES = 30
@@ -169,4 +170,4 @@ def _facts(found: Kept) -> dict[str, object]:
 
 def _harmless(row: str) -> str:
     """Return `row` with its indentation, but without what a terminal would obey."""
-    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in row[:DIFF_WIDTH])
+    return harmless(row[:DIFF_WIDTH], keep="\t")

@@ -9,6 +9,7 @@ import re
 from typing import cast
 
 from harness_lib.task import CATEGORIES, Category
+from harness_lib.text import in_one_line
 
 LIMIT = 500  # characters of an entry, its category included
 _CUT = " … "
@@ -27,7 +28,7 @@ def line(message: str, limit: int = LIMIT) -> str:
     Line breaks become ` | `; what cannot be printed (colours of a terminal) becomes a blank.
     From the middle of a long text is cut: its beginning names the failure, its end is the output's last word.
     """
-    rows = (" ".join("".join(c if c.isprintable() else " " for c in row).split()) for row in _rows(message))
+    rows = (in_one_line(row) for row in _rows(message))
     text = " | ".join(row for row in rows if row)
     if len(text) <= limit:
         return text

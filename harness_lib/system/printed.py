@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from harness_lib.text import harmless
+
 TAIL_LINES = 20
 TAIL_CHARS = 2000
 TAIL_BYTES = 64 * 1024
@@ -47,4 +49,4 @@ def _read(log: Path, first: int, last: int) -> bytes:
 def _plain(line: str) -> str:
     """Return `line` as a terminal would show it: after the last return to its beginning."""
     shown = line.rstrip("\r").rpartition("\r")[2].expandtabs(4)
-    return "".join(char for char in shown if char.isprintable()).rstrip()
+    return harmless(shown, instead="").rstrip()

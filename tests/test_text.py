@@ -1,0 +1,23 @@
+"""What others wrote can be shown, and reads as they wrote it."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_lib.text import harmless, in_one_line
+
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+
+
+@pytest.mark.parametrize("text", [FAMILY, PERSIAN, "\u0915\u094d\u200d\u0937", "naïve 日本語"])
+def test_words_and_emoji_that_need_joiners_stay_whole(text: str) -> None:
+    assert harmless(text) == text
+    assert in_one_line(f" {text}\n{text} ") == f"{text} {text}"
+
+
+@pytest.mark.parametrize("char", ["\x1b", "\x07", "\x00", "\x9b", "\u202e", "\u2066", "\ufeff", "\u2028"])
+def test_what_moves_or_hides_on_a_terminal_is_replaced(char: str) -> None:
+    assert harmless(f"a{char}b") == "a\ufffdb"
+    assert harmless(f"a{char}b", instead="") == "ab"
+    assert char not in in_one_line(f"a{char}b")

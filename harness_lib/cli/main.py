@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         args = parser.parse(argv)
         ctx = _context(screen)
-        return render.reply(_complete(args.verb.handler(ctx, args, screen), ctx), screen)
+        return render.reply(_complete(args.command.answer(ctx, args, screen), ctx), screen)
     except HarnessError as error:
         return render.error(error, verb, screen, _told(ctx))
     except BrokenPipeError:

@@ -7,18 +7,80 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import harness_lib
-from harness_lib.cli import lists, look, machine, mend, running, show, work
 from harness_lib.cli.verb import Verb
 from harness_lib.errors import UsageError
 
-VERBS: tuple[Verb, ...] = (
-    *lists.VERBS,
-    *work.VERBS,
-    *running.VERBS,
-    *look.VERBS,
-    *mend.VERBS,
-    *machine.VERBS,
-    *show.VERBS,
+# Each has a file in `commands/`; the order is that of the help.
+VERBS = (
+    Verb("init", "make a task list in a project", "harness init --init-script"),
+    Verb(
+        "add",
+        "append a task",
+        'harness add "Add rate limiting" --validate "pytest -q tests/test_rate.py" --depends-on task-001',
+    ),
+    Verb(
+        "import", "append many tasks from JSON or a Markdown check list", "harness import tasks.md --dry-run"
+    ),
+    Verb("start", "open a session: recover, check the environment, name the next task", "harness start"),
+    Verb("claim", "take the next task and print its brief", "harness claim"),
+    Verb(
+        "checkpoint",
+        "record how far the work has come",
+        'harness checkpoint task-001 2/4 "routes created, tests pending"',
+    ),
+    Verb(
+        "note",
+        "leave a line for the tasks that come later",
+        'harness note task-001 "the test server needs a port of its own"',
+    ),
+    Verb("finish", "run the check: commit and complete, or roll back", "harness finish task-001"),
+    Verb(
+        "fail",
+        "give up this attempt: roll back, keep the work in a rescue ref",
+        'harness fail task-001 --category TASK_EXEC --message "the API has no such call"',
+    ),
+    Verb("release", "hand a claim back; no attempt is counted", "harness release task-001"),
+    Verb("recover", "recover what was interrupted", "harness recover"),
+    Verb("beat", "a sign of life: renew the lease of what you hold (hooks do it for you)", "harness beat"),
+    Verb("stop", "end the session", "harness stop"),
+    Verb(
+        "run",
+        "work unattended: start agents and go on until all is done (inside an agent: the same as start)",
+        "harness run -j 2 --max-hours 8",
+    ),
+    Verb(
+        "budget",
+        "what a run may use up and has; changes its limits while it goes on",
+        "harness budget --max-cost 20",
+    ),
+    Verb("status", "where the list stands", "harness status"),
+    Verb("log", "the end of the log", "harness log -n 50 --type ERROR"),
+    Verb("graph", "which task waits for which", "harness graph --format mermaid"),
+    Verb("why", "why a task can or cannot be claimed", "harness why task-003"),
+    Verb("check", "what is wrong with the list, and what it would run", "harness check"),
+    Verb("doctor", "the usual troubles, each with its cure", "harness doctor"),
+    Verb("show", "everything about one task", "harness show task-001"),
+    Verb(
+        "edit",
+        "correct a task, or the settings of the list",
+        'harness edit task-001 --validate "pytest -q tests/test_rate.py" --priority P0',
+    ),
+    Verb(
+        "retry",
+        "give a failed or completed task a new start, and what it had blocked",
+        "harness retry task-001",
+    ),
+    Verb("remove", "take a task off the list", "harness remove task-001"),
+    Verb("validate", "run checks, record nothing", "harness validate task-001"),
+    Verb("trust", "let the commands of a list run that came with a clone", "harness trust"),
+    Verb("rescue", "the work of failed attempts: list, show, apply, drop", "harness rescue show task-001"),
+    Verb("pause", "switch the hooks off until the next start", "harness pause"),
+    Verb(
+        "hooks",
+        "switch on the hooks that keep an agent at work: install, status, uninstall",
+        "harness hooks install --agent codex --dry-run",
+    ),
+    Verb("demo", "the whole job in a temporary project, with a scripted agent", "harness demo"),
 )
 
 EPILOG = """\
@@ -40,8 +102,19 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See: {self.prog} --help")
 
 
-def build() -> argparse.ArgumentParser:
-    """Return the parser of every verb, each with `--json`, `--help` and an example."""
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments, `verb` and its `command` among them; UsageError if they are wrong."""
+    return _parser(_typed(argv)).parse_args(argv)
+
+
+def _typed(argv: Sequence[str]) -> Verb | None:
+    """Return the verb that `argv` begins with; None if it begins with none."""
+    first = next((word for word in argv if word != "--json"), None)
+    return next((verb for verb in VERBS if verb.name == first), None)
+
+
+def _parser(typed: Verb | None) -> argparse.ArgumentParser:
+    """Return a parser of `typed` alone, which is all that is needed then, or of the names of all verbs."""
     parser = _Parser(
         prog="harness",
         description="A task list on disk that keeps agents working until it is done.",
@@ -53,7 +126,7 @@ def build() -> argparse.ArgumentParser:
         "--json", action="store_true", help="print one JSON object (before or after the verb)"
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in VERBS:
+    for verb in VERBS if typed is None else (typed,):
         sub = verbs.add_parser(
             verb.name,
             help=verb.summary,
@@ -61,12 +134,9 @@ def build() -> argparse.ArgumentParser:
             epilog=f"example: {verb.example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        sub.add_argument("--json", action="store_true", help="print one JSON object")
-        verb.arguments(sub)
-        sub.set_defaults(verb=verb)
+        if verb is typed:
+            command = verb.load()
+            sub.add_argument("--json", action="store_true", help="print one JSON object")
+            command.arguments(sub)
+            sub.set_defaults(verb=verb, command=command)
     return parser
-
-
-def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the arguments, `verb` among them; UsageError if they are wrong."""
-    return build().parse_args(argv)

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from harness_lib.errors import UsageError
+
 
 @dataclass(frozen=True)
 class Screen:
@@ -32,6 +34,11 @@ class Screen:
         """Write a line about what takes long, to a person who waits for it."""
         if self.err.isatty():
             self.talk(text)
+
+    def refuse_json(self, option: str, instead: str) -> None:
+        """Raise UsageError where one object is asked for and `option` goes on and on."""
+        if self.json:
+            raise UsageError(f"{option} goes on and on, and --json is one object.", f"Ask again: {instead}")
 
     @property
     def is_answerable(self) -> bool:

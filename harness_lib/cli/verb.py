@@ -1,33 +1,41 @@
-"""A verb of the command line: its words, its arguments, and the function that answers."""
+"""A verb of the command line; its code is loaded when it is typed, so that nobody pays for the others."""
 
 from __future__ import annotations
 
+import keyword
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
-from harness_lib.cli.screen import Screen
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
-
-Handler = Callable[[Context, Namespace, Screen], Reply]
-
-
-def no_arguments(_parser: ArgumentParser) -> None:
-    """Leave the parser as it is."""
+if TYPE_CHECKING:
+    from harness_lib.cli.screen import Screen
+    from harness_lib.ops.context import Context
+    from harness_lib.ops.reply import Reply
 
 
-def names(given: str) -> tuple[str, ...]:
-    """Return the names in `ID, ID`; for an option with `action="extend"`, which may stand more than once."""
-    return tuple(name for part in given.split(",") if (name := part.strip()))
+class Command(Protocol):
+    """What the file of a verb has."""
+
+    def arguments(self, parser: ArgumentParser, /) -> None:
+        """Add what may be typed after the verb."""
+
+    def answer(self, ctx: Context, args: Namespace, screen: Screen, /) -> Reply:
+        """Do what was typed and return what is to be said."""
 
 
-@dataclass(frozen=True)
-class Verb:
+class Verb(NamedTuple):
     """`summary` is one line for the list of verbs; `example` a command that a newcomer can type."""
 
     name: str
     summary: str
     example: str
-    handler: Handler
-    arguments: Callable[[ArgumentParser], None] = no_arguments
+
+    def load(self) -> Command:
+        """Return its file in `commands/`, named as it is typed."""
+        file = f"{self.name}_" if keyword.iskeyword(self.name) else self.name
+        return cast("Command", import_module(f"harness_lib.cli.commands.{file}"))
+
+
+def names(given: str) -> tuple[str, ...]:
+    """Return the names in `ID, ID`; for an option with `action="extend"`, which may stand more than once."""
+    return tuple(name for part in given.split(",") if (name := part.strip()))

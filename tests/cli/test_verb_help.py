@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import harness_lib
-from harness_lib.cli import main, parser
+from harness_lib.cli import commands, main, parser
 from harness_lib.errors import Exit
-from tests.cli.conftest import EXAMPLES, NAMES
+from tests.cli.conftest import EXAMPLES, LONG, NAMES
 from tests.conftest import Harness
+from tests.ops.project import Project
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -33,6 +39,29 @@ def test_the_program_lists_its_verbs_and_exit_codes(capsys: pytest.CaptureFixtur
         assert f"    {verb.name}" in text
     for code in Exit:
         assert f" {int(code)} " in text
+
+
+def test_each_verb_is_a_file_and_each_file_a_verb() -> None:
+    files = Path(commands.__file__).parent.glob("[!_]*.py")
+    assert sorted(file.stem.rstrip("_") for file in files) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - LONG))
+def test_a_verb_loads_no_other_verb(name: str, filled: Project) -> None:
+    code = (
+        "import sys; from harness_lib.cli.main import main; main(sys.argv[1:]); "
+        "print(*[name for name in sys.modules if name.startswith('harness_lib.cli.commands.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *EXAMPLES[name]],
+        cwd=filled.top,
+        env={**os.environ, "CLAUDECODE": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1].rstrip("_") == f"harness_lib.cli.commands.{name}", done.stderr
 
 
 def test_the_version_is_the_packages(harness: Harness) -> None:

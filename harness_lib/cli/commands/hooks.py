@@ -1,4 +1,4 @@
-"""The verb that changes something outside of the project: a host's own settings."""
+"""`harness hooks`: switch on the hooks that keep an agent at work: install, status, uninstall."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.cli.screen import Screen
-from harness_lib.cli.verb import Verb
 from harness_lib.errors import UsageError
 from harness_lib.ops import hooks, hosts
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 
 
-def _hooks_arguments(parser: ArgumentParser) -> None:
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
     parser.add_argument("action", nargs="?", choices=("install", "status", "uninstall"), default="status")
     parser.add_argument("--agent", choices=(*hosts.HOSTS, *hosts.WITHOUT_HOOKS), help="whose hooks")
     parser.add_argument(
@@ -24,7 +24,8 @@ def _hooks_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the difference, write nothing")
 
 
-def _hooks(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness hooks`."""
     if args.action == "status":
         return hooks.status(ctx, args.agent)
     if args.agent is None:
@@ -33,14 +34,3 @@ def _hooks(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     if args.action == "install":
         return hooks.install(ctx, args.agent, args.scope or "user", dry_run=args.dry_run, ask=ask)
     return hooks.uninstall(ctx, args.agent, args.scope, dry_run=args.dry_run, ask=ask)
-
-
-VERBS = (
-    Verb(
-        "hooks",
-        "switch on the hooks that keep an agent at work: install, status, uninstall",
-        "harness hooks install --agent codex --dry-run",
-        _hooks,
-        _hooks_arguments,
-    ),
-)

@@ -1,0 +1,1 @@
+"""One verb a file, named as it is typed."""

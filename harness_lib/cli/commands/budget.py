@@ -1,0 +1,21 @@
+"""`harness budget`: what a run may use up and has; changes its limits while it goes on."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from harness_lib.cli import limit_options
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import budget
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    limit_options.add(parser)
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness budget`."""
+    return budget.run(ctx, limit_options.given(args))

@@ -1,0 +1,22 @@
+"""`harness checkpoint`: record how far the work has come."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import checkpoint
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id")
+    parser.add_argument("step", metavar="M/N", help="step M of N is done")
+    parser.add_argument("text", help="what was done")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness checkpoint`."""
+    return checkpoint.run(ctx, args.id, args.step, args.text)

@@ -1,0 +1,24 @@
+"""`harness claim`: take the next task and print its brief."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import claim
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", nargs="?", help="this task instead of the next in order")
+    parser.add_argument("--dry-run", action="store_true", help="say which and why, take nothing")
+    parser.add_argument(
+        "--wait", metavar="SEC", type=float, default=0.0, help="wait while others hold what is left"
+    )
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness claim`."""
+    return claim.run(ctx, args.id, dry_run=args.dry_run, wait=args.wait)

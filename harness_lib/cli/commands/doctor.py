@@ -1,0 +1,19 @@
+"""`harness doctor`: the usual troubles, each with its cure."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import doctor
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def arguments(_parser: ArgumentParser) -> None:
+    """Take none."""
+
+
+def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness doctor`."""
+    return doctor.run(ctx)

@@ -1,0 +1,23 @@
+"""`harness fail`: give up this attempt: roll back, keep the work in a rescue ref."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import fail
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.task import CATEGORIES
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id")
+    parser.add_argument("--category", choices=CATEGORIES, default="TASK_EXEC")
+    parser.add_argument("--message", required=True, help="what went wrong, for the next attempt to read")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness fail`."""
+    return fail.run(ctx, args.id, args.category, args.message)

@@ -1,0 +1,30 @@
+"""`harness graph`: which task waits for which."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from typing import get_args
+
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import graph
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("--format", choices=get_args(graph.Format), default="tree")
+    parser.add_argument("--all", action="store_true", help="every task, however many there are")
+
+
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness graph`."""
+    if args.format != "tree" or not screen.is_terminal:
+        return graph.run(ctx, form=args.format, everything=args.all)
+    from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
+
+    snapshot = ctx.store.read()
+    drawn = graph.draw(snapshot.state, None if args.all else graph.SHOWN)
+    drawing.console(screen.out).print(drawing.tree(drawn))
+    return replace(graph.answer(ctx, snapshot, drawn), message="")

@@ -1,0 +1,46 @@
+"""`harness init`: make a task list in a project."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import init
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.task import MODES
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("path", nargs="?", type=Path, help="the project (default: here)")
+    parser.add_argument(
+        "--mode", choices=MODES, help="one session at a time, or many workers (default: exclusive)"
+    )
+    parser.add_argument("--init-script", action="store_true", help="also write a template of harness-init.sh")
+    parser.add_argument(
+        "--gitignore", action="store_true", help="ignore our files in .gitignore, not in .git/info/exclude"
+    )
+    parser.add_argument(
+        "--git", action="store_true", help="make the git repository and a first commit if there is none"
+    )
+
+
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness init`."""
+    return init.run(
+        ctx,
+        args.path,
+        mode=args.mode,
+        init_script=args.init_script,
+        gitignore=args.gitignore or _ask_about_gitignore(screen),
+        make_git=args.git,
+    )
+
+
+def _ask_about_gitignore(screen: Screen) -> bool:
+    """Ask as the seed does, but only where a person can answer."""
+    if screen.json or not screen.is_answerable:
+        return False
+    return screen.ask("Add the harness files to .gitignore? (else only .git/info/exclude is used) [y/N] ")

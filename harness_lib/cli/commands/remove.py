@@ -1,0 +1,20 @@
+"""`harness remove`: take a task off the list."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import remove
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", help="the task")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness remove`."""
+    return remove.run(ctx, args.id)

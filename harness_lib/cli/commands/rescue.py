@@ -1,0 +1,37 @@
+"""`harness rescue`: the work of failed attempts: list, show, apply, drop."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from harness_lib import typed
+from harness_lib.cli.screen import Screen
+from harness_lib.errors import UsageError
+from harness_lib.ops import rescue
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("action", nargs="?", choices=("list", "show", "apply", "drop"), default="list")
+    parser.add_argument(
+        "what", nargs="?", help="a ref, ID/ATTEMPT, or an id for the newest of that task (not for drop)"
+    )
+    parser.add_argument("only", nargs="*", metavar="PATH", help="with apply: only these, not everything")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness rescue`."""
+    if args.only and args.action != "apply":
+        raise UsageError(f"rescue {args.action} takes one at a time.", "Type it once for each.")
+    if args.action == "list":
+        return rescue.show_all(ctx, args.what)
+    if args.what is None:
+        raise UsageError(
+            "Of which attempt?",
+            f"{typed.harness('rescue', args.action, 'task-001')}, or see: harness rescue list",
+        )
+    if args.action == "apply":
+        return rescue.apply(ctx, args.what, tuple(args.only))
+    return rescue.show(ctx, args.what) if args.action == "show" else rescue.drop(ctx, args.what)

@@ -1,0 +1,19 @@
+"""`harness start`: open a session: recover, check the environment, name the next task."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import start
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def arguments(_parser: ArgumentParser) -> None:
+    """Take none."""
+
+
+def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness start`."""
+    return start.run(ctx)

@@ -1,0 +1,35 @@
+"""`harness status`: where the list stands."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import status
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("--all", action="store_true", help="every task, however many there are")
+    parser.add_argument(
+        "--watch", action="store_true", help="follow what happens until nothing is left to do"
+    )
+
+
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness status`."""
+    if args.watch:
+        screen.refuse_json("--watch", "harness status --json")
+        from harness_lib.cli import live  # noqa: PLC0415 (on a terminal it needs rich)
+
+        return live.watch(ctx, screen)
+    if not screen.is_terminal:
+        return status.run(ctx, everything=args.all)
+    from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
+
+    view = status.look(ctx, None)
+    drawing.console(screen.out).print(drawing.view(view, ctx.clock.now().timestamp()))
+    return replace(status.answer(ctx, view), message="")

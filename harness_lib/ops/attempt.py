@@ -15,6 +15,7 @@ from harness_lib.agents.adapter import Adapter, Report
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, RefusedError
 from harness_lib.ops import (
     agent_turn,
+    branch_guard,
     carrying,
     checking,
     completing,
@@ -191,7 +192,14 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
     if slots.is_there(ctx.git):
         # Whatever git the agent had started is dead now.
         slots.unlock(ctx, ctx.git)
+        _look_after_branches(ctx, task, desk)
     return turn
+
+
+def _look_after_branches(ctx: Context, task: Task, desk: Desk) -> None:
+    wanted = task.gate.target if task.gate else None
+    for told in branch_guard.after_agent(ctx, wanted) if wanted else ():
+        desk.tell("warning", message=told)
 
 
 def _open_letters(ctx: Context, desk: Desk) -> None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.ops import (
+    branch_guard,
     checking,
     committing,
     handing_back,
@@ -89,6 +90,9 @@ def bring(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.Ended:
     """Return how the attempt ended; raises target.MovedError."""
     git, oid = ctx.git, _named(outcome.intent_of(task).commit)
+    for told in branch_guard.put_back_lost(ctx, _target(task)):
+        # An agent of another worker has removed it.
+        ctx.say(told)
     move = target.next_move(ctx, _target(task), aside=aside)
     base = task.started_at_commit or move.tip
     picked = merging.pick(git, oid, move.tip, committing.message(task), base)

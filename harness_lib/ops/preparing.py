@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.errors import EnvSetupError, RefusedError
+from harness_lib.errors import RefusedError
+from harness_lib.ops import lost_branch
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates
 from harness_lib.system import gitlocks, log, snapshot
@@ -35,14 +36,6 @@ class Ground:
     target: str | None = None
 
 
-def no_commit_yet(where: str) -> EnvSetupError:
-    """Return the error of an attempt that has nothing to begin with; `where` begins the sentence."""
-    return EnvSetupError(
-        f"{where} has no commit yet, so a failed attempt could not be rolled back.",
-        "Make a first commit (an empty one will do): git commit --allow-empty -m 'Start'",
-    )
-
-
 def survey(ctx: Context) -> Ground:
     """Return the ground of an attempt that begins now.
 
@@ -52,7 +45,7 @@ def survey(ctx: Context) -> Ground:
     git = ctx.git
     base = git.head()
     if base is None:
-        raise no_commit_yet(f"The repository {git.top}")
+        raise lost_branch.error(git, git.branch())
     _refuse_half_done(git)
     changes = git.changes(ctx.keep_out)
     if changes.tracked:

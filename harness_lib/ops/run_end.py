@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypedDict
 
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
-from harness_lib.ops import brief, marker, progress, sessions, slots, stopped, takeover, target
+from harness_lib.ops import branch_guard, brief, marker, progress, sessions, slots, stopped, takeover, target
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats
@@ -44,6 +45,7 @@ def leave(ctx: Context, found: slots.Place, warn: Callable[[str], None], checked
         for ref in slots.take_away(ctx, found, target.tip(ctx.git, target_of(ctx))):
             warn(f"What was left over is kept in {ref}.")
         target.deliver(ctx, target_of(ctx), checked)
+        branch_guard.end(ctx, target_of(ctx))
     except (HarnessError, OSError) as error:
         warn(f"Not all was tidied up: {error}")
     try:
@@ -78,7 +80,21 @@ def nothing_to_do(ctx: Context, why: str | None, told: tuple[str, ...]) -> Reply
     found = stopped.reply("run", ctx.store.read().state, why, told)
     waits = takeover.told(ctx, target_of(ctx))
     message = f"{found.message}\n{waits}" if waits else found.message
-    return replace(found, message=message, exit=Exit.DONE if why == "done" else found.exit)
+    return replace(found, message=message, **_stopped(why, waits))
+
+
+class _Stopped(TypedDict):
+    """How a reply says whether the run has come to its end."""
+
+    exit: Exit
+    stop: str | None
+
+
+def _stopped(why: str | None, waits: str | None) -> _Stopped:
+    """Return how a run that ended because of `why` says so: it is done when its work is on its branch."""
+    if why == "done" and not waits:
+        return {"exit": Exit.DONE, "stop": None}
+    return {"exit": Exit.STOP, "stop": "waiting" if why == "done" else why}
 
 
 def reply(ctx: Context, why: str, told: str, spent: Spent) -> Reply:
@@ -93,8 +109,7 @@ def reply(ctx: Context, why: str, told: str, spent: Spent) -> Reply:
     return Reply(
         "run",
         "\n".join(lines),
-        exit=Exit.DONE if why == "done" else Exit.STOP,
-        stop=None if why == "done" else why,
+        **_stopped(why, waits),
         next="harness run" if why in ("interrupted", "limit") else "harness status",
         extra={
             "spent": {

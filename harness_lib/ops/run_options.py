@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from harness_lib import agents
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.ops import agent_turn, preparing, target, trusting
+from harness_lib.ops import agent_turn, lost_branch, target, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.orders import Orders
 from harness_lib.rules import budget as amounts
@@ -87,10 +87,8 @@ def _target(git: Git, asked: str | None) -> str:
     there = [name for name, _ in git.refs(target.HEADS)]
     if wanted in there or target.waiting(wanted) in there:
         return wanted
-    if not there:
-        raise preparing.no_commit_yet(f"The repository {git.top}")
-    if asked is None:
-        raise preparing.no_commit_yet(f"The branch {target.short(wanted)}")
+    if not there or asked is None:
+        raise lost_branch.error(git, wanted)
     raise _no_branch(target.short(wanted), there)
 
 

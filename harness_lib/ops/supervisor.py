@@ -16,6 +16,7 @@ from typing import Any
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.ops import (
     board_file,
+    branch_guard,
     final_pass,
     run_end,
     run_options,
@@ -67,6 +68,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     try:
         supervisor.orphans.of_earlier_sessions()
         run_end.tidy(there, supervisor.warn)
+        branch_guard.begin(there, run_end.target_of(there))
         limits.forget(there)
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or supervisor.something_broke(found):

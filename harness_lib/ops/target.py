@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
+from harness_lib.ops import lost_branch
 from harness_lib.ops.context import Context
 from harness_lib.system import advance, gitlocks, merging, restore, worktrees
 from harness_lib.system.git import Git, GitError
@@ -77,7 +78,7 @@ def tip(git: Git, target: str) -> str:
     here, waits = git.ref(target), git.ref(waiting(target))
     if waits is None:
         if here is None:
-            raise EnvSetupError(f"The branch {short(target)} is gone.", "Make it again, then: harness run")
+            raise lost_branch.error(git, target)
         return here
     if here is None or git.is_ancestor(here, waits):
         return waits
@@ -112,6 +113,10 @@ def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
         _move_target(ctx, target, move, new)
     elif git.ref(move.ref) != new:
         _set(git, move, new, None if move.old else (target, move.tip))
+    if git.ref(lost_branch.seen_ref(target)):
+        # A run is on, in which an agent may remove the branch.
+        with gitlocks.hold(git):
+            git.set_ref(lost_branch.seen_ref(move.ref), new)
 
 
 def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
@@ -192,6 +197,7 @@ def _forget(git: Git, ours: str, waits: str) -> None:
     Several come to that at the same time; and a git that was killed at it leaves its lock on the ref.
     """
     with gitlocks.hold(git):
+        git.delete_ref(lost_branch.seen_ref(ours))
         try:
             git.delete_ref(ours, waits)
         except GitError:

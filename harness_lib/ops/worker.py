@@ -21,6 +21,7 @@ from harness_lib.errors import (
 )
 from harness_lib.ops import (
     attempt,
+    branch_guard,
     giving_up,
     handing_back,
     holding,
@@ -142,6 +143,8 @@ class Worker:
 
     def _ground(self) -> Context:
         """Return the context of a clean work tree that has all that was merged so far."""
+        for told in branch_guard.put_back_lost(self.ctx, self.orders.target):
+            self.tell("warning", message=told)
         commit = target.tip(self.ctx.git, self.orders.target)
         path = slots.free(self.ctx, slots.Place(Path(self.orders.place)), self.orders.number)
         git, new = slots.stand(self.ctx, path, commit)

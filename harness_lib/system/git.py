@@ -219,6 +219,10 @@ class Git:
         """Return what the ref called `name` points at; None if it does not exist."""
         return self._answer("rev-parse", "--verify", "--quiet", name)
 
+    def has_commits(self) -> bool:
+        """Say whether any ref, or what git remembers of one, has a commit."""
+        return bool(self.run("rev-list", "--all", "--reflog", "--max-count=1", check=False).stdout)
+
     def refs(self, prefix: str) -> list[tuple[str, str]]:
         """Return (name, object) of the refs below `prefix`, by name."""
         lines = self.lines("for-each-ref", "--format=%(refname) %(objectname)", prefix)

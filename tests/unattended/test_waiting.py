@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.system.gitrepo import put, sh
@@ -14,9 +15,10 @@ def test_a_checkout_with_changes_is_not_touched_and_the_work_waits(workshop: Wor
     put(workshop.top / "README.md", "a person is writing\n")
     before = sh(workshop.top, "rev-parse", "main")
 
-    said = workshop.run()
+    said = workshop.run("--json")
 
-    assert said.returncode == 0, said.stdout + said.stderr
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert json.loads(said.stdout.splitlines()[-1])["stop"] == {"reason": "waiting"}
     assert "git merge harness/main" in said.stdout
     assert "git merge harness/main" in workshop.harness("status").stdout
     assert sh(workshop.top, "rev-parse", "main") == before
@@ -35,7 +37,7 @@ def test_a_checkout_with_changes_is_not_touched_and_the_work_waits(workshop: Wor
 def test_what_waits_is_joined_with_what_a_person_has_committed_meanwhile(workshop: Workshop) -> None:
     workshop.file_task("one")
     put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run().returncode == 0
+    assert workshop.run().returncode == 9
     sh(workshop.top, "commit", "-qam", "a person's")
     mine = sh(workshop.top, "rev-parse", "main")
     assert "git merge harness/main" in workshop.harness("status").stdout
@@ -54,14 +56,14 @@ def test_what_waits_is_joined_with_what_a_person_has_committed_meanwhile(worksho
 def test_what_waits_and_conflicts_with_a_persons_commit_is_theirs_to_merge(workshop: Workshop) -> None:
     workshop.add("One", "grep -q done README.md", do="write README.md done")
     put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run().returncode == 0
+    assert workshop.run().returncode == 9
     sh(workshop.top, "commit", "-qam", "a person's")
     mine = sh(workshop.top, "rev-parse", "main")
 
     workshop.file_task("two")
     said = workshop.run()
 
-    assert said.returncode == 0, said.stdout + said.stderr
+    assert said.returncode == 9, said.stdout + said.stderr
     assert "git merge harness/main" in said.stdout
     assert sh(workshop.top, "rev-parse", "main") == mine
     assert sh(workshop.top, "show", "harness/main:two") == "done"
@@ -70,7 +72,7 @@ def test_what_waits_and_conflicts_with_a_persons_commit_is_theirs_to_merge(works
 def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> None:
     workshop.file_task("one")
     put(workshop.top / "one", "a person's own, untracked\n")
-    assert workshop.run().returncode == 0
+    assert workshop.run().returncode == 9
     assert (workshop.top / "one").read_text() == "a person's own, untracked\n"
     (workshop.top / "one").rename(workshop.top.parent / "mine")
 
@@ -84,7 +86,7 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
 def test_what_waits_is_joined_at_the_end_once_every_check_has_passed_on_both(workshop: Workshop) -> None:
     workshop.file_task("one")
     put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run().returncode == 0
+    assert workshop.run().returncode == 9
     sh(workshop.top, "commit", "-qam", "a person's")
 
     said = workshop.run()
@@ -102,7 +104,7 @@ def test_a_checkout_that_git_has_locked_is_not_waited_for(workshop: Workshop) ->
 
     said = workshop.run("--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
+    assert said.returncode == 9, said.stdout + said.stderr
     assert "git merge harness/main" in said.stdout
     lock.unlink()
     assert workshop.run().returncode == 0
@@ -116,7 +118,7 @@ def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and
     """The attempt starts on a merge of both; by its end that merge is another one."""
     workshop.add("One", "grep -q one f", do="write f one")
     put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run().returncode == 0
+    assert workshop.run().returncode == 9
     sh(workshop.top, "commit", "-qam", "a person's, before")
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Two", "grep -q two f", do=f"write f two\ntouch {started}\nwait {go}")

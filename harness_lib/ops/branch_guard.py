@@ -1,0 +1,109 @@
+"""A run's branches are put back where an agent has removed or moved them, if nobody else has moved them.
+
+What a run has seen last stands in refs of ours, for git's own record of a branch goes with it. A move is an
+agent's if it goes to a commit that the agent itself has made, or if it did not happen in the checkout that
+has the branch, where a person works.
+"""
+
+from __future__ import annotations
+
+from harness_lib.ops import lost_branch, target
+from harness_lib.ops.context import Context
+from harness_lib.system import gitlocks, reflog, worktrees
+from harness_lib.system.git import Git, GitError
+
+
+def begin(ctx: Context, wanted: str) -> None:
+    """Note where the branches stand when a run begins: what was before is a person's."""
+    for ref in (wanted, target.waiting(wanted)):
+        here = ctx.git.ref(ref)
+        with gitlocks.hold(ctx.git):
+            if here is None:
+                ctx.git.delete_ref(lost_branch.seen_ref(ref))
+            else:
+                ctx.git.set_ref(lost_branch.seen_ref(ref), here)
+
+
+def end(ctx: Context, wanted: str) -> None:
+    """Forget what `begin` has noted, where the branch is there."""
+    for ref in (wanted, target.waiting(wanted)):
+        if ctx.git.ref(ref) is not None or ref != wanted:
+            with gitlocks.hold(ctx.git):
+                ctx.git.delete_ref(lost_branch.seen_ref(ref))
+
+
+def after_agent(there: Context, wanted: str) -> list[str]:
+    """Put back what the agent in the work tree of `there` has done to the branches; return what to tell."""
+    return [told for ref in (wanted, target.waiting(wanted)) if (told := _look_after(there, ref, wanted))]
+
+
+def put_back_lost(ctx: Context, wanted: str) -> list[str]:
+    """Make those branches again that are gone; return what to tell."""
+    gone = [ref for ref in (wanted, target.waiting(wanted)) if ctx.git.ref(ref) is None]
+    return [told for ref in gone if (told := _make_again(ctx, ref, wanted))]
+
+
+def _look_after(there: Context, ref: str, wanted: str) -> str | None:
+    git = there.git
+    here, seen = git.ref(ref), git.ref(lost_branch.seen_ref(ref))
+    if here is None:
+        return _make_again(there, ref, wanted)
+    if seen in (None, here):
+        return None
+    assert seen is not None
+    back = _before_the_agent(git, ref, here, seen)
+    if back == here:
+        _note(git, ref, here)
+        return None
+    return _put_back(git, ref, here, back)
+
+
+def _make_again(ctx: Context, ref: str, wanted: str) -> str | None:
+    git = ctx.git
+    seen = git.ref(lost_branch.seen_ref(ref))
+    if seen is None or (ref != wanted and git.ref(wanted) and git.is_ancestor(seen, wanted)):
+        # Not one of a run's, or taken over.
+        return None
+    holder = worktrees.holder(git, ref)
+    stood = lost_branch.last_place(Git.open(holder) if holder else git, ref) or seen
+    return _put_back(git, ref, "", stood)
+
+
+def _put_back(git: Git, ref: str, here: str, back: str) -> str | None:
+    try:
+        with gitlocks.hold(git):
+            git.set_ref(ref, back, here, why="harness: put back")
+    except GitError:
+        # Somebody has moved it this moment; it is looked at again after the next agent.
+        return None
+    _note(git, ref, back)
+    what = f"moved to {here[:12]}" if here else "removed"
+    return f"An agent has {what} a branch: {target.short(ref)} is put back to {back[:12]}."
+
+
+def _note(git: Git, ref: str, place: str) -> None:
+    with gitlocks.hold(git):
+        git.set_ref(lost_branch.seen_ref(ref), place)
+
+
+def _before_the_agent(git: Git, ref: str, here: str, seen: str) -> str:
+    """Return where `ref`, now at `here`, was before the last moves, if they are the agent's; else `here`."""
+    made = _made_by_the_agent(git, seen)
+    holder = worktrees.holder(git, ref)
+    by_person = set(reflog.of_checkout(Git.open(holder))) if holder else set()
+    back = here
+    for step in reflog.of_branch(git, ref):
+        ours = step.new == seen or step.new != back
+        backwards = holder is not None and step.old and not git.is_ancestor(step.old, step.new)
+        if ours or step in by_person or not (step.new in made or backwards):
+            break
+        back = step.old or seen
+    return back
+
+
+def _made_by_the_agent(git: Git, seen: str) -> set[str]:
+    """Return the commits that were made in this work tree and that the branch had not when it was seen."""
+    places = {place for step in reflog.of_checkout(git) for place in step if place}
+    head = git.head()
+    made = git.lines("rev-list", head, f"^{seen}") if head else []
+    return places.intersection(git.lines("rev-list", *places, f"^{seen}") if places else []).union(made)

@@ -1,0 +1,57 @@
+"""A branch without a commit: where it stood is named, so that nobody begins anew beside what there is."""
+
+from __future__ import annotations
+
+from harness_lib import typed
+from harness_lib.errors import EnvSetupError
+from harness_lib.system import reflog
+from harness_lib.system.git import Git
+
+HEADS = "refs/heads/"
+# Where a run has last seen the branches that its work goes to: git's own record goes with a branch.
+SEEN = "refs/harness/seen/"
+
+
+def error(git: Git, branch: str | None) -> EnvSetupError:
+    """Return the error of an attempt that has nothing to begin with: `branch` (full name) has no commit."""
+    there = [name for name, _ in git.refs(HEADS)]
+    name = (branch or "HEAD").removeprefix(HEADS)
+    stood = last_place(git, branch) if branch else None
+    if branch and stood:
+        return EnvSetupError(
+            f"The branch {name} is gone; it stood at {stood[:12]}.",
+            f"Make it again: {typed.git('branch', name, stood)}",
+        )
+    if there:
+        other = there[0].removeprefix(HEADS)
+        return EnvSetupError(
+            f"The branch {name} of {git.top} has no commit; there are others, {other} for one.",
+            f"Go to one of them: {typed.git('switch', other)}",
+        )
+    if git.has_commits():
+        return EnvSetupError(
+            f"{git.top} has no branch any more, but it has commits.",
+            "Look for the last one (git log --all --reflog, or git fsck --lost-found), "
+            f"then: {typed.git('branch', name, rest='COMMIT')}",
+        )
+    return EnvSetupError(
+        f"The repository {git.top} has no commit yet, so a failed attempt could not be rolled back.",
+        "Make a first commit (an empty one will do): git commit --allow-empty -m 'Start'",
+    )
+
+
+def last_place(git: Git, branch: str) -> str | None:
+    """Return the newest commit that `branch`, which is gone, is known to have stood at."""
+    seen = git.ref(seen_ref(branch))
+    logged = reflog.last_of_checkout(git, branch)
+    if logged is None or not git.exists(logged):
+        return seen
+    if seen is None and git.text("for-each-ref", "--contains", logged, "--count=1", HEADS):
+        # Of the branch that was left for this one, which may never have had a commit.
+        return None
+    return logged if seen is None or git.is_ancestor(seen, logged) else seen
+
+
+def seen_ref(branch: str) -> str:
+    """Return the ref that says where a run has last seen `branch`."""
+    return SEEN + branch.removeprefix("refs/")

@@ -1,0 +1,55 @@
+"""Git's own record of how a ref moved; it goes with the ref, but for what a checkout's HEAD tells.
+
+Source: git-reflog(1); a line is `OLD NEW NAME <MAIL> SECONDS ZONE TAB MESSAGE`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib.system.git import Git
+
+NULL = "0"
+READ_BYTES = 65536
+
+
+class Step(NamedTuple):
+    """From which commit to which; "" where the ref was not there."""
+
+    old: str
+    new: str
+
+
+def of_branch(git: Git, branch: str) -> list[Step]:
+    """Return the last steps of `branch` (full name), the newest first."""
+    return _read(git.common_dir / "logs" / branch)
+
+
+def of_checkout(git: Git) -> list[Step]:
+    """Return the last steps of HEAD in this work tree, the newest first."""
+    return _read(git.git_dir / "logs" / "HEAD")
+
+
+def last_of_checkout(git: Git, branch: str) -> str | None:
+    """Return where `branch` stood last by the record of this work tree, if that stands on it now."""
+    if git.branch() != branch:
+        return None
+    return next((place for step in of_checkout(git) for place in (step.new, step.old) if place), None)
+
+
+def _read(path: Path) -> list[Step]:
+    try:
+        with path.open("rb") as stream:
+            stream.seek(0, 2)
+            size = stream.tell()
+            stream.seek(max(0, size - READ_BYTES))
+            lines = stream.read().splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    whole = lines if size <= READ_BYTES else lines[1:]
+    steps = []
+    for line in reversed(whole):
+        old, new, *_ = line.decode("utf-8", "replace").split(" ", 2)
+        steps.append(Step(*("" if not place.strip(NULL) else place for place in (old, new))))
+    return steps

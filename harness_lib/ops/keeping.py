@@ -47,9 +47,11 @@ def branch_tip(git: Git, task: Task) -> str | None:
 
 
 def before(git: Git, task: Task) -> snapshot.Before | None:
-    """Return what was untracked at the claim; None if nothing was, or nobody recorded it."""
-    copy = task.gate.before if task.gate else None
-    return snapshot.read_untracked(git, copy) if copy else None
+    """Return what was untracked at the claim; None if nobody recorded it."""
+    if task.gate is None:
+        return None
+    copy = task.gate.before
+    return snapshot.read_untracked(git, copy) if copy else snapshot.Before(git.empty_tree())
 
 
 def drop_before(git: Git, task: Task) -> None:

@@ -10,7 +10,7 @@ from harness_lib.errors import RefusedError
 from harness_lib.ops import lost_branch
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates
-from harness_lib.system import gitlocks, log, snapshot
+from harness_lib.system import gitlocks, hidden, log, snapshot
 from harness_lib.system.git import Git
 from harness_lib.task import Gate, State, Task
 
@@ -52,10 +52,22 @@ def survey(ctx: Context) -> Ground:
         raise RefusedError(
             f"{_some(changes.tracked)} changed in {git.top}, and no task made the change; "
             "an attempt could not be rolled back without it.",
-            "Commit the change, or set it aside with: git stash",
+            _hint(git, changes.tracked),
         )
     before, unprotected = keep_untracked(ctx, base, changes.untracked)
     return Ground(base, git.branch(), before, unprotected, ctx.target)
+
+
+def _hint(git: Git, changed: tuple[str, ...]) -> str:
+    marked = set(hidden.marked(git)).intersection(changed)
+    if not marked:
+        return "Commit the change, or set it aside with: git stash"
+    names = _some(tuple(sorted(marked)))
+    return (
+        f"{names} marked so that git does not look there (assume-unchanged or skip-worktree), but an attempt "
+        "would. Take the mark off (git update-index --no-assume-unchanged FILE, or --no-skip-worktree FILE) "
+        "and commit the change, or keep your own version in a file that git ignores."
+    )
 
 
 def _refuse_half_done(git: Git) -> None:
@@ -68,11 +80,15 @@ def _refuse_half_done(git: Git) -> None:
 
 
 def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-    """Keep the content of untracked `paths` in a commit; return it, and what was too large to keep."""
-    if not paths:
-        return None, ()
+    """Keep the content of untracked `paths` in a commit; return it, and what was too large to keep.
+
+    What git leaves out of the work tree is noted there too: that it is missing is nobody's doing.
+    """
     git = ctx.git
-    before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES)
+    left_out = hidden.left_out(git)
+    if not paths and not left_out:
+        return None, ()
+    before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES, left_out)
     commit = snapshot.commit(git, before.tree, [base], before_subject(ctx.root.path))
     with gitlocks.hold(git):
         git.set_ref(BEFORE_REFS + commit, commit)

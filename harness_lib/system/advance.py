@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness_lib.system import atomic, placing, restore, trees
+from harness_lib.system import atomic, hidden, placing, restore, trees
 from harness_lib.system.git import Git
 from harness_lib.system.gitrun import encode
 from harness_lib.system.rawfiles import hashed, obstructed
@@ -108,10 +108,11 @@ def _go_back(git: Git, new: str, head: str, paths: set[str]) -> None:
 def _step(git: Git, old: str, new: str) -> _Step:
     moves = trees.changed(git, old, new)
     standing = _standing(git, list(moves))
+    left_out = set(hidden.left_out(git))
     step = _Step()
     for path, (before, after) in moves.items():
         there = standing.get(path)
-        if GITLINK in {entry[0] for entry in (before, after) if entry}:
+        if GITLINK in {entry[0] for entry in (before, after) if entry} or path in left_out:
             continue
         if there == after:
             step.done.append(path)

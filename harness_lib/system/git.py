@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import atomic, gitlocks
+from harness_lib.system import atomic, gitlocks, hidden
 from harness_lib.system.gitrun import STDERR_TAIL, GitError, call, clean_env, covers, decode, failure
 
 __all__ = ["Changes", "Commit", "Git", "GitError", "clean_env"]
@@ -168,14 +168,16 @@ class Git:
 
     def changes(self, keep_out: Sequence[str] = ()) -> Changes:
         """Return what differs from HEAD, without `keep_out` (files, or directories with all below them)."""
-        output = self.run(
-            "status",
-            "--porcelain=v2",
-            "-z",
-            "--untracked-files=all",
-            "--no-renames",
-            "--ignore-submodules=untracked",
-        ).stdout
+        with hidden.looked_at(self) as env:
+            output = self.run(
+                "status",
+                "--porcelain=v2",
+                "-z",
+                "--untracked-files=all",
+                "--no-renames",
+                "--ignore-submodules=untracked",
+                env=env,
+            ).stdout
         found: dict[str, list[str]] = {"tracked": [], "untracked": []}
         for record in decode(output):
             kind, path = _status(record)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,7 +35,9 @@ def checkout(git: Git, files: Mapping[str, Entry]) -> list[str]:
             git.run(*INDEX, "update-index", "-z", "--index-info", env=env, stdin=listing)
             prefix = f"--prefix={place}/files/"
             git.run(*INDEX, "checkout-index", "-z", "--stdin", prefix, env=env, stdin=encode(list(free)))
-            for path in free:
+            for path, (mode, _) in free.items():
+                if mode != SYMLINK:
+                    _take_bits(place / "files" / path, mode, git.top / path)
                 _move(place / "files" / path, git.top / path)
     return [path for path in files if path not in free]
 
@@ -57,10 +59,10 @@ def follow(git: Git, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> 
     return move(git, put, [path for path in moves if path not in put])
 
 
-def write_exactly(git: Git, files: Mapping[str, Entry], private: Collection[str] = ()) -> list[str]:
-    """Put `files` in their places byte for byte; return those whose place is obstructed.
+def write_exactly(git: Git, files: Mapping[str, Entry], modes: Mapping[str, int]) -> list[str]:
+    """Put `files` in their places byte for byte, with these permissions where they are known.
 
-    Only the owner may open those that are `private`.
+    Return those whose place is obstructed.
     """
     free = {path: entry for path, entry in files.items() if _is_free(git.top, path)}
     if free:
@@ -68,10 +70,20 @@ def write_exactly(git: Git, files: Mapping[str, Entry], private: Collection[str]
             copy = place / "file"
             for (path, (mode, _)), content in zip(free.items(), _contents(git, free.values()), strict=True):
                 _make(copy, mode, content, git.top / path)
-                if path in private and mode != SYMLINK:
-                    copy.chmod(copy.stat().st_mode & stat.S_IRWXU)
+                if path in modes and mode != SYMLINK:
+                    copy.chmod(modes[path])
                 _move(copy, git.top / path)
     return [path for path in files if path not in free]
+
+
+def restore_modes(git: Git, modes: Mapping[str, int]) -> None:
+    """Give the files that stand these permissions."""
+    for path, bits in modes.items():
+        file = git.top / path
+        if obstructed(git.top, path) or file.is_symlink() or not file.is_file():
+            continue
+        if stat.S_IMODE(file.stat().st_mode) != bits:
+            file.chmod(bits)
 
 
 def _is_free(top: Path, path: str) -> bool:
@@ -126,9 +138,14 @@ def _make(copy: Path, mode: str, content: bytes, like: Path) -> None:
         copy.symlink_to(os.fsdecode(content))
         return
     copy.write_bytes(content)
+    _take_bits(copy, mode, like)
+
+
+def _take_bits(copy: Path, mode: str, like: Path) -> None:
+    """Give `copy` the permissions of `like`, where that stands, but for those that `mode` decides."""
     if like.is_file() and not like.is_symlink():
         # git knows only one permission bit; a file that still stands keeps the others.
-        copy.chmod(stat.S_IMODE(like.stat().st_mode))
+        copy.chmod(stat.S_IMODE(like.stat().st_mode) | stat.S_IRUSR)
     bits = stat.S_IMODE(copy.stat().st_mode)
     readable = (bits & 0o444) >> 2
     copy.chmod(bits | readable if mode == "100755" else bits & ~0o111)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness_lib.errors import HeldError, RefusedError
-from harness_lib.system import atomic, placing, snapshot, trees
+from harness_lib.system import atomic, hidden, placing, snapshot, trees
 from harness_lib.system.git import Git
 from harness_lib.system.gitlocks import leftover_locks, remove_dead_locks
 from harness_lib.system.gitrun import GitError, covers, decode, encode
@@ -92,9 +92,12 @@ def move_head(
 
 def reset_index(git: Git, commit: str) -> None:
     """Let the index hold `commit`; no file is touched."""
+    # For a marked file that stands there git refuses to change the entry.
+    marks = hidden.take_marks(git)
     # Without -u no file is touched; with --reset conflicts go, and what is known of unchanged files stays.
     _patiently(lambda: git.run("read-tree", "--reset", commit))
     git.run("update-index", "-q", "--refresh", check=False)
+    hidden.put_marks(git, marks)
 
 
 def unstage(git: Git, paths: Collection[str]) -> None:
@@ -141,16 +144,18 @@ def undo_tracked(git: Git, commit: str, keep_out: Sequence[str] = ()) -> tuple[s
 
     What stood there is lost unless the caller kept it; untracked files are not touched.
     """
-    listing = git.run(
-        "diff",
-        "--name-only",
-        "-z",
-        "--no-renames",
-        "--no-ext-diff",
-        "--ignore-submodules=all",
-        "--diff-filter=MDTU",
-        commit,
-    )
+    with hidden.looked_at(git) as env:
+        listing = git.run(
+            "diff",
+            "--name-only",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--ignore-submodules=all",
+            "--diff-filter=MDTU",
+            commit,
+            env=env,
+        )
     known = trees.entries(git, commit)
     wanted = {
         path: known[path]
@@ -288,7 +293,11 @@ def _give_back(
     at_made, at_now = (trees.entries(git, tree) for tree in (made, now)) if differing else ({}, {})
     unsaved = {path for path in differing if path in standing and at_now.get(path) != at_made.get(path)}
     saved = {path: entry for path, entry in differing.items() if path not in unsaved}
-    blocked = placing.write_exactly(git, saved, frozenset(before.private))
+    blocked = placing.write_exactly(git, saved, before.modes)
+    left = unsaved.union(blocked)
+    placing.restore_modes(
+        git, {path: before.modes[path] for path in paths if path in before.modes and path not in left}
+    )
     return [
         *(f"{path} has changed since it was saved and was left as it is" for path in sorted(unsaved)),
         *(f"{path} could not be put back: something else stands in its place" for path in blocked),

@@ -9,9 +9,11 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
+from harness_lib.system import hidden
 from harness_lib.system.git import Git
 from harness_lib.system.gitrun import GitError, covers, decode, encode
 from harness_lib.system.rawfiles import hashed, obstructed
@@ -55,17 +57,22 @@ _PASSED_OVER = (
 )
 
 
+NO_MODES: Mapping[str, int] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Before:
     """What was untracked before: kept in `tree`, or too large or unreadable and only named there.
 
-    `private` are those of the kept files that only their owner may open: git would forget it.
+    `modes` are the permissions of the kept files: git would forget them.
+    `left_out` are tracked files that were not there because git was told to skip them.
     """
 
     tree: str
     protected: tuple[str, ...] = ()
     unprotected: tuple[str, ...] = ()
-    private: tuple[str, ...] = ()
+    modes: Mapping[str, int] = field(default_factory=lambda: NO_MODES)
+    left_out: frozenset[str] = frozenset()
 
     @property
     def paths(self) -> frozenset[str]:
@@ -84,16 +91,17 @@ def capture(
     A submodule or nested repository is the commit it stands at, never its content.
     """
     with private_index(git, copy=True) as env:
+        hidden.unmark(git, env, before.left_out if before else None)
         spec = [f":(top,exclude,literal){path}" for path in keep_out]
         args = (*INDEX, "add", "-A", "--ignore-errors", "--", ":/", *spec)
         added = git.run(*args, env=env, check=False)
         if added.returncode:
             _excuse(git, env, args, added.returncode, added.stderr)
         tree = write_tree(git, env)
-        hidden = _hidden(git, tree, keep_out, base, before)
-        if hidden:
+        ignored = _ignored(git, tree, keep_out, base, before)
+        if ignored:
             git.run(
-                *INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(hidden)
+                *INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(ignored)
             )
             tree = write_tree(git, env)
     return _as_in_head(git, tree, keep_out)
@@ -118,7 +126,7 @@ def _is_content(path: Path) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
-def _hidden(
+def _ignored(
     git: Git, tree: str, keep_out: Sequence[str], base: str | None, before: Before | None
 ) -> list[str]:
     """Return files that `base` or `before` know and `tree` lacks although they stand on disk."""
@@ -148,11 +156,18 @@ def _as_in_head(git: Git, tree: str, keep_out: Sequence[str]) -> str:
     return with_from(git, tree, "HEAD" if answer == 1 else git.empty_tree(), keep_out)
 
 
-def capture_untracked(git: Git, paths: Sequence[str], limit_bytes_each: int, limit_total: int) -> Before:
-    """Keep the content of untracked `paths` in a tree: `content`, and two directories of empty files.
+def capture_untracked(
+    git: Git,
+    paths: Sequence[str],
+    limit_bytes_each: int,
+    limit_total: int,
+    left_out: Sequence[str] = (),
+) -> Before:
+    """Keep the content of untracked `paths` in a tree: `content`, and directories of names.
 
-    `private` names what only its owner may open; `unprotected` what is larger than `limit_bytes_each`, what
-    no longer fits into `limit_total` (small files first), what cannot be read, and nested repositories.
+    `unprotected` names what is larger than `limit_bytes_each`, what no longer fits into `limit_total` (small
+    files first), what cannot be read, and nested repositories; `mode/OCTAL` the permissions of what is kept;
+    `left_out` what is handed in by that name.
     """
     chosen, total = [], 0
     for size, path in sorted((_size(git.top / path), path) for path in paths):
@@ -162,19 +177,23 @@ def capture_untracked(git: Git, paths: Sequence[str], limit_bytes_each: int, lim
     kept = hashed(git, chosen, store=True)
     named = sorted({path.rstrip("/") for path in paths} - set(kept))
     files = {f"content/{path}": entry for path, entry in kept.items()}
-    private = sorted(path for path, (mode, _) in kept.items() if mode != SYMLINK and _private(git.top / path))
-    names = [*(f"unprotected/{path}" for path in named), *(f"private/{path}" for path in private)]
+    modes = {path: _bits(git.top / path) for path, (mode, _) in sorted(kept.items()) if mode != SYMLINK}
+    names = [
+        *(f"unprotected/{path}" for path in named),
+        *(f"mode/{bits:04o}/{path}" for path, bits in modes.items()),
+        *(f"left_out/{path}" for path in left_out),
+    ]
     if names:
         empty = git.text("hash-object", "-t", "blob", "-w", "--stdin")
         files |= dict.fromkeys(names, ("100644", empty))
-    return Before(write(git, files), tuple(sorted(kept)), tuple(named), tuple(private))
+    return Before(write(git, files), tuple(sorted(kept)), tuple(named), modes, frozenset(left_out))
 
 
-def _private(path: Path) -> bool:
+def _bits(path: Path) -> int:
     try:
-        return not path.lstat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        return stat.S_IMODE(path.lstat().st_mode) & 0o777
     except FileNotFoundError:
-        return False
+        return stat.S_IRUSR | stat.S_IWUSR
 
 
 def _size(path: Path) -> int:
@@ -186,12 +205,20 @@ def _size(path: Path) -> int:
 
 def read_untracked(git: Git, tree_or_commit: str) -> Before:
     """Return what `capture_untracked` had kept in this tree, or in the commit of it."""
-    found: dict[str, list[str]] = {"content": [], "unprotected": [], "private": []}
-    for path in entries(git, tree_or_commit):
+    found: dict[str, list[str]] = {"content": [], "unprotected": [], "left_out": []}
+    modes = {}
+    for path, (mode, _) in entries(git, tree_or_commit).items():
         part, _, name = path.partition("/")
-        found[part].append(name)
-    content, unprotected, private = (tuple(names) for names in found.values())
-    return Before(git.tree_of(tree_or_commit), content, unprotected, private)
+        if part == "mode":
+            bits, _, name = name.partition("/")
+            modes[name] = int(bits, 8)
+        elif part == "private":
+            # Written until modes were kept: only their owner may open these.
+            modes[name] = 0o700 if mode == "100755" else 0o600
+        else:
+            found[part].append(name)
+    content, unprotected, left_out = found.values()
+    return Before(git.tree_of(tree_or_commit), tuple(content), tuple(unprotected), modes, frozenset(left_out))
 
 
 def glob_tree(

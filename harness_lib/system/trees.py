@@ -7,25 +7,24 @@ minds git's own `index.lock`.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness_lib.system import scratch as scratches
 from harness_lib.system.git import Git
 from harness_lib.system.gitrun import covers, decode, encode
-
-SCRATCH = "harness-scratch-"
-STALE_SCRATCH_SECONDS = 24 * 3600.0
 
 GITLINK = "160000"
 SYMLINK = "120000"
 REMOVED = "0"
 
-# For a private index: always whole, and any name a disk can hold is welcome in it.
-INDEX = ("-c", "core.splitIndex=false", "-c", "core.protectNTFS=false", "-c", "core.protectHFS=false")
+# For a private index: always whole, any name a disk can hold is welcome in it, and any place.
+INDEX = tuple(
+    word
+    for setting in ("splitIndex", "protectNTFS", "protectHFS", "sparseCheckout")
+    for word in ("-c", f"core.{setting}=false")
+)
 
 Entry = tuple[str, str]
 """Mode and object of one file in a tree, as git writes them."""
@@ -34,35 +33,15 @@ Entry = tuple[str, str]
 @contextmanager
 def scratch(git: Git) -> Iterator[Path]:
     """Yield a new directory beside git's own files, gone afterwards."""
-    _sweep(git.git_dir)
-    place = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=git.git_dir))
-    try:
+    with scratches.directory(git.git_dir) as place:
         yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def _sweep(directory: Path) -> None:
-    """Remove what killed processes left; a scratch directory lives for seconds, so a day is beyond doubt."""
-    for old in directory.glob(SCRATCH + "*"):
-        try:
-            stale = time.time() - old.stat().st_mtime > STALE_SCRATCH_SECONDS
-        except FileNotFoundError:
-            continue
-        if stale:
-            shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager
 def private_index(git: Git, *, copy: bool = False) -> Iterator[dict[str, str]]:
     """Yield the environment of a private index: empty, or with `copy` as the real one is now."""
-    with scratch(git) as place:
-        private = place / "index"
-        if copy and (git.git_dir / "index").exists():
-            # With its mtime: git trusts no file as young as its index, and a younger copy would make it
-            # trust one that was changed within the same tick.
-            shutil.copy2(git.git_dir / "index", private)
-        yield {"GIT_INDEX_FILE": str(private)}
+    with scratches.index(git.git_dir, copy=copy) as env:
+        yield env
 
 
 def write_tree(git: Git, env: Mapping[str, str]) -> str:

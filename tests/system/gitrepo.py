@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.system import gitlocks, restore, snapshot
+from harness_lib.system import gitlocks, hidden, restore, snapshot
 from harness_lib.system.git import Git
 from harness_lib.system.snapshot import Before
 
@@ -100,7 +100,8 @@ class World:
         self.base = sh(self.top, "rev-parse", "HEAD")
         self.branch = self.git.branch()
         untracked = self.git.changes(self.keep_out).untracked
-        self.before = snapshot.capture_untracked(self.git, untracked, LIMIT, LIMIT)
+        left_out = hidden.left_out(self.git)
+        self.before = snapshot.capture_untracked(self.git, untracked, LIMIT, LIMIT, left_out)
 
     def go_back(self) -> list[str]:
         made = snapshot.capture(self.git, self.keep_out, base=self.base, before=self.before)

@@ -216,3 +216,16 @@ def test_a_head_that_somebody_moved_is_left(world: World) -> None:
 
     assert world.status() == ""
     assert not (world.top / "new").exists()
+
+
+def test_what_a_sparse_checkout_leaves_out_stays_out_and_is_no_obstacle(world: World) -> None:
+    ahead = _ahead(world)
+    sh(world.top, "sparse-checkout", "set", "new")
+    assert not (world.top / "dir").exists()
+
+    assert advance.obstacles(world.git, world.base, ahead) == []
+    _forward(world, ahead)
+
+    assert world.status() == ""
+    assert not (world.top / "dir").exists()
+    assert (world.top / "new" / "file").read_text() == "new\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.ops import checking
 from harness_lib.ops.context import Context
-from harness_lib.ops.keeping import RESCUE_REFS
+from harness_lib.ops.keeping import RESCUE_REFS, look_at
 from harness_lib.system.git import Git
 from harness_lib.task import State, Task
 from harness_lib.text import REPLACED, harmless, in_one_line
@@ -73,7 +73,7 @@ def of(task: Task, ctx: Context | None = None, state: State | None = None, progr
     lines += _failure(task, checking.last_excerpt(ctx, task) if ctx else None)
     rescued = [ref for ref in rescues(task, ctx.git) if not ref.endswith("-check")] if ctx else []
     if rescued:
-        lines.append(f"what the last attempt did (rolled back): {typed.git('show', '--stat', rescued[-1])}")
+        lines.append(f"what the last attempt did (rolled back): {look_at(rescued[-1])}")
     lines += notes(state, task) if state else []
     return "\n".join(lines)
 

@@ -97,5 +97,5 @@ def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
         git.set_ref(ref, snapshot.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
         undone = restore.undo_tracked(git, commit_oid, ctx.keep_out)
     return [
-        f"{len(undone)} tracked file(s) changed while the check ran; put back, the change is kept in {ref}."
+        f"{len(undone)} tracked file(s) changed while the check ran; put back, the change is kept: harness rescue show {ref}"
     ]

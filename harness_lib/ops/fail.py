@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from harness_lib import typed
 from harness_lib.errors import Exit, UsageError
-from harness_lib.ops import brief, holding, outcome, rolling_back, sessions
+from harness_lib.ops import brief, holding, keeping, outcome, rolling_back, sessions
 from harness_lib.ops.context import Context
 from harness_lib.ops.holding import Held
 from harness_lib.ops.reply import Reply
@@ -53,7 +52,7 @@ def _reply(ctx: Context, held: Held, ended: outcome.Ended, category: Category, *
     used = f"attempts used: {task.attempts} of {task.max_attempts}"
     lines = [f"{task.id} failed ({category}) and was rolled back; {used}"]
     if ended.rescue:
-        lines.append(f"the work is kept: {typed.git('show', '--stat', ended.rescue)}")
+        lines.append(f"the work is kept: {keeping.look_at(ended.rescue)}")
     if stops:
         lines.append(f"stop here: {failures.strategy(category).summary}")
     if ended.stop:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from harness_lib import typed
 from harness_lib.errors import Exit
 from harness_lib.ops import (
     brief,
@@ -10,6 +9,7 @@ from harness_lib.ops import (
     halting,
     holding,
     judging,
+    keeping,
     outcome,
     rolling_back,
     settling,
@@ -77,7 +77,7 @@ def _rolled_back(task: Task, ended: outcome.Ended, checked: Checked | None) -> l
         lines.append(f"all that it said: {checked.log}")
     lines.append(f"rolled back; attempts used: {task.attempts} of {task.max_attempts}")
     if ended.rescue:
-        lines.append(f"the work is kept: {typed.git('show', '--stat', ended.rescue)}")
+        lines.append(f"the work is kept: {keeping.look_at(ended.rescue)}")
     if task.error_log:
         lines.append(f"recorded: {brief.one_line(task.error_log[-1], brief.FAILURE_LENGTH)}")
     return lines

@@ -12,7 +12,7 @@ from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.ops import checking, inspecting, leased_check, outcome, preparing, trusting
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
-from harness_lib.system import snapshot
+from harness_lib.system import history, snapshot
 from harness_lib.task import Category, State, Task
 
 # What of the gate stands in the list, where no rollback puts it right.
@@ -48,6 +48,8 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
     touched = preparing.touched(ctx, task)
     if touched:
         return _cheated(ctx, task, touched)
+    if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
+        return _off_its_base(ctx, task, task.started_at_commit)
     command = checking.require_command(task, state.tasks.index(task))
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
@@ -72,6 +74,15 @@ def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
         f"HEAD stands for {ctx.git.branch()}, where no commit is yet: {task.id} cannot be committed there.",
         f"Point it back to where the task began (files and index stay): {back}",
     )
+
+
+def _off_its_base(ctx: Context, task: Task, base: str) -> Judged:
+    where = (task.gate and task.gate.branch) or "HEAD"
+    message = (
+        f"{where.removeprefix('refs/heads/')} no longer has the commit {base[:12]} that the attempt began at "
+        "(reset, amended or begun anew). Add commits, take none away: what was there before is not yours to drop."
+    )
+    return Judged(Checked("TEST_FAIL", message, "", ctx.root.log))
 
 
 def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Judged:

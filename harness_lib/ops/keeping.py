@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness_lib import typed
 from harness_lib.ops import checking
 from harness_lib.ops.context import Context
 from harness_lib.system import gitlocks, snapshot
@@ -33,6 +34,11 @@ def free(git: Git, name: str) -> str:
     taken = {ref for ref, _oid in git.refs(name.rpartition("/")[0] + "/")}
     candidates = (name if n == 1 else f"{name}.{n}" for n in range(1, len(taken) + 2))
     return next(ref for ref in candidates if ref not in taken)
+
+
+def look_at(ref: str) -> str:
+    """Return the command that shows the work kept in a rescue ref."""
+    return typed.harness("rescue", "show", ref.removeprefix(RESCUE_REFS))
 
 
 def branch(git: Git, task: Task) -> str | None:

@@ -298,7 +298,7 @@ def _leave_files_to_the_living(
     """
     rescue = keeping.rescue_only(ctx, task)
     expired = f"the lease of {task.claimed_by} ran out at {task.lease_expires_at}"
-    reason = f"{expired}; its work so far is kept in {rescue}"
+    reason = f"{expired}; its work so far is kept: harness rescue show {rescue}"
     ended = rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
     return _log(ctx, session, task, "mark failed, leave the work tree to its worker", reason), ended
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib import typed
-from harness_lib.ops import holding, outcome, rolling_back
+from harness_lib.ops import holding, keeping, outcome, rolling_back
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 
@@ -16,7 +15,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     ended = rolling_back.roll_back(ctx, held.session, held.task, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]
     if ended.rescue:
-        lines.append(f"the work is kept: {typed.git('show', '--stat', ended.rescue)}")
+        lines.append(f"the work is kept: {keeping.look_at(ended.rescue)}")
     return Reply(
         "release",
         "\n".join(lines),

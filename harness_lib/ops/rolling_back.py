@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness_lib.ops import checking, keeping, outcome, trusting
+from harness_lib.ops import brief, checking, keeping, outcome, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
 from harness_lib.state.store import Tx
-from harness_lib.system import gitlocks, restore, runner, snapshot
+from harness_lib.system import gitlocks, history, restore, runner, snapshot
+from harness_lib.system.git import Git
 from harness_lib.task import Intent, Session, Task
 
 CLEANUP_TIMEOUT_SECONDS = 120.0
+NAMED = 5
+SUBJECT_LENGTH = 100
 
 
 def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
@@ -22,8 +25,11 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
     git = ctx.git
     with gitlocks.hold(git):
         restore.require_unlocked(git)
-    base_gone = task.started_at_commit is None or not git.exists(task.started_at_commit)
+    base = task.started_at_commit
+    base_gone = base is None or not git.exists(base)
     rescue, head = keeping.free_ref(git, task), git.head()
+    tip = keeping.branch_tip(git, task) or head
+    back_to = base if base is None or base_gone or tip is None else history.published(git, base, tip)
     with ctx.store.transaction() as tx:
         task = transitions.begin_rollback(
             outcome.require_claim(tx, task),
@@ -35,6 +41,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
             counts=verdict.counts,
             permanent=verdict.permanent or (base_gone and not verdict.releases),
             outcome="pending" if verdict.releases else "failed",
+            base=back_to,
         )
         if verdict.halt:
             task = transitions.halt(task, verdict.halt)
@@ -50,6 +57,8 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
     with gitlocks.hold(git):
         warnings = outcome.clear_dead_locks(git, intent) if again else []
         made, rescue = _rescue(ctx, task, intent)
+        # Killed in the middle, the branch may have gone back already.
+        tip = intent.head if again else keeping.branch_tip(git, task) or git.head()
         if intent.base is not None and git.exists(intent.base):
             warnings += restore.go_back(
                 git,
@@ -59,6 +68,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
                 before=keeping.before(git, task),
                 keep_out=ctx.keep_out,
             )
+            warnings += _taken_off(git, task, intent, tip)
             told = f"to {intent.base[:12]}"
         else:
             gone = f"base commit {intent.base or '(none)'} is gone"
@@ -78,6 +88,21 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
         stop = outcome.count_attempt(tx, ctx, session) if intent.outcome == "failed" else None
     keeping.drop_before(git, task)
     return outcome.Ended(ended, stop, rescue, tuple(warnings))
+
+
+def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[str]:
+    """Say which commits the branch had and has no more: a person may have made some of them."""
+    assert intent.base is not None
+    told = []
+    if intent.base != task.started_at_commit:
+        told.append(f"{task.id} went back to {intent.base[:12]} only: a remote has what came before that.")
+    gone = history.since(git, intent.base, tip) if tip else []
+    if gone:
+        branch = (keeping.branch(git, task) or "HEAD").removeprefix("refs/heads/")
+        count = f"{len(gone)} commit{'s' if len(gone) > 1 else ''} left {branch}"
+        shown = brief.some([brief.one_line(line, SUBJECT_LENGTH) for line in gone], NAMED)
+        told.append(f"{count}: {shown}. Kept: {keeping.look_at(intent.rescue or task.id)}")
+    return told
 
 
 def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:

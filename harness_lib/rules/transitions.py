@@ -192,10 +192,11 @@ def begin_rollback(
     counts: bool,
     permanent: bool,
     outcome: Literal["failed", "pending"],
+    base: str | None = None,
 ) -> Task:
     """Return the task with the intent to rescue the attempt's work under `rescue` and go back to its base.
 
-    `counts`: an attempt is used up. `permanent`: all are (its base is gone, say). Outcome `failed` needs a
+    `base`: a later commit to go back to. `counts`: an attempt is used up. `permanent`: all are (its base is gone, say). Outcome `failed` needs a
     category and adds to `error_log`; `pending` hands the task back without blame.
     """
     _check("begin_rollback", task)
@@ -204,7 +205,7 @@ def begin_rollback(
     intent = Intent(
         "rollback",
         timestamps.render(now),
-        base=task.started_at_commit,
+        base=base or task.started_at_commit,
         head=head,
         rescue=rescue,
         category=category,

@@ -142,7 +142,7 @@ def test_the_brief_has_title_check_failure_and_the_way_to_the_last_attempt(
     assert "More about it" in brief
     assert "check: echo the reason; false" in brief
     assert "the reason" in brief.partition("last failure")[2]
-    assert "git show --stat refs/harness/rescue/task-001/1" in brief
+    assert "harness rescue show task-001/1" in brief
     assert "try.txt" in project.git("show", "--stat", "refs/harness/rescue/task-001/1")
 
 

@@ -96,6 +96,5 @@ def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
         left = snapshot.capture(git, ctx.keep_out)
         git.set_ref(ref, snapshot.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
         undone = restore.undo_tracked(git, commit_oid, ctx.keep_out)
-    return [
-        f"{len(undone)} tracked file(s) changed while the check ran; put back, the change is kept: harness rescue show {ref}"
-    ]
+    changed_by = f"{len(undone)} tracked file(s) changed while the check ran; put back"
+    return [f"{changed_by}, the change is kept: harness rescue show {ref}"]

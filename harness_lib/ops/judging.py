@@ -80,7 +80,7 @@ def _off_its_base(ctx: Context, task: Task, base: str) -> Judged:
     where = (task.gate and task.gate.branch) or "HEAD"
     message = (
         f"{where.removeprefix('refs/heads/')} no longer has the commit {base[:12]} that the attempt began at "
-        "(reset, amended or begun anew). Add commits, take none away: what was there before is not yours to drop."
+        "(reset, amended or begun anew). Add commits, and take none away that were there before."
     )
     return Judged(Checked("TEST_FAIL", message, "", ctx.root.log))
 

@@ -196,8 +196,9 @@ def begin_rollback(
 ) -> Task:
     """Return the task with the intent to rescue the attempt's work under `rescue` and go back to its base.
 
-    `base`: a later commit to go back to. `counts`: an attempt is used up. `permanent`: all are (its base is gone, say). Outcome `failed` needs a
-    category and adds to `error_log`; `pending` hands the task back without blame.
+    `base`: a later commit to go back to. `counts`: an attempt is used up. `permanent`: all are (its base is
+    gone, say). Outcome `failed` needs a category and adds to `error_log`; `pending` hands the task back
+    without blame.
     """
     _check("begin_rollback", task)
     text = errorlog.line(message or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness_lib import typed
 from harness_lib.ops import brief, keeping, outcome
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
@@ -97,4 +98,4 @@ def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
         git.set_ref(ref, snapshot.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
         undone = restore.undo_tracked(git, commit_oid, ctx.keep_out)
     changed_by = f"{len(undone)} tracked file(s) changed while the check ran; put back"
-    return [f"{changed_by}, the change is kept: harness rescue show {ref}"]
+    return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HeldError, LeaseLostError
 from harness_lib.ops import (
     checking,
@@ -298,7 +299,7 @@ def _leave_files_to_the_living(
     """
     rescue = keeping.rescue_only(ctx, task)
     expired = f"the lease of {task.claimed_by} ran out at {task.lease_expires_at}"
-    reason = f"{expired}; its work so far is kept: harness rescue show {rescue}"
+    reason = f"{expired}; its work so far is kept: {typed.harness('rescue', 'show', rescue)}"
     ended = rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
     return _log(ctx, session, task, "mark failed, leave the work tree to its worker", reason), ended
 

@@ -11,6 +11,7 @@ from harness_lib import typed
 from harness_lib.ops import checking
 from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS, look_at
+from harness_lib.system import snapshot
 from harness_lib.system.git import Git
 from harness_lib.task import State, Task
 from harness_lib.text import REPLACED, harmless, in_one_line
@@ -71,7 +72,9 @@ def of(task: Task, ctx: Context | None = None, state: State | None = None, progr
         last = task.checkpoints[-1]
         lines.append(f"last checkpoint: {last.step}/{last.total} {one_line(last.description, TITLE_LENGTH)}")
     lines += _failure(task, checking.last_excerpt(ctx, task) if ctx else None)
-    rescued = [ref for ref in rescues(task, ctx.git) if not ref.endswith("-check")] if ctx else []
+    lines += _not_kept(task, ctx.git) if ctx else []
+    # Not what a check has left, nor what was there before.
+    rescued = [ref for ref in rescues(task, ctx.git) if "-" not in ref.rpartition("/")[2]] if ctx else []
     if rescued:
         lines.append(f"what the last attempt did (rolled back): {look_at(rescued[-1])}")
     lines += notes(state, task) if state else []
@@ -86,6 +89,14 @@ def _failure(task: Task, said: tuple[str, Path] | None) -> list[str]:
         text, log = said
         lines += ["what the check said:", *quoted(text, str(log)), f"all that it said: {log}"]
     return lines
+
+
+def _not_kept(task: Task, git: Git) -> list[str]:
+    if task.gate is None or task.gate.before is None:
+        return []
+    names = snapshot.read_untracked(git, task.gate.before).unprotected
+    told = some([one_line(name, TITLE_LENGTH) for name in names], NOTES)
+    return [f"not yours, and too large to keep a copy of (leave alone): {told}"] if names else []
 
 
 def notes(state: State, task: Task, *, most: int = NOTES, length: int = NOTES_LENGTH) -> list[str]:

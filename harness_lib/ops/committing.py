@@ -6,11 +6,15 @@ from harness_lib import typed
 from harness_lib.ops import brief, keeping, outcome
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system import gitlocks, restore, snapshot
+from harness_lib.system import gitlocks, history, restore, snapshot
 from harness_lib.system.git import Git
 from harness_lib.task import Session, Task
 
 SUBJECT_LENGTH = 200
+NOTHING = (
+    "Nothing was committed for {id}: no file that git takes differs from where the attempt began. "
+    "Its check passes on what git ignores or on what was untracked before, or it passed before any work."
+)
 
 
 def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
@@ -21,7 +25,7 @@ def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> 
     git = ctx.git
     with gitlocks.hold(git):
         restore.require_unlocked(git)
-        oid = commit_object(git, head, task, tree)
+        oid = commit_object(ctx, head, task, tree)
         with ctx.store.transaction() as tx:
             task = transitions.begin_commit(
                 outcome.require_claim(tx, task), now=tx.now, head=head, commit=oid
@@ -30,9 +34,17 @@ def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> 
         return publish(ctx, session, task)
 
 
-def commit_object(git: Git, head: str, task: Task, tree: str) -> str:
-    """Return the commit of the attempt's `tree` on `head`; `head` itself if nothing is left to commit."""
+def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
+    """Return the commit of the attempt's `tree` on `head`; `head` itself if nothing is left to commit.
+
+    The harness's own files, which somebody has made git take, are in neither.
+    """
+    git, base = ctx.git, task.started_at_commit
+    own = history.without(git, base, head, ctx.keep_out) if base else head
     wanted = snapshot.without(git, tree, _still_untracked(git, head, task))
+    if own != head:
+        wanted = snapshot.with_from(git, wanted, own, ctx.keep_out)
+        head = own
     parents = [head, *git.merge_heads()]
     if len(parents) == 1 and wanted == git.tree_of(head):
         return head
@@ -67,11 +79,19 @@ def publish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
             tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))
         raise
     git.quit_under_way()
-    warnings = [*_moved_branch(git, task), *undo_check(ctx, task, intent.commit)]
+    warnings = [
+        *_moved_branch(git, task),
+        *undo_check(ctx, task, intent.commit),
+        *keeping.changed_before(git, task),
+    ]
+    if intent.commit == task.started_at_commit:
+        warnings.append(NOTHING.format(id=task.id))
     with ctx.store.transaction() as tx:
         done = transitions.complete(outcome.require_claim(tx, task), now=tx.now)
         tx.replace(done)
         tx.log("Completed", f"(commit {intent.commit[:12]})", session=session.number, task=task.id)
+        for warning in warnings:
+            tx.log("WARN", warning, session=session.number, task=task.id)
         stop = outcome.count_attempt(tx, ctx, session)
     keeping.drop_before(git, task)
     return outcome.Ended(done, stop, warnings=tuple(warnings))

@@ -66,6 +66,8 @@ def _reply(ctx: Context, held: Held, ended: outcome.Ended, checked: Checked | No
 
 
 def _completed(task: Task) -> list[str]:
+    if task.completed_commit == task.started_at_commit:
+        return [f"{task.id} is completed; nothing was committed."]
     return [f"{task.id} is completed (commit {(task.completed_commit or '')[:12]})."]
 
 

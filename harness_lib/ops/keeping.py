@@ -5,11 +5,12 @@ from __future__ import annotations
 from harness_lib import typed
 from harness_lib.ops import checking
 from harness_lib.ops.context import Context
-from harness_lib.system import gitlocks, snapshot
+from harness_lib.system import gitlocks, rawfiles, snapshot, trees
 from harness_lib.system.git import Git
 from harness_lib.task import Task
 
 RESCUE_REFS = "refs/harness/rescue/"
+NAMED = 5
 
 
 def rescue_only(ctx: Context, task: Task) -> str:
@@ -58,6 +59,36 @@ def before(git: Git, task: Task) -> snapshot.Before | None:
         return None
     copy = task.gate.before
     return snapshot.read_untracked(git, copy) if copy else snapshot.Before(git.empty_tree())
+
+
+def changed_before(git: Git, task: Task) -> list[str]:
+    """Keep what has changed or gone of the files that were untracked at the claim; return what to say."""
+    copy = before(git, task)
+    if copy is None or not copy.protected:
+        return []
+    entries = trees.entries(git, copy.tree)
+    kept = {path: entries[f"content/{path}"] for path in copy.protected}
+    standing = rawfiles.hashed(git, kept, store=False)
+    changed = {path: entry for path, entry in kept.items() if standing.get(path) != entry}
+    if not changed:
+        return []
+    base = task.started_at_commit
+    tree = trees.edited(git, git.tree_of(base) if base else git.empty_tree(), changed)
+    ref = _before_ref(git, task, tree)
+    with gitlocks.hold(git):
+        message = f"harness: files that were untracked before {task.id}, as they were\n"
+        git.set_ref(ref, snapshot.commit(git, tree, [base] if base else [], message))
+    names = f"{len(changed)} untracked file{'s' if len(changed) > 1 else ''} that {task.id} did not make"
+    told = ", ".join(repr(path) for path in sorted(changed)[:NAMED])
+    more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+    return [f"{names} changed or went: {told}{more}. As before they are kept: {look_at(ref)}"]
+
+
+def _before_ref(git: Git, task: Task, tree: str) -> str:
+    """Return the ref for `tree`: what a killed command has kept already is not kept twice."""
+    ref = free_ref(git, task, suffix="-before")
+    last = ref.rpartition(".")[0] if "." in ref.rpartition("/")[2] else ref
+    return last if git.ref(last) and git.tree_of(last) == tree else ref
 
 
 def drop_before(git: Git, task: Task) -> None:

@@ -45,12 +45,14 @@ def land(ctx: Context, session: Session, task: Task, tree: str, head: str) -> ou
     git = ctx.git
     with gitlocks.hold(git):
         restore.require_unlocked(git)
-        oid = committing.commit_object(git, head, task, tree)
+        oid = committing.commit_object(ctx, head, task, tree)
         # First: who finds HEAD there and does not know why would commit the check's traces on top.
         with ctx.store.transaction() as tx:
             task = transitions.begin_merge(outcome.require_claim(tx, task), now=tx.now, commit=oid)
             tx.replace(task)
     warnings = _stand_on(ctx, task, oid)
+    if oid == task.started_at_commit:
+        warnings.append(committing.NOTHING.format(id=task.id))
     ended = bring(ctx, session, task)
     return replace(ended, warnings=(*warnings, *ended.warnings))
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 
 from harness_lib import typed
 from harness_lib.errors import HeldError, UsageError
-from harness_lib.ops import dependencies, halting, holding, marker, preparing, red_first, sessions
+from harness_lib.ops import brief, dependencies, halting, holding, marker, preparing, red_first, sessions
 from harness_lib.ops.context import Context
 from harness_lib.ops.preparing import Ground
 from harness_lib.rules import leases, selection, stopping, transitions
 from harness_lib.state.store import Tx
 from harness_lib.task import Gate, Session, State, Task
+
+NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,9 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, 
     tx.replace(claimed)
     sessions.update(tx, replace(session, halt=None))
     tx.log("Starting", f"{task.title} (base={ground.base[:12]})", session=session.number, task=task.id)
+    if ground.unprotected:
+        names = brief.some([brief.one_line(name, brief.TITLE_LENGTH) for name in ground.unprotected], NAMED)
+        tx.log("WARN", f"no copy is kept of {names}", session=session.number, task=task.id)
     tx.on_commit(lambda: marker.raise_it(ctx.root))
 
 

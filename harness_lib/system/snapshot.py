@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from harness_lib.system import hidden
+from harness_lib.system import hidden, ignoring
 from harness_lib.system.git import Git
 from harness_lib.system.gitrun import GitError, covers, decode, encode
 from harness_lib.system.rawfiles import hashed, obstructed
@@ -85,8 +85,8 @@ def capture(
 ) -> str:
     """Return the tree of the work tree as it is: tracked and untracked, not ignored; `keep_out` as in HEAD.
 
-    With `base` and `before`, files that those know are in it even where they are ignored by now: whoever
-    wants to put the old content back must have saved the new one.
+    With `base` and `before`, files that those know are in it even where they are ignored by now, and so are
+    those that are ignored only since then: whoever wants to put the old content back must have saved the new.
     An untracked file that cannot be read is left out; GitError if it is a tracked one.
     A submodule or nested repository is the commit it stands at, never its content.
     """
@@ -129,7 +129,10 @@ def _is_content(path: Path) -> bool:
 def _ignored(
     git: Git, tree: str, keep_out: Sequence[str], base: str | None, before: Before | None
 ) -> list[str]:
-    """Return files that `base` or `before` know and `tree` lacks although they stand on disk."""
+    """Return files that `tree` lacks although they stand on disk.
+
+    `base` or `before` know them, or they are ignored only since then.
+    """
     missing: set[str] = set()
     if base is not None:
         listing = git.run(
@@ -138,11 +141,21 @@ def _ignored(
         missing.update(decode(listing.stdout))
     if before is not None and before.protected:
         missing.update(set(before.protected).difference(entries(git, tree)))
+    if base is not None and before is not None:
+        new = ignoring.newly(git, _rules(git, base, before), tree)
+        missing.update(path for path in new if not covers(before.unprotected, path))
     return sorted(
         path
         for path in missing
         if not covers(keep_out, path) and not obstructed(git.top, path) and _is_content(git.top / path)
     )
+
+
+def _rules(git: Git, base: str, before: Before) -> str:
+    """Return the tree of the rules for ignoring that held at `base`, where `before` was untracked."""
+    kept = entries(git, before.tree)
+    own = {path: entry for name, entry in kept.items() if (path := name.removeprefix("content/")) != name}
+    return write(git, {**ignoring.only_rules(git, base), **ignoring.rules_in(own)})
 
 
 def _as_in_head(git: Git, tree: str, keep_out: Sequence[str]) -> str:

@@ -91,7 +91,7 @@ def without(git: Git, tree: str, paths: Collection[str]) -> str:
     """Return `tree` less `paths` (files, or directories with all below them)."""
     names = frozenset(paths)
     dropped = [path for path in entries(git, tree) if covers(names, path)] if names else []
-    return _edited(git, tree, dict.fromkeys(dropped)) if dropped else tree
+    return edited(git, tree, dict.fromkeys(dropped)) if dropped else tree
 
 
 def with_from(git: Git, tree: str, source: str, paths: Collection[str]) -> str:
@@ -101,10 +101,11 @@ def with_from(git: Git, tree: str, source: str, paths: Collection[str]) -> str:
     present = {path: entry for path, entry in entries(git, tree).items() if covers(names, path)}
     if wanted == present:
         return tree
-    return _edited(git, tree, {**dict.fromkeys(present), **wanted})
+    return edited(git, tree, {**dict.fromkeys(present), **wanted})
 
 
-def _edited(git: Git, tree: str, edits: Mapping[str, Entry | None]) -> str:
+def edited(git: Git, tree: str, edits: Mapping[str, Entry | None]) -> str:
+    """Return `tree` with `edits`; None removes."""
     with private_index(git) as env:
         git.run(*INDEX, "read-tree", tree, env=env)
         update(git, env, edits)

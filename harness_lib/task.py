@@ -80,12 +80,13 @@ class Gate:
     `command` is a SHA-256, `protected` a git tree of the protected files, `before` the commit that holds what
     was untracked, `branch` the full name of the ref that HEAD stood for (None when detached).
     `target` is the full name of the branch that finished work is merged into; None: it is committed where the
-    attempt was made.
+    attempt was made. `judges` is a git tree of the files that judge the attempt beside the command.
     """
 
     command: str | None = None
     cwd: str | None = None
     protected: str | None = None
+    judges: str | None = None
     before: str | None = None
     branch: str | None = None
     target: str | None = None
@@ -134,6 +135,8 @@ class Task:
     `completed_commit` is the commit that holds the finished work: a worker in another worktree must have it
     before it may claim a task that depends on this one.
     `notes` are what its worker wants later ones to know.
+    `touched` are the files of its judge that its last attempt has changed, `attempted_by` the last workers
+    that have claimed it.
     """
 
     id: str
@@ -162,6 +165,8 @@ class Task:
     halt: str | None = None
     notes: tuple[str, ...] = ()
     handback: Handback | None = None
+    touched: tuple[str, ...] = ()
+    attempted_by: tuple[str, ...] = ()
     extra: Extra = field(default_factory=no_extra)
 
 
@@ -194,7 +199,10 @@ class SessionConfig:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The whole of harness-tasks.json; `sessions` is None in a list that the prose made."""
+    """The whole of harness-tasks.json; `sessions` is None in a list that the prose made.
+
+    `proposals` are tasks that unattended agents would add; nothing of them runs before a person accepts them.
+    """
 
     version: int = VERSION
     created: str | None = None
@@ -203,6 +211,7 @@ class State:
     session_count: int = 0
     last_session: str | None = None
     sessions: tuple[Session, ...] | None = None
+    proposals: tuple[Task, ...] = ()
     extra: Extra = field(default_factory=no_extra)
 
     @property

@@ -24,6 +24,7 @@ FAILURE_LENGTH = 600
 NOTE_LENGTH = 400
 # A person or an agent reads the brief of a claim in a chat, where each line costs.
 NOTES = 5
+TOUCHED = 8
 NOTES_LENGTH = 1000
 
 
@@ -67,7 +68,7 @@ def of(task: Task, ctx: Context | None = None, state: State | None = None, progr
         lines += ["description:", *quoted(task.description, whole)]
     lines += _check(task, whole)
     if task.validation.protect:
-        lines.append(f"do not change: {', '.join(task.validation.protect)}")
+        lines.append(f"do not change: {', '.join(task.validation.protect)}, nor how the check is run")
     if task.checkpoints:
         last = task.checkpoints[-1]
         lines.append(f"last checkpoint: {last.step}/{last.total} {one_line(last.description, TITLE_LENGTH)}")
@@ -89,6 +90,12 @@ def _failure(task: Task, said: tuple[str, Path] | None) -> list[str]:
         text, log = said
         lines += ["what the check said:", *quoted(text, str(log)), f"all that it said: {log}"]
     return lines
+
+
+def touched(files: Sequence[str]) -> str:
+    """Return the sentence about the files of its judge that an attempt has changed."""
+    told = some([one_line(name, TITLE_LENGTH) for name in files], TOUCHED)
+    return f"the attempt changed what judges it: {told}"
 
 
 def _not_kept(task: Task, git: Git) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +14,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.ops import environment
 from harness_lib.ops.context import Context
 from harness_lib.rules import excerpt
-from harness_lib.system import printed, runner
+from harness_lib.system import check_env, printed, runner
 from harness_lib.task import Task
 
 COMMAND_NOT_FOUND = 127
@@ -30,7 +30,8 @@ Verdict = Literal["pass", "TEST_FAIL", "TIMEOUT", "ENV_SETUP"]
 class Checked:
     """What a check said: the verdict, one line why, the end of its output, and where all of it is.
 
-    `gist` is what is most worth reading of the output, in a line.
+    `gist` is what is most worth reading of the output, in a line; `without` names the variables that it was
+    not given, or not whole.
     """
 
     verdict: Verdict
@@ -38,6 +39,7 @@ class Checked:
     tail: str
     log: Path
     gist: str = ""
+    without: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -122,20 +124,22 @@ def _once(
     on_tick: Callable[[], bool] | None,
     tick: float,
 ) -> Checked:
-    missing = runner.missing_command(command, cwd=cwd, env=ctx.env)
+    env, without = check_env.cleaned(ctx.env, ctx.git.top)
+    missing = runner.missing_command(command, cwd=cwd, env=env)
     if missing:
-        return Checked("ENV_SETUP", f"Command not found: {missing}.", "", log)
+        where = " (not looked for in the work tree)" if "PATH" in without else ""
+        return Checked("ENV_SETUP", f"Command not found: {missing}{where}.", "", log, without=without)
     finished = runner.run(
         command,
         cwd=cwd,
         log=log,
         timeout=float(task.validation.timeout_seconds),
-        env={**ctx.env, CHECKED: task.id},
+        env={**env, CHECKED: task.id},
         on_tick=on_tick,
         tick=tick,
         clock=ctx.clock,
     )
-    return _judge(finished, task, log)
+    return replace(_judge(finished, task, log), without=without)
 
 
 def _judge(finished: runner.Finished, task: Task, log: Path) -> Checked:

@@ -134,7 +134,9 @@ def _regated(ctx: Context, old: Task, new: Task) -> Task:
     unmoved = (old.validation.protect, old.validation.cwd) == (new.validation.protect, new.validation.cwd)
     if unmoved and regated.gate is not None:
         # As at the claim: taken anew, the gate would bless what the attempt has done to these files since.
-        regated = replace(regated, gate=replace(regated.gate, protected=old.gate.protected))
+        same = old.validation.command == new.validation.command
+        judges = old.gate.judges if same else regated.gate.judges
+        regated = replace(regated, gate=replace(regated.gate, protected=old.gate.protected, judges=judges))
     return regated
 
 

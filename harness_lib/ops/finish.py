@@ -60,8 +60,14 @@ def _reply(ctx: Context, held: Held, ended: outcome.Ended, checked: Checked | No
         task=task,
         stop=ended.stop,
         next=stopped.GO_ON.get(ended.stop) if ended.stop else "harness claim",
-        warnings=ended.warnings,
+        warnings=(*_judge_changed(task), *ended.warnings),
         extra=extra,
+    )
+
+
+def _judge_changed(task: Task) -> list[str]:
+    return (
+        [f"{task.id}: {brief.touched(task.touched)}. Look at it before you trust it."] if task.touched else []
     )
 
 
@@ -77,6 +83,8 @@ def _rolled_back(task: Task, ended: outcome.Ended, checked: Checked | None) -> l
     if checked and checked.tail:
         lines += ["what the check said:", *brief.quoted(checked.excerpt(), str(checked.log))]
         lines.append(f"all that it said: {checked.log}")
+    if checked and checked.without:
+        lines.append(f"the check ran without what could turn it: {', '.join(checked.without)}")
     lines.append(f"rolled back; attempts used: {task.attempts} of {task.max_attempts}")
     if ended.rescue:
         lines.append(f"the work is kept: {keeping.look_at(ended.rescue)}")

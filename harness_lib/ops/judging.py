@@ -5,11 +5,21 @@ Source: design section 6, `finish` steps 1 to 3; the recovery matrix asks the sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.ops import checking, inspecting, leased_check, outcome, preparing, trusting
+from harness_lib.ops import (
+    brief,
+    checking,
+    inspecting,
+    judged,
+    leased_check,
+    outcome,
+    preparing,
+    sessions,
+    trusting,
+)
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.system import history, snapshot
@@ -17,6 +27,9 @@ from harness_lib.task import Category, State, Task
 
 # What of the gate stands in the list, where no rollback puts it right.
 IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
+
+# Files of the judge that are remembered of an attempt.
+REMEMBERED = 50
 
 
 @dataclass(frozen=True)
@@ -45,9 +58,12 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
     """
     trusting.require(ctx, state)
-    touched = preparing.touched(ctx, task)
+    files = judged.touched(ctx, task)
+    touched = (*preparing.touched(ctx, task), *files.forbidden)
+    if touched or files.others:
+        _note(ctx, task, (*files.forbidden, *files.others))
     if touched:
-        return _cheated(ctx, task, touched)
+        return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
     if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
         return _off_its_base(ctx, task, task.started_at_commit)
     command = checking.require_command(task, state.tasks.index(task))
@@ -74,6 +90,22 @@ def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
         f"HEAD stands for {ctx.git.branch()}, where no commit is yet: {task.id} cannot be committed there.",
         f"Point it back to where the task began (files and index stay): {back}",
     )
+
+
+def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
+    """Record which files of its judge the attempt has changed: whoever trusts its check should know."""
+    files = tuple(sorted(set(files)))[:REMEMBERED]
+    if not files or files == task.touched:
+        return
+    with ctx.store.transaction() as tx:
+        mine = outcome.require_claim(tx, task)
+        tx.replace(replace(mine, touched=files))
+        tx.log("WARN", brief.touched(files), session=_session(tx.state, ctx), task=task.id)
+
+
+def _session(state: State, ctx: Context) -> int:
+    mine = sessions.mine(state, ctx)
+    return mine.number if mine else state.session_count
 
 
 def _off_its_base(ctx: Context, task: Task, base: str) -> Judged:

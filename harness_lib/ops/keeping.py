@@ -39,7 +39,9 @@ def free(git: Git, name: str) -> str:
 
 def look_at(ref: str) -> str:
     """Return the command that shows the work kept in a rescue ref."""
-    return typed.harness("rescue", "show", ref.removeprefix(RESCUE_REFS))
+    short = ref.removeprefix(RESCUE_REFS)
+    # Nobody knows an odd id by what it became in a ref.
+    return typed.harness("rescue", "show", ref if "%" in short else short)
 
 
 def branch(git: Git, task: Task) -> str | None:

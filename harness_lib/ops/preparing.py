@@ -7,9 +7,9 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import RefusedError
-from harness_lib.ops import lost_branch
+from harness_lib.ops import judged, lost_branch
 from harness_lib.ops.context import Context
-from harness_lib.rules import gates
+from harness_lib.rules import gates, judges
 from harness_lib.system import gitlocks, hidden, log, snapshot
 from harness_lib.system.git import Git
 from harness_lib.task import Gate, State, Task
@@ -113,14 +113,17 @@ def plain_gate(task: Task, ground: Ground) -> Gate:
 
 def gate_for(ctx: Context, task: Task, ground: Ground) -> Gate:
     """Return what the attempt at `task` may not weaken."""
-    return replace(plain_gate(task, ground), protected=protected_tree(ctx, task))
+    return replace(
+        plain_gate(task, ground), protected=protected_tree(ctx, task), judges=judged.tree(ctx, task)
+    )
 
 
 def protected_tree(ctx: Context, task: Task) -> str | None:
     """Return the tree of the files that the check says no attempt may change, as they are now."""
-    if not task.validation.protect:
+    globs = [glob for glob in task.validation.protect if glob != judges.AUTO]
+    if not globs:
         return None
-    return snapshot.glob_tree(ctx.git, task.validation.protect, task.validation.cwd, ctx.keep_out)
+    return snapshot.glob_tree(ctx.git, globs, task.validation.cwd, ctx.keep_out)
 
 
 def regate(ctx: Context, task: Task) -> Task:
@@ -132,6 +135,7 @@ def regate(ctx: Context, task: Task) -> Task:
         command=gates.command_hash(task.validation),
         cwd=task.validation.cwd,
         protected=protected_tree(ctx, task),
+        judges=judged.tree(ctx, task),
     )
     return replace(task, gate=gate)
 

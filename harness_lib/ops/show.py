@@ -60,6 +60,8 @@ def _fields(task: Task) -> Iterator[str]:
         yield f"it has no check: {typed.give_check(task.id)}"
     if task.validation.protect:
         yield f"an attempt may not change: {brief.one_line(', '.join(task.validation.protect), LINE_LENGTH)}"
+    if task.touched:
+        yield brief.touched(task.touched)
     if task.extra:
         yield f"other fields: {brief.one_line(', '.join(sorted(task.extra)), LINE_LENGTH)}"
 

@@ -9,7 +9,17 @@ from dataclasses import dataclass, replace
 
 from harness_lib import typed
 from harness_lib.errors import HeldError, UsageError
-from harness_lib.ops import brief, dependencies, halting, holding, marker, preparing, red_first, sessions
+from harness_lib.ops import (
+    brief,
+    dependencies,
+    halting,
+    holding,
+    judged,
+    marker,
+    preparing,
+    red_first,
+    sessions,
+)
 from harness_lib.ops.context import Context
 from harness_lib.ops.preparing import Ground
 from harness_lib.rules import leases, selection, stopping, transitions
@@ -145,7 +155,8 @@ def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
 
 def _cheap_gate(task: Task, ground: Ground) -> Gate | None:
     """Return the gate of a task chosen under the lock, if it needs no git: no git runs under the lock."""
-    if task.validation.protect or task.depends_on or task.validation.red_first:
+    asks = task.validation
+    if asks.protect or task.depends_on or asks.red_first or judged.is_judged_by_files(task):
         return None
     return preparing.plain_gate(task, ground)
 

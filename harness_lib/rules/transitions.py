@@ -43,6 +43,9 @@ ArrowName = Literal[
 ]
 Underway = Literal["commit", "rollback", "merge"] | None
 
+# Workers whose claims of a task are remembered.
+REMEMBERED = 8
+
 
 @dataclass(frozen=True)
 class Arrow:
@@ -117,6 +120,8 @@ def claim(
         completed_commit=None,
         failed_at=None,
         halt=None,
+        touched=(),
+        attempted_by=(*(name for name in task.attempted_by if name != worker), worker)[-REMEMBERED:],
     )
 
 

@@ -213,6 +213,8 @@ def decode_trusted(document: Mapping[str, Any]) -> State:
     known["tasks"] = tuple([_trusted_task(task) for task in known["tasks"]])
     if "sessions" in known:
         known["sessions"] = tuple([_build(Session, session) for session in known["sessions"]])
+    if "proposals" in known:
+        known["proposals"] = tuple([_trusted_task(task) for task in known["proposals"]])
     return _build(State, known)
 
 
@@ -235,8 +237,9 @@ def _trusted_task(document: Mapping[str, Any]) -> Task:
         known["gate"] = _build(Gate, known["gate"])
     if "intent" in known:
         known["intent"] = _build(Intent, known["intent"])
-    if "notes" in known:
-        known["notes"] = tuple(known["notes"])
+    for name in ("notes", "touched", "attempted_by"):
+        if name in known:
+            known[name] = tuple(known[name])
     if "handback" in known:
         known["handback"] = _build(Handback, known["handback"])
     return _build(Task, known)

@@ -67,6 +67,7 @@ _GATE = Shape(
         "command": _string,
         "cwd": _path,
         "protected": _revision,
+        "judges": _revision,
         "before": _revision,
         "branch": _revision,
         "target": _revision,
@@ -122,6 +123,8 @@ _TASK = Shape(
         "halt": _string,
         "notes": items(text(NOTE_LIMIT)),
         "handback": _HANDBACK,
+        "touched": items(text(PATH_LIMIT)),
+        "attempted_by": items(_string),
     },
 )
 _SESSION = Shape(
@@ -172,5 +175,6 @@ STATE = Shape(
         "session_config": _CONFIG,
         "last_session": moment,
         "sessions": items(_SESSION),
+        "proposals": items(_TASK),
     },
 )

@@ -48,6 +48,8 @@ def encode_shell(state: State) -> dict[str, Any]:
     sessions = encode_sessions(state)
     if sessions is not None:
         document["sessions"] = sessions
+    if state.proposals:
+        document["proposals"] = [encode_task(task) for task in state.proposals]
     return {**document, **state.extra}
 
 
@@ -117,6 +119,10 @@ def encode_task(task: Task) -> dict[str, Any]:
         document["notes"] = list(task.notes)
     if task.handback is not None:
         document["handback"] = _said(task.handback, _HANDBACK_FIELDS)
+    if task.touched:
+        document["touched"] = list(task.touched)
+    if task.attempted_by:
+        document["attempted_by"] = list(task.attempted_by)
     document.update(task.extra)
     return document
 

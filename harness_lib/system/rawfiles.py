@@ -43,6 +43,11 @@ def hashed(git: Git, paths: Iterable[str], *, store: bool) -> dict[str, Entry]:
     return {path: (mode, oid) for (path, mode), oid in zip(modes.items(), oids, strict=True)}
 
 
+def stored(git: Git, content: bytes) -> str:
+    """Let git keep `content`, and return the object."""
+    return os.fsdecode(git.run("hash-object", "-w", "--stdin", stdin=content).stdout).strip()
+
+
 def _mode(top: Path, path: str) -> str | None:
     if path.endswith("/") or obstructed(top, path):
         return None

@@ -245,7 +245,39 @@ def glob_tree(
     if not globs:
         return git.empty_tree()
     prefix = "" if cwd is None else os.path.relpath(git.top / cwd, git.top) + "/"
-    specs = [f":(top,glob){os.path.normpath(prefix + glob.lstrip('/'))}" for glob in globs]
-    listing = git.run("ls-files", "-z", "--cached", "--others", "--", *specs).stdout
-    paths = [path for path in dict.fromkeys(decode(listing)) if not covers(keep_out, path)]
+    wanted = [_placed(prefix, glob) for glob in globs if not glob.startswith("!")]
+    excluded = [_placed(prefix, glob[1:]) for glob in globs if glob.startswith("!")]
+    paths = _listed(git, wanted, excluded, keep_out) if wanted else []
     return write(git, hashed(git, paths, store=True))
+
+
+def matching(
+    git: Git, globs: Sequence[str], excluded: Sequence[str] = (), keep_out: Sequence[str] = ()
+) -> list[str]:
+    """Return the files that match git-style `globs`, relative to the top, and none of `excluded`.
+
+    What git ignores is among them only where it is named without a pattern: a search through everything that
+    was ever built and installed here would take long.
+    """
+    names = [glob for glob in globs if not _is_pattern(glob)]
+    patterns = [glob for glob in globs if _is_pattern(glob)]
+    found = _listed(git, names, excluded, keep_out) if names else []
+    if patterns:
+        found += _listed(git, patterns, excluded, keep_out, "--exclude-standard")
+    return list(dict.fromkeys(found))
+
+
+def _is_pattern(glob: str) -> bool:
+    return any(char in glob for char in "*?[")
+
+
+def _placed(prefix: str, glob: str) -> str:
+    return os.path.normpath(prefix + glob.lstrip("/"))
+
+
+def _listed(
+    git: Git, globs: Sequence[str], excluded: Sequence[str], keep_out: Sequence[str], *options: str
+) -> list[str]:
+    specs = [*(f":(top,glob){glob}" for glob in globs), *(f":(top,exclude,glob){glob}" for glob in excluded)]
+    listing = git.run("ls-files", "-z", "--cached", "--others", *options, "--", *specs).stdout
+    return [path for path in dict.fromkeys(decode(listing)) if not covers(keep_out, path)]

@@ -151,7 +151,7 @@ def test_the_brief_names_the_newest_attempt_and_no_traces_of_a_check(project: Pr
     for name in ("1", "2", "10", "10-check", "9.2"):
         project.git("update-ref", f"refs/harness/rescue/task-001/{name}", "HEAD")
 
-    assert agent.ok("claim")["brief"].endswith("refs/harness/rescue/task-001/10")
+    assert agent.ok("claim")["brief"].endswith("rescue show task-001/10")
 
 
 # -- the ground it starts from

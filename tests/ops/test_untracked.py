@@ -1,4 +1,4 @@
-"""What a person has and git does not is kept, put back or named, and nothing of the attempt's is left in it."""
+"""What a person has and git does not is kept, put back or named; what an attempt made is not left in it."""
 
 from __future__ import annotations
 

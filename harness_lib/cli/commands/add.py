@@ -45,7 +45,8 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="GLOB",
         action="append",
         default=[],
-        help="files that an attempt may not change; may be repeated",
+        help="files that an attempt may not change, nor what the check names and how its runner is set up; "
+        "may be repeated; auto: these alone; !GLOB: not this one",
     )
     parser.add_argument("--red-first", action="store_true", help="the check must fail before work starts")
 

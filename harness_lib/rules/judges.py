@@ -1,0 +1,156 @@
+"""Which files judge an attempt beside its check's command: what it names, the runner's settings and tests.
+
+An attempt that changes one of them has set its own exam, which is sometimes the task and sometimes a cheat.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+
+AUTO = "auto"
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+# They look at what was made or translate it: a file that one of them is given is the work, not its judge.
+_LOOKERS = frozenset(
+    _words(
+        "grep egrep fgrep rg ag test [ [[ cat head tail wc diff cmp ls stat file find sed awk jq tee touch "
+        "echo printf cd mkdir rm cp mv ln curl wget export set "
+        "ruff mypy flake8 pylint black tsc eslint prettier shellcheck cc gcc g++ clang rustc javac"
+    )
+)
+_OPERATORS = frozenset("();<>|&\n")
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Where a test runner takes its orders from, and what its tests are called; git's globs."""
+
+    config: tuple[str, ...]
+    tests: tuple[str, ...] = ()
+
+
+_PYTHON = "pyproject.toml setup.cfg tox.ini sitecustomize.py usercustomize.py"
+_NODE = "package.json .npmrc"
+_PYTEST = Runner(
+    _words(
+        "**/conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml pytest.py pytest/** _pytest/** "
+        + _PYTHON
+    ),
+    _words("**/test_*.py **/*_test.py"),
+)
+_UNITTEST = Runner(_words(f"unittest.py unittest/** {_PYTHON}"), _words("**/test*.py"))
+_SCRIPTED = Runner(
+    _words(
+        f"{_NODE} jest.config.* vitest.config.* vitest.workspace.* vite.config.* .mocharc.* ava.config.* "
+        "playwright.config.* cypress.config.* babel.config.* tsconfig*.json deno.json*"
+    ),
+    _words("**/*.test.* **/*.spec.* **/__tests__/**"),
+)
+_MAKE = Runner(_words("Makefile makefile GNUmakefile"))
+_GO = Runner(_words("go.mod go.work"), _words("**/*_test.go"))
+_CARGO = Runner(_words("Cargo.toml .cargo/config.toml .config/nextest.toml"), _words("tests/**"))
+_RUBY = Runner(_words(".rspec Rakefile spec/spec_helper.rb spec/rails_helper.rb"), _words("spec/** test/**"))
+_JAVA = Runner(_words("pom.xml .mvn/** build.gradle build.gradle.kts settings.gradle settings.gradle.kts"))
+
+RUNNERS: Mapping[str, Runner] = MappingProxyType(
+    {
+        **dict.fromkeys(("pytest", "py.test", "tox", "nox", "coverage", "hatch"), _PYTEST),
+        "unittest": _UNITTEST,
+        **dict.fromkeys(
+            _words("jest vitest mocha ava playwright cypress npm pnpm yarn bun npx tsc eslint deno"),
+            _SCRIPTED,
+        ),
+        "make": _MAKE,
+        "gmake": _MAKE,
+        "just": Runner(_words("justfile Justfile .justfile")),
+        "task": Runner(_words("Taskfile.yml Taskfile.yaml")),
+        "go": _GO,
+        "cargo": _CARGO,
+        **dict.fromkeys(("rspec", "rake", "minitest"), _RUBY),
+        **dict.fromkeys(("mvn", "mvnw", "gradle", "gradlew"), _JAVA),
+        "phpunit": Runner(_words("phpunit.xml phpunit.xml.dist"), _words("**/*Test.php")),
+        "mypy": Runner(_words("mypy.ini .mypy.ini pyproject.toml setup.cfg")),
+        "ruff": Runner(_words("ruff.toml .ruff.toml pyproject.toml")),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Judges:
+    """What a check goes by, relative to where it runs: names as they stand in it, and globs.
+
+    A file of `config` counts from the moment it appears; those of `named` and `tests` as they were at first.
+    """
+
+    named: tuple[str, ...] = ()
+    config: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+
+
+def of(command: str) -> Judges:
+    """Return the judges of a check, as far as can be told by reading its command."""
+    named: dict[str, None] = {}
+    config: dict[str, None] = {}
+    tests: dict[str, None] = {}
+    commands = list(_simple_commands(command))
+    for n, (words, ended_by) in enumerate(commands):
+        piped = ended_by == "|" and n + 1 < len(commands) and _looks(commands[n + 1][0])
+        if not _looks(words) and not piped:
+            # A program without a slash is looked for elsewhere.
+            own = words if "/" in words[0] else words[1:]
+            named |= dict.fromkeys(path for word in own if (path := _path(word)))
+        for runner in (RUNNERS[name] for word in words if (name := _base(word)) in RUNNERS):
+            config |= dict.fromkeys(runner.config)
+            tests |= dict.fromkeys(runner.tests)
+    return Judges(tuple(named), tuple(config), tuple(tests))
+
+
+def _looks(words: list[str]) -> bool:
+    return any(_base(word) in _LOOKERS for word in words[:3])
+
+
+def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the words of each simple command, and the operator that ends it."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    words: list[str] = []
+    with suppress(ValueError):  # A quote that does not close: the shell will say so.
+        for word in lexer:
+            if word and set(word) <= _OPERATORS:
+                if told := _without_settings(words):
+                    yield told, word
+                words = []
+            else:
+                words.append(word)
+    if told := _without_settings(words):
+        yield told, ""
+
+
+def _without_settings(words: list[str]) -> list[str]:
+    """Return `words` less the leading `NAME=value`."""
+    while words and re.match(r"[A-Za-z_]\w*=", words[0]):
+        words = words[1:]
+    return words
+
+
+def _base(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+def _path(word: str) -> str | None:
+    """Return the path that `word` may name: of `tests/a.py::test_b`, `--config=x.ini`, `./check.sh`."""
+    text = word.partition("=")[2] if word.startswith("-") else word
+    text = text.partition("::")[0].removeprefix("./")
+    if not text or text.startswith(("-", "/", "..")) or set(text) & set("$`*?[]{}<>|&;\n\0"):
+        return None
+    return text.rstrip("/") or None

@@ -124,6 +124,7 @@ def test_a_claim_begins_a_fresh_attempt() -> None:
         attempts=1,
         error_log=("[TEST_FAIL] x",),
         fence=5,
+        attempted_by=("w1",),
         claimed_by="w1",
         claimed_at=STAMP,
         lease_expires_at="2025-07-01T10:01:00Z",
@@ -171,11 +172,24 @@ def test_whoever_takes_over_gets_the_attempt_as_it_is_and_shuts_out_its_predeces
     assert after.attempts == before.attempts
 
 
+def test_the_last_workers_that_have_claimed_a_task_are_remembered_once_each() -> None:
+    task = Task("a", attempted_by=tuple(f"w{n}" for n in range(9)))
+    again = claim(Task("a", attempted_by=("w1", "w2")))
+    assert again.attempted_by == ("w2", "w1")
+    assert len(claim(task).attempted_by) == arrows.REMEMBERED
+
+
 def test_a_completed_task_remembers_its_commit_and_nobody_holds_it() -> None:
     after = arrows.complete(commit(claim(Task("a"))), now=NOW)
 
     assert after == Task(
-        "a", status="completed", completed_at=STAMP, completed_commit=COMMIT, started_at_commit=BASE, fence=1
+        "a",
+        status="completed",
+        completed_at=STAMP,
+        completed_commit=COMMIT,
+        started_at_commit=BASE,
+        fence=1,
+        attempted_by=("w1",),
     )
 
 
@@ -209,6 +223,7 @@ def test_a_failed_attempt_is_counted_once_and_before_git_moves() -> None:
         failed_at=STAMP,
         started_at_commit=BASE,
         fence=1,
+        attempted_by=("w1",),
     )
 
 
@@ -227,10 +242,12 @@ def test_a_dependency_failure_counts_no_attempt_and_is_permanent_all_the_same() 
     assert is_permanent(after)
 
 
-def test_a_claim_handed_back_leaves_no_trace_but_base_and_fence() -> None:
+def test_a_claim_handed_back_leaves_no_trace_but_base_fence_and_worker() -> None:
     after = arrows.fail(release(claim(Task("a", attempts=1, error_log=("[TEST_FAIL] x",)))), now=NOW)
 
-    assert after == Task("a", attempts=1, error_log=("[TEST_FAIL] x",), started_at_commit=BASE, fence=1)
+    assert after == Task(
+        "a", attempts=1, error_log=("[TEST_FAIL] x",), started_at_commit=BASE, fence=1, attempted_by=("w1",)
+    )
 
 
 def test_a_failure_without_a_category_is_a_bug() -> None:

@@ -79,8 +79,8 @@ def _view(found: View, now: float) -> Iterator[RenderableType]:
         yield table.workers(seen.board, now)
     for task in found.shown:
         yield _task(task)
-        if task.id in found.holders:
-            yield _line(f"    {found.holders[task.id]}", "cyan")
+        if task.id in found.beside:
+            yield _line(f"    {found.beside[task.id]}", "red" if task.status == "failed" else "cyan")
     if len(found.shown) < len(found.state.tasks):
         yield _line(f"… and {len(found.state.tasks) - len(found.shown)} more", "dim")
     if found.halts:

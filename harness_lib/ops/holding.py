@@ -64,7 +64,7 @@ def require(state: State, task_id: str | None, ctx: Context) -> Held:
     sessions.refuse_other(state, ctx)
     task = _named(state, task_id, ctx)
     if task.status != "in_progress":
-        _refuse_idle(state, task)
+        _refuse_idle(state, task, held_by_me(state, ctx))
     if not is_mine(state, task, ctx):
         raise LeaseLostError(
             f"Task {task.id} is held by {task.claimed_by or 'nobody that this session knows'}, not by you "
@@ -110,7 +110,12 @@ def require_task(state: State, task_id: str) -> Task:
     return task
 
 
-def _refuse_idle(state: State, task: Task) -> None:
+def _refuse_idle(state: State, task: Task, held: Task | None) -> None:
+    if held is not None:
+        raise UsageError(
+            f"Task {task.id} is {task.status}, and you hold {held.id}.",
+            f"End that one first: {typed.harness('finish', held.id)}",
+        )
     if state.concurrent and task.fence:
         raise LeaseLostError(
             f"Task {task.id} is {task.status}, no longer in progress: your claim of it has ended. "

@@ -161,6 +161,17 @@ def is_here(ctx: Context, host: Host) -> bool:
     return folder.is_dir()
 
 
+def holders(ctx: Context) -> list[str]:
+    """Return the titles of the hosts that load our hooks here and run them."""
+    found = ((host, readable(ctx, host)) for host in hosts.HOSTS.values())
+    return [
+        host.title
+        for host, routes in found
+        if not isinstance(routes, HarnessError)
+        and any(not route.missing and not lacks_trust(ctx, host, route) for route in routes)
+    ]
+
+
 def _loaded(data: bytes | None) -> Mapping[str, object]:
     """Return a settings file as far as we can read it; to judge it is its host's business."""
     try:

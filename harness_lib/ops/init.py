@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness_lib import timestamps, typed
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.ops import marker, trusting
+from harness_lib.ops import marker, stopped, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.state import journal
@@ -122,10 +122,15 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
         told += (
             f"\ngit ignores the harness files ({ignored_in}); a {root.init_script.name} is yours to commit."
         )
+    if ctx.git.head() is None:
+        warnings.append(
+            "This repository has no commit yet, and a task begins at one: commit what there is, or let "
+            "harness make a first commit: harness init --git"
+        )
     return Reply(
         "init",
         told,
-        next='harness add "what is to be done" --validate "command that proves it"',
+        next=stopped.ADD,
         warnings=tuple(warnings),
         extra={"root": str(root.path), "made": made},
     )

@@ -61,7 +61,7 @@ def survey(ctx: Context) -> Ground:
 def _hint(git: Git, changed: tuple[str, ...]) -> str:
     marked = set(hidden.marked(git)).intersection(changed)
     if not marked:
-        return "Commit the change, or set it aside with: git stash"
+        return "Commit it if it belongs to the project; what is not yours to commit, ask the user about."
     names = _some(tuple(sorted(marked)))
     return (
         f"{names} marked so that git does not look there (assume-unchanged or skip-worktree), but an attempt "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
 from harness_lib import typed
-from harness_lib.ops import board_file, brief, holding, progress, sessions, takeover
+from harness_lib.ops import board_file, brief, holding, progress, sessions, stopped, takeover
 from harness_lib.ops.board_file import Seen
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
@@ -18,26 +19,28 @@ from harness_lib.system import log, seeking
 from harness_lib.task import Session, State, Task
 
 LOG_LINES = 5
+LOG_READ = 50
 LINE_LENGTH = 300
 SHOWN = 15
 PEOPLE = 5
 BAR_WIDTH = 20
 WATCH = "harness status --watch"
+_BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
 
 
 @dataclass(frozen=True)
 class View:
     """All that is shown of a list at one moment; two equal views look the same.
 
-    `shown` are the tasks that get a line, `people` the open sessions and `halts` what a person must do, both
-    as sentences; `hooks` says whether the agents are held; `runs` go on unattended, with so
-    much `ahead` of them.
+    `shown` are the tasks that get a line, and `beside` says of some who works on them or why they failed;
+    `people` are the open sessions and `halts` what a person must do, both as sentences; `hooks` says whether
+    agents are held; `runs` go on unattended, within `limits`, with so much `ahead` of them.
     """
 
     state: State
     counts: Counts
     shown: tuple[Task, ...]
-    holders: dict[str, str]
+    beside: dict[str, str]
     halts: tuple[str, ...]
     hooks: str
     log: tuple[str, ...]
@@ -68,10 +71,13 @@ def look(ctx: Context, limit: int | None) -> View:
         state=state,
         counts=stats.count(state),
         shown=shown,
-        holders={task.id: holder(ctx, task) for task in at_work},
+        beside={
+            **{task.id: holder(ctx, task) for task in at_work},
+            **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
+        },
         halts=tuple(_bounded([*_halts(state), *takeover.all_told(ctx)])),
         hooks=_hooks(ctx, state),
-        log=tuple(brief.one_line(line, LINE_LENGTH) for line in log.tail(ctx.root.log, LOG_LINES)),
+        log=tuple(brief.one_line(line, LINE_LENGTH) for line in _news(log.tail(ctx.root.log, LOG_READ))),
         people=tuple(_bounded([_session(ctx, session) for session in state.sessions or ()])),
         next=WATCH if runs and holding.held_by_me(state, ctx) is None else upcoming(ctx, state),
         is_finished=not stopping.work_remains(state),
@@ -122,14 +128,20 @@ def plain(view: View, now: float) -> Iterator[str]:
         yield from progress.lines(seen, view.ahead, now)
     for task in view.shown:
         yield one_line(task)
-        if task.id in view.holders:
-            yield f"    {view.holders[task.id]}"
+        if task.id in view.beside:
+            yield f"    {view.beside[task.id]}"
     if len(view.shown) < len(view.state.tasks):
         yield f"… and {len(view.state.tasks) - len(view.shown)} more (harness status --all)"
     yield from _section("a person must act:", view.halts)
     yield from _section("log:", view.log)
     yield counted_sessions(view.state)
     yield from view.people
+
+
+def _news(lines: list[str]) -> list[str]:
+    """Return the last lines that tell a person something: not which process locked, nor the counts above."""
+    told = [line for line in lines if not _BOOKKEEPING.search(line)]
+    return told[-LOG_LINES:]
 
 
 def _section(title: str, lines: tuple[str, ...]) -> Iterator[str]:
@@ -174,12 +186,20 @@ def upcoming(ctx: Context, state: State) -> str | None:
     if held:
         return typed.harness("finish", held.id)
     if not state.tasks:
-        return 'harness add "what is to be done" --validate "command that proves it"'
+        return stopped.ADD
     if any(task.status == "in_progress" for task in state.tasks) and sessions.mine(state, ctx) is None:
         return "harness start"
     if selection.pick(state) is None:
-        return None
+        return _nothing_to_take(state)
     return "harness claim" if sessions.mine(state, ctx) else "harness start"
+
+
+def _nothing_to_take(state: State) -> str | None:
+    """Return what a person would look at: the first task that failed for good, else what is waited for."""
+    stuck = next((t for t in interesting(state) if t.status == "failed" or t.halt), None)
+    if stuck is not None and stuck.status != "completed":
+        return typed.harness("show", stuck.id)
+    return WATCH if stopping.work_remains(state) else "harness log"
 
 
 def interesting(state: State) -> list[Task]:
@@ -211,6 +231,10 @@ def holder(ctx: Context, task: Task) -> str:
     if task.intent:
         parts.append(f"a {task.intent.action} is under way")
     return ", ".join(parts)
+
+
+def _failure(task: Task) -> str:
+    return f"why: {brief.one_line(task.error_log[-1], LINE_LENGTH)}"
 
 
 def _name(worker: str | None) -> str:
@@ -245,7 +269,13 @@ def _hooks(ctx: Context, state: State) -> str:
     if seeking.switched_off(ctx.env):
         return "hooks: off (HARNESS_DISABLED is set)"
     if ctx.root.marker.exists():
-        return "hooks: on; agents are held until the list is finished (harness pause switches them off)"
+        from harness_lib.ops import hook_routes  # noqa: PLC0415 (reads the settings of every agent)
+
+        held = hook_routes.holders(ctx)
+        if not held:
+            return f"hooks: on, but no agent here loads them ({typed.harness('hooks', 'install', '--help')})"
+        until = "held until the list is finished (harness pause switches them off)"
+        return f"hooks: on; {' and '.join(held)} {'are' if len(held) > 1 else 'is'} {until}"
     if stopping.work_remains(state):
         return "hooks: off; paused, or not started yet (harness start switches them on)"
     return "hooks: off; nothing is left to do"

@@ -16,7 +16,10 @@ WORDS = {
     "max_sessions": "All sessions that this list may have are used up.",
     "max_tasks_per_session": "This session has finished as many tasks as it may.",
 }
+EMPTY = "The list is empty: there is nothing to do yet."
+ADD = 'harness add "what is to be done" --validate "command that proves it"'
 GO_ON = {
+    "done": "harness status",
     "blocked": "harness status",
     "waiting": "harness claim --wait 600",
     "max_sessions": "harness edit --max-sessions N",
@@ -33,11 +36,12 @@ def reply(
 ) -> Reply:
     """Return the reply of `verb` for the reason `stop`, after the lines already `told`."""
     reason = stop or "done"
+    words = WORDS[reason] if state.tasks else EMPTY
     return Reply(
         verb,
-        "\n".join([*told, WORDS[reason], stats.line(state)]),
+        "\n".join([*told, words, stats.line(state)]),
         exit=Exit.STOP,
         stop=reason,
-        next=GO_ON.get(reason),
+        next=GO_ON.get(reason) if state.tasks else ADD,
         extra=extra or {},
     )

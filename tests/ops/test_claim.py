@@ -22,6 +22,13 @@ def add(agent: Agent, *titles: str, check: str = "test -f done") -> None:
 # -- which task
 
 
+def test_an_empty_list_is_not_said_to_be_completed(agent: Agent) -> None:
+    for verb in ("start", "claim"):
+        said = agent.fails(9, verb)
+        assert "The list is empty" in said["message"]
+        assert said["next"].startswith("harness add ")
+
+
 def test_it_takes_by_priority_then_by_number(project: Project, agent: Agent) -> None:
     project.edit(
         tasks=[

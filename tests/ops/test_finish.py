@@ -6,6 +6,14 @@ from tests.ops.project import Agent, Project, begin
 from tests.system.gitrepo import NASTY
 
 
+def test_ending_another_task_than_the_held_one_names_the_held_one(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("add", "Two", "--validate", "true")
+    agent.ok("claim", "task-001")
+
+    assert "harness finish task-001" in agent.fails(2, "finish", "task-002")["error"]["hint"]
+
+
 def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent) -> None:
     begin(agent)
     base = project.head

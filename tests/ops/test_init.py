@@ -12,6 +12,17 @@ from tests.ops.project import LINE, Project
 from tests.system.gitrepo import put
 
 
+def test_a_repository_without_a_commit_is_told_what_it_lacks(tmp_path: Path) -> None:
+    place = Project(tmp_path)
+    place.git("init", "-q")
+    agent = place.agent()
+    try:
+        said = agent.ok("init")
+    finally:
+        place.close()
+    assert any("no commit yet" in each and "harness init --git" in each for each in said["warnings"])
+
+
 def test_it_makes_the_files_and_git_does_not_see_them(make_project: Make) -> None:
     project = make_project()
 

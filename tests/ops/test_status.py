@@ -107,7 +107,9 @@ def test_what_a_person_must_do_is_said(project: Project, agent: Agent) -> None:
 
 def test_whether_the_hooks_hold_anybody_is_said(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
-    assert "hooks: on" in agent("status").out
+    assert "hooks: on, but no agent here loads them" in agent("status").out
+    agent.ok("hooks", "install", "--agent", "claude")
+    assert "hooks: on; Claude Code is held until the list is finished" in agent("status").out
     (project.top / ".harness-active").unlink()
     assert "hooks: off; paused" in agent("status").out
     assert agent.ok("status")["active"] is False
@@ -118,6 +120,30 @@ def test_the_switch_is_told_as_the_hooks_take_it(agent: Agent, value: str, *, of
     agent.ok("add", "One", "--validate", "true")
     for verb in ("status", "doctor"):
         assert ("HARNESS_DISABLED" in agent(verb, HARNESS_DISABLED=value).out) is off
+
+
+def test_of_a_failed_task_the_reason_stands_below_it_and_next_shows_it(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "echo it is red; false", "--max-attempts", "1")
+    agent.ok("claim")
+    agent.fails(1, "finish")
+    said = agent("status").out.splitlines()
+    assert said[said.index("[failed] task-001: One (1/1)") + 1].startswith("    why: [TEST_FAIL] ")
+    assert said[-1] == "next: harness show task-001"
+
+
+def test_after_a_finished_list_status_says_what_to_type_too(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("claim")
+    agent.ok("finish")
+    assert agent.ok("status")["next"] == "harness log"
+
+
+def test_locks_and_counts_of_the_log_are_not_what_a_person_looks_for(project: Project, agent: Agent) -> None:
+    with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
+        log.write("[2025-07-01T10:00:00Z] [SESSION-1] WARN STATS and LOCK are words here\n")
+        log.write("[2025-07-01T10:00:01Z] [SESSION-1] STATS tasks_total=0\n")
+        log.write("[2025-07-01T10:00:02Z] [SESSION-1] LOCK released\n")
+    assert [line.split("] ", 2)[2] for line in agent.ok("status")["log"]][-1].startswith("WARN STATS and")
 
 
 def test_the_last_five_log_lines_are_shown(project: Project, agent: Agent) -> None:
@@ -183,4 +209,4 @@ def test_the_next_command_fits_the_caller(agent: Agent) -> None:
     agent.ok("claim")
     assert agent.ok("status")["next"] == "harness finish task-001"
     assert agent("finish").code == 0
-    assert agent.ok("status")["next"] is None
+    assert agent.ok("status")["next"] == "harness log"

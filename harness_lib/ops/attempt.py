@@ -20,10 +20,12 @@ from harness_lib.ops import (
     checking,
     completing,
     judging,
+    large_files,
     leased_check,
     letters,
     mission,
     outcome,
+    repository_guard,
     rolling_back,
     slots,
 )
@@ -80,6 +82,9 @@ class Wishes(Protocol):
     @property
     def extra(self) -> tuple[str, ...]: ...  # noqa: D102 - likewise
 
+    @property
+    def max_file(self) -> float: ...  # noqa: D102 - megabytes that nobody has to be asked about
+
 
 @dataclass
 class StuckError(Exception):
@@ -105,8 +110,6 @@ def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended
     if not slots.is_there(ctx.git):
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
-    if turn.how in BLAME:
-        return rolling_back.roll_back(ctx, session, task, outcome.Verdict(BLAME[turn.how], turn.why))
     desk.tell("step", step="checks")
     try:
         # Notes, checkpoints and renewals have changed it meanwhile.
@@ -114,11 +117,18 @@ def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended
         task = outcome.still_claimed(state, task)
         judged = judging.judge(ctx, state, task)
         if not judged.checked.passed:
-            return rolling_back.roll_back(ctx, session, task, judged.verdict())
+            # Only now is anybody to blame: the work of an agent that did not come to an end may be done.
+            verdict = _blame(turn) or judged.verdict()
+            return rolling_back.roll_back(ctx, session, task, verdict)
+        large_files.refuse(ctx, task, judged.tree, desk.orders.max_file)
         desk.tell("step", step="merges")
         return completing.complete(ctx, session, task, judged)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise _stuck(error) from error
+
+
+def _blame(turn: Turn) -> outcome.Verdict | None:
+    return outcome.Verdict(BLAME[turn.how], turn.why) if turn.how in BLAME else None
 
 
 def _require_check(ctx: Context, task: Task) -> None:
@@ -176,6 +186,7 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
         listener.hold_to(desk.rules())
         return True
 
+    seen = repository_guard.look(ctx.git)
     turn = agent_turn.run(
         ctx,
         task,
@@ -192,13 +203,15 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
     if slots.is_there(ctx.git):
         # Whatever git the agent had started is dead now.
         slots.unlock(ctx, ctx.git)
-        _look_after_branches(ctx, task, desk)
+        _look_after_repository(ctx, seen, task, desk)
     return turn
 
 
-def _look_after_branches(ctx: Context, task: Task, desk: Desk) -> None:
+def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task, desk: Desk) -> None:
+    """Undo what the agent has done to what is not its own."""
     wanted = task.gate.target if task.gate else None
-    for told in branch_guard.after_agent(ctx, wanted) if wanted else ():
+    undone = repository_guard.undo(ctx, seen, task)
+    for told in [*undone, *(branch_guard.after_agent(ctx, wanted) if wanted else ())]:
         desk.tell("warning", message=told)
 
 

@@ -24,6 +24,12 @@ def begin(ctx: Context, wanted: str) -> None:
                 ctx.git.set_ref(lost_branch.seen_ref(ref), here)
 
 
+def all_of(ctx: Context) -> frozenset[str]:
+    """Return the branches that there are, but for ours, as people write them."""
+    names = (name for name, _ in ctx.git.refs(target.HEADS) if not name.startswith(target.WAITING))
+    return frozenset(target.short(name) for name in names)
+
+
 def end(ctx: Context, wanted: str) -> None:
     """Forget what `begin` has noted, where the branch is there."""
     for ref in (wanted, target.waiting(wanted)):

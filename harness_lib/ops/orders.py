@@ -32,6 +32,7 @@ class Orders:
     silence: float
     longest: float
     first_port: int
+    max_file: float = 100.0
     limits: dict[str, float] = field(default_factory=dict)
 
     def adapter(self) -> Adapter:

@@ -71,6 +71,8 @@ def record(ctx: Context, why: str, kind: str, told: str, spent: Spent) -> None:
         if kind or why == "broken":
             trouble = brief.one_line(f"the run ended: {told}", brief.FAILURE_LENGTH)
             tx.log("ERROR", f"[{kind or 'TEST_FAIL'}] {trouble}", session=number)
+        elif why == "interrupted" and told:
+            tx.log("WARN", f"the run ended: {told}", session=number)
         used = f"run={why} cost_usd={spent.cost:.2f} tokens={spent.tokens} seconds={spent.seconds:.0f}"
         tx.log("STATS", f"{stats.line(tx.state)} {used}", session=number)
 

@@ -24,7 +24,10 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class Options:
-    """What a person asks of a run; `agent_command` is for a shell, `silence` and `longest` are seconds."""
+    """What a person asks of a run.
+
+    `agent_command` is for a shell, `silence` and `longest` are seconds, `max_file` is megabytes.
+    """
 
     workers: int = 1
     agent: str | None = None
@@ -36,6 +39,7 @@ class Options:
     silence: float = agent_turn.Rules.silence
     longest: float = agent_turn.Rules.longest
     final_check: bool = True
+    max_file: float = 100.0
 
     def orders(self, run: str, number: int, place: str, wanted: str, limits: Budget) -> Orders:
         """Return what worker `number` of the session `run` is told when it is started."""
@@ -51,6 +55,7 @@ class Options:
             silence=self.silence,
             longest=self.longest,
             first_port=FIRST_PORT,
+            max_file=self.max_file,
             limits=amounts.write(limits),
         )
 

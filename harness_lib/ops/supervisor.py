@@ -33,7 +33,7 @@ from harness_lib.ops.run_options import Options
 from harness_lib.rules import board, budget, leases, stopping
 from harness_lib.rules.board import Board
 from harness_lib.rules.deaths import Deaths
-from harness_lib.system import held_files, owner
+from harness_lib.system import detached, held_files, owner
 from harness_lib.task import State
 
 Event = dict[str, Any]
@@ -42,6 +42,7 @@ Watch = Callable[[Event, Board], None]
 LOOK_SECONDS = 0.25
 PUBLISH_SECONDS = 1.0
 ONCE = "finishing what runs, starting nothing new; Ctrl-C again stops now and keeps what was done"
+HUNG_UP = "the terminal was closed; what was done is kept. Go on with: harness run"
 TWICE = "stopping; what was done is kept"
 
 
@@ -69,12 +70,14 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         supervisor.orphans.of_earlier_sessions()
         run_end.tidy(there, supervisor.warn)
         branch_guard.begin(there, run_end.target_of(there))
+        supervisor.branches = branch_guard.all_of(there)
         limits.forget(there)
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or supervisor.something_broke(found):
             supervisor.go_on(Crew(there, lock), found)
         supervisor.record()
     finally:
+        supervisor.tell_new_branches()
         run_end.leave(there, found, supervisor.warn, supervisor.checked)
         os.close(lock)
         board_file.remove(there)
@@ -100,6 +103,7 @@ class Supervisor:
         self._interrupts = 0
         self._deaths = Deaths()
         self._draining = self._limited = False
+        self.branches: frozenset[str] = frozenset()
         self._ready: list[int] = []
 
     def tell(self, kind: str, message: str = "") -> None:
@@ -110,6 +114,12 @@ class Supervisor:
     def warn(self, message: str) -> None:
         """Tell what did not go as it should, and stops nothing."""
         self.tell("warning", message)
+
+    def tell_new_branches(self) -> None:
+        """Name the branches that were not there when the run began: nobody may want what an agent made."""
+        new = sorted(branch_guard.all_of(self._ctx) - self.branches)
+        if self.branches and new:
+            self.warn(f"New branches since the run began, which an agent may have made: {', '.join(new)}")
 
     def go_on(self, crew: Crew, found: slots.Place) -> None:
         """Start the workers, and see them through to the end."""
@@ -198,7 +208,9 @@ class Supervisor:
         while self._signals:
             number = self._signals.pop(0)
             self._interrupts += 1
-            self._drain(crew, "interrupted")
+            if number == signal.SIGHUP:
+                detached.leave_terminal()
+            self._drain(crew, "interrupted", HUNG_UP if number == signal.SIGHUP else "")
             if number == signal.SIGINT and self._interrupts == 1:
                 self.tell("interrupted", ONCE)
             else:
@@ -307,7 +319,9 @@ class Supervisor:
         def note(number: int, _frame: object) -> None:
             self._signals.append(number)
 
-        wanted = (signal.SIGINT, signal.SIGTERM)
+        wanted = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            wanted.append(signal.SIGHUP)
         before = [signal.signal(number, note) for number in wanted]
         try:
             yield

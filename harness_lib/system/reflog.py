@@ -31,6 +31,11 @@ def of_checkout(git: Git) -> list[Step]:
     return _read(git.git_dir / "logs" / "HEAD")
 
 
+def of_main(git: Git) -> list[Step]:
+    """Return the last steps of HEAD in the repository's own checkout, the newest first."""
+    return _read(git.common_dir / "logs" / "HEAD")
+
+
 def last_of_checkout(git: Git, branch: str) -> str | None:
     """Return where `branch` stood last by the record of this work tree, if that stands on it now."""
     if git.branch() != branch:

@@ -7,7 +7,7 @@ minds git's own `index.lock`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -134,3 +134,12 @@ def write(git: Git, files: Mapping[str, Entry]) -> str:
 def commit(git: Git, tree: str, parents: Sequence[str], message: str) -> str:
     """Return a new commit of `tree`, unsigned, without hooks; no ref moves."""
     return git.commit(tree, parents, message)
+
+
+def sizes(git: Git, oids: Iterable[str]) -> dict[str, int]:
+    """Return the sizes of blobs in bytes."""
+    asked = "".join(f"{oid}\n" for oid in dict.fromkeys(oids))
+    if not asked:
+        return {}
+    answer = git.run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked.encode()).stdout
+    return {oid: int(size) for oid, _, size in (line.partition(" ") for line in answer.decode().splitlines())}

@@ -36,6 +36,13 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--longest", metavar="MIN", type=float, default=240.0, help="end an agent after this")
     parser.add_argument(
+        "--max-file",
+        metavar="MB",
+        type=float,
+        default=100.0,
+        help="ask a person before a larger file is committed (default 100; 0: never)",
+    )
+    parser.add_argument(
         "--notify",
         metavar="CMD",
         help="a shell command for when a person is needed or all is over: HARNESS_EVENT is done, stopped, "
@@ -57,6 +64,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         silence=args.silence * MINUTE,
         longest=args.longest * MINUTE,
         final_check=not args.no_final_check,
+        max_file=args.max_file,
     )
     with run_screen.watching_run(ctx, screen) as watch:
         return run.run(ctx, options, watch, notify=args.notify)

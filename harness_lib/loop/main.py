@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 from harness_lib.errors import Exit, HarnessError
 from harness_lib.loop import discovery, processes, runtime
@@ -22,10 +21,13 @@ _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version
 
 def entry() -> int:
     """Run the command line; return the exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Who starts us in the background of a script may want Ctrl-C to pass us by.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, processes.interrupt)
     try:
         return _dispatch(sys.argv[1:])
-    except (KeyboardInterrupt, Interrupted):
+    except Interrupted:
         processes.end_all()
         print("hs: interrupted", file=sys.stderr)
         return _INTERRUPTED
@@ -49,7 +51,3 @@ def _dispatch(args: list[str]) -> int:
     if command is None:
         return int(run.table.entries["commands", "", "agent"].target(run, args))
     return int(command.target(run, args[1:]))
-
-
-def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 (as signals call it)
-    raise Interrupted

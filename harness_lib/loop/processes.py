@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from harness_lib.loop.failures import Interrupted
 from harness_lib.system import reaper
 
 GRACE_SECONDS = 5.0
@@ -23,6 +24,37 @@ Reason = Literal["ended", "timeout", "loud"]
 
 # The groups of this moment: what Ctrl-C has to end.
 _running: set[int] = set()
+
+
+class _Starting:
+    """Holds signals back while a program is being started: one that is not yet known could not be ended."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.pending = False
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
+_starting = _Starting()
+
+
+def interrupt(number: int, frame: object) -> None:  # noqa: ARG001 (as signals call it)
+    """Raise Interrupted, now or when the program that is being started is known."""
+    if _starting.depth:
+        _starting.pending = True
+        return
+    raise Interrupted
+
+
+def _raise_pending() -> None:
+    if _starting.pending:
+        _starting.pending = False
+        raise Interrupted
 
 
 @dataclass
@@ -60,7 +92,7 @@ def run(
         fed.write(stdin or b"")
         fed.seek(0)
         output = tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
-        with _errors(merge=merge, log=log) as errors:
+        with _starting, _errors(merge=merge, log=log) as errors:
             child = subprocess.Popen(
                 command,
                 env=dict(env),
@@ -70,8 +102,9 @@ def run(
                 stderr=errors,
                 start_new_session=True,
             )
-    _running.add(child.pid)
+            _running.add(child.pid)
     try:
+        _raise_pending()
         reason = _wait(child, output, timeout, limit)
         if reason != "ended":
             end_group(child)

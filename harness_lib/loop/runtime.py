@@ -57,6 +57,13 @@ class Runtime:
         """Where tools run: the session's directory, wherever it was resumed from."""
         return self.session.cwd if self.session else self.cwd
 
+    def close(self) -> None:
+        """Let go of what was opened: the connection to the provider, the file of events."""
+        client = self.kept.pop("client", None)
+        if client is not None:
+            client.close()
+        self.stream.close()
+
     def at(self, stage: str) -> Runtime:
         """Return this run, in `stage`."""
         self.stage = stage

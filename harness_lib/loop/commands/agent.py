@@ -28,8 +28,12 @@ def _agent(runtime: Runtime, args: list[str]) -> int:
         _announce(runtime)
     if message.strip():
         runtime.session.append("user", {}, message)
-    ending = follower.follow(runtime)
-    runtime.stream.emit("done")
+    try:
+        ending = follower.follow(runtime)
+    finally:
+        # Whoever draws the events has to know that no more will come, whatever the reason.
+        runtime.stream.emit("done")
+        runtime.close()
     if ending.output:
         print(ending.output, file=sys.stderr if ending.failed else sys.stdout)
     return int(ending.failed)

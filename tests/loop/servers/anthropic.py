@@ -76,7 +76,7 @@ def _blocks(step: Step) -> list[tuple[Json, list[Json]]]:
             "name": use.name,
             "input": {},
         }
-        blocks.append((start, [{"type": "input_json_delta", "partial_json": part} for part in use.arguments]))
+        blocks.append((start, [{"type": "input_json_delta", "partial_json": part} for part in use.parts]))
     return blocks
 
 

@@ -100,8 +100,7 @@ def _chunks(step: Step, body: Json) -> list[Json]:
         }
         made.append(chunk({"tool_calls": [head]}))
         made += [
-            chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
-            for part in use.arguments
+            chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}) for part in use.parts
         ]
     made.append(chunk({}, step.stop or ("tool_calls" if step.uses else "stop")))
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}

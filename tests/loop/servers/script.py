@@ -24,6 +24,12 @@ class Use:
     def arguments(self) -> str:
         return json.dumps(self.given) if self.raw is None else self.raw
 
+    @property
+    def parts(self) -> list[str]:
+        """The arguments in three pieces, as they are streamed."""
+        third = len(self.arguments) // 3
+        return [self.arguments[:third], self.arguments[third : 2 * third], self.arguments[2 * third :]]
+
 
 @dataclass(frozen=True)
 class Step:

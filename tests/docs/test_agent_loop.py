@@ -1,0 +1,62 @@
+"""The examples of docs/agent-loop.md work as they stand there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.loop.servers.openai import OpenAI
+from tests.loop.servers.script import ModelServer, say, use
+
+PAGE = (Path(__file__).parents[2] / "docs" / "agent-loop.md").read_text(encoding="utf-8")
+
+
+def example(heading: str, language: str) -> str:
+    part = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    found = re.search(rf"```{language}\n(.*?)```", part, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> None:
+    server = ModelServer(OpenAI, [use("count_lines", path="poem"), say("Three.")])
+    source = home / ".harness"
+    files = {
+        "tools/count_lines": example("A tool", "python"),
+        "hooks.d/done/50-log": example("A hook", "sh"),
+        "providers/ours.conf": example("A provider", "conf").replace("http://127.0.0.1:8080", server.address),
+    }
+    for name, text in files.items():
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+    (tmp_path / "poem").write_text("a\nb\nc\n", encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "harness_lib.loop", "count"],
+        env={**os.environ, "OUR_KEY": "k", "HARNESS_PROVIDER": "ours"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    server.shutdown()
+    server.server_close()
+
+    assert (done.returncode, done.stdout) == (0, "Three.\n"), done.stderr
+    (session,) = (source / "sessions").iterdir()
+    assert (session / "messages" / "0003-tool_result.md").read_text(encoding="utf-8").endswith("---\n3\n")
+    assert json.loads((session / "answers.jsonl").read_text(encoding="utf-8")) == {"output": "Three."}
+    assert server.refusals == []
+
+
+def test_every_file_of_the_picture_is_there() -> None:
+    loop = Path(__file__).parents[2] / "harness_lib" / "loop"
+    picture = example("How it is built", "text")
+
+    assert [name for name in re.findall(r"\b\w+(?:\.py|/)", picture) if not (loop / name).exists()] == []

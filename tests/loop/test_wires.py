@@ -1,0 +1,304 @@
+"""The wires: an answer counts whole or not at all, and what a host wants back it gets back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import stamina
+
+from harness_lib.loop import discovery, follower, runtime
+from harness_lib.loop.follower import Ending
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import store
+from harness_lib.loop.sessions.message import Call
+from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.servers.script import ModelServer, Step, Use, say, use
+
+LENGTH = {"anthropic": "max_tokens", "chat": "length", "responses": "length"}
+
+
+@pytest.fixture(autouse=True)
+def no_pauses() -> Iterator[None]:
+    """Retries of this process do not wait, and there are two of them."""
+    with stamina.set_testing(True, attempts=3):
+        yield
+
+
+STARTED: list[Runtime] = []
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Close what a test has started."""
+    yield
+    while STARTED:
+        STARTED.pop().close()
+
+
+def started(home: Path, project: Path, wire: Wire, server: ModelServer, **more: str) -> Runtime:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "ANTHROPIC"))}
+    name = "anthropic" if wire.name == "anthropic" else "openai"
+    chosen = {"HARNESS_PROVIDER": name, "HARNESS_MODEL": "model-one", "HARNESS_LOG": os.devnull}
+    made = runtime.start({**env, "HOME": str(home), **wire.environment(server), **chosen, **more}, project)
+    discovery.refresh(made)
+    made.session = store.create(made)
+    made.session.append("user", {}, "RUN it")
+    STARTED.append(made)
+    return made
+
+
+def assistant_calls(run: Runtime) -> list[Call]:
+    assert run.session
+    blocks = [
+        block for message in run.session.messages() for block in message.blocks if message.role == "assistant"
+    ]
+    return [block for block in blocks if isinstance(block, Call)]
+
+
+def results(run: Runtime) -> list[str]:
+    assert run.session
+    return [message.body for message in run.session.messages() if message.role == "tool_result"]
+
+
+# Of how many events an answer is whole: on the chat wire, when its finish reason has come.
+WHOLE = {"anthropic": 17, "chat": 9, "responses": 9}
+
+
+@pytest.mark.parametrize("events", range(max(WHOLE.values()) + 1))
+def test_a_stream_that_is_cut_anywhere_is_asked_again_and_runs_nothing(
+    serve: Serve, wire: Wire, home: Path, project: Path, events: int
+) -> None:
+    whole = Step(text="Let me.", uses=(Use("bash", {"command": "echo x >> ran"}),), thinking="hm")
+    server = serve(wire, Step(whole.text, whole.uses, whole.thinking, events=events), whole, say("Done."))
+    run = started(home, project, wire, server)
+
+    ending = follower.follow(run)
+
+    assert ending == Ending("Done.", failed=False)
+    # Cut behind the event that ends an answer, it was whole.
+    assert (project / "ran").read_text(encoding="utf-8") == "x\n" * (1 if events < WHOLE[wire.name] else 2)
+
+
+def test_what_came_of_a_cut_answer_stays_and_is_not_replayed(
+    serve: Serve, wire: Wire, home: Path, project: Path
+) -> None:
+    cut = {"anthropic": 5, "chat": 3, "responses": 3}[wire.name]
+    server = serve(wire, Step(text="half of it", events=cut), say("Done."))
+    run = started(home, project, wire, server)
+
+    follower.follow(run)
+
+    assert run.session
+    (kept,) = [message for message in run.session.messages() if message.role == "error"]
+    assert kept.body
+    assert "half" not in str(server.requests[-1])
+
+
+def test_an_answer_that_is_never_whole_is_an_error(
+    serve: Serve, wire: Wire, home: Path, project: Path
+) -> None:
+    server = serve(wire, Step(text="half of it", events=2))
+    run = started(home, project, wire, server)
+
+    ending = follower.follow(run)
+
+    assert ending.failed
+    assert "cut off" in ending.output
+    assert len(server.requests) > 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413])
+def test_what_will_not_pass_is_asked_once(
+    serve: Serve, wire: Wire, home: Path, project: Path, status: int
+) -> None:
+    server = serve(wire, Step(status=status, said="because of this"))
+    run = started(home, project, wire, server)
+
+    ending = follower.follow(run)
+
+    assert ending.failed
+    assert str(status) in ending.output
+    assert "because of this" in ending.output
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 529])
+def test_what_may_pass_is_asked_again_until_it_has(
+    serve: Serve, wire: Wire, home: Path, project: Path, status: int
+) -> None:
+    server = serve(wire, Step(status=status), Step(status=status), say("At last."))
+    run = started(home, project, wire, server)
+
+    assert follower.follow(run) == Ending("At last.", failed=False)
+
+
+def test_a_limit_of_hours_is_not_waited_for(serve: Serve, wire: Wire, home: Path, project: Path) -> None:
+    server = serve(wire, Step(status=429, headers=(("retry-after", "7200"),)), say("never"))
+    run = started(home, project, wire, server)
+
+    assert follower.follow(run).failed
+    assert len(server.requests) == 1
+
+
+def test_a_redirect_gets_no_key(serve: Serve, wire: Wire, home: Path, project: Path) -> None:
+    other = serve(wire, say("caught"))
+    server = serve(wire, Step(status=307, headers=(("location", f"{other.address}{wire.path}"),)))
+    run = started(home, project, wire, server)
+
+    ending = follower.follow(run)
+
+    assert ending.failed
+    assert other.address in ending.output
+    assert other.requests == []
+
+
+@pytest.mark.parametrize("raw", ['{"command":"echo x >> ran', "[1]", '{"timeout":5}'])
+def test_a_call_whose_arguments_are_none_does_not_run_and_the_model_is_told(
+    serve: Serve, wire: Wire, home: Path, project: Path, raw: str
+) -> None:
+    good = Use("bash", {"command": "echo good >> ran"}, id="c2")
+    server = serve(wire, Step(uses=(Use("bash", raw=raw, id="c1"), good)), say("Done."))
+    run = started(home, project, wire, server)
+
+    assert follower.follow(run) == Ending("Done.", failed=False)
+
+    assert (project / "ran").read_text(encoding="utf-8") == "good\n"
+    assert "not run" in results(run)[0]
+
+
+def test_of_an_answer_that_was_cut_by_its_length_nothing_runs(
+    serve: Serve, wire: Wire, home: Path, project: Path
+) -> None:
+    cut = Step(uses=(Use("bash", {"command": "echo x >> ran"}),), stop=LENGTH[wire.name])
+    server = serve(wire, cut, say("Done."))
+    run = started(home, project, wire, server)
+
+    assert follower.follow(run) == Ending("Done.", failed=False)
+
+    assert not (project / "ran").exists()
+    assert "length" in results(run)[0]
+
+
+def test_three_answers_without_a_call_that_can_run_end_the_turn(
+    serve: Serve, wire: Wire, home: Path, project: Path
+) -> None:
+    server = serve(wire, Step(uses=(Use("bash", raw="{"),)))
+    run = started(home, project, wire, server)
+
+    assert follower.follow(run).failed
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("ids", [("", ""), ("same", "same")])
+def test_calls_with_missing_or_equal_ids_get_ours(
+    serve: Serve, wire: Wire, home: Path, project: Path, ids: tuple[str, str]
+) -> None:
+    uses = tuple(Use("bash", {"command": f"echo {number}"}, id=name) for number, name in enumerate(ids))
+    server = serve(wire, Step(uses=uses), say("Done."))
+    run = started(home, project, wire, server)
+
+    assert follower.follow(run) == Ending("Done.", failed=False)
+
+    assert len({call.id for call in assistant_calls(run)}) == 2
+    assert results(run) == ["0", "1"]
+
+
+def test_the_limit_counts_requests(serve: Serve, wire: Wire, home: Path, project: Path) -> None:
+    server = serve(wire, use("bash", command="echo hello"))
+    run = started(home, project, wire, server, HARNESS_MAX_TURNS="3")
+
+    ending = follower.follow(run)
+
+    assert ending.failed
+    assert len(server.requests) == 3
+
+
+def test_thinking_goes_back_as_it_came_to_its_own_model_only(serve: Serve, home: Path, project: Path) -> None:
+    wire = WIRES[0]
+    thought = Step(thinking="a deep thought", uses=(Use("bash", {"command": "true"}),))
+    server = serve(wire, thought, say("Done."), say("Other."))
+    run = started(home, project, wire, server)
+    follower.follow(run)
+    run.env["HARNESS_MODEL"] = "model-two"
+    follower.follow(run)
+
+    same, other = server.requests[1]["messages"][1], server.requests[2]["messages"][1]
+    assert same["content"][0] == {"type": "thinking", "thinking": "a deep thought", "signature": "c2lnbmVk"}
+    assert "a deep thought" not in str(other)
+
+
+def test_reasoning_goes_back_encrypted(serve: Serve, home: Path, project: Path) -> None:
+    wire = WIRES[2]
+    thought = Step(thinking="a summary", text="Let me.", uses=(Use("bash", {"command": "true"}),))
+    server = serve(wire, thought, say("Done."))
+
+    follower.follow(started(home, project, wire, server))
+
+    assert "c2VjcmV0" in [item.get("encrypted_content") for item in server.requests[1]["input"]]
+    assert server.requests[0]["include"] == ["reasoning.encrypted_content"]
+
+
+def test_an_edited_answer_is_told_as_it_was_edited(serve: Serve, home: Path, project: Path) -> None:
+    wire = WIRES[2]
+    server = serve(wire, Step(thinking="hm", text="Before."), say("Done."))
+    run = started(home, project, wire, server)
+    follower.follow(run)
+    assert run.session
+    path = run.session.files()[1]
+    path.write_text(path.read_text(encoding="utf-8").replace("Before.", "After!!"), encoding="utf-8")
+    run.session.append("user", {}, "go on")
+
+    follower.follow(run)
+
+    assert "After!!" in str(server.requests[1])
+    assert "c2VjcmV0" not in str(server.requests[1])
+
+
+def test_tokens_of_an_answer_stand_in_its_file(serve: Serve, wire: Wire, home: Path, project: Path) -> None:
+    server = serve(wire, say("Done."))
+    run = started(home, project, wire, server)
+    follower.follow(run)
+
+    assert run.session
+    fields = run.session.messages()[-1].fields
+    cached = {"anthropic": ("20", "7", "3"), "chat": ("10", "4", "0"), "responses": ("10", "4", "0")}[
+        wire.name
+    ]
+    assert (fields["tokens_in"], fields["tokens_cached"], fields["tokens_cache_write"]) == cached
+    assert fields["tokens_out"] == "5"
+
+
+def test_a_session_changes_the_wire_in_the_middle(hs: Hs, serve: Serve, home: Path) -> None:
+    first, second, third = WIRES
+    step = Step(thinking="hm", text="Let me.", uses=(Use("bash", {"command": "echo hello"}),))
+    servers = [serve(wire, step, say("Done.")) for wire in (first, second, third)]
+    hs("RUN it", env=first.environment(servers[0]))
+    name = session_of(home).name
+
+    for wire, server in ((second, servers[1]), (third, servers[2])):
+        env = wire.environment(server) | {"HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m"}
+        assert hs(name, "again", env=env).out == "Done.\n"
+
+    assert "hello" in str(servers[2].requests[0])
+    assert len(bodies(session_of(home))) == 12
+
+
+def test_a_variant_of_home_speaks_through_its_protocol(hs: Hs, serve: Serve, home: Path) -> None:
+    wire = WIRES[1]
+    server = serve(wire, say("Hello from there."))
+    providers = home / ".harness" / "providers"
+    providers.mkdir(parents=True)
+    conf = f"protocol=openai\nmodel=big-one\nurl={server.address}{wire.path}\nauth_env=THERE_KEY\n"
+    conf += "max_tokens_field=max_completion_tokens\nmax_tokens=77\n"
+    (providers / "there.conf").write_text(conf, encoding="utf-8")
+
+    without = hs("go", env={"HARNESS_PROVIDER": "there"})
+    found = hs("go", env={"THERE_KEY": "sesame"})
+
+    assert (without.code, "THERE_KEY is not set" in without.err) == (1, True)
+    assert (found.code, found.out) == (0, "Hello from there.\n"), found.err
+    assert server.headers[0]["authorization"] == "Bearer sesame"
+    assert (server.requests[0]["model"], server.requests[0]["max_completion_tokens"]) == ("big-one", 77)

@@ -55,6 +55,30 @@ def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> N
     assert server.refusals == []
 
 
+def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    block = text.split("\n## `hs`: an agent of its own\n")[1].split("```sh\n")[1].split("```")[0]
+    server = ModelServer(OpenAI, [say("An answer.")])
+    (tmp_path / "log").write_text("it broke\n", encoding="utf-8")
+    address = {"OPENAI_API_URL": f"{server.address}/v1/chat/completions"}
+
+    for line in block.splitlines()[1:]:
+        command = line.replace("bin/hs", f"{sys.executable} -m harness_lib.loop")
+        done = subprocess.run(
+            ["sh", "-c", command],
+            env={**os.environ, **address},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        assert done.stdout
+    server.shutdown()
+    server.server_close()
+    assert "it broke" in str(server.requests[1])
+
+
 def test_every_file_of_the_picture_is_there() -> None:
     loop = Path(__file__).parents[2] / "harness_lib" / "loop"
     picture = example("How it is built", "text")

@@ -1,0 +1,43 @@
+"""`bin/hs` from a bare checkout: an empty home, one command, an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.launcher.launching import CHECKOUT, run
+from tests.loop.servers.openai import OpenAI
+from tests.loop.servers.script import ModelServer, say, use
+
+
+def test_the_first_command_in_an_empty_home_makes_what_it_needs_and_answers(
+    home: Path, tmp_path: Path, shared: dict[str, str]
+) -> None:
+    server = ModelServer(OpenAI, [use("bash", command="echo hello > made"), say("Made.")])
+    env = {
+        "HOME": str(home),
+        "XDG_DATA_HOME": shared["HARNESS_HOME"],
+        "PYTHONPATH": str(tmp_path),
+        "OPENAI_API_URL": f"{server.address}/v1/chat/completions",
+    }
+    # A module of the project is never taken for one of ours.
+    (tmp_path / "httpx2.py").write_text("raise SystemExit(99)", encoding="utf-8")
+
+    answer = run(CHECKOUT / "bin" / "hs", "make it", env=env, cwd=tmp_path)
+    link = tmp_path / "elsewhere"
+    link.symlink_to(CHECKOUT / "bin" / "hs")
+    again = run(link, "version", env=env, cwd=tmp_path)
+    server.shutdown()
+    server.server_close()
+
+    assert (answer.code, answer.out) == (0, "Made.\n"), answer.err
+    assert (tmp_path / "made").read_text(encoding="utf-8") == "hello\n"
+    assert [path.name for path in (home / ".harness").iterdir()] == ["sessions"]
+    assert again.out.startswith("harness ")
+    assert "preparing" not in again.err
+
+
+def test_without_a_registry_it_says_what_to_do(offline: dict[str, str]) -> None:
+    answer = run(CHECKOUT / "bin" / "hs", "version", env=offline)
+
+    assert answer.code == 7
+    assert "bin/hs" in answer.err

@@ -44,6 +44,10 @@ def main(argv: Sequence[str]) -> int:
     try:
         args = parser.parse(argv)
         ctx = _context(screen)
+        if ctx.env.get("HARNESS_SUPERVISED"):
+            from harness_lib.ops import rights  # noqa: PLC0415 (for those few; everybody else would pay)
+
+            rights.require_admitted(ctx, args.verb.name)
         return render.reply(_complete(args.command.answer(ctx, args, screen), ctx), screen)
     except HarnessError as error:
         return render.error(error, verb, screen, _told(ctx))

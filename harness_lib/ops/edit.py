@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
-from harness_lib.ops import add, brief, by_hand, holding, preparing
+from harness_lib.ops import add, brief, by_hand, holding, preparing, rights
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.rules import failures, transitions
+from harness_lib.rules import failures, gates, transitions
 from harness_lib.system import owner
 from harness_lib.system.git import Git
 from harness_lib.task import Priority, State, Task
@@ -75,7 +75,9 @@ def _require_right(ctx: Context, state: State, task: Task, changes: Changes, *, 
             f"{task.id} is completed; what its check has proven cannot be changed afterwards.",
             f"To have it done again: {typed.harness('retry', task.id)}",
         )
-    if task.status != "in_progress" or _changed(task, changes).validation == task.validation:
+    new = _changed(task, changes)
+    _require_person_for_its_check(ctx, task, new)
+    if task.status != "in_progress" or new.validation == task.validation:
         return
     agent = owner.in_agent(ctx.env)
     if agent or (holding.is_mine(state, task, ctx) and not at_terminal):
@@ -86,6 +88,18 @@ def _require_right(ctx: Context, state: State, task: Task, changes: Changes, *, 
             f"{task.id} is in progress; its worker ({agent or ctx.owner.worker}) may not change its check.",
             f"A person can, in a terminal. Or give up, saying why: {give_up}",
         )
+
+
+def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
+    """Raise RefusedError inside an agent whose own work `task` would be judged by, or was.
+
+    Of a task in progress the caller says so, with another way out.
+    """
+    judged = (task.validation, task.max_attempts) != (new.validation, new.max_attempts)
+    if judged and task.status == "in_progress" and task.max_attempts == new.max_attempts:
+        return
+    if judged or gates.is_for_a_person(task.halt):
+        rights.require_unjudged(ctx, task, typed.harness("edit", task.id, rest="…"))
 
 
 def _changed(task: Task, changes: Changes) -> Task:

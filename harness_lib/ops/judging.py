@@ -22,6 +22,7 @@ from harness_lib.ops import (
 )
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
+from harness_lib.rules import gates
 from harness_lib.system import history, snapshot
 from harness_lib.task import Category, State, Task
 
@@ -123,5 +124,5 @@ def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Judged:
     if not IN_THE_LIST.intersection(touched):
         return Judged(checked)
     # The next attempt would be checked by what this one has written.
-    cure = f"a person must say what the check is: {typed.give_check(task.id)}"
+    cure = f"{gates.PERSON}: {typed.give_check(task.id)}"
     return Judged(checked, halt=f"CONFIG: {names} was changed during an attempt; {cure}")

@@ -1,6 +1,6 @@
 """What an agent in a sandbox has left for the run is done by the worker that looks after it.
 
-Letters are data from an agent: they may note, and checkpoint the task that the worker holds, and no more.
+Letters are data from an agent: they may note, propose a task, and checkpoint the one that the worker holds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from harness_lib.errors import HarnessError, LeaseLostError, UsageError
-from harness_lib.ops import checkpoint, mailbox, note
+from harness_lib.ops import checkpoint, mailbox, note, proposals
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.system import atomic
@@ -22,6 +22,7 @@ MOST_BYTES = 64 * 1024
 VERBS: Mapping[str, tuple[Callable[..., Reply], int]] = {
     "note": (note.run, 1),
     "checkpoint": (checkpoint.run, 2),
+    "add": (proposals.from_letter, 1),
 }
 
 

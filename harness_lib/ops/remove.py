@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from harness_lib import typed
 from harness_lib.errors import RefusedError
-from harness_lib.ops import brief, by_hand, holding, marker
+from harness_lib.ops import brief, by_hand, holding, marker, rights
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.task import State, Task
@@ -24,6 +24,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     with by_hand.change(ctx) as tx:
         task = holding.require_task(tx.state, task_id)
         _require_idle(task)
+        rights.require_unjudged(ctx, task, typed.harness("remove", task.id))
         _require_unneeded(tx.state, task)
         tx.state = replace(tx.state, tasks=tuple(t for t in tx.state.tasks if t.id != task.id))
         title = json.dumps(brief.title(task), ensure_ascii=False)

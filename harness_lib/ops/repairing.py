@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness_lib.errors import RefusedError
-from harness_lib.ops import check
+from harness_lib.ops import check, holding, rights
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.state import summary
 from harness_lib.state.store import Tx
-from harness_lib.system import atomic, owner
+from harness_lib.system import atomic
 from harness_lib.system.roots import Root
 
 
@@ -25,6 +25,7 @@ def run(ctx: Context) -> Reply:
 
     Raises ContractError (a person must edit), StateUnreadableError (nothing good is left), HeldError.
     """
+    holding.refuse_supervised(ctx, "harness check --repair")
     root = ctx.root
     is_lost = check.examine(ctx).is_lost
     done: list[str] = []
@@ -51,7 +52,7 @@ def put_back(ctx: Context) -> Reply:
 
     Raises RefusedError (the list is fine, or an agent asks), StateUnreadableError (nothing good is left).
     """
-    agent = owner.in_agent(ctx.env)
+    agent = rights.acting_agent(ctx)
     if agent is not None:
         raise RefusedError(
             f"Only a person can decide that an edit of the list is given up; this is a session of {agent}.",

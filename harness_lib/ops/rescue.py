@@ -6,11 +6,11 @@ from datetime import datetime, timezone
 
 from harness_lib import timestamps, typed
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.ops import brief, by_hand, checking, holding
+from harness_lib.ops import brief, by_hand, checking, holding, rights
 from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.ops.reply import Reply
-from harness_lib.system import kept, owner
+from harness_lib.system import kept
 from harness_lib.system.kept import Kept
 from harness_lib.text import harmless
 
@@ -106,7 +106,7 @@ def drop(ctx: Context, ref: str) -> Reply:
 
     Raises UsageError (no such ref, or only an id), RefusedError (inside an agent).
     """
-    agent = owner.in_agent(ctx.env)
+    agent = rights.acting_agent(ctx)
     if agent:
         raise RefusedError(
             f"Rescued work is dropped by a person, not by {agent}.",

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from harness_lib import typed
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.ops import brief, by_hand, holding
+from harness_lib.ops import brief, by_hand, holding, rights
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.rules import failures, transitions
+from harness_lib.rules import failures, gates, transitions
 from harness_lib.state.store import Tx
 from harness_lib.task import Task
 
@@ -31,6 +31,8 @@ def run(ctx: Context, task_id: str) -> Reply:
                 f"Its worker can hand it back: {typed.harness('release', old.id)}. "
                 "If nobody works on it any more: harness start",
             )
+        if gates.is_for_a_person(old.halt):
+            rights.require_unjudged(ctx, old, typed.give_check(old.id))
         new = transitions.reset(old)
         revived = _revive(tx, new)
         if new == old and not revived:

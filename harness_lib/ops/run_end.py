@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import TypedDict
 
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
-from harness_lib.ops import branch_guard, brief, marker, progress, sessions, slots, stopped, takeover, target
+from harness_lib.ops import (
+    branch_guard,
+    brief,
+    marker,
+    progress,
+    proposals,
+    sessions,
+    slots,
+    stopped,
+    takeover,
+    target,
+)
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats
@@ -105,6 +116,7 @@ def reply(ctx: Context, why: str, told: str, spent: Spent) -> Reply:
     lines = [WORDS.get(why) or stopped.WORDS.get(why, why), *([told] if told else []), stats.line(state)]
     if spent.tokens or spent.cost:
         lines.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
+    lines += proposals.told(state)
     waits = takeover.told(ctx, target_of(ctx))
     if waits:
         lines.append(waits)

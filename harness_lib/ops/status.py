@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
 from harness_lib import typed
-from harness_lib.ops import board_file, brief, holding, progress, sessions, stopped, takeover
+from harness_lib.ops import board_file, brief, holding, progress, proposals, sessions, stopped, takeover
 from harness_lib.ops.board_file import Seen
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
@@ -75,7 +75,7 @@ def look(ctx: Context, limit: int | None) -> View:
             **{task.id: holder(ctx, task) for task in at_work},
             **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
         },
-        halts=tuple(_bounded([*_halts(state), *takeover.all_told(ctx)])),
+        halts=tuple(_bounded([*_halts(state), *takeover.all_told(ctx), *proposals.told(state)])),
         hooks=_hooks(ctx, state),
         log=tuple(brief.one_line(line, LINE_LENGTH) for line in _news(log.tail(ctx.root.log, LOG_READ))),
         people=tuple(_bounded([_session(ctx, session) for session in state.sessions or ()])),

@@ -19,6 +19,14 @@ REFUSED = [
     ["remove", "task-001"],
     ["run"],
     ["run", "--agent-command", "true"],
+    ["edit", "task-002", "--validate", "false"],
+    ["edit", "--max-sessions", "1"],
+    ["import", "tasks.md"],
+    ["pause"],
+    ["init"],
+    ["trust", "--yes"],
+    ["hooks", "install"],
+    ["check", "--repair"],
 ]
 
 
@@ -49,6 +57,9 @@ def test_what_ends_a_task_is_refused_and_changes_nothing(
         ["checkpoint", "task-001", "1/2", "half"],
         ["note", "task-001", "a trap"],
         ["add", "A task that this one found", "--validate", "true"],
+        ["log"],
+        ["why", "task-002"],
+        ["rescue", "list"],
     ],
     ids=lambda argv: argv[0],
 )

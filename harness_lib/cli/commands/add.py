@@ -6,7 +6,8 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import names
-from harness_lib.ops import add
+from harness_lib.errors import UsageError
+from harness_lib.ops import add, holding, proposals
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.task import DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT_SECONDS, PRIORITIES
@@ -14,7 +15,7 @@ from harness_lib.task import DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT_SECONDS, PRIO
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
-    parser.add_argument("title", help="what is to be done")
+    parser.add_argument("title", nargs="?", help="what is to be done")
     parser.add_argument("--description", help="more for the agent to know")
     parser.add_argument("--priority", choices=PRIORITIES, default="P1")
     parser.add_argument(
@@ -49,23 +50,39 @@ def arguments(parser: ArgumentParser) -> None:
         "may be repeated; auto: these alone; !GLOB: not this one",
     )
     parser.add_argument("--red-first", action="store_true", help="the check must fail before work starts")
+    proposed = parser.add_argument_group("what unattended agents have proposed")
+    proposed.add_argument(
+        "--proposed", metavar="N", type=int, nargs="*", help="add these; without a number: show them"
+    )
+    proposed.add_argument("--dismiss", action="store_true", help="forget them instead")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness add`."""
-    return add.run(
-        ctx,
-        add.Wish(
-            title=args.title,
-            description=args.description,
-            priority=args.priority,
-            depends_on=tuple(args.depends_on),
-            validate=args.validate,
-            cwd=args.cwd,
-            timeout_seconds=args.timeout,
-            cleanup=args.cleanup,
-            max_attempts=args.max_attempts,
-            protect=tuple(args.protect),
-            red_first=args.red_first,
-        ),
+    if args.proposed is not None:
+        return _proposed(ctx, args)
+    if args.title is None or args.dismiss:
+        raise UsageError("What is to be done?", 'harness add "what is to be done" --validate "command"')
+    wish = add.Wish(
+        title=args.title,
+        description=args.description,
+        priority=args.priority,
+        depends_on=tuple(args.depends_on),
+        validate=args.validate,
+        cwd=args.cwd,
+        timeout_seconds=args.timeout,
+        cleanup=args.cleanup,
+        max_attempts=args.max_attempts,
+        protect=tuple(args.protect),
+        red_first=args.red_first,
     )
+    return proposals.propose(ctx, wish) if ctx.env.get(holding.SUPERVISED) else add.run(ctx, wish)
+
+
+def _proposed(ctx: Context, args: Namespace) -> Reply:
+    if args.title is not None:
+        raise UsageError("A title is for a new task.", "See: harness add --help")
+    if not args.proposed:
+        return proposals.show(ctx)
+    decide = proposals.dismiss if args.dismiss else proposals.accept
+    return decide(ctx, args.proposed)

@@ -1,0 +1,160 @@
+"""Tasks that an unattended agent would add: they wait in the list, and nothing of them runs.
+
+An agent that could add tasks could run any command as a check, or go on for ever.
+A person sees them in `harness status` and at the end of a run, and accepts or dismisses them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from harness_lib import typed
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.ops import add, brief, by_hand, holding, mailbox, rights
+from harness_lib.ops.add import Wish
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+from harness_lib.task import State, Task
+
+MOST = 50
+SHOWN = 5
+PREFIX = "proposed-"
+
+
+def propose(ctx: Context, wish: Wish) -> Reply:
+    """Leave `wish` for a person to decide; UsageError if it cannot be a task, or too many wait already."""
+    by = ctx.env[holding.SUPERVISED]
+    try:
+        task = _record(ctx, by, wish)
+    except (EnvSetupError, OSError) as error:
+        return mailbox.leave(ctx, error, "add", by, json.dumps(asdict(wish)))
+    return Reply("add", f"proposed: {brief.title(task)}\nA person decides; go on with your own task.")
+
+
+def from_letter(ctx: Context, by: str, text: str) -> Reply:
+    """Do what `propose` does for the agent that works on task `by`; `text` is what it has left."""
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        told: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+        }
+        task = _record(ctx, by, Wish(**told))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"A proposal cannot be read: {error}", "harness add --help") from error
+    return Reply("add", f"proposed: {brief.title(task)}")
+
+
+def _record(ctx: Context, by: str, wish: Wish) -> Task:
+    if not wish.title.strip():
+        raise UsageError("A task needs a title.", typed.harness("add", rest='"what is to be done"'))
+    with ctx.store.transaction() as tx:
+        holding.require_task(tx.state, by)
+        waiting = tx.state.proposals
+        task = replace(add.build(wish, _next(waiting)), notes=(f"proposed by whoever worked on {by}",))
+        add.require_writable(task)
+        same = next((old for old in waiting if replace(old, id=task.id) == task), None)
+        if same is not None:
+            return same
+        if len(waiting) >= MOST:
+            raise UsageError(
+                f"{MOST} proposed tasks wait for a person already.", "Go on with your own task without it."
+            )
+        tx.state = replace(tx.state, proposals=(*waiting, task))
+    return task
+
+
+def _next(waiting: Sequence[Task]) -> str:
+    return f"{PREFIX}{max((number(task) for task in waiting), default=0) + 1}"
+
+
+def number(task: Task) -> int:
+    """Return the number that a person types for a proposed task; 0 if somebody else has named it."""
+    digits = task.id.removeprefix(PREFIX)
+    return int(digits) if digits.isascii() and digits.isdigit() else 0
+
+
+def show(ctx: Context) -> Reply:
+    """List what was proposed; reads without a lock."""
+    waiting = ctx.store.read().state.proposals
+    lines = [line for task in waiting for line in _whole(task)]
+    return Reply(
+        "add",
+        "\n".join(lines) or "Nothing was proposed.",
+        next="harness add --proposed N" if waiting else "harness status",
+        extra={
+            "proposals": [
+                {"number": number(t), "title": t.title, "check": t.validation.command} for t in waiting
+            ]
+        },
+    )
+
+
+def _whole(task: Task) -> Iterator[str]:
+    yield f"{number(task)}. [{task.priority}] {brief.title(task)} ({'; '.join(task.notes)})"
+    if task.description:
+        yield f"   description: {brief.one_line(task.description, brief.REASON_LENGTH)}"
+    if task.depends_on:
+        yield f"   depends on: {brief.some(task.depends_on, SHOWN)}"
+    yield f"   check: {brief.one_line(task.validation.command or 'none', brief.REASON_LENGTH)}"
+    if task.on_failure.cleanup:
+        yield f"   cleanup: {brief.one_line(task.on_failure.cleanup, brief.REASON_LENGTH)}"
+
+
+def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
+    """Add the proposed tasks with these numbers to the list, as a person has decided.
+
+    Raises UsageError (no such number; it depends on nothing that exists), RefusedError (inside an agent).
+    """
+    rights.require_person(ctx, "Which proposed task is added", typed.harness("add", "--proposed", *numbers))
+    spent = add.spent_ids(ctx)
+    added = []
+    with by_hand.change(ctx) as tx:
+        for wanted in numbers:
+            proposed = _find(tx.state, wanted)
+            task = replace(proposed, id=add.next_id(tx.state, spent))
+            rest = tuple(other for other in tx.state.proposals if other is not proposed)
+            tx.state = replace(tx.state, proposals=rest)
+            add.append(tx, ctx, (task,))
+            by_hand.log(tx, ctx, f"accepted {proposed.id}", task.id)
+            added.append(task)
+    warnings = [add.no_check(task.id) for task in added if not task.validation.command]
+    return Reply(
+        "add",
+        "\n".join(f"added {task.id} [{task.priority}]: {brief.title(task)}" for task in added),
+        task=added[-1] if added else None,
+        next="harness start",
+        warnings=(*warnings, *tx.warnings),
+    )
+
+
+def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
+    """Forget the proposed tasks with these numbers. Raises what `accept` does."""
+    rights.require_person(
+        ctx, "Which proposed task is dismissed", typed.harness("add", "--proposed", *numbers, "--dismiss")
+    )
+    with by_hand.change(ctx) as tx:
+        for wanted in numbers:
+            proposed = _find(tx.state, wanted)
+            rest = tuple(other for other in tx.state.proposals if other is not proposed)
+            tx.state = replace(tx.state, proposals=rest)
+            by_hand.log(tx, ctx, f"dismissed {proposed.id}: {brief.title(proposed)}")
+    return Reply("add", f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
+
+
+def _find(state: State, wanted: int) -> Task:
+    found = next((task for task in state.proposals if number(task) == wanted), None)
+    if found is None:
+        raise UsageError(f"There is no proposed task {wanted}.", "See what there is: harness add --proposed")
+    return found
+
+
+def told(state: State) -> list[str]:
+    """Return the lines for whoever looks at the list or at the end of a run: what waits, and what to type."""
+    waiting = state.proposals
+    if not waiting:
+        return []
+    titles = brief.some([f"{number(task)}. {brief.title(task)}" for task in waiting], SHOWN)
+    return [f"{len(waiting)} proposed by agents, nothing of it runs yet: {titles} (harness add --proposed)"]

@@ -1,0 +1,99 @@
+"""An agent may not change what it is judged by: a person may, in a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ops.project import Agent, Project, begin
+
+CLAUDE = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "chat"}
+
+
+@pytest.fixture
+def chat(project: Project) -> Agent:
+    """Return an agent that its environment tells from a person."""
+    made = project.agent("chat")
+    made.env = {**CLAUDE, "HARNESS_WORKER_ID": None}
+    return made
+
+
+@pytest.fixture
+def person(project: Project) -> Agent:
+    return project.agent("somebody")
+
+
+def _refused(project: Project, chat: Agent, *argv: str) -> None:
+    before = project.file.read_bytes()
+    error = chat.fails(8, *argv)["error"]
+    assert "person" in error["hint"]
+    assert project.file.read_bytes() == before
+
+
+WAYS = [
+    ("edit", "task-001", "--validate", "true"),
+    ("edit", "task-001", "--timeout", "1"),
+    ("edit", "task-001", "--max-attempts", "9"),
+    ("edit", "task-001", "--protect", "x"),
+    ("remove", "task-001"),
+]
+
+
+@pytest.mark.parametrize("argv", WAYS, ids=" ".join)
+def test_what_it_has_handed_back_is_still_what_it_was_judged_by(
+    project: Project, chat: Agent, person: Agent, argv: tuple[str, ...]
+) -> None:
+    begin(chat, "false")
+    chat.ok("release")
+    _refused(project, chat, *argv)
+    chat.ok("stop")
+    _refused(project, chat, *argv)
+    person.ok(*argv)
+
+
+def test_words_are_not_its_judge(chat: Agent) -> None:
+    begin(chat, "false")
+    chat.ok("release")
+    chat.ok("edit", "task-001", "--title", "Another title", "--priority", "P0")
+
+
+def test_a_task_that_it_never_had_it_may_correct(chat: Agent) -> None:
+    chat.ok("add", "One", "--validate", "false")
+    chat.ok("edit", "task-001", "--validate", "true", "--max-attempts", "5")
+    chat.ok("remove", "task-001")
+
+
+def test_more_attempts_are_not_its_to_give_while_it_works(project: Project, chat: Agent) -> None:
+    begin(chat, "false")
+    _refused(project, chat, "edit", "task-001", "--max-attempts", "9")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("retry", "task-001"),
+        ("edit", "task-001", "--title", "Another"),
+        ("edit", "task-001", "--validate", "true"),
+        ("remove", "task-001"),
+    ],
+    ids=" ".join,
+)
+def test_a_halt_that_asks_for_a_person_is_lifted_by_no_agent(
+    project: Project, chat: Agent, person: Agent, argv: tuple[str, ...]
+) -> None:
+    begin(chat, "false")
+    project.edit_task(validation={"command": "true"})
+    chat.fails(1, "finish")
+    assert "a person must say" in project.task()["halt"]
+
+    _refused(project, chat, *argv)
+    other = project.agent("other-chat")
+    other.env = {**CLAUDE, "CLAUDE_CODE_SESSION_ID": "other", "HARNESS_WORKER_ID": None}
+    _refused(project, other, *argv)
+
+    person.ok(*argv)
+
+
+def test_an_ordinary_failure_it_may_try_again(chat: Agent) -> None:
+    begin(chat, "false", "--max-attempts", "1")
+    chat.fails(1, "finish")
+    chat.ok("retry", "task-001")

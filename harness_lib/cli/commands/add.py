@@ -62,7 +62,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.proposed is not None:
         return _proposed(ctx, args)
     if args.title is None or args.dismiss:
-        raise UsageError("What is to be done?", 'harness add "what is to be done" --validate "command"')
+        raise UsageError("A task needs a title.", "See: harness add --help")
     wish = add.Wish(
         title=args.title,
         description=args.description,

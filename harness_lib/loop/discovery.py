@@ -11,12 +11,16 @@ from pathlib import Path
 from harness_lib.errors import ConfigError
 from harness_lib.loop import builtin, pipeline, trust
 from harness_lib.loop.failures import HookError
-from harness_lib.loop.foreign import ForeignCommand, ForeignHook, ForeignProvider, ForeignTool
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.plugins import Kind, Plugin, Table
 from harness_lib.loop.runtime import Runtime
 
-_FOREIGN = {"commands": ForeignCommand, "tools": ForeignTool, "providers": ForeignProvider}
+_FOREIGN = {
+    "commands": "ForeignCommand",
+    "tools": "ForeignTool",
+    "providers": "ForeignProvider",
+    "hooks.d": "ForeignHook",
+}
 
 
 def refresh(runtime: Runtime) -> None:
@@ -59,7 +63,7 @@ def table(runtime: Runtime) -> Table:
 def _of_source(runtime: Runtime, source: str) -> list[Plugin]:
     kinds: list[Kind] = ["commands", "tools", "providers"]
     found = [
-        Plugin(kind, "", name, path, _FOREIGN[kind](path))
+        Plugin(kind, "", name, path, _foreign(kind, path))
         for kind in kinds
         for name, path in _programs(runtime, source, kind)
         if not (kind == "providers" and name.endswith(".conf"))
@@ -67,8 +71,15 @@ def _of_source(runtime: Runtime, source: str) -> list[Plugin]:
     hooks = str(Path(source, "hooks.d"))
     for stage in runtime.listing.names(hooks):
         programs = _programs(runtime, hooks, stage)
-        found += [Plugin("hooks.d", stage, name, path, ForeignHook(path)) for name, path in programs]
+        found += [Plugin("hooks.d", stage, name, path, _foreign("hooks.d", path)) for name, path in programs]
     return found
+
+
+def _foreign(kind: Kind, path: str) -> object:
+    # Imported here: many a call of hs meets no foreign plugin, and starts faster without.
+    from harness_lib.loop import foreign  # noqa: PLC0415
+
+    return getattr(foreign, _FOREIGN[kind])(path)
 
 
 def _programs(runtime: Runtime, parent: str, kind: str) -> list[tuple[str, str]]:

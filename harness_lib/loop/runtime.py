@@ -59,8 +59,7 @@ class Runtime:
 
     def close(self) -> None:
         """Let go of what was opened: the connection to the provider, the file of events."""
-        client = self.kept.pop("client", None)
-        if client is not None:
+        for client in self.kept.pop("clients", {}).values():
             client.close()
         self.stream.close()
 

@@ -6,7 +6,6 @@ fingerprint of its content, kept in home: when the content changes, a person is 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -101,6 +100,8 @@ def _files(source: Path) -> list[tuple[Path, os.stat_result]]:
 
 
 def _hash(source: Path, paths: list[Path]) -> str:
+    import hashlib  # noqa: PLC0415 (only where a project has something to trust)
+
     made = hashlib.sha256()
     for path in paths:
         try:

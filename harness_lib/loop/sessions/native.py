@@ -32,7 +32,7 @@ def load(
         if message.role != "assistant":
             continue
         key = (session.id, message.seq)
-        if known.get(key) is None:
+        if key not in known:
             known[key] = _read(session, message.seq)
         value = known[key]
         if value and value.get("speaker") == list(speaker) and value.get("sha256") == _hash(message):

@@ -70,42 +70,46 @@ class Session:
 
     def files(self) -> list[Path]:
         """Return the message files, by number and then by name."""
-        directory = self.directory / "messages"
-        try:
-            names = [name for name in os.listdir(directory) if _number(name) is not None]  # noqa: PTH208 (fast)
-        except FileNotFoundError:
-            return []
-        return [directory / name for name in sorted(names, key=lambda name: (_number(name), name))]
+        return [Path(entry.path) for entry in self._entries()]
 
     def messages(self) -> list[Message]:
         """Return every message; a file is read again only when it has changed."""
-        return [found for path in self.files() if (found := self._read(path)) is not None]
+        return [found for entry in self._entries() if (found := self._read(entry)) is not None]
 
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
         """Write the next message and return it."""
         directory = self.directory / "messages"
         directory.mkdir(mode=0o700, exist_ok=True)
-        files = self.files()
-        seq = (_number(files[-1].name) or 0) + 1 if files else 1
+        entries = self._entries()
+        seq = (_number(entries[-1].name) or 0) + 1 if entries else 1
         made = Message(seq, role, body, {"timestamp": now(), **fields})
         path = directory / f"{seq:04d}-{role}.md"
         data = codec.render(made).encode("utf-8", "replace")
         atomic.write(path, data, durable=False, mode=_PRIVATE)
         return made
 
-    def _read(self, path: Path) -> Message | None:
+    def _entries(self) -> list[os.DirEntry[str]]:
+        """Return the message files as the directory has them: there may be thousands, before each request."""
         try:
-            found = path.stat()
+            with os.scandir(self.directory / "messages") as found:
+                numbered = [(number, entry) for entry in found if (number := _number(entry.name)) is not None]
+        except FileNotFoundError:
+            return []
+        return [entry for _, entry in sorted(numbered, key=lambda pair: (pair[0], pair[1].name))]
+
+    def _read(self, entry: os.DirEntry[str]) -> Message | None:
+        try:
+            found = entry.stat()
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-            known = self._parsed.get(path.name)
+            known = self._parsed.get(entry.name)
             if known and known[0] == stamp:
                 return known[1]
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = Path(entry.path).read_text(encoding="utf-8", errors="replace")
         except (FileNotFoundError, IsADirectoryError):
             return None
-        role = path.stem.partition("-")[2]
-        made = codec.parse(_number(path.name) or 0, role, text)
-        self._parsed[path.name] = stamp, made
+        role = entry.name.removesuffix(".md").partition("-")[2]
+        made = codec.parse(_number(entry.name) or 0, role, text)
+        self._parsed[entry.name] = stamp, made
         return made
 
 

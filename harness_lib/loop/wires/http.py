@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 
@@ -31,7 +31,7 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
     Raises TransientError for what may pass, ProviderError for what does not.
     """
     try:
-        with _client(kept).sse(
+        with _client(kept, url).sse(
             url,
             method="POST",
             content=dumps(body).encode(),
@@ -54,13 +54,16 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
         raise TransientError(f"The provider at {url} cannot be reached: {_reason(error)}") from error
 
 
-def _client(kept: dict[str, Any]) -> httpx2.Client:
-    """Return the run's client: the connection stays open from one request to the next."""
-    if "client" not in kept:
+def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
+    """Return the run's client for such addresses: connections stay open from one request to the next."""
+    clients: dict[bool, httpx2.Client] = kept.setdefault("clients", {})
+    secure = not url.startswith("http://")
+    if secure not in clients:
         timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
-        # A redirect would carry the key to wherever it leads.
-        kept["client"] = httpx2.Client(timeout=timeout, follow_redirects=False)
-    return cast("httpx2.Client", kept["client"])
+        # A redirect would carry the key to wherever it leads. Where nothing is encrypted there is no
+        # certificate to look at, and reading those of the machine takes as long as a whole request.
+        clients[secure] = httpx2.Client(timeout=timeout, follow_redirects=False, verify=secure)
+    return clients[secure]
 
 
 def _whole(response: httpx2.Response) -> Json:

@@ -1,0 +1,119 @@
+"""What the model is told first: prompts, instructions of directories, skills; the same in every request."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness_lib.loop import discovery, pipeline, runtime
+from harness_lib.loop.piped import Json, as_object
+from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.servers.script import say
+from tests.loop.test_foreign import MESSAGES, PROVIDER, SAVE, program
+
+
+def assembled(home: Path, cwd: Path, **more: str) -> Json:
+    """Return what the stage `assemble` makes in `cwd`."""
+    env = {**os.environ, "HOME": str(home), "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m", **more}
+    run = runtime.start(env, cwd)
+    discovery.refresh(run)
+    return as_object(pipeline.call(run, "assemble", {})) or {}
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_instructions_go_from_home_and_the_repositorys_root_to_here_each_once(home: Path, repo: Path) -> None:
+    for directory, text in [(home, "of home"), (repo, "of the root"), (repo / "a" / "b", "nearest")]:
+        write(directory / "AGENTS.md", f"{text}\n")
+    write(repo / "a" / "CLAUDE.md", "in between\n")
+    write(repo / "a" / "b" / "CLAUDE.md", "not this one\n")
+    write(repo.parent / "AGENTS.md", "of somebody else\n")
+
+    system = assembled(home, repo / "a" / "b")["system"]
+
+    places = [system.index(text) for text in ("of home", "of the root", "in between", "nearest")]
+    assert places == sorted(places)
+    assert "not this one" not in system
+    assert "of somebody else" not in system
+
+
+def test_a_link_out_of_the_project_is_not_followed(home: Path, repo: Path, tmp_path: Path) -> None:
+    write(tmp_path / "secret", "the secret\n")
+    (repo / "AGENTS.md").symlink_to(tmp_path / "secret")
+
+    assert "the secret" not in assembled(home, repo)["system"]
+
+
+def test_long_instructions_are_cut_and_say_so(home: Path, repo: Path) -> None:
+    write(repo / "AGENTS.md", "x" * 40_000)
+
+    system = assembled(home, repo)["system"]
+
+    assert "x" * 32 * 1024 in system
+    assert "x" * (32 * 1024 + 1) not in system
+    assert f"{repo / 'AGENTS.md'} goes on" in system
+
+
+def test_prompts_of_sources_stand_in_order(home: Path, project: Path) -> None:
+    write(home / ".harness" / "prompts" / "20-b.md", "second")
+    write(home / ".harness" / "prompts" / "10-a.md", "first")
+    write(project / ".harness" / "prompts" / "00.md", "third")
+
+    system = assembled(home, project)["system"]
+
+    assert system.index("first") < system.index("second") < system.index("third")
+
+
+def test_skills_are_told_by_name_and_their_text_is_escaped(home: Path, project: Path) -> None:
+    for place, name, text in [
+        (home / ".harness", "zeta", "of <home>"),
+        (project / ".agents", "alpha", "a: colon"),
+        (project / ".harness", "zeta", "of the <project>"),
+    ]:
+        write(place / "skills" / name / "SKILL.md", f"---\nname: {name}\ndescription: {text}\n---\nbody\n")
+
+    made = assembled(home, project)
+
+    catalogue = made["system"].split("<available-skills>")[1]
+    assert catalogue.index('name="alpha"') < catalogue.index('name="zeta"')
+    assert "of the &lt;project&gt;" in catalogue
+    assert "of &lt;home&gt;" not in catalogue
+    assert "skill" in [tool["name"] for tool in made["tools"]]
+
+
+def test_tools_stand_by_name(home: Path, project: Path) -> None:
+    names = [tool["name"] for tool in assembled(home, project)["tools"]]
+
+    assert names == sorted(names)
+
+
+def test_the_hooks_of_a_provider_that_is_not_used_stay_away(hs: Hs, serve: Serve, home: Path) -> None:
+    wire = WIRES[1]
+    pack = home / ".harness" / "plugins" / "echo"
+    program(pack / "providers" / "echo", PROVIDER)
+    program(pack / "hooks.d" / "assemble" / "10-messages", MESSAGES)
+    program(pack / "hooks.d" / "receive" / "10-save", SAVE)
+    server = serve(wire, say("Mine."))
+
+    answer = hs("go", env=wire.environment(server) | {"HARNESS_PROVIDER": "openai"})
+
+    assert answer.out == "Mine.\n", answer.err
+
+
+@pytest.mark.parametrize("settings", ["provider=groq\nmodel=small\n"])
+def test_settings_of_home_choose_provider_and_model(home: Path, project: Path, settings: str) -> None:
+    write(home / ".harness" / "settings.conf", settings)
+    run = runtime.start({**os.environ, "HOME": str(home)}, project)
+    discovery.refresh(run)
+
+    asked: Json = {"provider": "", "model": ""}
+    assert pipeline.call(run, "resolve", asked) == {"provider": "groq", "model": "small"}
+    assert pipeline.call(run, "resolve", {"provider": "zai", "model": ""}) == {
+        "provider": "zai",
+        "model": "glm-5.3",
+    }

@@ -129,6 +129,19 @@ class Handback:
 
 
 @dataclass(frozen=True, slots=True)
+class Interruption:
+    """What stood there when an attempt was interrupted last, and how many `times` in a row it was just that.
+
+    `tree` is the git tree of the work tree as it was left to whoever went on, `checkpoints` their number.
+    """
+
+    tree: str | None = None
+    checkpoints: int = 0
+    times: int = 1
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One piece of work, its check, and how it has fared.
 
@@ -137,6 +150,7 @@ class Task:
     `notes` are what its worker wants later ones to know.
     `touched` are the files of its judge that its last attempt has changed, `attempted_by` the last workers
     that have claimed it.
+    `interruptions` counts how often the attempt under way was cut off, which costs it nothing.
     """
 
     id: str
@@ -167,6 +181,8 @@ class Task:
     handback: Handback | None = None
     touched: tuple[str, ...] = ()
     attempted_by: tuple[str, ...] = ()
+    interruptions: int = 0
+    interrupted: Interruption | None = None
     extra: Extra = field(default_factory=no_extra)
 
 

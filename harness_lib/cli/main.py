@@ -14,6 +14,7 @@ from typing import NoReturn
 from harness_lib.cli import parser, render
 from harness_lib.cli.screen import Screen
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
+from harness_lib.ops import sessions
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.system import notes, roots
@@ -74,6 +75,8 @@ def _context(screen: Screen) -> Context:
 
 def _complete(reply: Reply, ctx: Context) -> Reply:
     """Return `reply` with what the list's transactions had to warn about: no verb may forget it."""
+    if "store" in ctx.__dict__:
+        sessions.show(ctx)
     return replace(reply, warnings=tuple(dict.fromkeys((*reply.warnings, *_told(ctx)))))
 
 

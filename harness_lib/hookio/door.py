@@ -24,7 +24,7 @@ def answer(event: str, argv: Sequence[str]) -> int:
     root = None
     try:
         data = _read()
-        root = _switched_on(os.environ, data)
+        root = _switched_on(os.environ, data, event)
         if root is None:
             return 0
         if sys.dont_write_bytecode:
@@ -49,13 +49,15 @@ def _read() -> bytes:
     return sys.stdin.buffer.read(LONGEST)
 
 
-def _switched_on(env: Mapping[str, str], data: bytes) -> str | None:
-    """Return the state root if there is one whose marker stands."""
+def _switched_on(env: Mapping[str, str], data: bytes, event: str) -> str | None:
+    """Return the state root if there is one whose marker stands; the end of an agent is noted without it."""
     if seeking.switched_off(env):
         return None
     _use_byte_code(data_home.place(env))
     root = seeking.pinned(env) or seeking.search(env, _cwd(data))
-    return root if root and os.path.exists(os.path.join(root, seeking.MARKER)) else None
+    if root and (event == "SessionEnd" or os.path.exists(os.path.join(root, seeking.MARKER))):
+        return root
+    return None
 
 
 def _cwd(data: bytes) -> str:

@@ -26,11 +26,12 @@ class Situation:
 
     `digest` is a summary (`state.summary.build`), None where there is none.
     With `trouble`, the reason why the list cannot be read, it is the last one that we wrote.
-    `mine` are the open sessions that belong to the caller, `workers` the names under which it may have
-    claimed a task, `program` is what to type for `harness`, not quoted.
+    `mine` are the open sessions that belong to the caller, `others` those of agents that may still be there
+    (known when an agent begins), `workers` the names under which the caller may have claimed a task,
+    `program` is what to type for `harness`, not quoted.
     """
 
-    __slots__ = ("digest", "mine", "program", "root", "tally", "trouble", "workers")
+    __slots__ = ("digest", "mine", "others", "program", "root", "tally", "trouble", "workers")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class Situation:
     ) -> None:
         self.digest = digest
         self.mine = mine
+        self.others: Sequence[Mapping[str, Any]] = ()
         self.workers = workers
         self.trouble = trouble
         self.tally = tally or Tally()

@@ -59,6 +59,7 @@ class Visit:
         """Look at the list, and at what is known about the agent `who` (default: nothing)."""
         digest, trouble = facts.read(self.root, self.env, thorough=thorough)
         own = whose.mine(digest["sessions"] if digest else None, self.session_id, self.env)
+        whose.show(own, self.root, self.session_id)
         return Situation(
             digest,
             mine=own,
@@ -101,7 +102,13 @@ def _session_start(visit: Visit) -> Answer:
         notes.remove(notes.path(visit.root, "ended", visit.session_id))
     if visit.said.source in _RETURNS:
         tally.forget(visit.root, visit.who)
-    return policy.session_start(visit.situation(thorough=True), visit.said)
+    now = visit.situation(thorough=True)
+    if visit.said.source == "fork":
+        # It has an id of its own, and what names it beside that is its parent's.
+        now.mine = [each for each in now.mine if each.get("agent_session_id") == visit.session_id]
+        now.workers = [visit.session_id] if visit.session_id else []
+    now.others = whose.living(now, visit.root, visit.session_id)
+    return policy.session_start(now, visit.said)
 
 
 def _session_end(visit: Visit) -> Answer:

@@ -7,13 +7,18 @@ Source: design section 4, "Owner", and section 7.
 
 from __future__ import annotations
 
+import os
+import time
+
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
     from harness_lib.hookio.payload import Payload
+    from harness_lib.hookio.situation import Situation
     from harness_lib.system.owner import Owner
+    from harness_lib.system.presence import Record
 
 
 def caller(payload: Payload, env: Mapping[str, str]) -> str:
@@ -40,6 +45,47 @@ def mine(
     found = [each for each in known if each["agent_session_id"] == session_id]
     nameless = [each for each in sessions if not each.get("agent_session_id")]
     return found + (_of_this_process(nameless, env) if nameless else [])
+
+
+def show(own: Sequence[Mapping[str, Any]], root: str, session_id: str) -> None:
+    """Leave a sign of an agent whose commands run in a sandbox: nobody sees a process that stands for it."""
+    if not session_id or not any(map(_is_sandboxed, own)):
+        return
+    from harness_lib.system import presence  # noqa: PLC0415 (few agents are)
+
+    presence.show(root, session_id)
+
+
+def _is_sandboxed(session: Mapping[str, Any]) -> bool:
+    namespace = str(session.get("boot_id") or "").partition("/")[2]
+    if not session.get("pid"):
+        return True
+    try:
+        return bool(namespace) and namespace != os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return False
+
+
+def living(now: Situation, root: str, session_id: str) -> list[Mapping[str, Any]]:
+    """Return the open sessions that are not the caller's and whose agents may still be there."""
+    from harness_lib.system import presence  # noqa: PLC0415 (once, when an agent begins)
+
+    opened = (now.digest or {}).get("sessions") or ()
+    others = [each for each in opened if each not in now.mine]
+    return [each for each in others if presence.may_live(root, _record(each), session_id, time.time())]
+
+
+def _record(session: Mapping[str, Any]) -> Record:
+    from harness_lib.system import presence  # noqa: PLC0415 (see `living`)
+
+    return presence.Record(
+        host=str(session.get("host") or ""),
+        boot_id=str(session.get("boot_id") or ""),
+        pid=int(session.get("pid") or 0),
+        pid_started=str(session.get("pid_started") or ""),
+        agent_session_id=str(session.get("agent_session_id") or ""),
+        started=presence.moment(session.get("started_at")),
+    )
 
 
 def workers(sessions: Sequence[Mapping[str, Any]], session_id: str, env: Mapping[str, str]) -> list[str]:

@@ -39,8 +39,10 @@ def start(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
     """Return what an agent should know of the list when its session begins."""
     digest = _digest(now)
     lines = [f"harness: there is a task list in {now.root}. {_counts(now)}", *_who(now)]
-    if not now.mine and digest["in_progress"] and not digest["sessions"]:
-        lines.append(f"Interrupted: {_names(digest['in_progress'])}.")
+    cut_off = _interrupted(now)
+    if cut_off:
+        told = f"Interrupted: {_names(cut_off)}. The work stands where it was left."
+        lines.append(f"{told} Go on with it: {_type(now, 'start')}")
     failure = digest["last_failure"]
     if failure:
         lines.append(f"Last failure: {_id(failure['id'])} {quoted(failure['text'] or '', FAILURE)}")
@@ -148,11 +150,23 @@ def _next(now: Situation, own: Sequence[Mapping[str, Any]]) -> list[str]:
 def _who(now: Situation) -> list[str]:
     if now.mine:
         return [f"This agent works on it in session {now.mine[0]['number']}."]
-    opened = _digest(now)["sessions"]
-    if not opened:
+    if now.others:
+        workers = ", ".join(quoted(str(each["worker"]), 60) for each in now.others[:LISTED])
+        return [f"Another agent works on it ({workers}); leave its tasks alone."]
+    gone = _digest(now)["sessions"]
+    if not gone:
         return ["No session is open."]
-    workers = ", ".join(quoted(str(each["worker"]), 60) for each in opened[:LISTED])
-    return [f"Another agent works on it ({workers}); leave its tasks alone."]
+    return [f"Session {gone[-1]['number']} was cut off: its agent is gone."]
+
+
+def _interrupted(now: Situation) -> list[Mapping[str, Any]]:
+    """Return the tasks in progress that nobody works on any more, as far as a new agent can know."""
+    digest = _digest(now)
+    if now.mine or (now.others and digest["mode"] != "concurrent"):
+        return []
+    busy = [str(each["worker"]) for each in now.others]
+    working = digest["in_progress"]
+    return [task for task in working if str(task["claimed_by"] or "").partition("#")[0] not in busy]
 
 
 def _names(tasks: Sequence[Mapping[str, Any]]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from harness_lib import typed
 from harness_lib.ops import (
     brief,
+    carrying,
     holding,
     sessions,
     start,
@@ -72,6 +73,8 @@ def _session(ctx: Context, before: start.Opened) -> start.Opened:
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: start.Opened) -> Reply:
     told = brief.of(task, ctx, taken.state)
+    if not taken.resumed:
+        told = "\n".join(filter(None, (told, carrying.over(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + told]
     return Reply(
         "claim",

@@ -58,7 +58,7 @@ class Context:
     @cached_property
     def store(self) -> Store:
         """The door to the list."""
-        return Store(self.root, clock=self.clock)
+        return Store(self.root, clock=self.clock, caller=lambda: self.owner.pid)
 
     @cached_property
     def owner(self) -> owner.Owner:

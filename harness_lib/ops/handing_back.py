@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness_lib.ops import brief, inspecting, outcome, rolling_back, setting_aside
+from harness_lib.ops import brief, inspecting, keeping, outcome, rolling_back, setting_aside
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.system import merging
@@ -73,11 +73,23 @@ def because_of_content(ctx: Context, session: Session, task: Task, found: inspec
 
 def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
     """Hand back what an agent that was stopped had done so far; the next one goes on with it."""
-    reason = f"An agent was stopped in the middle of it: {why}. What it had done stands in the work tree."
-    rounds = task.handback.rounds if task.handback else 0
-    handback = Handback(brief.one_line(reason, brief.FAILURE_LENGTH), rounds, base=task.started_at_commit)
+    handback = task.handback
+    made_any = has_changes(ctx, task) or ctx.git.head() != task.started_at_commit
+    if handback is None or handback.rescue is None or made_any:
+        reason = f"An agent was stopped in the middle of it: {why}. What it had done stands in the work tree."
+        rounds = handback.rounds if handback else 0
+        handback = Handback(brief.one_line(reason, brief.FAILURE_LENGTH), rounds, base=task.started_at_commit)
     verdict = outcome.Verdict("SESSION_TIMEOUT", why, counts=False, releases=True, handback=handback)
     return rolling_back.roll_back(ctx, session, task, verdict)
+
+
+def has_changes(ctx: Context, task: Task) -> bool:
+    """Return whether something stands in the work tree that is not committed and was not there before."""
+    git = ctx.git
+    changes = git.changes(ctx.keep_out)
+    before = keeping.before(git, task)
+    known = before.paths if before else frozenset[str]()
+    return bool(changes.tracked) or any(path not in known for path in changes.untracked)
 
 
 def _hand_back(

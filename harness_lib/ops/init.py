@@ -78,7 +78,7 @@ def _make_files(ctx: Context, root: roots.Root, git: Git, mode: Mode) -> list[st
         session_config=SessionConfig(concurrency_mode=mode),
         sessions=(),
     )
-    Store(root, clock=ctx.clock).create(state)
+    Store(root, clock=ctx.clock, caller=lambda: ctx.owner.pid).create(state)
     line = journal.line("INIT", f"Harness initialized for project {git.top}", now=ctx.clock.now(), session=0)
     log.append(root.log, line)
     trusting.note(ctx, state)

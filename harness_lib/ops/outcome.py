@@ -36,7 +36,7 @@ class Verdict:
     """Why an attempt is rolled back and what that costs the task.
 
     `halt`: why nobody may try it again yet. `handback`: what the next agent must know to go on with this
-    work; its `rescue` is filled in when the work is kept.
+    work; its `rescue` is filled in when the work is kept, unless it names earlier work.
     """
 
     category: Category

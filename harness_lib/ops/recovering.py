@@ -6,7 +6,6 @@ decision matrix with facts from git, checkpoints and, where the matrix says so, 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from harness_lib.ops import (
     halting,
     handing_back,
     holding,
+    interrupting,
     judging,
     keeping,
     letters,
@@ -32,7 +32,7 @@ from harness_lib.ops import (
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, leases, recovery, transitions
 from harness_lib.state.store import Tx
-from harness_lib.system import leftover, snapshot
+from harness_lib.system import leftover
 from harness_lib.system.git import Git
 from harness_lib.task import Gate, Session, State, Task
 
@@ -84,14 +84,15 @@ def _recover_next(
     ctx: Context, session: Session, task: Task
 ) -> tuple[str, outcome.Ended | None, tuple[str, ...]]:
     """Recover one task; return the line that tells it, how the attempt ended if it did, and warnings."""
-    there = _work_tree(ctx, task)
+    there = work_tree(ctx, task)
     if there is None:
         return *_give_up_lost(ctx, session, task), ()
     is_ours = leases.works_for(task.claimed_by, session.worker)
     warned = tuple(letters.open_all(ctx.at(there))) if is_ours else ()
     slots.unlock(ctx, there)
     try:
-        return *_recover_one(ctx.at(there), session, task), warned
+        stays = there.top == ctx.git.top
+        return *_recover_one(ctx.at(there), session, task, stays=stays), warned
     except HeldError as error:
         if not is_ours or not slots.is_ours(ctx, there):
             raise
@@ -114,16 +115,16 @@ def bereaved(ctx: Context, session: Session, task: Task) -> str:
             lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
         )
         tx.replace(taken)
-    there = _work_tree(ctx, taken)
+    there = work_tree(ctx, taken)
     if there is None:
         return _give_up_lost(ctx, session, taken)[0]
     slots.unlock(ctx, there)
     if taken.intent is not None:
-        return _recover_one(ctx.at(there), session, taken)[0]
+        return _recover_one(ctx.at(there), session, taken, stays=False)[0]
     problems = letters.open_all(ctx.at(there))
     reason = "its worker was killed"
     handing_back.interrupted(ctx.at(there), session, taken, reason)
-    return " ".join([_log(ctx, session, taken, "hand back what was done", reason), *problems])
+    return " ".join([interrupting.log(ctx, session, taken, "hand back what was done", reason), *problems])
 
 
 def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bool) -> Task | None:
@@ -185,7 +186,7 @@ def _is_nowhere(state: State, task: Task, session: Session) -> bool:
     return state.concurrent and task.worktree is None and others
 
 
-def _work_tree(ctx: Context, task: Task) -> Git | None:
+def work_tree(ctx: Context, task: Task) -> Git | None:
     """Return the work tree that the attempt was made in; None if it is unknown, gone or another repository's.
 
     Never the caller's in its stead: what stands there is no attempt's work.
@@ -219,65 +220,32 @@ def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outc
     if task.intent and task.intent.commit and ctx.git.exists(task.intent.commit):
         ctx.git.set_ref(keeping.free_ref(ctx.git, task), task.intent.commit)
     ended = rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
-    return _log(ctx, session, task, "mark failed", reason), ended
+    return interrupting.log(ctx, session, task, "mark failed", reason), ended
 
 
-def _recover_one(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
-    """Return the line that tells what was done, and how the attempt ended if it did."""
+def _recover_one(
+    ctx: Context, session: Session, task: Task, *, stays: bool
+) -> tuple[str, outcome.Ended | None]:
+    """Return the line that tells what was done, and how the attempt ended if it did.
+
+    `stays`: whoever recovers works in the work tree of the attempt.
+    """
     if not leases.works_for(task.claimed_by, session.worker):
         return _leave_files_to_the_living(ctx, session, task)
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
         ended = settling.settle(ctx, session, task)
-        return _log(ctx, session, task, action, "a command was killed in the middle"), ended
-    facts = _facts(ctx, task)
-    plan = recovery.plan(facts)
+        return interrupting.log(ctx, session, task, action, "a command was killed in the middle"), ended
+    plan = recovery.plan(interrupting.facts(ctx, task))
     if plan.action == "resume":
-        return _log(ctx, session, task, plan.words, plan.reason), None
+        return interrupting.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
     if plan.action == "fail":
-        return _log(ctx, session, task, plan.words, plan.reason), _fail_in_place(ctx, session, task, plan)
-    return _validate(ctx, session, task, plan)
-
-
-def _log(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
-    with ctx.store.transaction() as tx:
-        tx.log("RECOVERY", f'action="{action}" reason="{reason}"', session=session.number, task=task.id)
-    return f"recovered {task.id}: {action} ({reason})"
-
-
-def _facts(ctx: Context, task: Task) -> recovery.Facts:
-    """Answer the questions of the matrix from git and the task's checkpoints."""
-    git = ctx.git
-    base = task.started_at_commit
-    if base is None or not git.exists(base):
-        return recovery.Facts(
-            uncommitted=False, task_commits=False, checkpoints=False, reflects=False, base_exists=False
+        if interrupting.awaits_its_work(ctx, task):
+            return interrupting.put_back(ctx, session, task, stays=stays)
+        return interrupting.log(ctx, session, task, plan.words, plan.reason), _fail_in_place(
+            ctx, session, task, plan
         )
-    changes = git.changes(ctx.keep_out)
-    before = task.gate.before if task.gate else None
-    known = snapshot.read_untracked(git, before).paths if before else frozenset()
-    named = re.compile(rf"(?<![\w-]){re.escape(task.id)}(?![\w-])")
-    return recovery.Facts(
-        uncommitted=bool(changes.tracked) or any(path not in known for path in changes.untracked),
-        task_commits=any(named.search(commit.message) for commit in git.commits_since(base)),
-        checkpoints=bool(task.checkpoints),
-        reflects=_reflects(ctx, task, base),
-        base_exists=True,
-    )
-
-
-def _reflects(ctx: Context, task: Task, base: str) -> bool:
-    """Return whether all that the last checkpoint's tree had changed is in the work tree as it was then.
-
-    A checkpoint without a tree, made by the prose, is no evidence.
-    """
-    tree = task.checkpoints[-1].tree if task.checkpoints else None
-    if tree is None or not ctx.git.object_exists(tree):
-        return False
-    now = snapshot.capture(ctx.git, ctx.keep_out)
-    changed = snapshot.difference(ctx.git, ctx.git.tree_of(base), tree)
-    differs = set(snapshot.difference(ctx.git, tree, now))
-    return not differs.intersection(changed)
+    return _validate(ctx, session, task, plan, stays=stays)
 
 
 def _fail_in_place(ctx: Context, session: Session, task: Task, plan: recovery.Plan) -> outcome.Ended:
@@ -301,20 +269,24 @@ def _leave_files_to_the_living(
     expired = f"the lease of {task.claimed_by} ran out at {task.lease_expires_at}"
     reason = f"{expired}; its work so far is kept: {typed.harness('rescue', 'show', rescue)}"
     ended = rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
-    return _log(ctx, session, task, "mark failed, leave the work tree to its worker", reason), ended
+    return interrupting.log(
+        ctx, session, task, "mark failed, leave the work tree to its worker", reason
+    ), ended
 
 
 def _validate(
-    ctx: Context, session: Session, task: Task, plan: recovery.Plan
+    ctx: Context, session: Session, task: Task, plan: recovery.Plan, *, stays: bool
 ) -> tuple[str, outcome.Ended | None]:
-    """Let the check decide, with everything in place as the interrupted attempt left it."""
+    """Let the check decide whether it is done, with everything as the interrupted attempt left it."""
+    left = interrupting.standing(ctx)
     with halting.when_stuck(ctx, session, task.id):
         state = ctx.store.read().state
         judged = judging.judge(ctx, state, holding.require_task(state, task.id))
     if judged.checked.passed:
         then = "hand back" if judged.against else "mark completed"
-        line = _log(ctx, session, task, f"{plan.words}; {then}", f"{plan.reason}; the check passed")
+        line = interrupting.log(
+            ctx, session, task, f"{plan.words}; {then}", f"{plan.reason}; the check passed"
+        )
         return line, completing.complete(ctx, session, task, judged)
     reason = f"{plan.reason}; {judged.checked.message}"
-    line = _log(ctx, session, task, f"{plan.words}; roll back, mark failed", reason)
-    return line, rolling_back.roll_back(ctx, session, task, judged.verdict())
+    return interrupting.go_on(ctx, session, task, "resume", reason, stays=stays, left=left)

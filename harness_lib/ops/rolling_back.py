@@ -46,7 +46,9 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
         if verdict.halt:
             task = transitions.halt(task, verdict.halt)
         if verdict.handback:
-            task = transitions.hand_back(task, replace(verdict.handback, rescue=rescue))
+            task = transitions.hand_back(
+                task, replace(verdict.handback, rescue=verdict.handback.rescue or rescue)
+            )
         tx.replace(task)
     return go_back(ctx, session, task)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from datetime import timedelta
 
 from harness_lib import timestamps, typed
 from harness_lib.errors import HeldError
@@ -16,11 +15,8 @@ from harness_lib.ops import dependencies
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases, stats, stopping
 from harness_lib.state.store import Tx
-from harness_lib.system import notes, owner
+from harness_lib.system import notes, owner, presence
 from harness_lib.task import Session, State, Task
-
-# A session of another host cannot be probed; after this long without an end it counts as gone.
-FOREIGN_SESSION_LIFE = timedelta(hours=24)
 
 
 def mine(state: State, ctx: Context) -> Session | None:
@@ -29,29 +25,94 @@ def mine(state: State, ctx: Context) -> Session | None:
 
 
 def is_live(session: Session, ctx: Context) -> bool:
-    """Return whether the session's owner may still be there; only proof makes it False."""
-    if has_ended(session, ctx):
+    """Return whether the session's owner may still be there; only proof makes it False, or long silence."""
+    if _was_cleared(session, ctx):
         return False
-    life = _life(session)
-    if life != "unknown" or session.started_at is None:
-        return life != "dead"
-    return ctx.clock.now() - timestamps.parse(session.started_at) < FOREIGN_SESSION_LIFE
+    root, caller = os.fspath(ctx.root.path), ctx.owner.agent_session_id or ""
+    return presence.may_live(root, _record(session), caller, ctx.clock.now().timestamp())
+
+
+def _record(session: Session) -> presence.Record:
+    return presence.Record(
+        host=session.host,
+        boot_id=session.boot_id or "",
+        pid=session.pid or 0,
+        pid_started=session.pid_started or "",
+        agent_session_id=session.agent_session_id or "",
+        started=presence.moment(session.started_at),
+    )
+
+
+def _was_cleared(session: Session, ctx: Context) -> bool:
+    """Return whether the caller is a later conversation of the very process that had this one.
+
+    A process of Claude Code has one at a time: `/clear` ends the one before. Other hosts may have several.
+    """
+    me = ctx.owner
+    if owner.in_agent(ctx.env) != "claude" or not me.agent_session_id or not session.agent_session_id:
+        return False
+    return me.agent_session_id != session.agent_session_id and _is_of_process(session, me)
+
+
+def _is_of_process(session: Session, me: owner.Owner) -> bool:
+    recorded = (session.pid, session.pid_started, session.boot_id, session.host)
+    return recorded == (me.pid or None, me.pid_started, me.boot_id, me.host)
+
+
+def is_callers(session: Session, ctx: Context) -> bool:
+    """Return whether the very conversation, or process, that opened `session` calls, not just its namesake.
+
+    A conversation that was resumed has another process and the same id.
+    """
+    me = ctx.owner
+    if me.agent_session_id and session.agent_session_id:
+        return me.agent_session_id == session.agent_session_id
+    return _is_of_process(session, me)
+
+
+def comes_back(state: State, ctx: Context) -> bool:
+    """Return whether what bears the caller's name is its own, not that of an earlier agent of this name."""
+    session = mine(state, ctx)
+    return is_callers(session, ctx) if session else not owner.is_named(ctx.env)
+
+
+def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
+    """Let `session` stand for the process that its conversation has now."""
+    me = ctx.owner
+    here = replace(
+        session,
+        host=me.host,
+        boot_id=me.boot_id,
+        pid=me.pid or None,
+        pid_started=me.pid_started,
+        agent_session_id=me.agent_session_id or session.agent_session_id,
+    )
+    if here != session:
+        update(tx, here)
+        if not tx.state.concurrent:
+            tx.drop_session(session.pid)
+            tx.hold_session(me.pid or None)
+        tx.on_commit(lambda: notes.remove(_end_note(here, ctx)))
+        tx.log("LOCK", f"acquired again (pid={me.pid})", session=session.number)
+    return here
 
 
 def has_ended(session: Session, ctx: Context) -> bool:
-    """Return whether a hook has noted that the agent session is over, though its process may live on.
-
-    A note from before the session began is of an earlier one; and whoever calls has not ended.
-    """
-    if session.agent_session_id in (None, ctx.owner.agent_session_id):
-        return False
-    noted = notes.written(_end_note(session, ctx))
-    began = timestamps.parse(session.started_at).timestamp() if session.started_at else 0.0
-    return noted is not None and noted >= began
+    """Return whether the agent session is known to be over, though its process may live on."""
+    caller = ctx.owner.agent_session_id or ""
+    noted = presence.has_ended(os.fspath(ctx.root.path), _record(session), caller)
+    return noted or _was_cleared(session, ctx)
 
 
 def _end_note(session: Session, ctx: Context) -> str:
     return notes.path(os.fspath(ctx.root.path), "ended", session.agent_session_id or "")
+
+
+def show(ctx: Context) -> None:
+    """Leave a sign of a caller whose process cannot be seen from outside of its sandbox."""
+    me = ctx.owner
+    if me.agent_session_id and ctx.root.private.is_dir() and owner.is_hidden(me):
+        presence.show(os.fspath(ctx.root.path), me.agent_session_id)
 
 
 def worker_is_live(worker: str | None, state: State, ctx: Context) -> bool:
@@ -68,11 +129,13 @@ def fold_dead(tx: Tx, ctx: Context) -> None:
     """Remove the sessions whose owner is gone; what they left in progress is up to recovery."""
     for session in tx.state.sessions or ():
         if not is_live(session, ctx):
-            gone = (
-                "its agent has ended" if has_ended(session, ctx) else f"its owner (pid {session.pid}) is gone"
-            )
+            gone = "its agent has ended" if has_ended(session, ctx) else _gone(session)
             tx.log("WARN", f"{gone} without `harness stop`", session=session.number)
             _remove(tx, session)
+
+
+def _gone(session: Session) -> str:
+    return f"its owner (pid {session.pid}) is gone" if session.pid else "its owner is gone"
 
 
 def refuse_other(state: State, ctx: Context) -> None:
@@ -82,15 +145,19 @@ def refuse_other(state: State, ctx: Context) -> None:
     for session in state.sessions or ():
         if not leases.works_for(ctx.owner.worker, session.worker) and is_live(session, ctx):
             raise HeldError(
-                f"Session {session.number} of {session.worker} (pid {session.pid} on {session.host}) "
+                f"Session {session.number} of {session.worker} ({_place(session)}) "
                 f"holds this list since {session.started_at}.",
                 f"Wait until it ends. A person can end it: {how_to_end(session)}",
             )
 
 
+def _place(session: Session) -> str:
+    return f"pid {session.pid} on {session.host}" if session.pid else f"in a sandbox on {session.host}"
+
+
 def is_live_run(session: Session) -> bool:
     """Return whether the session is of a `harness run` that provably goes on, on this machine."""
-    return _is_of_run(session) and _life(session) == "alive"
+    return _is_of_run(session) and presence.life_of(_record(session)) == "alive"
 
 
 def how_to_end(session: Session) -> str:
@@ -107,10 +174,6 @@ def _is_of_run(session: Session) -> bool:
     return session.pid is not None and owner.is_own_name(session.worker, "run", session.pid)
 
 
-def _life(session: Session) -> owner.Life:
-    return owner.life(session.host, session.boot_id or "", session.pid or 0, session.pid_started or "")
-
-
 def open_one(tx: Tx, ctx: Context) -> Session:
     """Add this worker's session, not yet counted, and in exclusive mode keep the seed's lock for it."""
     me = ctx.owner
@@ -120,14 +183,14 @@ def open_one(tx: Tx, ctx: Context) -> Session:
         worker=me.worker,
         host=me.host,
         boot_id=me.boot_id,
-        pid=me.pid,
+        pid=me.pid or None,
         pid_started=me.pid_started,
         agent_session_id=me.agent_session_id,
         started_at=timestamps.render(tx.now),
     )
     tx.state = replace(tx.state, sessions=(*(tx.state.sessions or ()), session))
     if not tx.state.concurrent:
-        tx.hold_session(me.pid)
+        tx.hold_session(me.pid or None)
     tx.log("LOCK", f"acquired (pid={me.pid})", session=session.number)
     return session
 

@@ -21,7 +21,7 @@ from harness_lib.ops import (
 )
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.rules import selection, stats, stopping
+from harness_lib.rules import selection, stats, stopping, transitions
 from harness_lib.state.store import Tx
 from harness_lib.system import log
 from harness_lib.task import Session, State, Task
@@ -51,12 +51,38 @@ def run(ctx: Context) -> Reply:
     facts = git_facts(ctx)
     live = sessions.mine(state, ctx)
     if live and is_open(live, state, ctx) and live.halt is None:
-        with ctx.store.transaction():
-            # For the lock directory of the prose alone: a killed command may have left its own pid there.
-            pass
-        return _reply(ctx, Opened(live), history, facts)
-    opened = open_session(ctx)
-    return _reply(ctx, opened, history, facts)
+        return _reply(ctx, _go_on(ctx), history, facts)
+    return _reply(ctx, open_session(ctx), history, facts)
+
+
+def _go_on(ctx: Context) -> Opened:
+    """Return the caller's open session as it is now, once what a killed command had under way is finished."""
+    with ctx.store.transaction() as tx:
+        # Also for the lock directory of the prose: a killed command may have left its own pid there.
+        session = sessions.mine(tx.state, ctx)
+        if session is not None and sessions.is_callers(session, ctx):
+            session = sessions.go_on(tx, session, ctx)
+        held = holding.held_by_me(tx.state, ctx)
+        if held is not None and tx.state.concurrent:
+            tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
+        if stopping.work_remains(tx.state):
+            tx.on_commit(lambda: marker.raise_it(ctx.root))
+    if session is None:
+        return open_session(ctx)
+    if held is None or held.intent is None:
+        return Opened(session)
+    report = recovering.interrupted(ctx, session, fresh=False)
+    return Opened(None if report.stop else session, report.stop, report.told, report.warnings)
+
+
+def _comes_back(ctx: Context) -> bool:
+    """Return whether the caller's session was cut off, and its own conversation calls again."""
+    state = ctx.store.read().state
+    session = sessions.mine(state, ctx)
+    if session is None or session.halt or session.number > state.session_count:
+        return False
+    sessions.refuse_other(state, ctx)
+    return sessions.is_callers(session, ctx)
 
 
 def is_open(session: Session, state: State, ctx: Context) -> bool:
@@ -74,12 +100,18 @@ def git_facts(ctx: Context) -> dict[str, object]:
 
 
 def open_session(ctx: Context) -> Opened:
-    """Open and count a session for this worker; one of its own that is halted or half open is ended first."""
+    """Open and count a session for this worker; one of its own that is halted or half open is ended first.
+
+    A conversation that comes back goes on in its own, and nothing that it holds is recovered.
+    """
+    if _comes_back(ctx):
+        return _go_on(ctx)
+    again = _is_no_new_agent(ctx)
     session, stop, warnings = _take(ctx)
     if session is None:
         return Opened(None, stop, warnings=warnings)
     warnings += tidying.sweep(ctx)
-    report = recovering.interrupted(ctx, session, fresh=True)
+    report = recovering.interrupted(ctx, session, fresh=not again)
     if report.stop:
         with ctx.store.transaction() as tx:
             _count(tx, session)
@@ -96,6 +128,14 @@ def open_session(ctx: Context) -> Opened:
                 marker.lower_when_finished(tx, ctx.root)
                 return Opened(None, stop, report.told, (*warnings, *report.warnings))
     return Opened(session, None, report.told, (*warnings, *report.warnings))
+
+
+def _is_no_new_agent(ctx: Context) -> bool:
+    """Return whether what bears the caller's name is its own work, and was not taken over half way only."""
+    state = ctx.store.read().state
+    session = sessions.mine(state, ctx)
+    whole = session is None or session.number <= state.session_count
+    return whole and sessions.comes_back(state, ctx)
 
 
 def _sweep(ctx: Context) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 `TABLE` is the decision matrix of the seed, "Context Window Recovery Protocol", row by row; `plan` reads it
 and nothing else.
+What the matrix would undo because its check fails is no failed attempt here: nobody has handed it in, so it
+goes on. `interrupted` counts how often in a row that came to nothing.
 """
 
 from __future__ import annotations
@@ -11,18 +13,22 @@ from datetime import datetime
 from typing import Literal
 
 from harness_lib.rules import leases
-from harness_lib.task import Category, Task
+from harness_lib.task import Category, Interruption, Task
 
 Action = Literal["fail", "resume", "validate"]
+
+
+# So often in a row an attempt may be interrupted where it stood the time before.
+STANDSTILLS = 3
 
 
 @dataclass(frozen=True)
 class Facts:
     """What git and the list say about an interrupted attempt.
 
-    `uncommitted`: changes stand in the work tree; `task_commits`: commits since the base name the task;
-    `checkpoints`: it has some; `reflects`: the files show what the last one claims (without a checkpoint this
-    means nothing); `base_exists`: the commit to go back to is still there.
+    `uncommitted`: the work tree is neither as at the base nor as at the last checkpoint; `task_commits`:
+    commits since the base name the task; `checkpoints`: it has some; `reflects`: the files show what the last
+    one claims (without a checkpoint this means nothing); `base_exists`: the commit to go back to is there.
     """
 
     uncommitted: bool
@@ -113,6 +119,18 @@ def plan(facts: Facts) -> Plan:
         if _fits(row, facts):
             return _priced(row.plan, facts)
     raise AssertionError(f"BUG: the recovery matrix has no row for {facts}.")
+
+
+def interrupted(task: Task, tree: str) -> Interruption:
+    """Return the interruption that has left `tree`, and how often in a row the attempt stood just there."""
+    last, checkpoints = task.interrupted, len(task.checkpoints)
+    stood_here = last is not None and (last.tree, last.checkpoints) == (tree, checkpoints)
+    return Interruption(tree, checkpoints, last.times + 1 if last and stood_here else 1)
+
+
+def stands_still(now: Interruption) -> bool:
+    """Return whether going on once more would be in vain, as often as nothing has moved."""
+    return now.times >= STANDSTILLS
 
 
 def recoverable(task: Task, *, concurrent: bool, worker: str, now: datetime, live_owner_holds: bool) -> bool:

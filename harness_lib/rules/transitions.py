@@ -2,7 +2,7 @@
 
     pending, failed ──A claim──▶ in_progress ──F complete──▶ completed
                                   │  B resume, C checkpoint, D renew, E begin_commit, I drop_intent,
-                                  │  M begin_merge, N hand_back: stays
+                                  │  M begin_merge, N hand_back, O interrupt: stays
                                   └──G begin_rollback, H fail──▶ failed, or pending when handed back
     pending, failed ──L doom──▶ failed
     pending, failed, completed ──J reset──▶ pending;   K halt changes no status
@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from harness_lib import timestamps
 from harness_lib.rules import errorlog, leases
-from harness_lib.task import Category, Checkpoint, Gate, Handback, Intent, Status, Task
+from harness_lib.task import Category, Checkpoint, Gate, Handback, Intent, Interruption, Status, Task
 
 ArrowName = Literal[
     "claim",
@@ -40,6 +40,7 @@ ArrowName = Literal[
     "doom",
     "begin_merge",
     "hand_back",
+    "interrupt",
 ]
 Underway = Literal["commit", "rollback", "merge"] | None
 
@@ -73,6 +74,7 @@ ARROWS: dict[ArrowName, Arrow] = {
     "complete": Arrow(_WORKING, (None, "commit"), ("completed",)),
     "begin_rollback": Arrow(_WORKING, (None, "merge"), _WORKING),
     "hand_back": Arrow(_WORKING, ("rollback",), _WORKING),
+    "interrupt": Arrow(_WORKING, (None,), _WORKING),
     "fail": Arrow(_WORKING, ("rollback",), _IDLE),
     # A rollback is never dropped: its attempt has been counted, and its work may be half taken back.
     "drop_intent": Arrow(_WORKING, ("commit",), _WORKING),
@@ -122,6 +124,7 @@ def claim(
         halt=None,
         touched=(),
         attempted_by=(*(name for name in task.attempted_by if name != worker), worker)[-REMEMBERED:],
+        **_carried(task),
     )
 
 
@@ -257,6 +260,7 @@ def fail(task: Task, *, now: datetime) -> Task:
         # Set while the rollback began, for whoever would try next.
         halt=task.halt,
         handback=task.handback if outcome == "pending" else None,
+        **(_carried(task) if outcome == "pending" else {}),
     )
 
 
@@ -324,6 +328,22 @@ def hand_back(task: Task, handback: Handback) -> Task:
     return replace(task, handback=handback)
 
 
+# O
+def interrupt(task: Task, what: Interruption) -> Task:
+    """Return the task with one more interruption of its attempt, which left `what` standing."""
+    _check("interrupt", task)
+    return replace(task, interruptions=task.interruptions + 1, interrupted=what)
+
+
+def _carried(task: Task) -> dict[str, Any]:
+    """Return what is known of interruptions where the next attempt goes on with the same work."""
+    if task.handback is None:
+        return {"interruptions": 0, "interrupted": None}
+    # A claim begins without checkpoints.
+    last = replace(task.interrupted, checkpoints=0) if task.interrupted else None
+    return {"interruptions": task.interruptions, "interrupted": last}
+
+
 def _unclaimed(task: Task) -> Task:
     return replace(
         task,
@@ -334,6 +354,8 @@ def _unclaimed(task: Task) -> Task:
         gate=None,
         intent=None,
         halt=None,
+        interruptions=0,
+        interrupted=None,
     )
 
 

@@ -32,6 +32,7 @@ from harness_lib.task import (
     Gate,
     Handback,
     Intent,
+    Interruption,
     OnFailure,
     Session,
     SessionConfig,
@@ -195,6 +196,7 @@ _KNOWN: dict[object, frozenset[str]] = {
         Gate,
         Handback,
         Intent,
+        Interruption,
         Task,
         Session,
         SessionConfig,
@@ -242,6 +244,8 @@ def _trusted_task(document: Mapping[str, Any]) -> Task:
             known[name] = tuple(known[name])
     if "handback" in known:
         known["handback"] = _build(Handback, known["handback"])
+    if "interrupted" in known:
+        known["interrupted"] = _build(Interruption, known["interrupted"])
     return _build(Task, known)
 
 

@@ -20,6 +20,7 @@ from harness_lib.task import (
     Gate,
     Handback,
     Intent,
+    Interruption,
     OnFailure,
     Session,
     SessionConfig,
@@ -79,6 +80,11 @@ _HANDBACK = Shape(
     plain={"rounds": integer(0)},
     nullable={"rescue": _revision, "base": _revision},
 )
+_INTERRUPTION = Shape(
+    Interruption,
+    plain={"checkpoints": integer(0), "times": integer(0)},
+    nullable={"tree": _revision},
+)
 _INTENT = Shape(
     Intent,
     required={"action": choice("commit", "rollback", "merge"), "at": moment},
@@ -102,6 +108,7 @@ _TASK = Shape(
         "attempts": integer(0),
         "max_attempts": integer(1),
         "fence": integer(0),
+        "interruptions": integer(0),
     },
     nullable={
         "depends_on": items(_string),
@@ -125,6 +132,7 @@ _TASK = Shape(
         "handback": _HANDBACK,
         "touched": items(text(PATH_LIMIT)),
         "attempted_by": items(_string),
+        "interrupted": _INTERRUPTION,
     },
 )
 _SESSION = Shape(

@@ -18,6 +18,7 @@ from harness_lib.task import (
     Gate,
     Handback,
     Intent,
+    Interruption,
     Session,
     SessionConfig,
     State,
@@ -76,6 +77,7 @@ _SESSION_FIELDS = tuple(field.name for field in fields(Session) if field.name !=
 _GATE_FIELDS = tuple(field.name for field in fields(Gate) if field.name != "extra")
 _INTENT_FIELDS = tuple(field.name for field in fields(Intent) if field.name != "extra")
 _HANDBACK_FIELDS = tuple(field.name for field in fields(Handback) if field.name != "extra")
+_INTERRUPTION_FIELDS = tuple(field.name for field in fields(Interruption) if field.name != "extra")
 _TASK_OPTIONS = (
     "completed_commit",
     "description",
@@ -123,6 +125,10 @@ def encode_task(task: Task) -> dict[str, Any]:
         document["touched"] = list(task.touched)
     if task.attempted_by:
         document["attempted_by"] = list(task.attempted_by)
+    if task.interruptions:
+        document["interruptions"] = task.interruptions
+    if task.interrupted is not None:
+        document["interrupted"] = _said(task.interrupted, _INTERRUPTION_FIELDS)
     document.update(task.extra)
     return document
 
@@ -155,7 +161,7 @@ def _encode_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
     return document
 
 
-def _said(record: Gate | Intent | Handback, names: tuple[str, ...]) -> dict[str, Any]:
+def _said(record: Gate | Intent | Handback | Interruption, names: tuple[str, ...]) -> dict[str, Any]:
     values = {name: getattr(record, name) for name in names}
     return {**{name: value for name, value in values.items() if value is not None}, **record.extra}
 

@@ -15,6 +15,7 @@ from harness_lib.errors import EnvSetupError, StateUnreadableError
 from harness_lib.state import codec, generations, summary
 from harness_lib.state.codec import UnparseableError
 from harness_lib.state.summary import Stamp
+from harness_lib.system import seeking
 from harness_lib.system.roots import Root
 from harness_lib.task import State
 
@@ -135,20 +136,22 @@ def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -
 def _good(root: Root) -> Iterator[tuple[str, object]]:
     """Yield the names and documents of good earlier states, the newest first."""
     newest = generations.newest_good(root)
-    backup = generations.good_document(root.backup)
-    spare = None if backup is None else (root.backup.name, backup)
-    if newest is None:
-        found = [spare]
-    else:
-        path = root.generations / newest[0]
-        kept = (os.fspath(path.relative_to(root.path)), newest[1])
-        # Who follows the prose writes .bak and no generations: then .bak is the newer one.
-        found = [spare, kept] if _is_newer(root.backup, path) else [kept, spare]
-    yield from (each for each in found if each is not None)
+    found: list[tuple[Path, object]] = []
+    if newest is not None:
+        found.append((root.generations / newest[0], newest[1]))
+    copy = seeking.spare(os.path.realpath(root.path))
+    for path in (root.backup, *([Path(copy)] if copy else [])):
+        document = generations.good_document(path)
+        if document is not None:
+            found.append((path, document))
+    # Who follows the prose writes .bak and no generations: then .bak is the newer one.
+    for path, document in sorted(found, key=lambda each: _moment(each[0]), reverse=True):
+        inside = path.is_relative_to(root.path) and path != Path(copy or "")
+        yield os.fspath(path.relative_to(root.path)) if inside else os.fspath(path), document
 
 
-def _is_newer(backup: Path, generation: Path) -> bool:
+def _moment(path: Path) -> int:
     try:
-        return backup.stat().st_mtime_ns > generation.stat().st_mtime_ns
+        return path.stat().st_mtime_ns
     except FileNotFoundError:
-        return False
+        return 0

@@ -5,18 +5,22 @@ Source: design section 3: "the last generations of the state (the current one in
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError, UnparseableError
-from harness_lib.system import atomic
+from harness_lib.system import atomic, seeking
 from harness_lib.system.roots import Root
 from harness_lib.task import Task
 
 KEPT = 20
 KEPT_BYTES = 64 * 1024 * 1024
 _DIGITS = 10
+# A sandbox that keeps agents from the git directory, or something else in its place.
+CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 
 
 def save(root: Root, data: bytes) -> None:
@@ -32,6 +36,22 @@ def save(root: Root, data: bytes) -> None:
     # Not durable: the state itself is, and behind this one stand its predecessors.
     atomic.write(path, data, durable=False)
     _prune([path, *present])
+
+
+def save_spare(root: Root, data: bytes) -> None:
+    """Keep `data` in the git directory too, where no `git clean` comes; where that is closed, there is none.
+
+    Raises OSError.
+    """
+    place = seeking.spare(os.path.realpath(root.path))
+    if place is None:
+        return
+    try:
+        atomic.make_directory(Path(place).parent)
+        atomic.write(Path(place), data, durable=False, mode=0o600)
+    except OSError as error:
+        if error.errno not in CLOSED:
+            raise
 
 
 def newest_good(root: Root) -> tuple[str, object] | None:

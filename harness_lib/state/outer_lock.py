@@ -6,20 +6,24 @@ Source: design section 4: for the whole length of an exclusive session the direc
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from harness_lib.system import process
 from harness_lib.system.clock import Clock
 from harness_lib.system.roots import Root
-from harness_lib.system.seedlock import Grip, SeedLock, look
+from harness_lib.system.seedlock import Grip, Holder, SeedLock, look
 from harness_lib.task import State
 
 
 class OuterLock:
-    """The directory of one state root; `carrier` is the pid it stands for after `leave`, None for nobody."""
+    """The directory of one state root; `carrier` is the pid it stands for after `leave`, None for nobody.
 
-    def __init__(self, root: Root, clock: Clock, state: State) -> None:
+    `caller` tells the process for which a session of the caller's would stand.
+    """
+
+    def __init__(self, root: Root, clock: Clock, state: State, caller: Callable[[], int | None]) -> None:
         self.carrier = carrier_of(state)
+        self._state, self._caller = state, caller
         self._lock = SeedLock(root.path, clock)
         self._ours = _local_pids(state)
         self._grip: Grip = "foreign"
@@ -29,10 +33,17 @@ class OuterLock:
 
         Raises HeldError when it has passed.
         """
-        self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=self._ours)
+        self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=self._ours, over=self._is_over)
         if self._grip != "foreign":
             return []
         return [f"{self._lock.path} is not ours to take; who follows the prose is not kept out"]
+
+    def _is_over(self, holder: Holder) -> bool:
+        """Return whether a living holder, whose session is not open, holds nothing: its `stop` was killed.
+
+        It is the caller itself, or we have handed it the directory for a session that the list knows no more.
+        """
+        return holder.pid == self._caller() or (holder.handed and self._state.sessions is not None)
 
     def leave(self) -> list[str]:
         """Hand the directory to `carrier`, or free it if there is none; return warnings."""
@@ -68,5 +79,8 @@ def carrier_of(state: State, without: Collection[int] = ()) -> int | None:
 
 
 def _local_pids(state: State) -> frozenset[int]:
-    host = os.uname().nodename
-    return frozenset(s.pid for s in state.sessions or () if s.pid is not None and s.host == host)
+    # Inside of a sandbox and out of it the same number is another process.
+    here = (os.uname().nodename, process.boot_id())
+    return frozenset(
+        s.pid for s in state.sessions or () if s.pid is not None and (s.host, s.boot_id or here[1]) == here
+    )

@@ -66,6 +66,7 @@ def publish(
             atomic.write(root.backup, old, durable=False, mode=_bits(root))
     warnings = _replace(root, data)
     warnings += attempt("the generation for a later repair", lambda: generations.save(root, data))
+    warnings += attempt("the copy in the git directory", lambda: generations.save_spare(root, data))
     return warnings + attempt("the summary for hooks", lambda: _summarize(root, digest, len(data)))
 
 

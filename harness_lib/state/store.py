@@ -12,7 +12,7 @@ Source: design sections 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -42,10 +42,21 @@ class Snapshot:
 
 
 class Store:
-    """The list of one state root. `timeout`: seconds that both locks together may be waited for."""
+    """The list of one state root. `timeout`: seconds that both locks together may be waited for.
 
-    def __init__(self, root: Root, *, clock: Clock = SYSTEM, timeout: float = TIMEOUT_SECONDS) -> None:
+    `caller` tells the process that stands for the caller, to whom no lock of its own is an obstacle.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        *,
+        clock: Clock = SYSTEM,
+        timeout: float = TIMEOUT_SECONDS,
+        caller: Callable[[], int | None] = lambda: None,
+    ) -> None:
         self.root = root
+        self._caller = caller
         self._clock = clock
         self._timeout = timeout
         self._transactions: list[Tx] = []
@@ -138,7 +149,7 @@ class Store:
             stack.enter_context(lock)
 
     def _keep_out(self, stack: ExitStack, state: State, deadline: float) -> tuple[OuterLock, list[str]]:
-        outer = OuterLock(self.root, self._clock, state)
+        outer = OuterLock(self.root, self._clock, state, self._caller)
         with publishing.explained(self.root):
             warnings = outer.enter(deadline)
         stack.callback(lambda: warnings.extend(outer.leave()))

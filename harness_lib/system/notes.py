@@ -21,9 +21,9 @@ TYPE_CHECKING = False  # see seeking.py
 if TYPE_CHECKING:
     from typing import Literal
 
-    Kind = Literal["stops", "beats", "ended"]
+    Kind = Literal["stops", "beats", "ended", "seen"]
 
-KINDS: tuple[Kind, ...] = ("stops", "beats", "ended")
+KINDS: tuple[Kind, ...] = ("stops", "beats", "ended", "seen")
 _LIMIT = 64 * 1024
 
 

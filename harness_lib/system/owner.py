@@ -24,7 +24,11 @@ MAX_NAME = 200
 # They come and go with one command, so their life says nothing about the session's.
 _SHELLS = "sh bash zsh dash fish ksh mksh tcsh csh ash busybox"
 _WRAPPERS = "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness"
-_TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS}".split())
+# Sandboxes that an agent makes for one command; the kernel cuts names at 15 characters.
+_SANDBOXES = "bwrap unshare firejail codex-linux-san codex-linux-sandbox sandbox-exec"
+_TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES}".split())
+
+_NOBODY = Process(0, 0, "", "")
 
 SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID")
 _AGENT_VARIABLES = (
@@ -38,7 +42,10 @@ _AGENT_VARIABLES = (
 
 @dataclass(frozen=True)
 class Owner:
-    """`worker` is the name that claims carry; the rest proves later whether the owner process still lives."""
+    """`worker` is the name that claims carry; the rest proves later whether the owner process still lives.
+
+    `pid` is 0 where no lasting process can be seen from here: in a sandbox that lives for one command.
+    """
 
     worker: str
     host: str
@@ -51,10 +58,15 @@ class Owner:
 def current(env: Mapping[str, str]) -> Owner:
     """Return who runs us, from the environment `env` and our ancestors."""
     host = _clean(os.uname().nodename)
-    owner = _owner_process(env)
     session = agent_session(env)
+    owner = _owner_process(env, nameless=session is None)
     worker = _clean(env.get("HARNESS_WORKER_ID", "")) or session or f"{host}-{owner.pid}-{_token(owner)}"
     return Owner(worker, host, process.boot_id(), owner.pid, owner.started, session)
+
+
+def is_named(env: Mapping[str, str]) -> bool:
+    """Return whether a person has named the worker: then another agent may bear the same name later."""
+    return bool(_clean(env.get("HARNESS_WORKER_ID", "")))
 
 
 def ourselves(prefix: str) -> Owner:
@@ -123,14 +135,22 @@ def _life_here(pid: int, pid_started: str) -> Life:
     return "alive" if found.started == pid_started else "dead"
 
 
-def _owner_process(env: Mapping[str, str]) -> Process:
+def is_hidden(me: Owner) -> bool:
+    """Return whether nobody outside can see our owner process: we are in a pid namespace of our own."""
+    return not me.pid or process.in_own_namespace()
+
+
+def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
     line = list(process.ancestors())
     named = _named_process(env.get("CLAUDE_PID", ""), line)
     if named is not None:
         return named
     lasting = (ancestor for ancestor in line if not _is_transient(ancestor))
+    found = next(lasting, None)
+    if found is None and not nameless and process.in_own_namespace():
+        return _NOBODY
     # Nothing but shells up to the top: a container whose first process is one.
-    return next(lasting, None) or (line[-1] if line else _ourselves())
+    return found or (line[-1] if line else _ourselves())
 
 
 def _named_process(text: str, line: list[Process]) -> Process | None:

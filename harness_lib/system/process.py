@@ -17,6 +17,8 @@ _PROC = Path("/proc")
 # Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 4 and 22.
 _STATE, _PARENT, _STARTED = 0, 1, 19
 _PS_STARTED = 5
+# The pid namespace that a Linux machine begins with, as /proc shows it.
+FIRST_NAMESPACE = "pid:[4026531836]"
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,12 @@ def boot_id() -> str:
         return _linux_boot_id()
     # Not kern.boottime: that moves when the clock is set, and another boot counts as proof of death.
     return _run("sysctl", "-n", "kern.bootsessionuuid").strip()
+
+
+def in_own_namespace() -> bool:
+    """Return whether we are in a container or a sandbox whose pids mean nothing outside."""
+    namespace = boot_id().partition("/")[2]
+    return bool(namespace) and namespace != FIRST_NAMESPACE
 
 
 def _linux_boot_id() -> str:

@@ -14,7 +14,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -31,17 +31,23 @@ NO_PID_SECONDS = 10.0
 # Of ours only one asks at a time: the others wait for the state lock.
 POLL_SECONDS = 0.002
 _PID = "pid"
+# Says that the directory was handed to the owner of a session of ours: that session can be looked up.
+_MARK = "harness-session"
 _PID_LIMIT = 64
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has the directory: `pid` None if none is written (yet); `foreign`: a symlink, or another user's."""
+    """Who has the directory: `pid` None if none is written (yet); `foreign`: a symlink, or another user's.
+
+    `handed`: we have handed it to `pid`, the owner of a session.
+    """
 
     pid: int | None
     since: datetime | None
     foreign: bool
+    handed: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,13 @@ class _Seen:
     holder: Holder
     identity: tuple[int, int]
     changed: float
+
+
+OverRule = Callable[[Holder], bool]
+
+
+def _never(_holder: Holder) -> bool:
+    return False
 
 
 def path_for(root: Path) -> Path:
@@ -72,15 +85,18 @@ class SeedLock:
         self.path = path_for(root)
         self._clock = clock
 
-    def acquire(self, pid: int, *, deadline: float, ours: Collection[int] = ()) -> Grip:
+    def acquire(
+        self, pid: int, *, deadline: float, ours: Collection[int] = (), over: OverRule = _never
+    ) -> Grip:
         """Take the directory in the name of `pid`, waiting until the monotonic moment `deadline`.
 
         "taken": it is ours to release. "shared": it stands for a living process in `ours`, a session of ours.
         "foreign": a symlink, another user's, or no place we may write to; left alone.
+        `over`: whether a living holder, not in `ours`, is known to hold nothing any more.
         Raises HeldError naming the holder when `deadline` has passed.
         """
         while True:
-            grip = self._try(pid, ours)
+            grip = self._try(pid, ours, over)
             if grip is not None:
                 return grip
             if self._clock.monotonic() >= deadline:
@@ -98,6 +114,7 @@ class SeedLock:
         seen = _see(self.path)
         if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
             # By rename: a peer that read half a number would take the lock over.
+            atomic.write(self.path / _MARK, b"", durable=False)
             atomic.write(self.path / _PID, b"%d\n" % to, durable=False)
 
     def sweep(self) -> None:
@@ -108,13 +125,13 @@ class SeedLock:
             if seen and not seen.holder.foreign and seen.changed < limit and self._is_stale(seen):
                 _remove(private)
 
-    def _try(self, pid: int, ours: Collection[int]) -> Grip | None:
+    def _try(self, pid: int, ours: Collection[int], over: OverRule) -> Grip | None:
         if os.path.lexists(self.path):
-            return self._join(pid, ours)
+            return self._join(pid, ours, over)
         try:
             taken = self._make(pid)
         except FileExistsError:
-            return self._join(pid, ours)
+            return self._join(pid, ours, over)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 return "foreign"
@@ -142,7 +159,7 @@ class SeedLock:
     def _private(self) -> Path:
         return self.path.with_name(f"{self.path.name}.{os.urandom(8).hex()}")
 
-    def _join(self, pid: int, ours: Collection[int]) -> Grip | None:
+    def _join(self, pid: int, ours: Collection[int], over: OverRule) -> Grip | None:
         """Answer for a directory that stands already; None: look again, it is held or it has just gone."""
         seen = _see(self.path)
         if seen is None:
@@ -154,6 +171,9 @@ class SeedLock:
             return None
         if seen.holder.pid in ours:
             return "shared"
+        if seen.holder.pid not in (None, pid) and over(seen.holder):
+            self._retire(seen)
+            return None
         # Our own pid, though we hold nothing: left by a dead process whose pid has come round to us.
         return "taken" if seen.holder.pid == pid else None
 
@@ -216,7 +236,8 @@ def _see(path: Path) -> _Seen | None:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         return _Seen(Holder(None, changed, foreign=True), identity, found.st_mtime)
     pid, since = _read_pid(path / _PID)
-    return _Seen(Holder(pid, since or changed, foreign=False), identity, found.st_mtime)
+    handed = os.path.lexists(path / _MARK)
+    return _Seen(Holder(pid, since or changed, foreign=False, handed=handed), identity, found.st_mtime)
 
 
 def _write_pid(directory: Path, pid: int) -> None:
@@ -252,9 +273,10 @@ def _read_pid(file: Path) -> tuple[int | None, datetime | None]:
 
 def _remove(private: Path) -> None:
     """Remove what the protocol put there; anything else is somebody's and stays, under the private name."""
-    (private / _PID).unlink(missing_ok=True)
-    # Who died handing it over left the new pid in a file of its own.
-    atomic.sweep(private, _PID, older_than=0.0)
+    for name in (_PID, _MARK):
+        (private / name).unlink(missing_ok=True)
+        # Who died handing it over left what is new in a file of its own.
+        atomic.sweep(private, name, older_than=0.0)
     try:
         private.rmdir()
     except OSError as error:

@@ -18,8 +18,10 @@ MARKER = ".harness-active"
 PRIVATE_DIR = ".harness"
 GENERATIONS = "generations"
 NOTE = "harness/root"
+SPARES = "harness/lists"
 
 _POINTER_LIMIT = 8192
+_NAME_LIMIT = 200
 
 
 def switched_off(env: Mapping[str, str]) -> bool:
@@ -37,11 +39,13 @@ def search(env: Mapping[str, str], cwd: str) -> str | None:
     """Return the state root that `env` and `cwd` stand in, HARNESS_STATE_ROOT aside, or None.
 
     In this order: upwards from CLAUDE_PROJECT_DIR; upwards from `cwd`; the main worktree that
-    `roots.remember` noted in the common git directory of either. Another user's is passed over.
+    `roots.remember` noted in the common git directory of either; where a list was that only the git directory
+    still has a copy of. Another user's is passed over.
     """
     project = env.get("CLAUDE_PROJECT_DIR")
     starts = (project, cwd) if project and os.path.isdir(project) else (cwd,)
-    return _above(starts) or next(filter(None, map(_remembered, starts)), None)
+    found = _above(starts) or next(filter(None, map(_remembered, starts)), None)
+    return found or _spared(starts)
 
 
 def _above(starts: Iterable[str]) -> str | None:
@@ -50,6 +54,43 @@ def _above(starts: Iterable[str]) -> str | None:
             if _holds_state(directory) and _is_ours(directory):
                 return directory
     return None
+
+
+def _spared(starts: Iterable[str]) -> str | None:
+    """Return the directory whose list was lost, and of which the git directory above it has a copy."""
+    for start in starts:
+        inside = []
+        for directory in upwards(start):
+            inside.append(directory)
+            found = git_dir(directory)
+            if found is None:
+                continue
+            if os.path.isdir(os.path.join(found, SPARES)):
+                copies = ((each, _spare_in(found, directory, each)) for each in inside)
+                root = next((each for each, copy in copies if copy and os.path.isfile(copy)), None)
+                if root is not None and _is_ours(root):
+                    return root
+            break
+    return None
+
+
+def spare(root: str) -> str | None:
+    """Return where the copy of the list in the directory `root`, resolved, is; None outside of a repository.
+
+    `git clean -fdx` takes everything else that there is of a list. In a linked work tree the place is in its
+    own part of the common git directory.
+    """
+    for directory in upwards(root):
+        found = git_dir(directory)
+        if found is not None:
+            return _spare_in(found, directory, root)
+    return None
+
+
+def _spare_in(found: str, top: str, root: str) -> str | None:
+    way = os.path.relpath(root, top)
+    name = "%" if way == os.curdir else way.replace("%", "%25").replace(os.sep, "%2F")
+    return os.path.join(found, SPARES, f"{name}.json") if len(os.fsencode(name)) <= _NAME_LIMIT else None
 
 
 def upwards(start: str) -> Iterator[str]:
@@ -93,12 +134,18 @@ def _remembered(start: str) -> str | None:
 def _linked_git_dir(start: str) -> str | None:
     """Return what the nearest `.git` above `start` points to, if it is a file (git never checks one out)."""
     for directory in upwards(start):
-        dot_git = os.path.join(directory, ".git")
-        if os.path.isdir(dot_git):
-            return None
-        if os.path.isfile(dot_git):
-            return _pointer(dot_git, "gitdir: ", directory)
+        found = git_dir(directory)
+        if found is not None:
+            return None if found == os.path.join(directory, ".git") else found
     return None
+
+
+def git_dir(directory: str) -> str | None:
+    """Return the git directory of the work tree whose top is `directory`; None if there is none."""
+    dot_git = os.path.join(directory, ".git")
+    if os.path.isdir(dot_git):
+        return dot_git
+    return _pointer(dot_git, "gitdir: ", directory) if os.path.isfile(dot_git) else None
 
 
 def _pointer(file: str, prefix: str, base: str) -> str | None:

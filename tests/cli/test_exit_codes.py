@@ -35,10 +35,7 @@ def _config(project: Project) -> Said:
 
 
 def _unreadable(project: Project) -> Said:
-    for path in [
-        *(project.top / ".harness" / "generations").iterdir(),
-        project.top / "harness-tasks.json.bak",
-    ]:
+    for path in [*project.generations, project.top / "harness-tasks.json.bak"]:
         path.unlink()
     project.file.write_text("{", encoding="utf-8")
     return project.agent()("status", "--json")

@@ -189,6 +189,24 @@ def _check_passes_at(world: World, commit: str) -> None:
     assert subprocess.run(["sh", "-c", rich.PASSES], cwd=there, check=False).returncode == 0
 
 
+# -- interrupted ----
+
+
+def goes_on(world: World) -> None:
+    """Find the attempt going on with all of its work in place; no attempt is counted."""
+    task = the_task(world)
+    assert task.status == "in_progress", f"{TASK} is {task.status}: {task.error_log}"
+    assert (task.attempts, task.error_log) == (0, ()), task
+    assert task.interruptions <= 2, task.interruptions
+    assert world.git("rev-list", f"{world.base}..HEAD").split() == world.own_commits
+    made = {**rich.MADE, **rich.CHANGED_BEFORE}
+    # A finish that died while its check ran has left the traces of that.
+    assert world.path(TRACE).read_bytes() in {rich.TRACKED[TRACE] + b"checked\n" * n for n in (0, 1)}
+    holds(world, {name: content for name, content in made.items() if content is not None})
+    gone = [name for name, content in made.items() if content is None and world.path(name).exists()]
+    assert not gone, f"deleted by the attempt, and here again: {gone}"
+
+
 # -- rolled back --------------------------------------------------------------------------------------------
 
 

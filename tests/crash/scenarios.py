@@ -66,9 +66,17 @@ def _half_committed(world: World) -> None:
     _dies(world, "finish", "run git read-tree --reset OID")
 
 
-def _released_or_failed(world: World) -> None:
+def _released_or_goes_on(world: World) -> None:
     if invariants.the_task(world).status == "pending":
         invariants.rolled_back(world, status="pending", attempts=0)
+    else:
+        invariants.goes_on(world)
+
+
+def _failed_or_goes_on(world: World) -> None:
+    """Died before its verdict was written, nobody has handed it in."""
+    if invariants.the_task(world).status == "in_progress":
+        invariants.goes_on(world)
     else:
         invariants.rolled_back(world)
 
@@ -85,8 +93,8 @@ def _nothing_lost(world: World) -> None:
 
 SCENARIOS = (
     Scenario("finish that passes", "finish", rich.PASSES, _attempted, invariants.completed),
-    Scenario("finish that fails", "finish", rich.FAILS, _attempted, invariants.rolled_back),
-    Scenario("release", "release", rich.FAILS, _attempted, _released_or_failed, every=4),
+    Scenario("finish that fails", "finish", rich.FAILS, _attempted, _failed_or_goes_on),
+    Scenario("release", "release", rich.FAILS, _attempted, _released_or_goes_on, every=4),
     Scenario("claim", "claim", rich.FAILS, _started, _nothing_lost),
     Scenario("claim that opens a session", "claim", rich.FAILS, _idle, _nothing_lost, lives=False, every=2),
     Scenario("start", "start", rich.FAILS, _paused, _nothing_lost, lives=False),
@@ -94,13 +102,13 @@ SCENARIOS = (
         "recovery that passes", "start", rich.PASSES, _attempted, invariants.completed, lives=False, every=2
     ),
     Scenario(
-        "recovery that fails", "start", rich.FAILS, _attempted, invariants.rolled_back, lives=False, every=4
+        "recovery that goes on", "start", rich.FAILS, _attempted, invariants.goes_on, lives=False, every=4
     ),
     Scenario(
         "shared: a finish that passes", "finish", rich.PASSES, _shared_attempt, invariants.completed, every=8
     ),
     Scenario(
-        "shared: a finish that fails", "finish", rich.FAILS, _shared_attempt, invariants.rolled_back, every=10
+        "shared: a finish that fails", "finish", rich.FAILS, _shared_attempt, _failed_or_goes_on, every=10
     ),
     Scenario("shared: a claim", "claim", rich.FAILS, _shared, _nothing_lost, every=6),
     # The second death in a row; the first one is part of what was prepared.

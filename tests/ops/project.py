@@ -150,6 +150,12 @@ class Project:
         return self.top / "harness-tasks.json"
 
     @property
+    def generations(self) -> list[Path]:
+        """What the list could be restored from, but for .bak: its last states, and git's copy."""
+        kept = [self.top / ".harness" / "generations", self.top / ".git" / "harness" / "lists"]
+        return [path for folder in kept if folder.is_dir() for path in sorted(folder.iterdir())]
+
+    @property
     def state(self) -> dict[str, Any]:
         found = json.loads(self.file.read_text(encoding="utf-8"))
         assert isinstance(found, dict)

@@ -164,10 +164,7 @@ def test_repair_never_restores_over_a_persons_edit(project: Project, agent: Agen
 
 def test_repair_without_anything_good_writes_nothing(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
-    for path in [
-        *(project.top / ".harness" / "generations").iterdir(),
-        project.top / "harness-tasks.json.bak",
-    ]:
+    for path in [*project.generations, project.top / "harness-tasks.json.bak"]:
         path.unlink()
     project.file.write_text("{", encoding="utf-8")
     agent.fails(4, "check", "--repair")

@@ -195,9 +195,11 @@ def test_stop_hands_what_it_holds_to_the_others_at_once(shared: Project) -> None
 
     b.ok("start")
 
-    assert shared.task()["status"] == "failed"
+    assert (shared.task()["status"], shared.task()["attempts"]) == ("pending", 0)
     assert shared.git("show", "refs/harness/rescue/task-001/1:work.txt") == "x"
     assert not (a.cwd / "work.txt").exists()
+    b.ok("claim", "task-001")
+    assert (b.cwd / "work.txt").exists()
 
 
 def test_a_second_session_is_no_offence(shared: Project) -> None:

@@ -78,7 +78,7 @@ def test_a_list_that_is_no_json_is_restored_from_the_backup(project: Project, ag
     agent.ok("add", "First")
     agent.ok("add", "Second")
     backup = (project.top / "harness-tasks.json.bak").read_bytes()
-    for path in (project.top / ".harness" / "generations").iterdir():
+    for path in project.generations:
         path.unlink()
     project.put("harness-tasks.json", b'{"tasks": [{"id": "task-0')
 
@@ -97,8 +97,7 @@ def test_with_nothing_to_restore_from_the_line_of_the_prose_is_logged_and_nothin
 ) -> None:
     """Whichever command of a session meets it first; looking at it writes nothing at all."""
     agent.ok("add", "First")
-    generations = project.top / ".harness" / "generations"
-    for path in [*generations.iterdir(), project.top / "harness-tasks.json.bak"]:
+    for path in [*project.generations, project.top / "harness-tasks.json.bak"]:
         path.write_bytes(b"no json")
     project.put("harness-tasks.json", b"no json either")
     agent.fails(4, "status")

@@ -94,7 +94,8 @@ def test_the_user_interrupts_in_the_middle_of_a_task(two: Project, agent: Agent)
     assert two.state["last_session"]
     assert two.marker
     assert two.task()["status"] == "in_progress"
-    agent.ok("start")
+    assert agent.ok("start")["task"]["id"] == "task-001"
+    agent.ok("finish")
     assert two.task()["status"] == "completed"
     assert "work.txt" in two.in_commit()
 

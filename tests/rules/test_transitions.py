@@ -12,7 +12,17 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from harness_lib.rules import transitions as arrows
 from harness_lib.rules.failures import is_permanent
-from harness_lib.task import STATUSES, Category, Checkpoint, Gate, Handback, Intent, Status, Task
+from harness_lib.task import (
+    STATUSES,
+    Category,
+    Checkpoint,
+    Gate,
+    Handback,
+    Intent,
+    Interruption,
+    Status,
+    Task,
+)
 from tests.rules.lists import BLOCKED, NOW, STAMP
 
 BASE, HEAD, COMMIT = "b" * 40, "e" * 40, "c" * 40
@@ -74,6 +84,7 @@ CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
     "doom": lambda task: arrows.doom(task, now=NOW, message="Blocked by failed b"),
     "begin_merge": lambda task: arrows.begin_merge(task, now=NOW, commit=COMMIT),
     "hand_back": lambda task: arrows.hand_back(task, Handback("it conflicts", 1, RESCUE, BASE)),
+    "interrupt": lambda task: arrows.interrupt(task, Interruption("7" * 40)),
 }
 INTENTS = (
     None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,9 +31,7 @@ def clean_up(root: Root) -> Iterator[None]:
     """Remove the lock directory, which lies outside the test's own directory."""
     yield
     path = seedlock.path_for(root.path)
-    (path / "pid").unlink(missing_ok=True)
-    if path.is_dir():
-        path.rmdir()
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def carried_pid(root: Root) -> int | None:
@@ -101,8 +100,7 @@ def test_a_directory_that_vanished_is_made_again_by_the_next_change(
 ) -> None:
     begin(store, owner.pid)
     path = seedlock.path_for(root.path)
-    (path / "pid").unlink()
-    path.rmdir()
+    shutil.rmtree(path)
 
     touch(store)
 

@@ -183,7 +183,7 @@ def test_a_list_that_is_gone_is_restored(project: Project, agent: Agent) -> None
 
 
 def lose_everything(project: Project) -> None:
-    for path in (project.top / ".harness" / "generations").iterdir():
+    for path in project.generations:
         path.unlink()
     (project.top / "harness-tasks.json.bak").unlink(missing_ok=True)
 

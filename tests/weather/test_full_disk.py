@@ -62,6 +62,7 @@ def test_a_disk_that_fills_in_the_middle_of_finish_is_made_up_for(
 FOR_CONVENIENCE = {
     "log": (r"progress\.txt", "checkpoint task-001 1/2 x"),
     "generations": ("generations/", "checkpoint task-001 1/2 x"),
+    "copy": ("harness/lists/", "checkpoint task-001 1/2 x"),
     "summary": (r"summary\.json", "checkpoint task-001 1/2 x"),
     "marker": ("harness-active", "add Two --validate true"),
 }

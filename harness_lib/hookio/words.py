@@ -82,6 +82,9 @@ def unreadable(now: Situation) -> str:
 
 def halted(reason: str, program: str) -> str:
     """Return the warning that a person must act before the work can go on."""
+    if reason == "max_sessions":
+        more = typed.harness("edit", rest="--max-sessions N", program=program)
+        return f"all sessions that this list may have are used up. A person can allow more: {more}"
     start = typed.harness("start", program=program)
     return f"halted until a person has acted: {quoted(reason, FAILURE)} Afterwards: {start}"
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.ops import hook_routes, hosts
+from harness_lib.ops import git_access, hook_routes, hosts
 from harness_lib.ops.context import Context
 from harness_lib.ops.diagnosis import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.ops.hook_routes import Route
@@ -77,27 +76,16 @@ def python(ctx: Context) -> Diagnoses:
         yield bad(f"{found}, which starts the hooks, {problem}: they hold nobody", cure)
 
 
-_CODEX = "a person starts it with: codex -c 'sandbox_workspace_write.writable_roots=[\"{}\"]'"
-
-
 def sandbox(ctx: Context) -> Diagnoses:
     """Say whether this process may write where git keeps commits; Codex's sandbox forbids it."""
     try:
         git = ctx.git if has_root(ctx) else Git.open(ctx.cwd)
     except EnvSetupError:
         return
-    closed = [
-        place for place in (git.common_dir, git.git_dir) if place.is_dir() and not os.access(place, os.W_OK)
-    ]
-    if not closed:
-        return
-    agent = owner.in_agent(ctx.env)
-    cure = f"give yourself the right: ls -ld {closed[0]}"
-    if agent == "codex":
-        cure = _CODEX.format(git.common_dir)
-        if git.git_dir != git.common_dir:
-            cure = "In a linked worktree nothing helps but to start it with: codex -s danger-full-access"
-    yield bad(f"nothing can be committed: {closed[0]} cannot be written from here", cure)
+    place = git_access.closed(git)
+    if place is not None:
+        told = f"nothing can be committed: {place} cannot be written from here"
+        yield bad(told, git_access.cure(ctx, git, place))
 
 
 def worktree(ctx: Context) -> Diagnoses:

@@ -66,11 +66,7 @@ def require(state: State, task_id: str | None, ctx: Context) -> Held:
     if task.status != "in_progress":
         _refuse_idle(state, task, held_by_me(state, ctx))
     if not is_mine(state, task, ctx):
-        raise LeaseLostError(
-            f"Task {task.id} is held by {task.claimed_by or 'nobody that this session knows'}, not by you "
-            f"({ctx.owner.worker}). Nothing was recorded.",
-            "Drop this work and type: harness claim",
-        )
+        raise _not_yours(state, task, ctx)
     session = sessions.mine(state, ctx)
     if session is None:
         raise HeldError(
@@ -78,6 +74,19 @@ def require(state: State, task_id: str | None, ctx: Context) -> Held:
             "Open one, which recovers the task: harness start",
         )
     return Held(session, task)
+
+
+def _not_yours(state: State, task: Task, ctx: Context) -> LeaseLostError:
+    """Return the error of whoever wants to end somebody else's claim: who has it, and until when."""
+    who = task.claimed_by or "nobody that this session knows"
+    since = f" since {task.claimed_at}" if task.claimed_at else ""
+    until = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
+    held = f"Task {task.id} is held by {who}{since}{until}, not by you ({ctx.owner.worker})."
+    if sessions.mine(state, ctx) is not None:
+        return LeaseLostError(f"{held} Nothing was recorded.", "Drop this work and type: harness claim")
+    holder = next((s for s in state.sessions or () if leases.works_for(task.claimed_by, s.worker)), None)
+    end = f", or end that session: {sessions.how_to_end(holder)}" if holder else ""
+    return LeaseLostError(f"{held} You have no work here, and nothing was changed.", f"Let it work{end}")
 
 
 def require_settled(state: State, task_id: str | None, ctx: Context) -> Held:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness_lib import timestamps, typed
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.ops import marker, stopped, trusting
+from harness_lib.ops import git_access, marker, stopped, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.state import journal
@@ -49,6 +49,7 @@ def run(
     root = roots.Root(place)
     env = {**ctx.env, "HARNESS_STATE_ROOT": str(place)}
     here = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
+    git_access.require(here, git)
     made = _make_files(here, root, git, mode or "exclusive")
     if init_script and not root.init_script.exists():
         atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)

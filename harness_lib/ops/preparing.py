@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import RefusedError
-from harness_lib.ops import judged, lost_branch
+from harness_lib.ops import git_access, judged, lost_branch
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, judges
 from harness_lib.system import gitlocks, hidden, log, snapshot
@@ -43,6 +43,7 @@ def survey(ctx: Context) -> Ground:
     Untracked files never refuse.
     """
     git = ctx.git
+    git_access.require(ctx, git)
     base = git.head()
     if base is None:
         raise lost_branch.error(git, git.branch())

@@ -268,6 +268,7 @@ def after_attempt(tx: Tx, session: Session) -> str | None:
         return reason
     if spent:
         tx.log("STATS", stats.line(tx.state), session=session.number)
-        halt(tx, session, spent)
+        # What the Stop hook says then must be true: no other session may start, either.
+        halt(tx, session, stopping.sessions_spent(tx.state) or spent)
         return spent
     return reason

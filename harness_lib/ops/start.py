@@ -10,6 +10,7 @@ from harness_lib.ops import (
     brief,
     dependencies,
     environment,
+    git_access,
     holding,
     marker,
     recovering,
@@ -67,6 +68,9 @@ def _go_on(ctx: Context) -> Opened:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
         if stopping.work_remains(tx.state):
             tx.on_commit(lambda: marker.raise_it(ctx.root))
+        if session is not None and stopping.awaits_person(tx.state):
+            sessions.close(tx, session)
+            return Opened(None, "waiting")
     if session is None:
         return open_session(ctx)
     if held is None or held.intent is None:
@@ -104,6 +108,7 @@ def open_session(ctx: Context) -> Opened:
 
     A conversation that comes back goes on in its own, and nothing that it holds is recovered.
     """
+    git_access.require(ctx, ctx.git)
     if _comes_back(ctx):
         return _go_on(ctx)
     again = _is_no_new_agent(ctx)
@@ -123,7 +128,7 @@ def open_session(ctx: Context) -> Opened:
         current = sessions.mine(tx.state, ctx)
         if current is not None and holding.held_by_me(tx.state, ctx) is None:
             stop = _nothing_to_do(tx)
-            if stop in ("done", "blocked"):
+            if stop is not None:
                 sessions.close(tx, current)
                 marker.lower_when_finished(tx, ctx.root)
                 return Opened(None, stop, report.told, (*warnings, *report.warnings))
@@ -159,7 +164,7 @@ def _take(ctx: Context) -> tuple[Session | None, str | None, tuple[str, ...]]:
         stop = _nothing_to_do(tx) or stopping.sessions_spent(tx.state)
         if stop == "waiting" and not tx.state.concurrent:
             sessions.refuse_other(tx.state, ctx)
-        if stop in ("done", "blocked", "max_sessions"):
+        if stop is not None:
             tx.log("STATS", stats.line(tx.state), session=tx.state.session_count)
             marker.lower_when_finished(tx, ctx.root)
             return None, stop, tuple(tx.warnings)
@@ -220,7 +225,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         session=opened.session.number,
         task=upcoming,
         stop=None if upcoming else stopping.no_work(state),
-        next=typed.harness("finish", held.id) if held else "harness claim",
+        next=_next(held, upcoming),
         warnings=(*opened.warnings, *snapshot.warnings),
         extra=extra,
     )
@@ -242,3 +247,9 @@ def _next_lines(ctx: Context, state: State, held: Task | None, upcoming: Task | 
     if upcoming:
         return [f"next task: {upcoming.id} {brief.title(upcoming)}"]
     return ["nothing can be taken right now; others hold the rest"]
+
+
+def _next(held: Task | None, upcoming: Task | None) -> str:
+    if held:
+        return typed.harness("finish", held.id)
+    return "harness claim" if upcoming else stopped.GO_ON["waiting"]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from harness_lib import typed
 from harness_lib.errors import Exit
+from harness_lib.ops import brief
 from harness_lib.ops.reply import Reply
-from harness_lib.rules import stats
+from harness_lib.rules import stats, stopping
 from harness_lib.task import State
 
+SHOWN = 5
 WORDS = {
     "done": "Every task is completed.",
     "blocked": "No task is left that could run: the rest failed for good or depends on one that did.",
-    "waiting": "Nothing can be taken right now: others hold the rest, or a person must act (harness why ID).",
+    "waiting": "Nothing can be taken right now: others hold the rest.",
     "max_sessions": "All sessions that this list may have are used up.",
     "max_tasks_per_session": "This session has finished as many tasks as it may.",
 }
@@ -36,12 +39,25 @@ def reply(
 ) -> Reply:
     """Return the reply of `verb` for the reason `stop`, after the lines already `told`."""
     reason = stop or "done"
-    words = WORDS[reason] if state.tasks else EMPTY
+    words, go_on = (WORDS[reason], GO_ON.get(reason)) if state.tasks else (EMPTY, ADD)
+    if reason == "waiting" and stopping.awaits_person(state):
+        words, go_on = _halted(state)
     return Reply(
         verb,
         "\n".join([*told, words, stats.line(state)]),
         exit=Exit.STOP,
         stop=reason,
-        next=GO_ON.get(reason) if state.tasks else ADD,
+        next=go_on,
         extra=extra or {},
     )
+
+
+def _halted(state: State) -> tuple[str, str]:
+    """Return what a person must see to, and the command that shows the first of it."""
+    halted = [task for task in state.tasks if task.halt is not None and task.status != "completed"]
+    lines = [
+        f"  {task.id}: {brief.one_line(task.halt or '', brief.FAILURE_LENGTH)}" for task in halted[:SHOWN]
+    ]
+    more = [f"  and {len(halted) - SHOWN} more (harness status)"] if len(halted) > SHOWN else []
+    first = "A person must act before anything can be taken; to wait is no use:"
+    return "\n".join([first, *lines, *more]), typed.harness("why", halted[0].id)

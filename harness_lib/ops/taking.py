@@ -147,7 +147,7 @@ def _settle_nothing(ctx: Context, session: Session) -> Taken:
 def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
     """Nothing may be taken: say why, and end the session unless others may still free something."""
     stop = stopping.no_work(tx.state)
-    if stop in ("done", "blocked"):
+    if stop in ("done", "blocked") or stopping.awaits_person(tx.state):
         sessions.close(tx, session)
         marker.lower_when_finished(tx, ctx.root)
     return Taken(stop=stop)

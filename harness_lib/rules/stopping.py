@@ -29,6 +29,11 @@ def no_work(state: State) -> Stop | None:
     return "blocked"
 
 
+def awaits_person(state: State) -> bool:
+    """Return whether only a person can free what is left: waiting for other workers would be in vain."""
+    return no_work(state) == "waiting" and all(task.status != "in_progress" for task in state.tasks)
+
+
 def session_spent(state: State, session: Session) -> Stop | None:
     """Return `max_tasks_per_session` if this session has finished as many attempts; 0 is no limit."""
     limit = state.session_config.max_tasks_per_session

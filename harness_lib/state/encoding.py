@@ -78,6 +78,14 @@ _GATE_FIELDS = tuple(field.name for field in fields(Gate) if field.name != "extr
 _INTENT_FIELDS = tuple(field.name for field in fields(Intent) if field.name != "extra")
 _HANDBACK_FIELDS = tuple(field.name for field in fields(Handback) if field.name != "extra")
 _INTERRUPTION_FIELDS = tuple(field.name for field in fields(Interruption) if field.name != "extra")
+_TASK_COUNTS = ("fence", "interruptions")
+_TASK_LISTS = ("notes", "touched", "attempted_by")
+_TASK_RECORDS = {
+    "gate": _GATE_FIELDS,
+    "intent": _INTENT_FIELDS,
+    "handback": _HANDBACK_FIELDS,
+    "interrupted": _INTERRUPTION_FIELDS,
+}
 _TASK_OPTIONS = (
     "completed_commit",
     "description",
@@ -111,24 +119,16 @@ def encode_task(task: Task) -> dict[str, Any]:
         value = getattr(task, name)
         if value is not None:
             document[name] = value
-    if task.fence:
-        document["fence"] = task.fence
-    if task.gate is not None:
-        document["gate"] = _said(task.gate, _GATE_FIELDS)
-    if task.intent is not None:
-        document["intent"] = _said(task.intent, _INTENT_FIELDS)
-    if task.notes:
-        document["notes"] = list(task.notes)
-    if task.handback is not None:
-        document["handback"] = _said(task.handback, _HANDBACK_FIELDS)
-    if task.touched:
-        document["touched"] = list(task.touched)
-    if task.attempted_by:
-        document["attempted_by"] = list(task.attempted_by)
-    if task.interruptions:
-        document["interruptions"] = task.interruptions
-    if task.interrupted is not None:
-        document["interrupted"] = _said(task.interrupted, _INTERRUPTION_FIELDS)
+    for name in _TASK_COUNTS:
+        if getattr(task, name):
+            document[name] = getattr(task, name)
+    for name in _TASK_LISTS:
+        if getattr(task, name):
+            document[name] = list(getattr(task, name))
+    for name, known in _TASK_RECORDS.items():
+        record = getattr(task, name)
+        if record is not None:
+            document[name] = _said(record, known)
     document.update(task.extra)
     return document
 

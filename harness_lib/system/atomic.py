@@ -45,6 +45,17 @@ def write(path: Path, data: bytes, *, durable: bool = True, mode: int | None = N
         sync_directory(target.parent)
 
 
+def can_write(directory: Path) -> bool:
+    """Return whether a file can be made in `directory`; tried, as no question to a sandbox tells."""
+    try:
+        temporary, descriptor = _create(directory / "probe", _ALL)
+    except OSError:
+        return False
+    os.close(descriptor)
+    temporary.unlink()
+    return True
+
+
 def sweep(directory: Path, name: str, *, older_than: float = STALE_SECONDS) -> None:
     """Remove temporary files that writers of `name` left in `directory` when they died.
 

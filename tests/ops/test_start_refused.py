@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
 
 # -- when there is nothing to do
@@ -102,3 +105,67 @@ def test_a_session_ends_after_as_many_attempts_as_it_may_failed_ones_count(
     assert project.state["sessions"][0]["halt"] == "max_tasks_per_session"
     agent.ok("stop")
     assert agent.ok("claim")["task"]["id"] == "task-003"
+
+
+# -- when only a person could go on
+
+
+@pytest.fixture
+def halted(project: Project, agent: Agent) -> Project:
+    """Return a project whose one task waits for a person."""
+    agent.ok("add", "One", "--validate", "true")
+    project.edit_task(halt="CONFIG: say which database")
+    return project
+
+
+@pytest.mark.parametrize("verb", ["start", "claim"])
+def test_with_only_a_halted_task_no_session_is_opened_and_nobody_is_told_to_wait(
+    halted: Project, agent: Agent, verb: str
+) -> None:
+    reply = agent.fails(9, verb)
+
+    assert reply["stop"] == {"reason": "waiting"}
+    assert reply["next"] == "harness why task-001"
+    assert "A person must act" in reply["message"]
+    assert "task-001: CONFIG: say which database" in reply["message"]
+    assert "others hold" not in reply["message"]
+    assert (halted.state["sessions"], halted.state["session_count"]) == ([], 0)
+
+
+def test_halted_tasks_use_up_no_sessions_and_the_limit_holds_all_the_same(
+    halted: Project, agent: Agent
+) -> None:
+    halted.configure(max_sessions=1)
+    for _ in range(3):
+        agent.fails(9, "start")
+    assert halted.state["session_count"] == 0
+    halted.edit_task(halt=None)
+    assert agent.ok("start")["session"] == 1
+    agent.ok("stop")
+    halted.edit_task(halt="CONFIG: say which database")
+
+    agent.fails(9, "start")
+
+    assert halted.state["session_count"] == 1
+
+
+def test_an_open_session_ends_where_only_a_person_could_go_on(halted: Project, agent: Agent) -> None:
+    halted.edit_task(halt=None)
+    agent.ok("start")
+    halted.edit_task(halt="CONFIG: say which database")
+
+    assert agent.fails(9, "start")["stop"] == {"reason": "waiting"}
+
+    assert halted.state["sessions"] == []
+
+
+def test_where_others_hold_the_rest_waiting_is_what_to_type(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    first, second = project.agent("first"), project.agent("second")
+    first.ok("add", "One", "--validate", "true")
+    first.ok("claim")
+
+    reply = second.ok("start")
+
+    assert reply["next"] == "harness claim --wait 600"
+    assert "others hold the rest" in reply["message"]

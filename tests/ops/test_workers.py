@@ -233,3 +233,16 @@ def test_a_state_root_outside_of_every_repository(make_project: Make, tmp_path: 
     agent.ok("finish")
 
     assert project.in_commit() == ["done", "tracked.txt"]
+
+
+def test_a_person_without_work_is_told_who_holds_a_task_and_until_when(shared: Project) -> None:
+    a = worker(shared, "a")
+    a.ok("claim", "task-001")
+    until = shared.task()["lease_expires_at"]
+
+    error = shared.agent("person").fails(6, "finish", "task-001")["error"]
+
+    assert f"held by a since {shared.task()['claimed_at']}, leased until {until}" in error["message"]
+    assert "You have no work here" in error["message"]
+    assert "Drop" not in error["hint"]
+    assert "harness stop --session 1" in error["hint"]

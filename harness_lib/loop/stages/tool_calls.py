@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness_lib.loop import gate
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, Piped, as_object
@@ -17,8 +18,10 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
     if not isinstance(queue, list) or not queue or not isinstance(queue[0], dict):
         raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
     call: Json = queue[0]
-    name, given = str(call.get("name") or ""), call.get("input") or {}
-    result = run(runtime, name, given)
+    name = str(call.get("name") or "")
+    verdict = gate.ask(runtime, call)
+    given = verdict.given
+    result = run(runtime, name, given) if verdict.decision == "allow" else _denied(verdict)
     _show(runtime, name, given, result)
     return {
         "call_id": call.get("id", ""),
@@ -31,8 +34,18 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
     }
 
 
+def _denied(verdict: gate.Verdict) -> Result:
+    """Return what the model is told of a call that may not run."""
+    reason = verdict.reason or "no reason was given"
+    if verdict.decision == "ask":
+        return Result(
+            f"error: denied: a person has to be asked, and there is none here: {reason}", error=True
+        )
+    return Result(f"error: denied: {reason}", error=True)
+
+
 def run(runtime: Runtime, name: str, given: Json) -> Result:
-    """Run the tool `name`. Everything that a model runs passes here."""
+    """Run the tool `name`."""
     tool = runtime.table.tool(name) if is_name(name) else None
     if tool is None:
         return Result(f"error: tool '{name}' not found", error=True)

@@ -59,7 +59,7 @@ def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = Fal
         # The gate needs git, and no git runs under the lock: prepare, then look again.
         regated = _regated(ctx, old, new)
         with by_hand.change(ctx) as tx:
-            if tx.state.find(task_id) != old:
+            if tx.state.find(old.id) != old:
                 continue
             tx.replace(regated)
             if regated.depends_on != old.depends_on:

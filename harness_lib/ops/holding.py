@@ -110,8 +110,10 @@ def _named(state: State, task_id: str | None, ctx: Context) -> Task:
 
 
 def require_task(state: State, task_id: str) -> Task:
-    """Return the task called `task_id`; UsageError if there is none."""
+    """Return the task called `task_id`, or `task-003` for `3`; UsageError if there is none."""
     task = state.find(task_id)
+    if task is None and task_id.isascii() and task_id.isdigit():
+        task = state.find(f"task-{int(task_id):03d}")
     if task is None:
         raise UsageError(
             f"There is no task {task_id!r} in this list.", "See which there are: harness status --all"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.ops import brief, checking, holding
+from harness_lib.ops import brief, checking, delivered, holding
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import selection
@@ -24,10 +24,12 @@ def run(ctx: Context, task_id: str) -> Reply:
     """
     snapshot = ctx.store.read()
     task = holding.require_task(snapshot.state, task_id)
-    why = selection.why(snapshot.state, task_id, ctx.clock.now())
+    why = selection.why(snapshot.state, task.id, ctx.clock.now())
     rescued = brief.rescues(task, ctx.git)
     log = _last_log(ctx, task)
+    done = delivered.of(ctx.git, snapshot.state, task)
     lines = [f"{task.id} [{task.status}] {brief.title(task)}", *_fields(task), *_claim(task)]
+    lines += done.lines(task) if done else _nothing_delivered(task)
     lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
     lines += _block("description", (task.description or "").splitlines())
     lines += _block(_check(task), (task.validation.command or "").splitlines())
@@ -48,8 +50,21 @@ def run(ctx: Context, task_id: str) -> Reply:
             "reasons": list(why.reasons[:SHOWN]),
             "rescues": rescued[-SHOWN:],
             "check_log": str(log) if log else None,
+            "commits": list(done.commits[:SHOWN]) if done else [],
+            "files": list(done.files[:LINES]) if done else [],
+            "undo": done.revert if done else None,
         },
     )
+
+
+def _nothing_delivered(task: Task) -> list[str]:
+    if task.status != "completed" or task.completed_commit is None:
+        return []
+    nothing = task.completed_commit == task.started_at_commit
+    told = (
+        "it committed nothing" if nothing else f"its commit {task.completed_commit[:12]} is not here any more"
+    )
+    return [f"{told}; to have it done anew: {typed.harness('retry', task.id)}"]
 
 
 def _fields(task: Task) -> Iterator[str]:

@@ -107,7 +107,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, 
 
 def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
     """Return the task that this worker has in progress already; asking for another one is a mistake."""
-    if task_id not in (None, held.id):
+    if task_id is not None and holding.require_task(ctx.store.read().state, task_id).id != held.id:
         finish, release = typed.harness("finish", held.id), typed.harness("release", held.id)
         raise UsageError(
             f"You hold {held.id}; one task at a time.",
@@ -130,10 +130,10 @@ def choose(ctx: Context, state: State, task_id: str | None) -> Task | None:
     if task_id is None:
         return selection.pick(state)
     task = holding.require_task(state, task_id)
-    verdict = selection.why(state, task_id, now)
+    verdict = selection.why(state, task.id, now)
     if not verdict.eligible:
         raise UsageError(
-            f"Task {task_id} cannot be taken: {'; '.join(verdict.reasons)}.", "See: harness status"
+            f"Task {task.id} cannot be taken: {'; '.join(verdict.reasons)}.", "See: harness status"
         )
     return task
 

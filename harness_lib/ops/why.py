@@ -18,7 +18,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     snapshot = ctx.store.read()
     state = snapshot.state
     task = holding.require_task(state, task_id)
-    why = selection.why(state, task_id, ctx.clock.now())
+    why = selection.why(state, task.id, ctx.clock.now())
     reasons = [brief.one_line(reason, LENGTH) for reason in why.reasons]
     lines = [status.one_line(task), *(f"  {reason}" for reason in reasons[:SHOWN])]
     if len(reasons) > SHOWN:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.ops.project import Agent, Project
+import pytest
+
+from tests.ops.project import Agent, Project, begin
 
 
 def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> None:
@@ -56,3 +58,58 @@ def test_pause_removes_the_marker_and_start_puts_it_back(project: Project, agent
     assert (project.file.read_bytes(), project.log) == before
     agent.ok("start")
     assert project.marker
+
+
+def test_a_completed_task_tells_its_commit_its_files_and_how_to_undo_it(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent)
+    project.put("done")
+    agent.ok("finish")
+
+    reply = agent.ok("show", "1")
+
+    commit = project.head[:12]
+    assert reply["task"]["id"] == "task-001"
+    assert f"git show {commit}" in reply["message"]
+    assert "done" in reply["files"]
+    assert f"git revert {commit}" in reply["message"]
+    assert "harness retry task-001" in reply["message"]
+    project.git(*reply["undo"].split()[1:], "--no-edit")
+    assert not (project.top / "done").exists()
+
+
+def test_commits_of_its_own_are_undone_together_and_no_others(project: Project, agent: Agent) -> None:
+    for title in ("One", "Two"):
+        agent.ok("add", title, "--validate", f"test -f {title}")
+    agent.ok("claim")
+    project.put("One")
+    agent.ok("finish")
+    agent.ok("claim")
+    project.put("part")
+    project.commit("A part of it")
+    project.put("Two")
+    agent.ok("finish")
+
+    reply = agent.ok("show", "task-002")
+
+    assert sorted(reply["files"]) == ["Two", "part"]
+    assert len(reply["commits"]) == 2
+    project.git(*reply["undo"].split()[1:], "--no-edit")
+    assert sorted(project.files) == ["One", "tracked.txt"]
+
+
+def test_one_that_committed_nothing_says_so(agent: Agent) -> None:
+    begin(agent, "true")
+    agent.ok("finish")
+    assert "committed nothing" in agent.ok("show", "1")["message"]
+
+
+@pytest.mark.parametrize("verb", ["why", "edit", "claim", "finish", "retry", "remove"])
+def test_the_number_of_a_task_is_its_name_everywhere(agent: Agent, verb: str) -> None:
+    if verb == "finish":
+        begin(agent, "true")
+    else:
+        agent.ok("add", "One", "--validate", "true")
+    agent.ok(verb, "1", *(["--title", "Other"] if verb == "edit" else []))
+    agent.fails(2, "show", "7")

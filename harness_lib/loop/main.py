@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from harness_lib.errors import Exit, HarnessError
+from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted
 
@@ -44,7 +44,11 @@ def entry() -> int:
 
 
 def _dispatch(args: list[str]) -> int:
-    run = runtime.start(os.environ, Path.cwd())
+    try:
+        cwd = Path.cwd()
+    except FileNotFoundError as error:
+        raise EnvSetupError("The current directory is gone.", "Go to one that is there.") from error
+    run = runtime.start(os.environ, cwd)
     discovery.refresh(run)
     word = _WORDS.get(args[0], args[0]) if args else "agent"
     command = run.table.find("commands", word)

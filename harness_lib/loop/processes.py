@@ -92,7 +92,7 @@ def run(
         fed.write(stdin or b"")
         fed.seek(0)
         output = tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
-        with _starting, _errors(merge=merge, log=log) as errors:
+        with _starting, _Errors(merge=merge, log=log) as errors:
             child = subprocess.Popen(
                 command,
                 env=dict(env),
@@ -133,10 +133,6 @@ def end_all() -> None:
     """Begin to end every program of this process; whoever waits for it sees to the rest."""
     for group in list(_running):
         reaper.signal_group(group, signal.SIGTERM)
-
-
-def _errors(*, merge: bool, log: str) -> _Errors:
-    return _Errors(merge=merge, log=log)
 
 
 class _Errors:

@@ -302,3 +302,30 @@ def test_a_variant_of_home_speaks_through_its_protocol(hs: Hs, serve: Serve, hom
     assert (found.code, found.out) == (0, "Hello from there.\n"), found.err
     assert server.headers[0]["authorization"] == "Bearer sesame"
     assert (server.requests[0]["model"], server.requests[0]["max_completion_tokens"]) == ("big-one", 77)
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "sch\u00f6n"])
+def test_a_key_that_no_header_can_carry_is_said_and_not_shown(
+    serve: Serve, home: Path, project: Path, key: str
+) -> None:
+    wire = WIRES[1]
+    server = serve(wire, say("never"))
+    run = started(home, project, wire, server, OPENAI_API_KEY=key)
+
+    ending = follower.follow(run)
+
+    assert ending.failed
+    assert "no header can carry" in ending.output
+    assert key not in ending.output
+    assert server.requests == []
+
+
+def test_a_variant_without_an_address_sends_its_key_nowhere(hs: Hs, home: Path) -> None:
+    providers = home / ".harness" / "providers"
+    providers.mkdir(parents=True)
+    (providers / "there.conf").write_text("protocol=openai\nmodel=m\nauth_env=THERE_KEY\n", encoding="utf-8")
+
+    answer = hs("go", env={"THERE_KEY": "sesame"})
+
+    assert answer.code == 1
+    assert "no url=" in answer.err

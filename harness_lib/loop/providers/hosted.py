@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.providers import keys, variants
+from harness_lib.loop.providers import keys
 from harness_lib.loop.providers.endpoint import Endpoint, Wire
 from harness_lib.loop.wires import exchange
 
@@ -50,6 +50,9 @@ class Hosted:
         env = _environment(runtime, self.name, variant) if variant else runtime.env
         key = keys.secret(keys.first(runtime, variant.name if variant else self.name))
         made = self.endpoint(env, key)
+        if not all(value.isascii() and value.isprintable() for value in made.headers.values()):
+            # Said here: whoever meets it later would print the key.
+            raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
         values = variant.values if variant else {}
         return replace(
             made,
@@ -101,15 +104,13 @@ def _environment(runtime: Runtime, protocol: str, variant: Variant) -> dict[str,
     key = key or keys.secret(keys.first(runtime, variant.name))
     if variant.auth_env and not key:
         raise ProviderError(f"{variant.auth_env} is not set. Set it, or run: hs auth set {variant.name}")
+    if not values.get("url"):
+        # Its key would go to the host of the protocol.
+        raise ProviderError(f"The provider {variant.name} has no url= in its .conf file.")
     changed = {
-        f"{prefix}_API_URL": values.get("url", ""),
+        f"{prefix}_API_URL": values["url"],
         f"{prefix}_MAX_TOKENS": values.get("max_tokens", ""),
         f"{prefix}_API_KEY": key,
         f"{prefix}_AUTH_HEADER": "",
     }
     return {**runtime.env, **changed}
-
-
-def variant_of(runtime: Runtime) -> Variant | None:
-    """Return the variant that the run's provider is; None for a provider of its own."""
-    return variants.find(runtime, runtime.provider)

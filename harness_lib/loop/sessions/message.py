@@ -35,7 +35,7 @@ class Thinking:
 
 @dataclass(frozen=True)
 class Call:
-    """A tool it wants run. `problem`: why it must not be; its `arguments` are as they came."""
+    """A tool it wants run; its `arguments` are as they came."""
 
     id: str
     name: str

@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import harness_lib
+from harness_lib import typed
+from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb
 from harness_lib.errors import UsageError
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
 
 # Each has a file in `commands/`; the order is that of the help.
 VERBS = (
@@ -95,6 +99,25 @@ A first run: harness init && harness add "Say hello" --validate "grep -q hello R
 """
 
 
+FIRST_STEPS = """\
+harness keeps a task list on disk and coding agents at work until it is done. The first things to type:
+
+  harness init                                                    make a list in this project
+  harness add "Say hello" --validate "grep -q hello README.md"    a task and its check
+  harness run                                                     let an agent do it, checked and committed
+  harness status                                                  see where the list stands
+  harness demo                                                    watch the whole job on a sample
+
+All verbs: harness --help. In an agent's chat: /harness run."""
+
+
+class _FirstSteps:
+    """What is answered to who types no verb."""
+
+    def answer(self, _ctx: Context, _args: argparse.Namespace, _screen: Screen) -> Reply:
+        return Reply("harness", FIRST_STEPS)
+
+
 class _Parser(argparse.ArgumentParser):
     """An argparse parser that fails as every other part does."""
 
@@ -104,7 +127,21 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the arguments, `verb` and its `command` among them; UsageError if they are wrong."""
-    return _parser(_typed(argv)).parse_args(argv)
+    if not argv:
+        return argparse.Namespace(command=_FirstSteps())
+    verb = _typed(argv)
+    first = next((word for word in argv if word != "--json"), None)
+    if verb is None and first is not None and not first.startswith("-"):
+        raise UsageError(f"There is no verb {first!r}.", _meant(first))
+    return _parser(verb).parse_args(argv)
+
+
+def _meant(word: str) -> str:
+    """Return a hint to the verb that somebody may have meant by `word`."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
+
+    close = get_close_matches(word.lower(), [verb.name for verb in VERBS], n=1)
+    return f"Did you mean: {typed.harness(close[0])}" if close else "See which there are: harness --help"
 
 
 def _typed(argv: Sequence[str]) -> Verb | None:
@@ -113,8 +150,8 @@ def _typed(argv: Sequence[str]) -> Verb | None:
     return next((verb for verb in VERBS if verb.name == first), None)
 
 
-def _parser(typed: Verb | None) -> argparse.ArgumentParser:
-    """Return a parser of `typed` alone, which is all that is needed then, or of the names of all verbs."""
+def _parser(wanted: Verb | None) -> argparse.ArgumentParser:
+    """Return a parser of `wanted` alone, which is all that is needed then, or of the names of all verbs."""
     parser = _Parser(
         prog="harness",
         description="A task list on disk that keeps agents working until it is done.",
@@ -126,7 +163,7 @@ def _parser(typed: Verb | None) -> argparse.ArgumentParser:
         "--json", action="store_true", help="print one JSON object (before or after the verb)"
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in VERBS if typed is None else (typed,):
+    for verb in VERBS if wanted is None else (wanted,):
         sub = verbs.add_parser(
             verb.name,
             help=verb.summary,
@@ -134,7 +171,7 @@ def _parser(typed: Verb | None) -> argparse.ArgumentParser:
             epilog=f"example: {verb.example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        if verb is typed:
+        if verb is wanted:
             command = verb.load()
             sub.add_argument("--json", action="store_true", help="print one JSON object")
             command.arguments(sub)

@@ -63,11 +63,21 @@ def run(ctx: Context, wish: Wish) -> Reply:
         warnings.append(NOT_TRUSTED)
     return Reply(
         "add",
-        f"added {task.id} [{task.priority}]: {brief.title(task)}",
+        f"added {task.id} [{task.priority}]: {brief.title(task)}" + _place(ctx, wish),
         task=task,
         next="harness start",
         warnings=tuple(warnings),
     )
+
+
+def _place(ctx: Context, wish: Wish) -> str:
+    """Say where the check will run, where somebody who stands beside the list would expect another place."""
+    top = ctx.git.top
+    beside = ctx.root.path != top and ctx.root.path.is_relative_to(top)
+    if not wish.validate or wish.cwd or not beside:
+        return ""
+    here = typed.word(ctx.root.path.relative_to(top))
+    return f"\nIts check runs at the top of the repository, {top}; with --cwd {here} it runs beside the list."
 
 
 def no_check(task_id: str) -> str:

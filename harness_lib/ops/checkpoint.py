@@ -17,15 +17,15 @@ from harness_lib.task import Checkpoint, Task
 DESCRIPTION_LENGTH = 1000
 
 
-def run(ctx: Context, task_id: str, step: str, text: str) -> Reply:
-    """Record `step`, "M/N", of the held task with the content of the work tree, and renew the lease."""
+def run(ctx: Context, task_id: str | None, step: str, text: str) -> Reply:
+    """Record `step`, "M/N", with the content of the work tree, and renew the lease; None: the held task."""
     done, total = _parse(step)
     description = brief.one_line(text, DESCRIPTION_LENGTH)
     held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
     try:
         task = _record(ctx, held, done, total, description)
     except (EnvSetupError, OSError) as error:
-        return mailbox.leave(ctx, error, "checkpoint", task_id, step, description)
+        return mailbox.leave(ctx, error, "checkpoint", held.task.id, step, description)
     return Reply(
         "checkpoint",
         f"{task.id}: {done}/{total} recorded.",

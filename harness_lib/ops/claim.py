@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness_lib import typed
 from harness_lib.ops import (
     brief,
     carrying,
@@ -81,7 +80,7 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: sta
         "\n".join(lines),
         session=session.number,
         task=task,
-        next=typed.harness("finish", task.id),
+        next=holding.finish(ctx, task),
         warnings=opened.warnings,
         extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": told},
     )

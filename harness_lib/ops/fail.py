@@ -50,7 +50,8 @@ def _halt(ctx: Context, held: Held, task: Task, category: Category, message: str
 def _reply(ctx: Context, held: Held, ended: outcome.Ended, category: Category, *, stops: bool) -> Reply:
     task = ended.task
     used = f"attempts used: {task.attempts} of {task.max_attempts}"
-    lines = [f"{task.id} failed ({category}) and was rolled back; {used}"]
+    undone = "was rolled back" if ended.rolled_back else "was left as it is"
+    lines = [f"{task.id} failed ({category}) and {undone}; {used}"]
     if ended.rescue:
         lines.append(f"the work is kept: {keeping.look_at(ended.rescue)}")
     if stops:

@@ -85,7 +85,8 @@ def _rolled_back(task: Task, ended: outcome.Ended, checked: Checked | None) -> l
         lines.append(f"all that it said: {checked.log}")
     if checked and checked.without:
         lines.append(f"the check ran without what could turn it: {', '.join(checked.without)}")
-    lines.append(f"rolled back; attempts used: {task.attempts} of {task.max_attempts}")
+    undone = "rolled back" if ended.rolled_back else "left as it is"
+    lines.append(f"{undone}; attempts used: {task.attempts} of {task.max_attempts}")
     if ended.rescue:
         lines.append(f"the work is kept: {keeping.look_at(ended.rescue)}")
     if task.error_log:

@@ -24,8 +24,13 @@ class Held:
 
 
 def finish(ctx: Context, task: Task) -> str | None:
-    """Return the command that ends the work on `task`; None for an agent whose supervisor does that."""
-    return None if ctx.env.get(SUPERVISED) else typed.harness("finish", task.id)
+    """Return the command that ends the work on `task`, or gives it the check that it cannot end without.
+
+    None for an agent whose supervisor does that.
+    """
+    if ctx.env.get(SUPERVISED):
+        return None
+    return typed.harness("finish", task.id) if task.validation.command else typed.give_check(task.id)
 
 
 def refuse_supervised(ctx: Context, verb: str) -> None:

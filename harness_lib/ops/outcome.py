@@ -23,12 +23,16 @@ from harness_lib.task import Category, Handback, Intent, Session, State, Task
 
 @dataclass(frozen=True)
 class Ended:
-    """How an attempt ended: the task afterwards, why to stop if so, the rescue ref, and warnings."""
+    """How an attempt ended: the task afterwards, why to stop if so, the rescue ref, and warnings.
+
+    `rolled_back`: the work tree is at the base again, if the attempt failed; without the base it cannot be.
+    """
 
     task: Task
     stop: str | None
     rescue: str | None = None
     warnings: tuple[str, ...] = ()
+    rolled_back: bool = True
 
 
 @dataclass(frozen=True)

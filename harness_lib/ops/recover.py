@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from harness_lib import typed
 from harness_lib.ops import holding, recovering, sessions, start, stopped
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
@@ -28,7 +27,7 @@ def run(ctx: Context) -> Reply:
         "\n".join(told) or "Nothing was interrupted.",
         session=session.number,
         task=held,
-        next=typed.harness("finish", held.id) if held else "harness claim",
+        next=holding.finish(ctx, held) if held else "harness claim",
         warnings=warnings,
         extra={"recovered": list(told)},
     )

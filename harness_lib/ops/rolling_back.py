@@ -61,7 +61,8 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
         made, rescue = _rescue(ctx, task, intent)
         # Killed in the middle, the branch may have gone back already.
         tip = intent.head if again else keeping.branch_tip(git, task) or git.head()
-        if intent.base is not None and git.exists(intent.base):
+        has_base = intent.base is not None and git.exists(intent.base)
+        if intent.base is not None and has_base:
             warnings += restore.go_back(
                 git,
                 intent.base,
@@ -89,7 +90,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
             tx.log("WARN", warning, session=session.number, task=task.id)
         stop = outcome.count_attempt(tx, ctx, session) if intent.outcome == "failed" else None
     keeping.drop_before(git, task)
-    return outcome.Ended(ended, stop, rescue, tuple(warnings))
+    return outcome.Ended(ended, stop, rescue, tuple(warnings), rolled_back=has_base)
 
 
 def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from harness_lib import typed
 from harness_lib.errors import EnvSetupError
 from harness_lib.ops import (
     brief,
@@ -225,7 +224,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         session=opened.session.number,
         task=upcoming,
         stop=None if upcoming else stopping.no_work(state),
-        next=_next(held, upcoming),
+        next=_next(ctx, held, upcoming),
         warnings=(*opened.warnings, *snapshot.warnings),
         extra=extra,
     )
@@ -249,7 +248,7 @@ def _next_lines(ctx: Context, state: State, held: Task | None, upcoming: Task | 
     return ["nothing can be taken right now; others hold the rest"]
 
 
-def _next(held: Task | None, upcoming: Task | None) -> str:
+def _next(ctx: Context, held: Task | None, upcoming: Task | None) -> str | None:
     if held:
-        return typed.harness("finish", held.id)
+        return holding.finish(ctx, held)
     return "harness claim" if upcoming else stopped.GO_ON["waiting"]

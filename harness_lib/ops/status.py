@@ -184,7 +184,7 @@ def upcoming(ctx: Context, state: State) -> str | None:
     """Return the command that goes on with the list."""
     held = holding.held_by_me(state, ctx)
     if held:
-        return typed.harness("finish", held.id)
+        return holding.finish(ctx, held)
     if not state.tasks:
         return stopped.ADD
     if any(task.status == "in_progress" for task in state.tasks) and sessions.mine(state, ctx) is None:

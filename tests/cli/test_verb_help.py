@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +68,24 @@ def test_a_verb_loads_no_other_verb(name: str, filled: Project) -> None:
 def test_the_version_is_the_packages(harness: Harness) -> None:
     said = harness("--version")
     assert (said.code, said.out) == (0, f"harness {harness_lib.__version__}\n")
+
+
+def test_the_bare_command_shows_the_first_things_to_type(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([]) == 0
+    typed = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  harness ")]
+    assert [line.split()[1] for line in typed] == ["init", "add", "run", "status", "demo"]
+    for line in typed:
+        # What is typed stands apart from what it is for.
+        command = shlex.split(line.split("   ")[0])
+        parser.parse(command[1:])
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"), [("statsu", "harness status"), ("Claim", "harness claim"), ("xyzzy", "harness --help")]
+)
+def test_a_verb_that_is_none_is_answered_by_the_one_that_was_meant(
+    typed: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([typed, "task-001"]) == 2
+    assert f"{typed!r}" in (said := capsys.readouterr().err)
+    assert hint in said

@@ -12,6 +12,17 @@ from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
 
 
+def test_a_list_in_a_sub_directory_is_told_where_its_checks_run(make_project: Make) -> None:
+    project = make_project("deep")
+    (project.top / "sub dir").mkdir()
+    agent = project.agent(cwd=project.top / "sub dir")
+    agent.ok("init")
+    said = agent.ok("add", "One", "--validate", "true")["message"]
+    assert f"runs at the top of the repository, {project.top};" in said
+    assert "--cwd 'sub dir'" in said
+    assert "Its check" not in agent.ok("add", "Two", "--validate", "true", "--cwd", "sub dir")["message"]
+
+
 def test_it_takes_the_next_number_also_beyond_999(project: Project, agent: Agent) -> None:
     project.edit(tasks=[{"id": "task-999", "status": "completed"}, {"id": "other", "status": "pending"}])
 

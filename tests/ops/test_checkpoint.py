@@ -8,6 +8,14 @@ from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
 
 
+def test_who_holds_one_task_need_not_name_it(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.fails(2, "checkpoint", "1/2", "nothing is held yet")
+    agent.ok("claim")
+    agent.ok("checkpoint", "1/2", "half of it")
+    assert project.task()["checkpoints"][0]["description"] == "half of it"
+
+
 def test_it_is_recorded_with_the_content_of_that_moment(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     agent.ok("claim")

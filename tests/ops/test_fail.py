@@ -136,3 +136,5 @@ def test_a_claim_whose_base_nobody_wrote_down_is_recorded_and_its_work_left_alon
     task = project.task()
     assert (task["status"], task["attempts"]) == ("failed", task["max_attempts"])
     assert any("base commit" in warning for warning in said["warnings"])
+    assert "left as it is" in said["message"]
+    assert "rolled back" not in said["message"]

@@ -6,6 +6,14 @@ from tests.ops.project import Agent, Project, begin
 from tests.system.gitrepo import NASTY
 
 
+def test_of_a_task_without_a_check_every_reply_says_how_to_give_it_one(agent: Agent) -> None:
+    agent.ok("add", "One")
+    give = "harness edit task-001 --validate 'COMMAND'"
+    assert agent.ok("claim")["next"] == give
+    assert give in agent.fails(3, "finish")["error"]["hint"]
+    assert agent.ok("status")["next"] == give
+
+
 def test_ending_another_task_than_the_held_one_names_the_held_one(agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     agent.ok("add", "Two", "--validate", "true")

@@ -12,7 +12,7 @@ from harness_lib.ops.reply import Reply
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
-    parser.add_argument("id")
+    parser.add_argument("id", nargs="?", help="(default: the one that you hold)")
     parser.add_argument("step", metavar="M/N", help="step M of N is done")
     parser.add_argument("text", help="what was done")
 

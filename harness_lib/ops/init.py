@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from harness_lib import timestamps, typed
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.ops import git_access, marker, stopped, trusting
+from harness_lib.ops import git_access, marker, starting_over, stopped, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.state import journal
@@ -37,10 +38,13 @@ def run(
     init_script: bool = False,
     gitignore: bool = False,
     make_git: bool = False,
+    start_over: bool = False,
 ) -> Reply:
     """Make the list in `path` (default: here); run again it changes nothing that is there.
 
-    Raises UsageError (no such directory), EnvSetupError (no git repository, and not `make_git`).
+    One that was lost is restored. `start_over`: an empty one takes its place, and it is kept beside that.
+    Raises UsageError (no such directory), EnvSetupError (no git repository, and not `make_git`; or its
+    directory cannot be written), and what `starting_over.begin_anew` does.
     """
     place = (ctx.cwd / (path or ".")).resolve()
     if not place.is_dir():
@@ -50,13 +54,25 @@ def run(
     env = {**ctx.env, "HARNESS_STATE_ROOT": str(place)}
     here = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
     git_access.require(here, git)
+    restored = starting_over.restore(here)
+    kept = starting_over.begin_anew(here) if start_over and root.state.exists() else ""
     made = _make_files(here, root, git, mode or "exclusive")
     if init_script and not root.init_script.exists():
         atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)
         made.append(root.init_script.name)
     ignored_in = _ignore(root, git, gitignore=gitignore)
     roots.remember(place, git.common_dir)
-    return _reply(root, made, ignored_in, mode, here)
+    reply = _reply(root, made, ignored_in, mode, here)
+    if kept:
+        return replace(reply, message=f"{root.path} has an empty list now; the old one is kept in {kept}.")
+    return _restored(here, reply) if restored else reply
+
+
+def _restored(ctx: Context, reply: Reply) -> Reply:
+    told = f"{ctx.root.path} had a task list, which was lost and is restored. {reply.message}"
+    over = f"To begin an empty one instead: {typed.harness('init', '--start-over')}"
+    warnings = (*ctx.store.warnings, *reply.warnings)
+    return replace(reply, message=f"{told}\n{over}", next="harness status", warnings=warnings)
 
 
 def _repository(place: Path, *, make_git: bool) -> Git:

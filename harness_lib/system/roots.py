@@ -116,6 +116,7 @@ class Root:
             BACKUP_FILE,
             f"{STATE_FILE}.tmp",
             f"{STATE_FILE}.broken-*",
+            f"{STATE_FILE}.old-*",
             f".{STATE_FILE}.*.tmp",
             f".{BACKUP_FILE}.*.tmp",
             LOG_FILE,

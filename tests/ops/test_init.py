@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -163,3 +164,52 @@ def test_a_list_in_an_oddly_named_folder_of_the_repository_is_ignored_too(
 
     assert (project.top / name / "harness-tasks.json").exists()
     assert project.git("status", "--porcelain") == ""
+
+
+def test_a_list_that_was_removed_is_restored_and_said_so(project: Project) -> None:
+    agent = project.agent()
+    agent.ok("add", "Something", "--validate", "true")
+    (project.top / ".harness-active").unlink()
+    project.file.unlink()
+
+    reply = agent.ok("init")
+
+    assert [task["title"] for task in project.state["tasks"]] == ["Something"]
+    assert "restored" in reply["message"]
+    assert "harness init --start-over" in reply["message"]
+    assert reply["next"] == "harness status"
+    assert project.marker
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_person_can_start_over_and_the_old_list_is_kept_beside_the_new_one(
+    project: Project, *, removed: bool
+) -> None:
+    agent = project.agent()
+    agent.ok("add", "Something", "--validate", "true")
+    before = project.state["tasks"]
+    if removed:
+        project.file.unlink()
+
+    reply = agent.ok("init", "--start-over")
+
+    assert (project.state["tasks"], project.state["sessions"]) == ([], [])
+    (kept,) = project.top.glob("harness-tasks.json.old-*")
+    assert json.loads(kept.read_text(encoding="utf-8"))["tasks"] == before
+    assert kept.name in reply["message"]
+    assert project.git("status", "--porcelain") == ""
+    agent.ok("add", "Another", "--validate", "true")
+    agent.ok("claim")
+
+
+def test_nobody_starts_over_while_a_task_is_in_progress_or_another_agent_works(project: Project) -> None:
+    agent = project.agent()
+    agent.ok("add", "Something", "--validate", "true")
+    agent.ok("claim")
+    before = project.file.read_bytes()
+
+    project.agent("person").fails(5, "init", "--start-over")
+    error = agent.fails(8, "init", "--start-over")["error"]
+
+    assert "task-001 is in progress" in error["message"]
+    assert project.file.read_bytes() == before

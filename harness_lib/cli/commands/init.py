@@ -25,6 +25,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--git", action="store_true", help="make the git repository and a first commit if there is none"
     )
+    parser.add_argument(
+        "--start-over", action="store_true", help="begin an empty list; the old one is kept beside it"
+    )
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
@@ -36,6 +39,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         init_script=args.init_script,
         gitignore=args.gitignore or _ask_about_gitignore(screen),
         make_git=args.git,
+        start_over=args.start_over,
     )
 
 

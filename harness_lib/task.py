@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 Status = Literal["pending", "in_progress", "completed", "failed"]
+Outcome = Literal["completed", "failed", "pending"]
 Priority = Literal["P0", "P1", "P2"]
 Mode = Literal["exclusive", "concurrent"]
 Category = Literal[
@@ -142,6 +143,23 @@ class Interruption:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is kept of an attempt: `fence` tells which claim it was, `outcome` is None while it goes on.
+
+    `cost_usd` and `tokens` as far as agents of a run tell; `pending`: it was handed back.
+    """
+
+    number: int
+    fence: int = 0
+    outcome: Outcome | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    cost_usd: float = 0.0
+    tokens: int = 0
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One piece of work, its check, and how it has fared.
 
@@ -183,6 +201,7 @@ class Task:
     attempted_by: tuple[str, ...] = ()
     interruptions: int = 0
     interrupted: Interruption | None = None
+    attempt_log: tuple[Attempt, ...] = ()
     extra: Extra = field(default_factory=no_extra)
 
 
@@ -218,6 +237,7 @@ class State:
     """The whole of harness-tasks.json; `sessions` is None in a list that the prose made.
 
     `proposals` are tasks that unattended agents would add; nothing of them runs before a person accepts them.
+    `attempts_reset` counts the attempts of tasks that were removed or given a new start.
     """
 
     version: int = VERSION
@@ -228,6 +248,7 @@ class State:
     last_session: str | None = None
     sessions: tuple[Session, ...] | None = None
     proposals: tuple[Task, ...] = ()
+    attempts_reset: int = 0
     extra: Extra = field(default_factory=no_extra)
 
     @property

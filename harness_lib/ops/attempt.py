@@ -7,12 +7,21 @@ tried again after growing pauses, and a crashed agent is followed by a fresh one
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
 from harness_lib.agents.adapter import Adapter, Report
-from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, RefusedError
+from harness_lib.errors import (
+    ConfigError,
+    EnvSetupError,
+    HarnessError,
+    HeldError,
+    LeaseLostError,
+    RefusedError,
+    StateUnreadableError,
+)
 from harness_lib.ops import (
     agent_turn,
     branch_guard,
@@ -31,7 +40,7 @@ from harness_lib.ops import (
 )
 from harness_lib.ops.agent_turn import Listener, Rules, Turn
 from harness_lib.ops.context import Context
-from harness_lib.rules import budget
+from harness_lib.rules import attempts, budget
 from harness_lib.system import gitlocks, placing, snapshot, trees
 from harness_lib.task import Category, Session, Task
 
@@ -162,6 +171,7 @@ def _work(ctx: Context, task: Task, desk: Desk, carried: str) -> Turn:
         desk.tell("step", step="works")
         turn = _one(ctx, task, desk, tries, mission.of(ctx, task, desk.rules(), carried, interrupted))
         tries.spent = _add(tries.spent, turn)
+        _keep_spent(ctx, task, turn)
         desk.tell("said", last=turn.report.last, tokens=tries.spent.tokens, cost=tries.spent.cost)
         if turn.how == "told":
             raise KeyboardInterrupt
@@ -170,6 +180,18 @@ def _work(ctx: Context, task: Task, desk: Desk, carried: str) -> Turn:
         if not _goes_on(ctx, task, desk, turn, tries):
             return turn
         interrupted = turn.why
+
+
+def _keep_spent(ctx: Context, task: Task, turn: Turn) -> None:
+    """Write down what an agent has used up; what nobody can write now is told by the run all the same."""
+    cost, tokens = turn.report.cost_usd or 0.0, turn.report.tokens
+    if not cost and not tokens:
+        return
+    with (
+        suppress(HeldError, ConfigError, StateUnreadableError, LeaseLostError),
+        ctx.store.transaction() as tx,
+    ):
+        tx.replace(attempts.spend(outcome.require_claim(tx, task), cost, tokens))
 
 
 def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Turn:

@@ -22,7 +22,9 @@ Kind = Literal["done", "stopped", "failed", "stuck", "limit"]
 SECONDS = 60.0
 # When the run is over nothing is held up any more: long enough for a command that cannot even start.
 LAST_SECONDS = 2.0
+# Of a line: of one piece of news, and of the report at the end.
 MESSAGE_LENGTH = 500
+REPORT_LENGTH = 400
 LOG = "notify.log"
 
 
@@ -47,20 +49,22 @@ class Notifier:
 
     def over(self, reply: Reply) -> None:
         """Tell how the run has ended."""
-        self._tell("done" if reply.exit is Exit.DONE else "stopped", reply.message)
+        self._tell("done" if reply.exit is Exit.DONE else "stopped", reply.message, REPORT_LENGTH)
         self._wait()
 
     def broke(self, problem: HarnessError) -> None:
         """Tell that the run cannot go on; one that never began has told the person who typed it."""
-        if self._began and not self._stuck:
-            self._tell("stuck", problem.message)
+        if self._began:
+            self._tell("stopped" if self._stuck else "stuck", problem.message, REPORT_LENGTH)
         self._wait()
 
     def _news(self, event: dict[str, Any]) -> tuple[Kind, str] | None:
         kind, message = event["event"], event.get("message") or ""
         if kind == "stuck":
-            self._stuck = True
-            return "stuck", message
+            # Where nobody else is at work the end comes at once, and says more.
+            rows = self._board.rows.values()
+            self._stuck = any(row.task and row.worker != event["worker"] for row in rows)
+            return ("stuck", message) if self._stuck else None
         if kind == "limit":
             return "limit", message
         if kind == "step" and event["step"] == "limit" and event["at"] >= self._limited_until:
@@ -79,11 +83,11 @@ class Notifier:
             return False
         return task is not None and failures.is_permanent(task)
 
-    def _tell(self, kind: Kind, message: str) -> None:
+    def _tell(self, kind: Kind, message: str, length: int = MESSAGE_LENGTH) -> None:
         env = {
             **self._ctx.env,
             "HARNESS_EVENT": kind,
-            "HARNESS_MESSAGE": brief.one_line(message, MESSAGE_LENGTH),
+            "HARNESS_MESSAGE": "\n".join(brief.one_line(line, length) for line in message.splitlines()),
         }
         log, where = self._ctx.root.logs / LOG, self._ctx.root.path
         try:

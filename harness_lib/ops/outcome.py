@@ -91,6 +91,8 @@ def count_attempt(tx: Tx, ctx: Context, session: Session) -> str | None:
     # Beside other workers an attempt may outlive the session that it began in: it counts in the next one.
     mine = next((s for s in tx.state.sessions or () if s.number == session.number), None)
     current = mine or sessions.mine(tx.state, ctx) or session
-    stop = sessions.after_attempt(tx, sessions.attempt_finished(tx, replace(current, halt=None)))
+    counted = sessions.attempt_finished(tx, replace(current, halt=None))
+    # A run writes its statistics when it ends.
+    stop = sessions.after_attempt(tx, counted, told=ctx.target is not None)
     marker.lower_when_finished(tx, ctx.root)
     return stop

@@ -65,6 +65,8 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
         )
     revived = [fresh[each] for each in blocked if each not in again]
     for task in (new, *revived):
+        forgotten = holding.require_task(alone, task.id).attempts
+        tx.state = replace(tx.state, attempts_reset=tx.state.attempts_reset + forgotten)
         tx.replace(task)
     return revived
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import TypedDict
 
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
@@ -11,8 +12,7 @@ from harness_lib.ops import (
     branch_guard,
     brief,
     marker,
-    progress,
-    proposals,
+    run_report,
     sessions,
     slots,
     stopped,
@@ -46,10 +46,17 @@ def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
     target.deliver(ctx, target_of(ctx))
 
 
-def leave(ctx: Context, found: slots.Place, warn: Callable[[str], None], checked: str | None = None) -> None:
+def leave(
+    ctx: Context,
+    found: slots.Place,
+    warn: Callable[[str], None],
+    checked: str | None = None,
+    *,
+    recorded: bool = False,
+) -> None:
     """Take away the work trees of this run, bring over what waits, and end the session.
 
-    `checked`: the commit on which every check has passed.
+    `checked`: the commit on which every check has passed; `recorded`: its numbers stand in the log already.
     The machine may be what has ended the run (a full disk): what cannot be done is said and left to the next.
     """
     try:
@@ -60,17 +67,17 @@ def leave(ctx: Context, found: slots.Place, warn: Callable[[str], None], checked
     except (HarnessError, OSError) as error:
         warn(f"Not all was tidied up: {error}")
     try:
-        _close(ctx)
+        _close(ctx, recorded=recorded)
     except (HarnessError, OSError) as error:
         # Its owner ends now, and so the session does.
         warn(f"The session could not be closed: {error}")
 
 
-def _close(ctx: Context) -> None:
+def _close(ctx: Context, *, recorded: bool) -> None:
     with ctx.store.transaction() as tx:
         mine = sessions.mine(tx.state, ctx)
         if mine is not None:
-            sessions.close(tx, mine)
+            sessions.close(tx, mine, told=recorded)
         marker.lower_when_finished(tx, ctx.root)
 
 
@@ -90,9 +97,10 @@ def record(ctx: Context, why: str, kind: str, told: str, spent: Spent) -> None:
 
 def nothing_to_do(ctx: Context, why: str | None, told: tuple[str, ...]) -> Reply:
     """Return the answer of a run that had nothing to do; `told` is what recovery did."""
-    found = stopped.reply("run", ctx.store.read().state, why, told)
+    found = stopped.reply("run", ctx.store.read().state, why)
     waits = takeover.told(ctx, target_of(ctx))
-    message = f"{found.message}\n{waits}" if waits else found.message
+    first = [*told, stopped.WORDS[why or "done"]]
+    message = "\n".join(run_report.lines(ctx, ctx.clock.now(), first, Spent()))
     return replace(found, message=message, **_stopped(why, waits))
 
 
@@ -110,20 +118,19 @@ def _stopped(why: str | None, waits: str | None) -> _Stopped:
     return {"exit": Exit.STOP, "stop": "waiting" if why == "done" else why}
 
 
-def reply(ctx: Context, why: str, told: str, spent: Spent) -> Reply:
-    """Return the answer of a run that ended because of `why`; `told` says more about it."""
-    state = ctx.store.read().state
-    lines = [WORDS.get(why) or stopped.WORDS.get(why, why), *([told] if told else []), stats.line(state)]
-    if spent.tokens or spent.cost:
-        lines.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
-    lines += proposals.told(state)
-    waits = takeover.told(ctx, target_of(ctx))
-    if waits:
-        lines.append(waits)
+def reply(ctx: Context, why: str, told: str, began: float, spent: Spent) -> Reply:
+    """Return the answer of a run that ended because of `why`; `told` says more about it.
+
+    `began` is in seconds since the epoch.
+    """
+    words = WORDS.get(why) or stopped.WORDS.get(why, why)
+    first = [f"{words} {told}".strip()]
+    # Moments on disk have no fractions.
+    since = datetime.fromtimestamp(int(began), timezone.utc)
     return Reply(
         "run",
-        "\n".join(lines),
-        **_stopped(why, waits),
+        "\n".join(run_report.lines(ctx, since, first, spent)),
+        **_stopped(why, takeover.told(ctx, target_of(ctx))),
         next="harness run" if why in ("interrupted", "limit") else "harness status",
         extra={
             "spent": {
@@ -135,7 +142,7 @@ def reply(ctx: Context, why: str, told: str, spent: Spent) -> Reply:
     )
 
 
-def problem(kind: str, message: str, hint: str) -> HarnessError:
-    """Return the error of a run that a person must help first."""
+def problem(kind: str, report: str, hint: str) -> HarnessError:
+    """Return the error of a run that a person must help first; `report` is how it has ended."""
     error = ConfigError if kind == ConfigError.kind else EnvSetupError
-    return error(f"{WORDS['stuck']} {message}", hint or "See: harness status")
+    return error(report, hint or "See: harness status")

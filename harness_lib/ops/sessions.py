@@ -201,9 +201,13 @@ def update(tx: Tx, session: Session) -> None:
     tx.state = replace(tx.state, sessions=records)
 
 
-def close(tx: Tx, session: Session) -> None:
-    """End a session as the seed's "Session Statistics" says: STATS, `last_session`, locks released."""
-    tx.log("STATS", stats.line(tx.state), session=session.number)
+def close(tx: Tx, session: Session, *, told: bool = False) -> None:
+    """End a session as the seed's "Session Statistics" says: STATS, `last_session`, locks released.
+
+    `told`: its statistics stand in the log already, or will.
+    """
+    if not told:
+        tx.log("STATS", stats.line(tx.state), session=session.number)
     _remove(tx, session)
 
 
@@ -258,13 +262,16 @@ def halt(tx: Tx, session: Session, reason: str) -> None:
     update(tx, replace(session, halt=reason))
 
 
-def after_attempt(tx: Tx, session: Session) -> str | None:
-    """End or halt the session if it has nothing to go on with; return the stop reason."""
+def after_attempt(tx: Tx, session: Session, *, told: bool = False) -> str | None:
+    """End or halt the session if it has nothing to go on with; return the stop reason.
+
+    `told` as in `close`.
+    """
     dependencies.record_blocked(tx, session.number)
     spent = stopping.session_spent(tx.state, session)
     reason = stopping.no_work(tx.state)
     if reason in ("done", "blocked"):
-        close(tx, session)
+        close(tx, session, told=told)
         return reason
     if spent:
         tx.log("STATS", stats.line(tx.state), session=session.number)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.ops import brief, checking, delivered, holding
+from harness_lib.ops import brief, checking, delivered, holding, progress
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.rules import selection
-from harness_lib.task import Task
+from harness_lib.rules import attempts, selection
+from harness_lib.task import Attempt, Task
 
 SHOWN = 10
 LINES = 200
 LINE_LENGTH = 1000
+NO_CHECK = re.compile(r"-cleanup\.log$|-agent-\d+\.log$")
 
 
 def run(ctx: Context, task_id: str) -> Reply:
@@ -37,6 +39,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     lines += _last("checkpoints", [f"{c.step}/{c.total} {c.description}" for c in task.checkpoints])
     lines += _last("notes for later tasks", task.notes)
     lines += _last("errors", task.error_log)
+    lines += _last("attempts", [_attempt(each) for each in task.attempt_log])
     lines += _last("rescued work (harness rescue show REF)", rescued)
     lines += [f"log of the last check: {log}"] if log else []
     return Reply(
@@ -79,6 +82,16 @@ def _fields(task: Task) -> Iterator[str]:
         yield brief.touched(task.touched)
     if task.extra:
         yield f"other fields: {brief.one_line(', '.join(sorted(task.extra)), LINE_LENGTH)}"
+
+
+def _attempt(attempt: Attempt) -> str:
+    how = {"pending": "handed back", None: "goes on"}.get(attempt.outcome, attempt.outcome)
+    told = [f"{attempt.number}: {how}"]
+    told += [f"from {attempt.started_at}"] if attempt.started_at else []
+    told += [f"took {progress.span(attempts.seconds(attempt))}"] if attempt.ended_at else []
+    told += [f"${attempt.cost_usd:.2f}"] if attempt.cost_usd else []
+    told += [f"{attempt.tokens:,} tokens"] if attempt.tokens else []
+    return ", ".join(told)
 
 
 def _check(task: Task) -> str:
@@ -129,7 +142,7 @@ def _last_log(ctx: Context, task: Task) -> Path | None:
 
 def _logs(ctx: Context, task: Task) -> list[Path]:
     directory = ctx.root.logs / checking.safe_name(task.id)
-    return [path for path in directory.glob("*.log") if not path.name.endswith("-cleanup.log")]
+    return [path for path in directory.glob("*.log") if not NO_CHECK.search(path.name)]
 
 
 def _next(ctx: Context, task: Task, *, eligible: bool) -> str | None:

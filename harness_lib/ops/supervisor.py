@@ -78,7 +78,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         supervisor.record()
     finally:
         supervisor.tell_new_branches()
-        run_end.leave(there, found, supervisor.warn, supervisor.checked)
+        run_end.leave(there, found, supervisor.warn, supervisor.checked, recorded=supervisor.recorded)
         os.close(lock)
         board_file.remove(there)
         limits.forget(there)
@@ -96,6 +96,7 @@ class Supervisor:
         self.board = Board(began=ctx.clock.now().timestamp(), limits=options.budget)
         self.why = ""
         self.checked: str | None = None
+        self.recorded = False
         self.orphans = Orphans(ctx, self.tell)
         self._ctx, self._options, self._watch = ctx, options, watch
         self._message = self._kind = self._hint = ""
@@ -148,15 +149,16 @@ class Supervisor:
         """Write into the log how the run has ended, and what it has used up."""
         try:
             run_end.record(self._ctx, self._how(), self._kind, self._message, self._spent())
+            self.recorded = True
         except (HarnessError, OSError) as error:
             self.warn(f"How the run ended could not be written down: {error}")
 
     def reply(self) -> Reply:
         """Return what the run answers; raises ConfigError or EnvSetupError where a person must help first."""
         why = self._how()
-        answer = run_end.reply(self._ctx, why, self._message, self._spent())
+        answer = run_end.reply(self._ctx, why, self._message, self.board.began, self._spent())
         if why == "stuck":
-            raise run_end.problem(self._kind, self._message, self._hint)
+            raise run_end.problem(self._kind, answer.message, self._hint)
         return answer
 
     def _how(self) -> str:

@@ -15,7 +15,8 @@ class Counts:
 
     `blocked` are those of `pending` that depend directly on a task failed for good: computed, never stored.
     `failed` is `retryable` + `permanent`.
-    `attempts` counts those that failed, `checkpoints` those of each task's last attempt.
+    `attempts` counts those that failed, also before a `retry` or `remove`; `checkpoints` those of each
+    task's last attempt.
     """
 
     total: int
@@ -42,7 +43,7 @@ def count(state: State) -> Counts:
         pending=by_status["pending"],
         in_progress=by_status["in_progress"],
         blocked=sum(not permanent.isdisjoint(task.depends_on) for task in pending),
-        attempts=sum(task.attempts for task in state.tasks),
+        attempts=state.attempts_reset + sum(task.attempts for task in state.tasks),
         checkpoints=sum(len(task.checkpoints) for task in state.tasks),
         retryable=by_status["failed"] - len(permanent),
         permanent=len(permanent),

@@ -22,6 +22,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from harness_lib import timestamps
+from harness_lib.rules import attempts as attempt_log
 from harness_lib.rules import errorlog, leases
 from harness_lib.task import Category, Checkpoint, Gate, Handback, Intent, Interruption, Status, Task
 
@@ -179,7 +180,7 @@ def complete(task: Task, *, now: datetime) -> Task:
     """Return the task completed by the commit that its intent names; base, checkpoints and errors stay."""
     _check("complete", task)
     return replace(
-        _unclaimed(task),
+        _unclaimed(attempt_log.ended(task, now, "completed")),
         status="completed",
         completed_at=timestamps.render(now),
         completed_commit=task.intent.commit if task.intent else None,
@@ -254,7 +255,7 @@ def fail(task: Task, *, now: datetime) -> Task:
     assert task.intent is not None
     outcome = task.intent.outcome
     return replace(
-        _unclaimed(task),
+        _unclaimed(attempt_log.ended(task, now, outcome)),
         status=outcome,
         failed_at=timestamps.render(now) if outcome == "failed" else None,
         # Set while the rollback began, for whoever would try next.

@@ -28,6 +28,7 @@ from harness_lib.state.encoding import (
 from harness_lib.state.repeats import Watch
 from harness_lib.state.shapes import Problem, Problems
 from harness_lib.task import (
+    Attempt,
     Checkpoint,
     Gate,
     Handback,
@@ -192,6 +193,7 @@ _KNOWN: dict[object, frozenset[str]] = {
     for build in (
         Validation,
         OnFailure,
+        Attempt,
         Checkpoint,
         Gate,
         Handback,
@@ -246,6 +248,8 @@ def _trusted_task(document: Mapping[str, Any]) -> Task:
         known["handback"] = _build(Handback, known["handback"])
     if "interrupted" in known:
         known["interrupted"] = _build(Interruption, known["interrupted"])
+    if "attempt_log" in known:
+        known["attempt_log"] = tuple([_build(Attempt, each) for each in known["attempt_log"]])
     return _build(Task, known)
 
 

@@ -9,13 +9,25 @@ from __future__ import annotations
 from typing import Any
 
 from harness_lib.state import shapes
-from harness_lib.state.shapes import Problem, Problems, Shape, choice, flag, integer, items, moment, text
+from harness_lib.state.shapes import (
+    Problem,
+    Problems,
+    Shape,
+    amount,
+    choice,
+    flag,
+    integer,
+    items,
+    moment,
+    text,
+)
 from harness_lib.task import (
     CATEGORIES,
     MODES,
     PRIORITIES,
     STATUSES,
     VERSION,
+    Attempt,
     Checkpoint,
     Gate,
     Handback,
@@ -85,6 +97,16 @@ _INTERRUPTION = Shape(
     plain={"checkpoints": integer(0), "times": integer(0)},
     nullable={"tree": _revision},
 )
+_ATTEMPT = Shape(
+    Attempt,
+    required={"number": integer(1)},
+    plain={"fence": integer(0), "cost_usd": amount, "tokens": integer(0)},
+    nullable={
+        "outcome": choice("completed", "failed", "pending"),
+        "started_at": moment,
+        "ended_at": moment,
+    },
+)
 _INTENT = Shape(
     Intent,
     required={"action": choice("commit", "rollback", "merge"), "at": moment},
@@ -133,6 +155,7 @@ _TASK = Shape(
         "touched": items(text(PATH_LIMIT)),
         "attempted_by": items(_string),
         "interrupted": _INTERRUPTION,
+        "attempt_log": items(_ATTEMPT),
     },
 )
 _SESSION = Shape(
@@ -177,7 +200,7 @@ def _state(**known: Any) -> State:
 STATE = Shape(
     _state,
     required={"tasks": items(_TASK)},
-    plain={"version": _version, "session_count": integer(0)},
+    plain={"version": _version, "session_count": integer(0), "attempts_reset": integer(0)},
     nullable={
         "created": moment,
         "session_config": _CONFIG,

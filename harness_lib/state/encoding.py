@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from harness_lib.task import (
+    Attempt,
     Checkpoint,
     Gate,
     Handback,
@@ -51,6 +52,8 @@ def encode_shell(state: State) -> dict[str, Any]:
         document["sessions"] = sessions
     if state.proposals:
         document["proposals"] = [encode_task(task) for task in state.proposals]
+    if state.attempts_reset:
+        document["attempts_reset"] = state.attempts_reset
     return {**document, **state.extra}
 
 
@@ -86,6 +89,7 @@ _TASK_RECORDS = {
     "handback": _HANDBACK_FIELDS,
     "interrupted": _INTERRUPTION_FIELDS,
 }
+_ATTEMPT_FIELDS = tuple(field.name for field in fields(Attempt) if field.name != "extra")
 _TASK_OPTIONS = (
     "completed_commit",
     "description",
@@ -129,6 +133,8 @@ def encode_task(task: Task) -> dict[str, Any]:
         record = getattr(task, name)
         if record is not None:
             document[name] = _said(record, known)
+    if task.attempt_log:
+        document["attempt_log"] = [_said(each, _ATTEMPT_FIELDS) for each in task.attempt_log]
     document.update(task.extra)
     return document
 
@@ -161,7 +167,9 @@ def _encode_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
     return document
 
 
-def _said(record: Gate | Intent | Handback | Interruption, names: tuple[str, ...]) -> dict[str, Any]:
+def _said(
+    record: Attempt | Gate | Handback | Intent | Interruption, names: tuple[str, ...]
+) -> dict[str, Any]:
     values = {name: getattr(record, name) for name in names}
     return {**{name: value for name, value in values.items() if value is not None}, **record.extra}
 

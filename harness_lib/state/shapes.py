@@ -110,6 +110,15 @@ def integer(least: int, most: int = LARGEST) -> Reader:
     return read
 
 
+def amount(value: Any, path: str, problems: Problems) -> Any:
+    """Read a number that is none less than 0; `true` and "3" are none."""
+    if type(value) not in (int, float):
+        problems.append(Problem(path, f"is {show(value)}, must be a number"))
+    elif not 0 <= value <= LARGEST:
+        problems.append(Problem(path, f"must be from 0 to {LARGEST}"))
+    return value
+
+
 def show_number(value: int) -> str:
     """Return `value` in digits unless it has so many that Python refuses to write them."""
     return str(value) if abs(value) <= 10**SHOWN else "a number of more than 60 digits"

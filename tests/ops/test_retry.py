@@ -26,6 +26,20 @@ def test_a_task_that_failed_for_good_gets_its_attempts_back_and_keeps_its_errors
     agent.ok("claim", "task-001")
 
 
+def test_the_number_of_all_attempts_never_falls(project: Project, agent: Agent) -> None:
+    for title in ("First", "Second"):
+        agent.ok("add", title, "--validate", "false", "--max-attempts", "1")
+    _fail(agent, "task-001")
+    _fail(agent, "task-002")
+
+    agent.ok("retry", "task-001")
+    agent.ok("remove", "task-002")
+    _fail(agent, "task-001")
+
+    agent("stop")
+    assert project.grep("STATS", "attempts_total=3")[-1] == project.grep("STATS")[-1]
+
+
 def test_what_it_had_blocked_is_revived_with_it(project: Project, agent: Agent) -> None:
     agent.ok("add", "First", "--validate", "false", "--max-attempts", "1")
     agent.ok("add", "Second", "--validate", "true", "--depends-on", "task-001")

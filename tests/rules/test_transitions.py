@@ -14,6 +14,7 @@ from harness_lib.rules import transitions as arrows
 from harness_lib.rules.failures import is_permanent
 from harness_lib.task import (
     STATUSES,
+    Attempt,
     Category,
     Checkpoint,
     Gate,
@@ -201,6 +202,7 @@ def test_a_completed_task_remembers_its_commit_and_nobody_holds_it() -> None:
         started_at_commit=BASE,
         fence=1,
         attempted_by=("w1",),
+        attempt_log=(Attempt(1, 1, "completed", STAMP, STAMP),),
     )
 
 
@@ -235,6 +237,7 @@ def test_a_failed_attempt_is_counted_once_and_before_git_moves() -> None:
         started_at_commit=BASE,
         fence=1,
         attempted_by=("w1",),
+        attempt_log=(Attempt(1, 1, "failed", STAMP, STAMP),),
     )
 
 

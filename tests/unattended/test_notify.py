@@ -19,7 +19,7 @@ def news(tmp_path: Path) -> Path:
 
 
 def notify(news: Path) -> tuple[str, str]:
-    return "--notify", f'echo "$HARNESS_EVENT: $HARNESS_MESSAGE" >> {news}'
+    return "--notify", f'echo "$HARNESS_EVENT: $(echo "$HARNESS_MESSAGE" | tr "\\n" "/")" >> {news}'
 
 
 def kinds(workshop: Workshop, news: Path, number: int) -> list[str]:

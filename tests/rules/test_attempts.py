@@ -1,0 +1,62 @@
+"""What is kept of attempts: their cost, tokens and times; the last ones, and nothing of what cost nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+from harness_lib import timestamps
+from harness_lib.rules import attempts
+from harness_lib.task import Attempt, Task
+
+BEGAN = datetime(2025, 7, 1, 10, tzinfo=timezone.utc)
+LATER = BEGAN + timedelta(minutes=5)
+
+
+def claimed() -> Task:
+    return Task("a", status="in_progress", fence=1, claimed_at=timestamps.render(BEGAN))
+
+
+def test_what_each_agent_of_an_attempt_has_used_is_added_up() -> None:
+    task = attempts.spend(attempts.spend(claimed(), 0.5, 1000), 0.25, 200)
+
+    done = attempts.ended(task, LATER, "completed")
+
+    assert done.attempt_log == (
+        Attempt(1, 1, "completed", timestamps.render(BEGAN), timestamps.render(LATER), 0.75, 1200),
+    )
+    assert attempts.seconds(done.attempt_log[0]) == 300
+
+
+def test_each_claim_is_an_attempt_of_its_own() -> None:
+    failed = attempts.ended(replace(attempts.spend(claimed(), 1, 1), attempts=1), LATER, "failed")
+
+    again = attempts.spend(replace(failed, fence=2), 2, 2)
+
+    assert [(each.number, each.outcome, each.tokens) for each in again.attempt_log] == [
+        (1, "failed", 1),
+        (2, None, 2),
+    ]
+
+
+def test_one_that_the_prose_has_ended_is_not_gone_on_with() -> None:
+    left = attempts.spend(claimed(), 1, 1)
+    assert len(attempts.ended(replace(left, fence=2), LATER, "completed").attempt_log) == 2
+
+
+def test_a_claim_that_is_handed_back_is_kept_only_where_it_has_cost_something() -> None:
+    assert attempts.ended(claimed(), LATER, "pending") == claimed()
+    assert attempts.ended(attempts.spend(claimed(), 0, 7), LATER, "pending").attempt_log[0].tokens == 7
+
+
+def test_only_the_last_ones_are_kept() -> None:
+    task = claimed()
+    for fence in range(1, 30):
+        task = attempts.ended(replace(task, fence=fence, attempts=fence), LATER, "failed")
+    assert [each.number for each in task.attempt_log] == list(range(20, 30))
+
+
+def test_those_of_a_run_are_those_that_have_ended_since_it_began() -> None:
+    task = attempts.ended(replace(claimed(), attempts=1), LATER, "failed")
+    assert len(attempts.since(task, LATER)) == 1
+    assert attempts.since(task, LATER + timedelta(seconds=1)) == ()

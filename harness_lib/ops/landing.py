@@ -1,7 +1,8 @@
 """Merging back is part of done: checked work goes onto its target, is checked there, and then is completed.
 
-One after another: the task's commits are put on top of what others have merged meanwhile; where that makes
-another content than the one that was checked, the check runs on it; then the branch moves.
+A queue, first come, first served: whoever is in front takes all that wait behind it, puts their commits on
+top of what others have merged meanwhile, one on the other, runs each check once on the content that comes of
+it, and moves the branch once (`merge_batch.py`). If a check fails, the first half is tried, and so on.
 Work that conflicts, or passes only alone, goes back to an agent with both sides explained, twice for nothing.
 
 Crash model: from `begin_merge` on the list names the checked commit, so whoever comes after a crash begins
@@ -21,6 +22,7 @@ from harness_lib.ops import (
     handing_back,
     keeping,
     leased_check,
+    merge_batch,
     outcome,
     takeover,
     target,
@@ -28,13 +30,14 @@ from harness_lib.ops import (
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system import gitlocks, merging, restore, snapshot, turn, worktrees
+from harness_lib.system import gitlocks, restore, snapshot, turn, worktrees
 from harness_lib.system.git import Git, GitError
 from harness_lib.task import Session, Task
 
 # Others may merge between our look and our move as often as there are others; more is something else.
 TRIES = 50
-LINE = "merge.line"
+# Beside git's own files: an agent may delete ours.
+LINE = "harness-merge.line"
 
 
 def land(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
@@ -75,52 +78,83 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
 
 def bring(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Merge the commit that the task's intent names, also after a crash."""
+
+    def keep_claim() -> None:
+        leased_check.renew(ctx, task)
+
+    seconds = ctx.lease_seconds / leased_check.RENEWALS_PER_LEASE
     # Without its turn it would still be right, only checked more often than it need be.
-    with turn.turn(ctx.root.private / LINE, ctx.lease_seconds / leased_check.RENEWALS_PER_LEASE):
+    with turn.line(ctx.git.common_dir / LINE, keep_claim, seconds):
         aside = False
         for _ in range(TRIES):
+            task = _as_it_is(ctx, task)
+            if outcome.intent_of(task).action == "commit":
+                # Whoever was before us in the line has brought it there.
+                return _completed(ctx, session, task)
             try:
                 return _try(ctx, session, task, aside=aside)
             except target.MovedError as moved:
                 aside = aside or moved.blocked
-                task = _begin_again(ctx, task)
     raise HeldError(
-        f"{task.id} could not be merged: its branch moved {TRIES} times meanwhile.", "Try: harness recover"
+        f"{task.id} could not be merged: its branch moved {TRIES} times meanwhile.",
+        "Try: harness recover",
     )
 
 
+def _as_it_is(ctx: Context, task: Task) -> Task:
+    """Return the task as it is now: to be merged, or merged with others before it was our turn."""
+    now = outcome.still_claimed(ctx.store.read().state, task)
+    intent = outcome.intent_of(now)
+    if intent.action == "merge" or _has_arrived(ctx, now):
+        return now
+    # Who was moving it with others is dead, or could not.
+    return _begin_again(ctx, now)
+
+
+def _has_arrived(ctx: Context, task: Task) -> bool:
+    commit, wanted = _named(outcome.intent_of(task).commit), _target(task)
+    return any(ctx.git.is_ancestor(commit, ref) for ref in (wanted, target.waiting(wanted)))
+
+
 def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.Ended:
-    """Return how the attempt ended; raises target.MovedError."""
-    git, oid = ctx.git, _named(outcome.intent_of(task).commit)
-    for told in branch_guard.put_back_lost(ctx, _target(task)):
+    """Merge the task and those that wait behind it; return how its attempt ended.
+
+    Raises target.MovedError.
+    """
+    git, wanted = ctx.git, _target(task)
+    for told in branch_guard.put_back_lost(ctx, wanted):
         # An agent of another worker has removed it.
         ctx.say(told)
-    move = target.next_move(ctx, _target(task), aside=aside)
-    base = task.started_at_commit or move.tip
-    picked = merging.pick(git, oid, move.tip, committing.message(task), base)
-    if picked.conflicts:
-        return handing_back.because_of_conflict(ctx, session, task, oid, move.tip, picked.conflicts)
-    if git.tree_of(picked.tip) != git.tree_of(oid):
-        checked = _check_merged(ctx, task, oid, picked.tip)
-        if not checked.passed:
-            return handing_back.because_of_check(ctx, session, task, move.tip, checked)
-    with ctx.store.transaction() as tx:
-        moving = transitions.begin_commit(
-            outcome.require_claim(tx, task), now=tx.now, head=move.tip, commit=picked.tip, ref=move.ref
-        )
-        tx.replace(moving)
-    target.carry_out(ctx, _target(task), move, picked.tip)
+    move = target.next_move(ctx, wanted, aside=aside)
+    tasks = merge_batch.waiting(ctx, session, task)
+    while True:
+        batch = merge_batch.stack(git, tasks, move.tip)
+        if batch.conflicts:
+            oid = _named(outcome.intent_of(task).commit)
+            return handing_back.because_of_conflict(ctx, session, task, oid, move.tip, batch.conflicts)
+        failed = _failed(ctx, batch)
+        if failed is None:
+            break
+        if len(batch.members) == 1:
+            return handing_back.because_of_check(ctx, session, task, move.tip, failed)
+        tasks = batch.half()
+    moving = merge_batch.begin(ctx, batch, move.ref)
+    try:
+        target.carry_out(ctx, wanted, move, batch.tip)
+    except target.MovedError:
+        merge_batch.take_back(ctx, batch)
+        raise
     return _completed(ctx, session, moving)
 
 
 def _begin_again(ctx: Context, task: Task) -> Task:
     """Return the task with the merge of its commit as what is under way, instead of a move that cannot be."""
+    intent = outcome.intent_of(task)
     with ctx.store.transaction() as tx:
         now = outcome.require_claim(tx, task)
-        oid = _named(outcome.intent_of(task).commit)
         if transitions.may("drop_intent", now):
             now = transitions.drop_intent(now)
-        again = transitions.begin_merge(now, now=tx.now, commit=oid)
+        again = transitions.begin_merge(now, now=tx.now, commit=_named(intent.commit), base=intent.base)
         tx.replace(again)
     return again
 
@@ -147,9 +181,11 @@ def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     if intent.action == "merge":
         _stand_on(ctx, task, commit)
         return bring(ctx, session, task)
-    if any(git.is_ancestor(commit, ref) for ref in (wanted, target.waiting(wanted))):
+    if _has_arrived(ctx, task):
         return _completed(ctx, session, task)
-    ref, tip = _named(intent.ref), _named(intent.head)
+    if intent.head is None:
+        return bring(ctx, session, task)
+    ref, tip = _named(intent.ref), intent.head
     try:
         move = target.Move(ref, tip, tip if git.ref(ref) else "")
         target.carry_out(ctx, wanted, move, commit)
@@ -168,15 +204,35 @@ def _target(task: Task) -> str:
     return _named(task.gate.target if task.gate else None)
 
 
-def _check_merged(ctx: Context, task: Task, oid: str, merged: str) -> Checked:
-    """Run the check on the content of `merged`, which the work tree is given for it."""
-    _stand_at(ctx, task, oid, merged)
+def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
+    """Run each check of the batch once on the content of all; return the first that fails, None if none does.
+
+    The work tree is given that content for it. A single task's own content has been checked already.
+    """
+    git, first = ctx.git, batch.members[0].task
+    oid = _named(outcome.intent_of(first).commit)
+    if len(batch.members) == 1 and git.tree_of(batch.tip) == git.tree_of(oid):
+        return None
+    _stand_at(ctx, first, oid, batch.tip)
+    ctx.busy(f"checking {first.id} on top of what others have merged …")
+    checks: dict[tuple[str | None, str | None], Task] = {}
+    for member in batch.members:
+        asked = member.task.validation
+        checks.setdefault((asked.command, asked.cwd), member.task)
+    for task in checks.values():
+        checked = _check_merged(ctx, task, first)
+        if not checked.passed:
+            return checked
+    return None
+
+
+def _check_merged(ctx: Context, task: Task, holder: Task) -> Checked:
+    """Run the check of `task`, while the claim of `holder`, which is ours, is kept alive."""
     state = ctx.store.read().state
-    ctx.busy(f"checking {task.id} on top of what others have merged …")
     command = checking.require_command(task, next(i for i, t in enumerate(state.tasks) if t.id == task.id))
     try:
         # It has just run on the work alone, so what is missing now is missing because of the others.
-        return leased_check.run(ctx, task, command, suffix="-merged")
+        return leased_check.run(ctx, task, command, suffix="-merged", holder=holder)
     except ConfigError as error:
         return Checked("TEST_FAIL", error.message, "", checking.log_directory(ctx, task))
 

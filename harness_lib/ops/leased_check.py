@@ -15,13 +15,16 @@ from harness_lib.task import Task
 RENEWALS_PER_LEASE = 3
 
 
-def run(ctx: Context, task: Task, command: str, *, suffix: str = "") -> Checked:
-    """Run the check and keep the claim alive; LeaseLostError if it is lost, and the check is stopped."""
+def run(ctx: Context, task: Task, command: str, *, suffix: str = "", holder: Task | None = None) -> Checked:
+    """Run the check and keep the claim alive; LeaseLostError if it is lost, and the check is stopped.
+
+    `holder`: the task that the caller has claimed, if it is another one.
+    """
     lost: list[LeaseLostError] = []
 
     def go_on() -> bool:
         try:
-            renew(ctx, task)
+            renew(ctx, holder or task)
         except LeaseLostError as error:
             lost.append(error)
         return not lost

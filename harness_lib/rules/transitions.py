@@ -166,12 +166,23 @@ def renew(task: Task, now: datetime, lease_seconds: int | None) -> Task:
 
 
 # E
-def begin_commit(task: Task, *, now: datetime, head: str, commit: str, ref: str | None = None) -> Task:
-    """Return the task with the intent to move `ref` (None: HEAD) from `head` to `commit`."""
+def begin_commit(
+    task: Task,
+    *,
+    now: datetime,
+    head: str | None,
+    commit: str,
+    ref: str | None = None,
+    base: str | None = None,
+) -> Task:
+    """Return the task with the intent to move `ref` (None: HEAD) from `head` to `commit`.
+
+    `head` None: `ref` moves to a commit that has this one, with others. `base`: what `commit` goes on top of,
+    if that is not what the attempt began with.
+    """
     _check("begin_commit", task)
-    intent = Intent(
-        "commit", timestamps.render(now), base=task.started_at_commit, head=head, commit=commit, ref=ref
-    )
+    began = base or task.started_at_commit
+    intent = Intent("commit", timestamps.render(now), base=began, head=head, commit=commit, ref=ref)
     return replace(task, intent=intent)
 
 
@@ -314,12 +325,14 @@ def doom(task: Task, *, now: datetime, message: str) -> Task:
 
 
 # M
-def begin_merge(task: Task, *, now: datetime, commit: str) -> Task:
-    """Return the task with the intent to bring `commit`, its checked work, onto the gate's target."""
+def begin_merge(task: Task, *, now: datetime, commit: str, base: str | None = None) -> Task:
+    """Return the task with the intent to bring `commit`, its checked work, onto the gate's target.
+
+    `base`: what the work in it goes on top of, if that is not what the attempt began with.
+    """
     _check("begin_merge", task)
-    return replace(
-        task, intent=Intent("merge", timestamps.render(now), base=task.started_at_commit, commit=commit)
-    )
+    began = base or task.started_at_commit
+    return replace(task, intent=Intent("merge", timestamps.render(now), base=began, commit=commit))
 
 
 # N

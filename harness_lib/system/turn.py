@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,6 +37,32 @@ def turn(path: Path, timeout: float) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def line(path: Path, on_wait: Callable[[], None], every: float) -> Iterator[None]:
+    """Stand in line at the file `path` for as long as it takes; the body runs when it is our turn.
+
+    `on_wait` is called each `every` seconds; what it raises gives up the place.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except FileNotFoundError:
+        yield
+        return
+    place = None
+    try:
+        if not _is_free(descriptor):
+            place = _Place(descriptor)
+            place.begin()
+            while not place.is_front(every):
+                on_wait()
+        yield
+    finally:
+        if place is None:
+            os.close(descriptor)
+        else:
+            place.leave()
+
+
 def _is_free(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -56,12 +82,27 @@ class _Place:
 
     def reaches_front(self, timeout: float) -> bool:
         """Return True when it is our turn; False if we gave up, and the descriptor is no longer ours."""
-        threading.Thread(target=self._wait, daemon=True).start()
-        if self._at_front.wait(timeout):
+        self.begin()
+        if self.is_front(timeout):
             return True
         with self._mutex:
             self._given_up = not self._at_front.is_set()
         return not self._given_up
+
+    def begin(self) -> None:
+        """Begin to wait."""
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def is_front(self, timeout: float) -> bool:
+        """Return whether it is our turn within `timeout` seconds."""
+        return self._at_front.wait(timeout)
+
+    def leave(self) -> None:
+        """Leave the line, at the front or before; the descriptor is closed then, or when our turn comes."""
+        with self._mutex:
+            self._given_up = True
+            if self._at_front.is_set():
+                os.close(self._descriptor)
 
     def _wait(self) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)

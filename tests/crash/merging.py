@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.ops import recovering, sessions, slots, taking, target
+from harness_lib.ops import committing, recovering, sessions, slots, taking, target
 from harness_lib.ops.context import Context
-from harness_lib.system import worktrees
+from harness_lib.rules import transitions
+from harness_lib.system import snapshot, worktrees
+from harness_lib.system.git import Git
 from tests.crash import dying, invariants
 from tests.crash import world as rich
 from tests.crash.driver import DIED
@@ -114,7 +116,8 @@ class Scenario:
     """What stands when the check is about to be asked, and what `main` holds when all is over.
 
     `conflicts`: it cannot arrive without another agent; `waits`: not before a person has made way.
-    `beside`: a second worker comes to the end of its own task between the death and the recovery.
+    `beside`: a second worker comes to the end of its own task between the death and the recovery;
+    `queued`: it has come there before, and waits to be merged.
     """
 
     name: str
@@ -124,6 +127,7 @@ class Scenario:
     conflicts: bool = False
     waits: bool = False
     beside: bool = False
+    queued: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -160,6 +164,19 @@ def _beside(world: Merging) -> None:
     world.begin_beside(OF_BESIDE)
 
 
+def _queued(world: Merging) -> None:
+    """Let the second worker's work wait behind: who is in front merges both at once."""
+    _beside(world)
+    ctx = world.context(BESIDE_WORKER)
+    there = ctx.at(Git.open(world.slot(BESIDE_WORKER)))
+    tree = snapshot.capture(there.git, there.keep_out)
+    with ctx.store.transaction() as tx:
+        task = tx.state.find(BESIDE)
+        assert task is not None
+        oid = committing.commit_object(there, world.base, task, tree)
+        tx.replace(transitions.begin_merge(task, now=tx.now, commit=oid))
+
+
 def _aside(world: Merging) -> None:
     world.begin(IN_THE_WAY)
     world.begin_beside(OF_BESIDE)
@@ -177,6 +194,7 @@ SCENARIOS = (
     Scenario("a person's file in the way", _in_the_way, {}, every=24, waits=True),
     Scenario("what waits goes over", _goes_over, {"of-another.txt": b"made by another\n"}, every=24),
     Scenario("another one merges first", _beside, {}, every=19, beside=True),
+    Scenario("another one waits behind", _queued, {}, every=24, beside=True, queued=True),
     Scenario("another one merges aside first", _aside, {}, every=24, waits=True, beside=True),
     Scenario("another one clashes first", _clash, {}, every=19, conflicts=True, beside=True),
 )
@@ -250,7 +268,7 @@ def survive(scenario: Scenario, world: Merging, template: Path, point: Point, su
         died = answer.code == (dying.KILLED if point.how == "killed" else DIED)
         assert died, f"it did not die there, but ended with {answer.code}: {answer.out}{answer.err}"
         world.let_time_pass()
-        if scenario.beside:
+        if scenario.beside and not scenario.queued:
             _another_merges(scenario, world)
         torn = point.how == "half" and point.name.endswith("harness-progress.txt")
         agent = survivor(world, agent)

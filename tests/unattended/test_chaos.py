@@ -1,5 +1,7 @@
 """Runs and agents that are killed at any moment: at the end everything is as if nobody had been.
 
+And all the while a person commits to the branch that the work is for, in a checkout of it.
+
 CHAOS_KILLS says how many kills there are (default: a few, for every day; CONTRIBUTING has the whole storm).
 """
 
@@ -54,6 +56,22 @@ def _victim(chance: random.Random, run: int) -> int | None:
     return run if chance.random() < 0.4 or not below else chance.choice(below)
 
 
+def _person_commits(workshop: Workshop, number: int) -> None:
+    """Commit a file to main, as often as git says that it is busy or that the file is no longer staged."""
+    put(workshop.top / f"person{number}", f"person{number}\n")
+    words = ["commit", "-q", "-m", f"Of a person: {number}", "--", f"person{number}"]
+
+    def done() -> bool:
+        added = workshop.git.run("add", f"person{number}", check=False).returncode == 0
+        return added and workshop.git.run(*words, check=False).returncode == 0
+
+    workshop.wait_for("the person commits", done)
+
+
+def _of_person(workshop: Workshop) -> list[str]:
+    return sorted(sh(workshop.top, "log", "--format=%s", "--grep=^Of a person", "main").splitlines())
+
+
 @pytest.mark.timeout(60 + 20 * KILLS + 10 * TASKS)
 def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None:
     chance = random.Random(SEED)
@@ -64,11 +82,13 @@ def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None
     workshop.ok("edit", "--max-sessions", "0")
     workshop.fill(_plan(chance))
 
-    killed = 0
+    killed = commits = 0
     for _ in range(MOST_RUNS):
         run = workshop.start("-j", str(WORKERS), "--no-final-check")
         while killed < KILLS and run.poll() is None:
             time.sleep(0.3 + chance.random() * 1.5)
+            commits += 1
+            _person_commits(workshop, commits)
             victim = _victim(chance, run.pid)
             if victim is not None and run.poll() is None:
                 # It may have ended this moment.
@@ -80,14 +100,16 @@ def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None
 
     assert set(workshop.statuses().values()) == {"completed"}, workshop.printed
     workshop.done_is_done()
-    _nothing_that_no_task_made(workshop)
+    assert _of_person(workshop) == sorted(f"Of a person: {number}" for number in range(1, commits + 1))
+    _nothing_that_no_task_made(workshop, commits)
     workshop.nothing_is_left_over()
     workshop.failures_are_kept()
 
 
-def _nothing_that_no_task_made(workshop: Workshop) -> None:
-    """Every line in the tree is one that a completed task had to write, and every file has one."""
+def _nothing_that_no_task_made(workshop: Workshop, commits: int) -> None:
+    """Every line in the tree is one that a completed task had to write, or the person has written."""
     wanted = {f"line{number}" for number in range(1, TASKS + 1)} | {"begin", "hello", "*.pyc"}
+    wanted |= {f"person{number}" for number in range(1, commits + 1)}
     wrong = {f"wrong{number}" for number in range(1, TASKS + 1)}
     for name in sh(workshop.top, "ls-files").splitlines():
         lines = set(Path(workshop.top, name).read_text().split())

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.ops import committing, recovering, sessions, slots, taking, target
+from harness_lib.ops import committing, landing, recovering, sessions, slots, taking, target
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
 from harness_lib.system import snapshot, worktrees
@@ -243,9 +243,20 @@ def bereaved(world: Merging, agent: Agent) -> Agent:
     if task.status == "in_progress":
         assert session is not None
         recovering.bereaved(ctx, session, task)
+    _who_waits_wakes(world)
     # As at its end.
     target.deliver(ctx, TARGET)
     return agent
+
+
+def _who_waits_wakes(world: Merging) -> None:
+    """Let the worker that waits in the queue go on: it lives."""
+    ctx = world.context(BESIDE_WORKER)
+    state = ctx.store.read().state
+    session, task = sessions.mine(state, ctx), state.find(BESIDE)
+    if task is not None and task.intent is not None:
+        assert session is not None
+        landing.bring(ctx.at(Git.open(world.slot(BESIDE_WORKER))), session, task)
 
 
 def next_run(world: Merging, agent: Agent) -> Agent:

@@ -1,4 +1,4 @@
-"""A night in small: agents hang, leave locks, delete what is ours, remove the branch; still all is done."""
+"""A night in small: agents hang, leave locks, delete what is ours, remove the branch; still all is done.
 
 NIGHT_TASKS says how many tasks there are (default: a few; CONTRIBUTING has the whole night).
 """

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
-from harness_lib.ops import add, brief, by_hand, holding, preparing, rights
+from harness_lib.ops import add, brief, by_hand, gate_copy, holding, preparing, rights
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import failures, gates, transitions
@@ -61,6 +61,7 @@ def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = Fal
         with by_hand.change(ctx) as tx:
             if tx.state.find(old.id) != old:
                 continue
+            gate_copy.keep(ctx, regated)
             tx.replace(regated)
             if regated.depends_on != old.depends_on:
                 add.require_sound(tx.state, (regated,))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import RefusedError
-from harness_lib.ops import git_access, judged, lost_branch
+from harness_lib.ops import gate_copy, git_access, judged, lost_branch
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, judges
 from harness_lib.system import gitlocks, hidden, log, snapshot
@@ -149,6 +149,8 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
         return ("gate",) if task.worktree else ()
     now = protected_tree(ctx, task)
     fields = gates.changed(task.gate, task.validation, now)
+    if not fields and gate_copy.differs(ctx, task):
+        return ("gate",)
     if "protected" not in fields or task.gate.protected is None or now is None:
         return fields
     files = snapshot.difference(ctx.git, task.gate.protected, now)

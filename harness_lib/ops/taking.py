@@ -12,6 +12,7 @@ from harness_lib.errors import HeldError, UsageError
 from harness_lib.ops import (
     brief,
     dependencies,
+    gate_copy,
     halting,
     holding,
     judged,
@@ -96,6 +97,8 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, 
         worktree=str(ctx.git.top),
         lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
     )
+    # Before the list says so: a claim without its copy would be compared with that of an earlier one.
+    gate_copy.keep(ctx, claimed)
     tx.replace(claimed)
     sessions.update(tx, replace(session, halt=None))
     tx.log("Starting", f"{task.title} (base={ground.base[:12]})", session=session.number, task=task.id)

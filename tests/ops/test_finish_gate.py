@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
+from harness_lib.rules import gates
+from harness_lib.task import Validation
 from tests.ops.project import Agent, Project, begin
 
 
@@ -28,7 +32,7 @@ def test_and_the_next_attempt_does_not_get_away_with_it(project: Project, agent:
 
     assert reply["stop"] == {"reason": "waiting"}
     assert "validation.command was changed" in project.task()["halt"]
-    agent.fails(2, "claim", "task-001")
+    assert "harness edit task-001" in agent.fails(9, "claim", "task-001")["message"]
 
 
 @pytest.mark.parametrize("gate", [None, {}, {"command": "sha256:0"}])
@@ -41,6 +45,28 @@ def test_a_gate_that_was_removed_or_replaced_is_a_failure(
     agent.fails(1, "finish")
 
     assert project.task()["status"] == "failed"
+
+
+def test_check_and_fingerprint_edited_together_are_noticed(project: Project, agent: Agent) -> None:
+    begin(agent, "false")
+    gate = project.task()["gate"] | {"command": gates.command_hash(Validation(command="true"))}
+    project.edit_task(validation={"command": "true"}, gate=gate)
+    agent.ok("checkpoint", "task-001", "1/2", "which writes the list anew")
+
+    assert "gate" in agent.fails(1, "finish")["message"]
+    assert "a person must say" in project.task()["halt"]
+
+
+def test_a_check_that_a_person_has_corrected_meanwhile_is_no_cheat(project: Project, agent: Agent) -> None:
+    begin(agent, "false")
+    project.agent("person").ok("edit", "task-001", "--validate", "true")
+    agent.ok("finish")
+
+
+def test_without_the_copy_of_the_gate_the_list_is_believed(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    shutil.rmtree(project.top / ".harness")
+    agent.ok("finish")
 
 
 def test_a_protected_file_that_changed_is_a_failure_that_names_it(project: Project, agent: Agent) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from harness_lib.rules import recovery
 from harness_lib.rules.recovery import Facts
-from harness_lib.task import Status, Task
+from harness_lib.task import Checkpoint, Interruption, Status, Task
 from tests.rules.lists import NOW, ago
 
 ANY = (False, True)
@@ -65,6 +65,32 @@ def test_without_its_base_a_failed_attempt_is_the_last() -> None:
 
 def test_a_missing_base_does_not_keep_an_attempt_from_going_on() -> None:
     assert recovery.plan(_facts("cr", base_exists=False)).action == "resume"
+
+
+TREE, OTHER = "7" * 40, "8" * 40
+
+
+def _stood(times: int, *, tree: str = TREE, checkpoints: int = 1) -> Task:
+    """Return a task that was interrupted so often in a row with this tree and as many checkpoints."""
+    points = (Checkpoint(1, 2),)
+    return Task("a", checkpoints=points, interrupted=Interruption(tree, checkpoints, times))
+
+
+@pytest.mark.parametrize(
+    ("before", "times"),
+    [
+        pytest.param(Task("a", checkpoints=(Checkpoint(1, 2),)), 1, id="the first"),
+        pytest.param(_stood(1), 2, id="where it stood before"),
+        pytest.param(_stood(2), 3, id="where it stood twice before"),
+        pytest.param(_stood(2, tree=OTHER), 1, id="the tree has changed"),
+        pytest.param(_stood(2, checkpoints=0), 1, id="a checkpoint more"),
+    ],
+)
+def test_only_interruptions_without_any_progress_are_counted_in_a_row(before: Task, times: int) -> None:
+    now = recovery.interrupted(before, TREE)
+
+    assert now == Interruption(TREE, 1, times)
+    assert recovery.stands_still(now) == (times == 3)
 
 
 MINE = "w1"

@@ -82,3 +82,20 @@ def test_max_sessions_may_run_the_last_one_too(limit: int, count: int, spent: bo
     limited = State(session_config=SessionConfig(max_sessions=limit), session_count=count)
 
     assert stopping.sessions_spent(limited) == ("max_sessions" if spent else None)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "alone"),
+    [
+        pytest.param((HALTED,), True, id="only halted"),
+        pytest.param((HALTED, DONE, GONE), True, id="halted, and what is over"),
+        pytest.param((HALTED, WORKED), False, id="another works"),
+        pytest.param((WORKED,), False, id="only another's"),
+        pytest.param((HALTED, Task("a")), False, id="something to take"),
+        pytest.param((DONE,), False, id="done"),
+    ],
+)
+def test_waiting_is_in_vain_where_only_a_person_can_free_what_is_left(
+    tasks: tuple[Task, ...], alone: bool
+) -> None:
+    assert stopping.awaits_person(State(tasks=tasks)) is alone

@@ -157,6 +157,23 @@ def test_work_that_is_handed_back_stays_known_until_it_is_merged_or_blamed() -> 
     assert (blamed.handback, merged.handback, arrows.reset(pending).handback) == (None, None, None)
 
 
+def test_interruptions_are_known_until_the_attempt_ends_or_is_handed_back_for_good() -> None:
+    cut_off = CALLS["interrupt"](claim(Task("a")))
+    handed = CALLS["hand_back"](roll_back(cut_off, None, counts=False, outcome="pending"))
+    pending = arrows.fail(handed, now=NOW)
+    again = claim(pending)
+    ended = (
+        arrows.complete(commit(cut_off), now=NOW),
+        arrows.fail(roll_back(cut_off), now=NOW),
+        claim(arrows.fail(release(cut_off), now=NOW)),
+        arrows.reset(pending),
+    )
+
+    assert (cut_off.interruptions, cut_off.attempts) == (1, 0)
+    assert (again.interruptions, again.interrupted) == (1, Interruption("7" * 40))
+    assert [(task.interruptions, task.interrupted) for task in ended] == [(0, None)] * 4
+
+
 def test_an_exclusive_claim_has_no_lease_and_a_beat_gives_it_none() -> None:
     task = claim(Task("a"), lease_seconds=None)
 

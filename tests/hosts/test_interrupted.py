@@ -1,0 +1,107 @@
+"""Agents that are killed at work and come back, and one in a sandbox that lets it keep nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.hosts.agents import DONE, launcher, obey
+from tests.hosts.chores import WORK, one_task
+from tests.hosts.talk import Request, Say, Script
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.hosts.claude import Claude
+    from tests.hosts.codex import Codex
+    from tests.hosts.machine import Machine
+    from tests.hosts.model import Model
+
+RUN = "/harness run"
+
+
+def _dies_at_work(request: Request) -> Script:
+    """Take the task, do half of it, and be killed before a word is recorded."""
+    harness = launcher(request.everything)
+    yield request.shell(f"{harness} start && {harness} claim && echo half > half")
+    yield request.shell("kill -9 $CLAUDE_PID")
+
+
+@pytest.mark.usefixtures("with_skill")
+@pytest.mark.parametrize("resumed", [True, False], ids=["--resume", "another conversation"])
+def test_killed_at_work_and_told_to_run_again_nothing_is_lost_and_no_attempt_counted(
+    claude: Claude, model: Model, machine: Machine, resumed: bool
+) -> None:
+    one_task(machine)
+    model.play(_dies_at_work)
+    session = claude(RUN).session
+    assert machine.statuses == ["in_progress"]
+    seen: list[tuple[object, ...]] = []
+
+    def runs_again(request: Request) -> Script:
+        assert "Another agent" not in request.everything
+        assert 'task-001 "Make one"' in request.everything
+        harness = launcher(request.everything)
+        request = yield request.shell(f"{harness} start")
+        assert "go on with it" in request.last
+        (task,) = machine.state["tasks"]
+        half = (machine.project / "half").read_text(encoding="utf-8")
+        seen.append((half, task["status"], task["attempts"], task.get("interruptions", 0)))
+        yield request.shell(WORK["task-001"][0])
+        yield from obey(request, harness, "finish", WORK)
+        yield Say(DONE)
+
+    model.play(runs_again, when="AGAIN")
+
+    told = claude(f"{RUN} AGAIN", *(["--resume", session] if resumed else []))
+
+    assert told.result == DONE
+    assert seen == [("half\n", "in_progress", 0, 0 if resumed else 1)]
+    assert (machine.statuses, machine.state["tasks"][0]["attempts"]) == (["completed"], 0)
+    assert "ROLLBACK" not in machine.log
+
+
+def test_in_its_own_sandbox_codex_hears_at_once_what_a_person_must_type(
+    codex: Codex, model: Model, machine: Machine, published: Path
+) -> None:
+    """Its sandbox closes the git directory: nothing is half made, no session is left, and nobody is held."""
+    machine.skills_add(published)
+    one_task(machine)
+    codex.settle(sandbox="workspace-write")
+    heard: list[str] = []
+
+    def starts(request: Request) -> Script:
+        request = yield request.shell(f"{launcher(request.everything)} start")
+        heard.append(request.last)
+        yield Say("A person must act.")
+
+    model.play(starts)
+
+    codex("$harness:harness run").check()
+
+    roots = json.dumps([str(machine.project / ".git")])
+    assert len(heard) == 1
+    assert f"codex -c 'sandbox_workspace_write.writable_roots={roots}'" in heard[0]
+    assert machine.state["sessions"] == []
+    assert (machine.statuses, machine.state["tasks"][0]["attempts"]) == (["pending"], 0)
+
+
+def test_started_as_it_was_told_codex_can_work_in_its_sandbox(
+    codex: Codex, model: Model, machine: Machine, published: Path
+) -> None:
+    machine.skills_add(published)
+    one_task(machine)
+    codex.settle(sandbox="workspace-write")
+
+    def works(request: Request) -> Script:
+        yield from obey(request, launcher(request.everything), "start", WORK)
+        yield Say(DONE)
+
+    model.play(works)
+
+    roots = json.dumps([str(machine.project / ".git")])
+    codex("$harness:harness run", "-c", f"sandbox_workspace_write.writable_roots={roots}").check()
+
+    assert machine.statuses == ["completed"], model.requests[-1].everything[-2000:]

@@ -25,15 +25,20 @@ def published(git: Git, base: str, tip: str) -> str:
         return base
     ours = set(git.lines("rev-list", tip, "--not", base, "--remotes"))
     for line in git.lines("rev-list", "--first-parent", "--parents", tip, f"^{base}"):
-        commit, first, *others = line.split(" ")
-        if commit not in ours or any(_brings(git, other, base, first, ours) for other in others):
+        commit, *parents = line.split(" ")
+        if commit not in ours:
+            return commit
+        if not parents or not git.is_ancestor(base, parents[0]):
+            # Somebody has merged the base into another history.
+            return commit if _brings(git, commit, base, ours) else base
+        if any(_brings(git, other, base, ours, parents[0]) for other in parents[1:]):
             return commit
     return base
 
 
-def _brings(git: Git, merged: str, base: str, first: str, ours: set[str]) -> bool:
-    """Say whether merging `merged` brought in a commit that is not `ours` alone."""
-    return any(oid not in ours for oid in git.lines("rev-list", merged, "--not", base, first))
+def _brings(git: Git, merged: str, base: str, ours: set[str], *known: str) -> bool:
+    """Say whether `merged` has a commit that neither `base` nor `known` have and that is not `ours` alone."""
+    return any(oid not in ours for oid in git.lines("rev-list", merged, "--not", base, *known))
 
 
 def since(git: Git, base: str, head: str) -> list[str]:

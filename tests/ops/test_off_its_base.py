@@ -114,6 +114,27 @@ def test_a_merge_that_brought_it_in_stays_with_it(project: Project, agent: Agent
     assert not (project.top / "mine.txt").exists()
 
 
+@pytest.mark.parametrize("pushed", [True, False])
+def test_a_base_that_was_merged_into_another_history_stays_with_what_a_remote_has(
+    project: Project, agent: Agent, tmp_path: Path, *, pushed: bool
+) -> None:
+    _published(project, tmp_path)
+    begin(agent)
+    base = project.head
+    project.git("checkout", "-q", "--orphan", "other")
+    project.git("commit", "-q", "-m", "Another root")
+    if pushed:
+        project.git("push", "-q", "origin", "other")
+    project.git("merge", "-q", "--allow-unrelated-histories", "-m", "Join", "main")
+    joined = project.head
+    project.git("branch", "-f", "main", joined)
+    project.git("checkout", "-q", "main")
+
+    agent.fails(1, "finish")
+
+    assert project.head == (joined if pushed else base)
+
+
 def test_what_was_only_fetched_moves_nothing(project: Project, agent: Agent, tmp_path: Path) -> None:
     other = _published(project, tmp_path)
     begin(agent)

@@ -18,6 +18,7 @@ _PAGE = re.compile(r"(?<![\w.])(/[^\s`'\"<>]+)/SKILL\.md")
 _FOLDER = re.compile(r"^(?:Base directory for this skill: )?(/.+/harness)/?$", re.MULTILINE)
 _LISTED = re.compile(r"^- \S*harness: .*\(file: (\S+?)/(\S+)\)$", re.MULTILINE)
 _NEXT = re.compile(r"^next: harness (.+)$", re.MULTILINE)
+_STOP = re.compile(r"^stop: \w+", re.MULTILINE)
 _BRIEF = re.compile(r"(\S+) \[P\d\] attempt (\d+) of ")
 
 
@@ -101,7 +102,8 @@ def obey(
     """Type `command` and what the replies say is next, but not `until`; return what was heard last."""
     while command:
         request = yield request.shell(f"{harness} {command}")
-        command = _next(request.last)
+        # As the page says: until a reply says `stop`. What it names then is for the person.
+        command = None if _STOP.search(request.last) else _next(request.last)
         brief = _BRIEF.search(request.last)
         if brief:
             request = yield request.shell(work[brief[1]][int(brief[2]) - 1])

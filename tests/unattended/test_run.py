@@ -176,8 +176,9 @@ def test_the_list_changes_hands_between_a_run_and_an_agent_in_a_chat(
     told = chat.ok("start")
     assert "recovered task-001" in told["message"]
     assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
-    assert workshop.task("task-001")["attempts"] == 1
-    assert chat.ok("claim", "task-001")["brief"].count("refs/harness/rescue/task-001/1") == 1
+    assert workshop.task("task-001")["attempts"] == 0
+    assert "refs/harness/rescue/task-001/1" in chat.ok("claim", "task-001")["brief"]
+    assert (workshop.top / "f").read_text() == "half\n"
     put(workshop.top / "f", "half\ndone\n")
     chat.ok("finish")
     chat.ok("stop")
@@ -185,6 +186,29 @@ def test_the_list_changes_hands_between_a_run_and_an_agent_in_a_chat(
 
     assert workshop.run().returncode == 0
     workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_power_cuts_of_a_run_are_no_failed_attempts_and_lose_nothing(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    started, enough = tmp_path / "started", tmp_path / "enough"
+    slow = f"touch {started}\nsh [ -e {enough} ] || sleep 600\nwrite f done"
+    workshop.add("Slow", "grep -q done f", do=f"once write f half\n{slow}")
+    for _ in range(2):
+        run = workshop.start()
+        workshop.wait_for("the agent starts", started.exists)
+        for pid in (run.pid, *descendants(run.pid)):
+            os.kill(pid, signal.SIGKILL)
+        run.wait()
+        started.unlink()
+    enough.touch()
+
+    assert workshop.run().returncode == 0
+
+    task = workshop.task("task-001")
+    assert (task["status"], task["attempts"], task["error_log"]) == ("completed", 0, [])
+    assert (workshop.top / "f").read_text().split() == ["half", "done"]
     workshop.nothing_is_left_over()
 
 

@@ -74,7 +74,7 @@ def of(task: Task, ctx: Context | None = None, state: State | None = None, progr
         lines.append(f"last checkpoint: {last.step}/{last.total} {one_line(last.description, TITLE_LENGTH)}")
     if task.interruptions and task.status == "in_progress":
         lines.append(
-            f"interrupted {task.interruptions} times, no attempt counted; the work stands: git status"
+            f"interrupted so far: {task.interruptions}; the work stands (git status), no attempt was counted"
         )
     lines += _failure(task, checking.last_excerpt(ctx, task) if ctx else None)
     lines += _not_kept(task, ctx.git) if ctx else []

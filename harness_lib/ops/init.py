@@ -69,7 +69,8 @@ def run(
 
 
 def _restored(ctx: Context, reply: Reply) -> Reply:
-    told = f"{ctx.root.path} had a task list, which was lost and is restored. {reply.message}"
+    tasks = len(ctx.store.read().state.tasks)
+    told = f"the task list of {ctx.root.path} was lost and is restored ({tasks} tasks)."
     over = f"To begin an empty one instead: {typed.harness('init', '--start-over')}"
     warnings = (*ctx.store.warnings, *reply.warnings)
     return replace(reply, message=f"{told}\n{over}", next="harness status", warnings=warnings)

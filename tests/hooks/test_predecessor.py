@@ -79,3 +79,20 @@ def test_a_cleared_conversation_holds_nothing_against_the_next_one_of_its_proces
     reply = after.ok("start", CLAUDECODE="1")
 
     assert reply["session"] == 2
+
+
+def test_where_no_further_session_may_start_nobody_is_told_to_start_one(ring: Ring, project: Project) -> None:
+    """Stop and `start` must not send an agent back and forth."""
+    add(project, "One", "Two")
+    project.configure(max_tasks_per_session=1, max_sessions=1)
+    me = agent(project)
+    me.ok("claim")
+    me.ok("finish")
+
+    heard = ring("stop")
+
+    assert (heard.code, heard.out) == (0, "")
+    assert "harness edit --max-sessions N" in heard.err
+    assert "harness start" not in heard.err
+    me.ok("stop")
+    assert me.fails(9, "start")["stop"] == {"reason": "max_sessions"}

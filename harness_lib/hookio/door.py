@@ -55,9 +55,10 @@ def _switched_on(env: Mapping[str, str], data: bytes, event: str) -> str | None:
         return None
     _use_byte_code(data_home.place(env))
     root = seeking.pinned(env) or seeking.search(env, _cwd(data))
-    if root and (event == "SessionEnd" or os.path.exists(os.path.join(root, seeking.MARKER))):
-        return root
-    return None
+    if not root or not (event == "SessionEnd" or os.path.exists(os.path.join(root, seeking.MARKER))):
+        return None
+    # Verbs say what is wrong there; a hook would have to write where the link leads.
+    return None if seeking.linked(root) else root
 
 
 def _cwd(data: bytes) -> str:

@@ -21,7 +21,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.ops import checking, holding
 from harness_lib.ops.context import Context
 from harness_lib.rules import budget
-from harness_lib.system import atomic, runner, snapshot
+from harness_lib.system import atomic, nofollow, runner, snapshot
 from harness_lib.task import Task
 
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
@@ -116,7 +116,7 @@ class Listener:
     def hear(self) -> bool:
         """Read a piece of what is new; return whether there was any."""
         try:
-            with self._log.open("rb") as stream:
+            with nofollow.reading(self._log) as stream:
                 behind = os.fstat(stream.fileno()).st_size - self._at
                 if behind > FLOOD_BYTES:
                     self._at += behind - READ_BYTES

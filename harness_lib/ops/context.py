@@ -53,6 +53,7 @@ class Context:
                 f"No {roots.STATE_FILE} in {self.cwd} or above it.",
                 "Make one with: harness init",
             )
+        roots.require_direct(found)
         return found
 
     @cached_property

@@ -49,8 +49,9 @@ def run(
     place = (ctx.cwd / (path or ".")).resolve()
     if not place.is_dir():
         raise UsageError(f"{place} is no directory.", "Make it first, or name another: harness init PATH")
-    git = _repository(place, make_git=make_git)
     root = roots.Root(place)
+    roots.require_direct(root)
+    git = _repository(place, make_git=make_git)
     env = {**ctx.env, "HARNESS_STATE_ROOT": str(place)}
     here = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
     git_access.require(here, git)
@@ -111,6 +112,8 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
         git.exclude(names)
         return ".git/info/exclude"
     file = git.top / ".gitignore"
+    if file.is_symlink():
+        raise roots.refused(file)
     old = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
     missing = [name for name in names if name not in old.splitlines()]
     if missing:

@@ -44,7 +44,7 @@ def open_all(ctx: Context) -> list[str]:
 
 def _letters(place: Path | None) -> list[Path]:
     # Behind a link there may be anybody's files, and a letter is removed.
-    if place is None or place.is_symlink() or place.parent.is_symlink():
+    if place is None or mailbox.is_linked(place):
         return []
     found = (path for path in place.glob("*.json") if path.is_file() and not path.is_symlink())
     return sorted(found)[:MOST]

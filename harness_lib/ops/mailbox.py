@@ -25,6 +25,11 @@ def place(ctx: Context) -> Path | None:
     return None if there is None or ctx.git.top == ctx.root.path else there / NAME
 
 
+def is_linked(place: Path) -> bool:
+    """Return whether a symbolic link of a commit would lead letters elsewhere."""
+    return place.is_symlink() or place.parent.is_symlink()
+
+
 def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: str, *words: str) -> Reply:
     """Leave a letter for the worker, because the list cannot be written from here; `refused` says so.
 
@@ -32,6 +37,8 @@ def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: st
     """
     there = place(ctx)
     if not ctx.env.get(holding.SUPERVISED) or there is None:
+        raise refused
+    if is_linked(there):
         raise refused
     task = holding.require_task(ctx.store.read().state, task_id)
     # In the order in which they were written.

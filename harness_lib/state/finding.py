@@ -15,7 +15,7 @@ from harness_lib.errors import EnvSetupError, StateUnreadableError
 from harness_lib.state import codec, generations, summary
 from harness_lib.state.codec import UnparseableError
 from harness_lib.state.summary import Stamp
-from harness_lib.system import seeking
+from harness_lib.system import nofollow, seeking
 from harness_lib.system.roots import Root
 from harness_lib.task import State
 
@@ -111,7 +111,7 @@ def stamp_now(root: Root) -> Stamp | None:
 def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
     """Return the bytes of `path` and its stat, None if it is missing."""
     try:
-        with path.open("rb") as stream:
+        with nofollow.reading(path) as stream:
             # The stat comes last: a change while we read then makes the file a stranger's.
             return stream.read(), os.fstat(stream.fileno())
     except FileNotFoundError:

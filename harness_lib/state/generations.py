@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError, UnparseableError
-from harness_lib.system import atomic, seeking
+from harness_lib.system import atomic, nofollow, seeking
 from harness_lib.system.roots import Root
 from harness_lib.task import Task
 
@@ -67,7 +67,7 @@ def newest_tasks(root: Root) -> tuple[Task, ...]:
     """Return the tasks of the list as we wrote it last; none if that cannot be read."""
     for path in _newest_first(root)[:1]:
         try:
-            return codec.decode(codec.parse(path.read_bytes())).tasks
+            return codec.decode(codec.parse(nofollow.read(path))).tasks
         except (OSError, UnparseableError, ContractError):
             return ()
     return ()
@@ -76,7 +76,7 @@ def newest_tasks(root: Root) -> tuple[Task, ...]:
 def good_document(path: Path) -> object | None:
     """Return the document in `path` if it is a whole and valid list, else None."""
     try:
-        document = codec.parse(path.read_bytes())
+        document = codec.parse(nofollow.read(path))
         codec.decode(document)
     except (OSError, UnparseableError, ContractError):
         return None

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import os
 
+from harness_lib.system import nofollow
+
 TYPE_CHECKING = False  # as in seeking.py: hooks start with this
 if TYPE_CHECKING:
     from datetime import datetime
@@ -121,8 +123,7 @@ def read_for(root: Root, found: os.stat_result) -> dict[str, Any] | None:
 def last(summary: str) -> dict[str, Any] | None:
     """Return the summary of the last list that we wrote, whatever has become of that, or None."""
     try:
-        with open(summary, "rb") as stream:  # noqa: PTH123 (as in `read_at`)
-            data = json.loads(stream.read())
+        data = json.loads(nofollow.read(summary))
     except (OSError, ValueError, RecursionError):
         # It is only a shortcut, and may be deleted or torn at any time.
         return None

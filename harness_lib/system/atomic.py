@@ -19,14 +19,13 @@ _ALL = 0o666
 def write(path: Path, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
     """Replace the content of `path` by `data` in one step; its directory must exist.
 
-    A symlink stays a symlink: its target is replaced, as a person may have linked the file elsewhere.
+    A symbolic link is replaced like a file, and what it leads to stays as it is.
     `mode`: permission bits; None keeps those of the existing file, or follows the umask for a new one.
     `durable`: return only when content and name have reached the disk.
     Raises OSError; the old content then still stands and the temporary file is gone.
     """
-    target = Path(os.path.realpath(path)) if path.is_symlink() else path
-    bits = _permissions(target) if mode is None else mode
-    temporary, descriptor = _create(target, _ALL if bits is None else bits)
+    bits = _permissions(path) if mode is None else mode
+    temporary, descriptor = _create(path, _ALL if bits is None else bits)
     try:
         try:
             # Explicit bits are not subject to the umask that cut down those of open().
@@ -37,12 +36,12 @@ def write(path: Path, data: bytes, *, durable: bool = True, mode: int | None = N
                 _sync(descriptor)
         finally:
             os.close(descriptor)
-        temporary.replace(target)
+        temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     if durable:
-        sync_directory(target.parent)
+        sync_directory(path.parent)
 
 
 def can_write(directory: Path) -> bool:

@@ -5,6 +5,7 @@ A process of its own sees to that, so that the command may outlive whoever start
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from harness_lib.system import atomic, program, reaper
+from harness_lib.system import atomic, nofollow, program, reaper
 
 TIMED_OUT = 124
 _GRACE_SECONDS = 5.0
@@ -26,7 +27,8 @@ def start(
     After `seconds` the command's process group is ended, and the guard exits with TIMED_OUT. Raises OSError.
     """
     atomic.make_directory(log.parent)
-    with log.open("ab") as stream:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with os.fdopen(nofollow.descriptor(log, flags), "ab") as stream:
         return subprocess.Popen(
             [*program.python("from harness_lib.system.bounded import guard; guard()"), command, str(seconds)],
             env=dict(env),

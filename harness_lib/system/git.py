@@ -287,7 +287,8 @@ class Git:
 
     def exclude(self, patterns: Sequence[str]) -> None:
         """Add each of `patterns` once to info/exclude; what is there stays."""
-        path = self.common_dir / "info" / "exclude"
+        # A person may keep it elsewhere and link it; no clone brings one.
+        path = Path(os.path.realpath(self.common_dir / "info" / "exclude"))
         old = path.read_bytes() if path.exists() else b""
         there = set(old.splitlines())
         new = [line for line in map(os.fsencode, dict.fromkeys(patterns)) if line not in there]

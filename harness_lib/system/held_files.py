@@ -14,7 +14,7 @@ from pathlib import Path
 
 def hold(path: Path) -> int | None:
     """Return the descriptor of `path`, held from now on; None if others hold it. Children may inherit it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -37,7 +37,7 @@ def attempt(path: Path) -> Iterator[bool]:
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Hold `path` in the body, after whoever holds it now."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.system import nofollow
 from harness_lib.system.clock import Clock
 
 MAX_LINE = 4000
@@ -41,8 +42,7 @@ def append(path: Path, line: str) -> None:
     if len(text) > MAX_LINE:
         text = text[: MAX_LINE - 1] + "…"
     data = text.encode("utf-8", "backslashreplace") + b"\n"
-    # O_NONBLOCK: opening a FIFO that somebody put there must not wait for a reader.
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666)
+    descriptor = nofollow.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     try:
         _check_regular(descriptor, path)
         # Linux lets readers see a write page by page: without the lock, a line just being written looks torn.
@@ -62,7 +62,7 @@ def tail(path: Path, lines: int = TAIL_BYTES) -> list[str]:
     replacement characters.
     """
     try:
-        with open(path, "rb", opener=_open_to_read) as stream:
+        with nofollow.reading(path) as stream:
             if lines <= 0 or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 return []
             data, whole = _read_back(stream.fileno(), lines)
@@ -120,10 +120,6 @@ def _is_torn(descriptor: int) -> bool:
     return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 
 
-def _open_to_read(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
 def _read_back(descriptor: int, lines: int) -> tuple[bytes, bool]:
     """Return bytes that end the file and hold `lines` lines, and whether they are all of it."""
     start = end = os.fstat(descriptor).st_size
@@ -148,7 +144,7 @@ def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
 
 def _chunk(path: Path, offset: int) -> bytes:
     try:
-        with open(path, "rb", opener=_open_to_read) as stream:
+        with nofollow.reading(path) as stream:
             return os.pread(stream.fileno(), _BLOCK, offset)
     except FileNotFoundError:
         return b""

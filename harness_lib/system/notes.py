@@ -15,6 +15,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
+from harness_lib.system import nofollow
 from harness_lib.system.seeking import PRIVATE_DIR
 
 TYPE_CHECKING = False  # see seeking.py
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 KINDS: tuple[Kind, ...] = ("stops", "beats", "ended", "seen")
 _LIMIT = 64 * 1024
+_PRIVATE = 0o700
 
 
 def path(root: str, kind: Kind, session_id: str) -> str:
@@ -49,8 +51,7 @@ def keep_bug(root: str, report: str) -> str | None:
 def read(note: str) -> bytes:
     """Return what stands in `note`; b"" if it is not there."""
     try:
-        with open(note, "rb") as stream:
-            return stream.read(_LIMIT)
+        return nofollow.read(note, _LIMIT)
     except OSError:
         # Not only a missing one: what cannot be read is as good as lost.
         return b""
@@ -62,7 +63,7 @@ def write(note: str, data: bytes) -> None:
     _make_directory(directory)
     # Called as `atomic` calls its own, so that one that is left behind is swept like them.
     temporary = os.path.join(directory, f".{name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as stream:
+    with os.fdopen(nofollow.descriptor(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as stream:
         stream.write(data)
     os.replace(temporary, note)
 
@@ -70,7 +71,7 @@ def write(note: str, data: bytes) -> None:
 def written(note: str) -> float | None:
     """Return when `note` was written, in seconds since the epoch; None if it is not there."""
     try:
-        return os.stat(note).st_mtime
+        return os.lstat(note).st_mtime
     except OSError:
         return None
 
@@ -100,7 +101,8 @@ def sweep(root: str, before: float) -> None:
 def _make_directory(directory: str) -> None:
     private = directory if os.path.basename(directory) == PRIVATE_DIR else os.path.dirname(directory)
     if not os.path.isdir(private):
-        os.makedirs(private, exist_ok=True)
-        with open(os.path.join(private, ".gitignore"), "w", encoding="ascii") as stream:
+        os.makedirs(private, _PRIVATE, exist_ok=True)
+        ignore = nofollow.descriptor(os.path.join(private, ".gitignore"), os.O_WRONLY | os.O_CREAT)
+        with os.fdopen(ignore, "w", encoding="ascii") as stream:
             stream.write("*\n")
-    os.makedirs(directory, exist_ok=True)
+    os.makedirs(directory, _PRIVATE, exist_ok=True)

@@ -9,9 +9,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError
+from harness_lib import typed
+from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.system import seeking
-from harness_lib.system.seeking import MARKER, PRIVATE_DIR, STATE_FILE
+from harness_lib.system.seeking import BACKUP_FILE, INIT_SCRIPT, LOG_FILE, MARKER, PRIVATE_DIR, STATE_FILE
 
 __all__ = [
     "BACKUP_FILE",
@@ -23,11 +24,8 @@ __all__ = [
     "Root",
     "find",
     "remember",
+    "require_direct",
 ]
-
-BACKUP_FILE = "harness-tasks.json.bak"
-LOG_FILE = "harness-progress.txt"
-INIT_SCRIPT = "harness-init.sh"
 
 
 class Root:
@@ -147,6 +145,22 @@ def find(env: Mapping[str, str], cwd: Path) -> Root | None:
         return Root(Path(pinned))
     message = f"HARNESS_STATE_ROOT is no directory: {env['HARNESS_STATE_ROOT']}"
     raise EnvSetupError(message, "Make that directory, or unset HARNESS_STATE_ROOT.")
+
+
+def require_direct(root: Root) -> None:
+    """Raise RefusedError if one of our files in `root` is a symbolic link: a clone could bring it."""
+    path = seeking.linked(os.fspath(root.path), thorough=True)
+    if path is not None:
+        raise refused(path)
+
+
+def refused(path: str | Path) -> RefusedError:
+    """Return the error about a symbolic link where a file of ours would be opened."""
+    return RefusedError(
+        f"{path} is a symbolic link; harness opens none of its files through one, as a clone could bring it.",
+        f"See where it leads: ls -l {typed.word(path)}. Nothing was changed. "
+        "If it is yours, put the file itself in its place; if not, take the link away.",
+    )
 
 
 def remember(root: Path, common_git_dir: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import atomic, leftover, printed, reaper
+from harness_lib.system import atomic, leftover, nofollow, printed, reaper
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.command import first_word, missing_command
 
@@ -139,7 +139,7 @@ class _Watch:
 def _start(command: str, cwd: Path, log: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     atomic.make_directory(log.parent)
     # Appending: a command that empties its own log must not leave a hole of zeros before what follows.
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+    descriptor = nofollow.descriptor(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     try:
         return subprocess.Popen(
             ["sh", "-c", command],

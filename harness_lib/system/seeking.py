@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 STATE_FILE = "harness-tasks.json"
+BACKUP_FILE = "harness-tasks.json.bak"
+LOG_FILE = "harness-progress.txt"
+INIT_SCRIPT = "harness-init.sh"
 MARKER = ".harness-active"
 PRIVATE_DIR = ".harness"
 GENERATIONS = "generations"
@@ -46,6 +49,34 @@ def search(env: Mapping[str, str], cwd: str) -> str | None:
     starts = (project, cwd) if project and os.path.isdir(project) else (cwd,)
     found = _above(starts) or next(filter(None, map(_remembered, starts)), None)
     return found or _spared(starts)
+
+
+def linked(root: str, *, thorough: bool = False) -> str | None:
+    """Return the path of the first of our files in `root` that is a symbolic link, None if none is.
+
+    A clone could bring it, and what is written through it would be written into somebody's own file.
+    `thorough`: two levels of the private directory instead of one.
+    """
+    private = os.path.join(root, PRIVATE_DIR)
+    for name in (STATE_FILE, BACKUP_FILE, LOG_FILE, MARKER, INIT_SCRIPT, PRIVATE_DIR):
+        path = os.path.join(root, name)
+        if os.path.islink(path):
+            return path
+    return _linked_in(private, 1 if thorough else 0)
+
+
+def _linked_in(directory: str, deeper: int) -> str | None:
+    try:
+        with os.scandir(directory) as entries:
+            found = list(entries)
+    except OSError:
+        # Not there, or not for us to look into: nothing is opened in it either.
+        return None
+    for entry in found:
+        if entry.is_symlink():
+            return entry.path
+    inside = (entry.path for entry in found if deeper and entry.is_dir(follow_symlinks=False))
+    return next(filter(None, (_linked_in(path, deeper - 1) for path in inside)), None)
 
 
 def _above(starts: Iterable[str]) -> str | None:
@@ -103,7 +134,9 @@ def upwards(start: str) -> Iterator[str]:
 
 def _holds_state(directory: str) -> bool:
     """Tell whether the list, or (it was lost) a generation to restore it from, lies in `directory`."""
-    if os.path.isfile(os.path.join(directory, STATE_FILE)):
+    state = os.path.join(directory, STATE_FILE)
+    if os.path.isfile(state) or os.path.islink(state):
+        # A link is refused by whoever would open it, and never passed over.
         return True
     try:
         with os.scandir(os.path.join(directory, PRIVATE_DIR, GENERATIONS)) as entries:

@@ -23,7 +23,7 @@ def turn(path: Path, timeout: float) -> Iterator[None]:
     The next one's turn comes when the body ends, or with our death.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
         # Its directory was deleted this moment; whoever needs it makes it again.
         yield

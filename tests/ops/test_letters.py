@@ -57,6 +57,19 @@ def left(worker: Agent) -> list[Path]:
     return sorted((worker.cwd / ".harness" / mailbox.NAME).glob("*"))
 
 
+@pytest.mark.parametrize("name", [".harness", f".harness/{mailbox.NAME}"])
+def test_no_letter_goes_where_a_link_of_a_commit_leads(shared: Project, worker: Agent, name: str) -> None:
+    outside = shared.top.parent / "outside"
+    outside.mkdir()
+    (worker.cwd / name).parent.mkdir(exist_ok=True)
+    (worker.cwd / name).symlink_to(outside)
+
+    with forbidden(shared):
+        worker.fails(7, "note", "task-001", "hello", **SUPERVISED)
+
+    assert list(outside.iterdir()) == []
+
+
 def test_notes_and_checkpoints_arrive_in_their_order(shared: Project, worker: Agent) -> None:
     (worker.cwd / "half").write_text("half\n", encoding="utf-8")
     with forbidden(shared):

@@ -113,27 +113,19 @@ def test_a_given_mode_wins_over_umask_and_file(tmp_path: Path) -> None:
     assert mode_of(file) == 0o606
 
 
-def test_a_symlink_stays_one_and_its_target_is_replaced(tmp_path: Path) -> None:
-    """A person may keep the file elsewhere and link it."""
-    (tmp_path / "elsewhere").mkdir()
-    target = tmp_path / "elsewhere" / "real"
+def test_what_a_symlink_leads_to_stays_as_it_is(tmp_path: Path) -> None:
+    """A clone may have brought the link."""
+    target = tmp_path / "elsewhere"
     target.write_bytes(b"old")
-    link = tmp_path / "state"
-    link.symlink_to("elsewhere/real")
+    for link, where in ((tmp_path / "one", target), (tmp_path / "two", tmp_path / "nowhere")):
+        link.symlink_to(where)
 
-    atomic.write(link, b"new")
+        atomic.write(link, b"new")
 
-    assert link.is_symlink()
-    assert target.read_bytes() == b"new"
-
-
-def test_a_dangling_symlink_gets_its_target(tmp_path: Path) -> None:
-    link = tmp_path / "state"
-    link.symlink_to("real")
-
-    atomic.write(link, b"new")
-
-    assert (tmp_path / "real").read_bytes() == b"new"
+        assert not link.is_symlink()
+        assert link.read_bytes() == b"new"
+    assert target.read_bytes() == b"old"
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_failure_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -112,17 +111,6 @@ def test_a_log_that_is_no_file_costs_only_the_log(project: Project, agent: Agent
     assert project.task()["status"] == "in_progress"
     assert any("log" in warning for warning in reply["warnings"])
     log.rmdir() if kind == "directory" else log.unlink()
-
-
-def test_a_list_that_is_a_link_stays_one(project: Project, agent: Agent, tmp_path: Path) -> None:
-    real = tmp_path / "real.json"
-    project.file.rename(real)
-    project.file.symlink_to(real)
-
-    agent.ok("add", "One", "--validate", "true")
-
-    assert project.file.is_symlink()
-    assert json.loads(real.read_text(encoding="utf-8"))["tasks"][0]["title"] == "One"
 
 
 def test_a_private_list_stays_private(project: Project, agent: Agent) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness_lib.ops import keeping
 from harness_lib.ops.context import Context
 from harness_lib.system import gitlocks, marks, merging, placing, trees
 from harness_lib.task import Task
@@ -17,7 +18,9 @@ def over(ctx: Context, task: Task) -> str:
     back, git = task.handback, ctx.git
     if back is None:
         return ""
-    if not back.rescue or not back.base or not git.ref(back.rescue) or not git.exists(back.base):
+    if not back.rescue or not back.base or not back.rescue.startswith(keeping.RESCUE_REFS):
+        return ""
+    if not git.ref(back.rescue) or not git.exists(back.base):
         return ""
     head = git.head()
     assert head is not None

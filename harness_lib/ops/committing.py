@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness_lib import typed
 from harness_lib.ops import brief, keeping, outcome
 from harness_lib.ops.context import Context
@@ -25,11 +27,10 @@ def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> 
     git = ctx.git
     with gitlocks.hold(git):
         restore.require_unlocked(git)
-        oid = commit_object(ctx, head, task, tree)
+        oid, base = commit_object(ctx, head, task, tree), outcome.full_base(git, task)
         with ctx.store.transaction() as tx:
-            task = transitions.begin_commit(
-                outcome.require_claim(tx, task), now=tx.now, head=head, commit=oid
-            )
+            mine = replace(outcome.require_claim(tx, task), started_at_commit=base)
+            task = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid)
             tx.replace(task)
         return publish(ctx, session, task)
 
@@ -60,9 +61,9 @@ def message(task: Task) -> str:
 
 def _still_untracked(git: Git, head: str, task: Task) -> list[str]:
     """Return what was untracked before the claim and has not been committed by the attempt itself."""
-    if task.gate is None or task.gate.before is None:
+    before = keeping.before(git, task)
+    if before is None:
         return []
-    before = snapshot.read_untracked(git, task.gate.before)
     known = snapshot.entries(git, git.tree_of(head))
     return [path for path in (*before.protected, *before.unprotected) if path not in known]
 

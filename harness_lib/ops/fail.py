@@ -24,6 +24,7 @@ def run(ctx: Context, task_id: str, category: Category, message: str) -> Reply:
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
         )
     held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
+    rolling_back.require_trust(ctx, held.task)
     strategy = failures.strategy(category)
     ended = rolling_back.roll_back(
         ctx,

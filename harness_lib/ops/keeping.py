@@ -5,11 +5,13 @@ from __future__ import annotations
 from harness_lib import typed
 from harness_lib.ops import checking
 from harness_lib.ops.context import Context
+from harness_lib.rules import intents
 from harness_lib.system import gitlocks, rawfiles, snapshot, trees
 from harness_lib.system.git import Git
 from harness_lib.task import Task
 
-RESCUE_REFS = "refs/harness/rescue/"
+RESCUE_REFS = intents.RESCUES
+BEFORE_REFS = "refs/harness/before/"
 NAMED = 5
 
 
@@ -56,11 +58,16 @@ def branch_tip(git: Git, task: Task) -> str | None:
 
 
 def before(git: Git, task: Task) -> snapshot.Before | None:
-    """Return what was untracked at the claim; None if nobody recorded it."""
+    """Return what was untracked at the claim; None if nobody recorded it.
+
+    Only what a ref of ours names: the list may have come with a clone, and files are written from this.
+    """
     if task.gate is None:
         return None
     copy = task.gate.before
-    return snapshot.read_untracked(git, copy) if copy else snapshot.Before(git.empty_tree())
+    if copy is None:
+        return snapshot.Before(git.empty_tree())
+    return snapshot.read_untracked(git, copy) if git.ref(BEFORE_REFS + copy) == copy else None
 
 
 def changed_before(git: Git, task: Task) -> list[str]:
@@ -98,4 +105,4 @@ def drop_before(git: Git, task: Task) -> None:
     if task.gate and task.gate.before:
         with gitlocks.hold(git):
             # The outcome is recorded: that a copy cannot go now is not its failure, and tidying tries again.
-            git.run("update-ref", "-d", f"refs/harness/before/{task.gate.before}", check=False)
+            git.run("update-ref", "-d", BEFORE_REFS + task.gate.before, check=False)

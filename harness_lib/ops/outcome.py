@@ -69,6 +69,12 @@ def still_claimed(state: State, task: Task) -> Task:
     return now
 
 
+def full_base(git: Git, task: Task) -> str | None:
+    """Return where the attempt began, in full: the prose writes it down as short as git shows it."""
+    base = task.started_at_commit
+    return base and (git.ref(f"{base}^{{commit}}") or base)
+
+
 def intent_of(task: Task) -> Intent:
     """Return what is under way for `task`; that nothing is would be our bug."""
     assert task.intent is not None, f"BUG: task {task.id} has no intent."

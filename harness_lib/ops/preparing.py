@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import RefusedError
-from harness_lib.ops import gate_copy, git_access, judged, lost_branch
+from harness_lib.ops import gate_copy, git_access, judged, keeping, lost_branch
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, judges
 from harness_lib.system import gitlocks, hidden, log, snapshot
@@ -19,7 +19,6 @@ LIMIT_EACH_BYTES = 10 * 1024 * 1024
 LIMIT_TOTAL_BYTES = 100 * 1024 * 1024
 
 NAMED = 5
-BEFORE_REFS = "refs/harness/before/"
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str
     before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES, left_out)
     commit = snapshot.commit(git, before.tree, [base], before_subject(ctx.root.path))
     with gitlocks.hold(git):
-        git.set_ref(BEFORE_REFS + commit, commit)
+        git.set_ref(keeping.BEFORE_REFS + commit, commit)
     return commit, before.unprotected
 
 

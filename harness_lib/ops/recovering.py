@@ -30,7 +30,7 @@ from harness_lib.ops import (
     target,
 )
 from harness_lib.ops.context import Context
-from harness_lib.rules import gates, leases, recovery, transitions
+from harness_lib.rules import gates, intents, leases, recovery, transitions
 from harness_lib.state.store import Tx
 from harness_lib.system import leftover
 from harness_lib.system.git import Git
@@ -217,8 +217,9 @@ def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outc
         if task.worktree
         else f"the lease of {task.claimed_by} ran out, and where it worked is not known; nothing was touched"
     )
-    if task.intent and task.intent.commit and ctx.git.exists(task.intent.commit):
-        ctx.git.set_ref(keeping.free_ref(ctx.git, task), task.intent.commit)
+    commit = task.intent.commit if task.intent else None
+    if commit and intents.is_object(commit) and ctx.git.exists(commit):
+        ctx.git.set_ref(keeping.free_ref(ctx.git, task), commit)
     ended = rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
     return interrupting.log(ctx, session, task, "mark failed", reason), ended
 
@@ -234,9 +235,13 @@ def _recover_one(
         return _leave_files_to_the_living(ctx, session, task)
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
-        ended = settling.settle(ctx, session, task)
+        with halting.when_stuck(ctx, session, task.id):
+            ended = settling.settle(ctx, session, task)
         return interrupting.log(ctx, session, task, action, "a command was killed in the middle"), ended
     plan = recovery.plan(interrupting.facts(ctx, task))
+    if plan.action == "resume" or interrupting.awaits_its_work(ctx, task):
+        with halting.when_stuck(ctx, session, task.id):
+            rolling_back.require_trust(ctx, task)
     if plan.action == "resume":
         return interrupting.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
     if plan.action == "fail":

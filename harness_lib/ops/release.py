@@ -11,6 +11,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Give the held task back as pending and go back to its base; what was done is kept in a rescue ref."""
     holding.refuse_supervised(ctx, "harness release")
     held = holding.require_settled(ctx.store.read_to_change().state, task_id, ctx)
+    rolling_back.require_trust(ctx, held.task)
     verdict = outcome.Verdict("TASK_EXEC", "released", counts=False, releases=True)
     ended = rolling_back.roll_back(ctx, held.session, held.task, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]

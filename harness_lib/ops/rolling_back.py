@@ -25,14 +25,14 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
     git = ctx.git
     with gitlocks.hold(git):
         restore.require_unlocked(git)
-    base = task.started_at_commit
+    base = outcome.full_base(git, task)
     base_gone = base is None or not git.exists(base)
     rescue, head = keeping.free_ref(git, task), git.head()
     tip = keeping.branch_tip(git, task) or head
     back_to = base if base is None or base_gone or tip is None else history.published(git, base, tip)
     with ctx.store.transaction() as tx:
         task = transitions.begin_rollback(
-            outcome.require_claim(tx, task),
+            replace(outcome.require_claim(tx, task), started_at_commit=base),
             now=tx.now,
             category=verdict.category,
             message=verdict.message,
@@ -51,6 +51,12 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
             )
         tx.replace(task)
     return go_back(ctx, session, task)
+
+
+def require_trust(ctx: Context, task: Task) -> None:
+    """Raise RefusedError if going back would move a branch to where a list says that nobody has trusted."""
+    if task.started_at_commit != ctx.git.head():
+        trusting.require(ctx, ctx.store.read().state)
 
 
 def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) -> outcome.Ended:

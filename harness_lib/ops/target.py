@@ -13,11 +13,12 @@ from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.ops import lost_branch
 from harness_lib.ops.context import Context
+from harness_lib.rules import intents
 from harness_lib.system import advance, gitlocks, merging, restore, worktrees
 from harness_lib.system.git import Git, GitError
 
-HEADS = "refs/heads/"
-WAITING = HEADS + "harness/"
+HEADS = intents.HEADS
+WAITING = intents.WAITING
 
 
 class MovedError(Exception):
@@ -55,7 +56,7 @@ def short(ref: str) -> str:
 
 def waiting(target: str) -> str:
     """Return the full name of the branch of ours where work for `target` waits."""
-    return WAITING + short(target)
+    return intents.waiting(target)
 
 
 def require_room(git: Git, target: str) -> None:

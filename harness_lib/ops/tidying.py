@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness_lib.errors import HarnessError
-from harness_lib.ops import preparing
+from harness_lib.ops import keeping, preparing
 from harness_lib.ops.context import Context
 from harness_lib.system import atomic, gitlocks, notes
 from harness_lib.system.seedlock import SeedLock
@@ -57,7 +57,7 @@ def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
     """Yield (ref, commit) of the copies for attempts of this list; a repository may hold several lists."""
     limit = ctx.clock.now().timestamp() - atomic.STALE_SECONDS
     shape = "%(refname) %(objectname) %(committerdate:unix) %(contents:subject)"
-    for line in ctx.git.lines("for-each-ref", f"--format={shape}", preparing.BEFORE_REFS):
+    for line in ctx.git.lines("for-each-ref", f"--format={shape}", keeping.BEFORE_REFS):
         ref, oid, written, subject = line.split(" ", 3)
         if int(written) < limit and subject == preparing.before_subject(ctx.root.path):
             yield ref, oid

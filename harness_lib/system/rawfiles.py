@@ -12,9 +12,16 @@ from harness_lib.system.trees import SYMLINK, Entry, scratch
 
 
 def obstructed(top: Path, path: str) -> bool:
-    """Say whether a file cannot stand at `path`: a directory does, or something above it is no directory."""
+    """Say whether a file cannot stand at `path`: a directory does, or something above it is no directory.
+
+    Neither can one whose path leads out of `top` or into git's own directory: a tree in which somebody has
+    forged such a name is readable for git.
+    """
+    parts = path.split("/")
+    if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
+        return True
     at = top
-    for part in path.split("/")[:-1]:
+    for part in parts[:-1]:
         at /= part
         if at.is_symlink() or (at.exists() and not at.is_dir()):
             return True

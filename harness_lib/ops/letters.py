@@ -13,7 +13,7 @@ from harness_lib.errors import HarnessError, LeaseLostError, UsageError
 from harness_lib.ops import checkpoint, mailbox, note, proposals
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.system import atomic
+from harness_lib.system import atomic, nofollow
 
 MOST = 50
 MOST_BYTES = 64 * 1024
@@ -52,7 +52,7 @@ def _letters(place: Path | None) -> list[Path]:
 
 def _open(ctx: Context, letter: Path) -> Iterator[str]:
     try:
-        with letter.open("rb") as stream:
+        with nofollow.reading(letter) as stream:
             document = json.loads(stream.read(MOST_BYTES))
         verb, task_id, words = document["verb"], str(document["task"]), [str(w) for w in document["words"]]
         run, count = VERBS[verb]

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from harness_lib.system import nofollow
 from harness_lib.text import harmless
 
 TAIL_LINES = 20
@@ -35,7 +36,7 @@ def plain(raw: bytes) -> list[str]:
 
 def _read(log: Path, first: int, last: int) -> bytes:
     try:
-        with log.open("rb") as stream:
+        with nofollow.reading(log) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size <= first + last:
                 return stream.read(first + last)

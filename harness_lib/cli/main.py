@@ -17,7 +17,7 @@ from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.ops import sessions
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.system import notes, roots
+from harness_lib.system import notes, roots, search_path
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -39,6 +39,7 @@ def entry() -> NoReturn:
 def main(argv: Sequence[str]) -> int:
     """Run `argv` (without the program's name) and return the exit code of design section 5."""
     _accept_any_text()
+    search_path.settle(os.environ)
     screen = Screen(json="--json" in argv)
     verb = next((word for word in argv if not word.startswith("-")), "harness")
     ctx: Context | None = None

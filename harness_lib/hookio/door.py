@@ -54,15 +54,15 @@ def _switched_on(env: Mapping[str, str], data: bytes, event: str) -> str | None:
     if seeking.switched_off(env):
         return None
     _use_byte_code(data_home.place(env))
-    root = seeking.pinned(env) or seeking.search(env, _cwd(data))
+    root = seeking.pinned(env) or seeking.search(env, _cwd(env, data))
     if not root or not (event == "SessionEnd" or os.path.exists(os.path.join(root, seeking.MARKER))):
         return None
     # Verbs say what is wrong there; a hook would have to write where the link leads.
     return None if seeking.linked(root) else root
 
 
-def _cwd(data: bytes) -> str:
-    """Return the `cwd` of the payload if that is a directory, else our own.
+def _cwd(env: Mapping[str, str], data: bytes) -> str:
+    """Return the `cwd` of the payload if that is a directory, else where the host has started us.
 
     Nearly always they are the same, so it is only looked for in the bytes: the key in its quotes cannot stand
     inside of a text, where each quote has a backslash.
@@ -74,6 +74,9 @@ def _cwd(data: bytes) -> str:
         named = _unescaped(value) if b"\\" in text else os.fsdecode(text)
         if "\0" not in named and os.path.isdir(named):
             return named
+    named = env.get("HARNESS_CWD", "")
+    if os.path.isdir(named):
+        return named
     try:
         return os.getcwd()
     except FileNotFoundError:

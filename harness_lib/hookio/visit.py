@@ -121,7 +121,7 @@ def _session_end(visit: Visit) -> Answer:
 
 
 def _pre_tool_use(visit: Visit) -> Answer:
-    here = visit.said.cwd or os.curdir
+    here = visit.said.cwd or visit.env.get("HARNESS_CWD") or os.curdir
     edited = [os.path.join(here, path) for path in visit.said.edited_paths() if "\0" not in path]
     inside = [os.path.relpath(os.path.realpath(path), visit.root) for path in edited]
     if not any(path in policy.EDITABLE_BY_HAND for path in inside):

@@ -23,7 +23,9 @@ _NAMED = re.compile(
     r"\bharness-(stop|sessionstart|sessionend|teammateidle|subagentstart|subagentstop|pretooluse|posttooluse)"
     r"\.py\b"
 )
-_SPELLING = re.compile(r'f=(.+); \[ ! -f "\$f" \] \|\| exec python3 -I -S "\$f"(?: [a-z]+)?', re.DOTALL)
+# Hosts start hooks in the project, where a relative entry of the PATH would find the project's own python3.
+_RING = '[ ! -f "$f" ] || { HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; exec python3 -I -S "$f"'
+_SPELLING = re.compile(rf"f=(.+); {re.escape(_RING)}(?: [a-z]+)?; }}", re.DOTALL)
 
 
 def folder() -> Path:
@@ -52,7 +54,7 @@ def command(script: Path, host: Host) -> str:
     Copilot and others read its settings too, and are known by what they send.
     """
     name = "" if host.name == "claude" else f" {host.name}"
-    return f'f={shlex.quote(str(script))}; [ ! -f "$f" ] || exec python3 -I -S "$f"{name}'
+    return f"f={shlex.quote(str(script))}; {_RING}{name}; }}"
 
 
 def script_of(text: object) -> Path | None:

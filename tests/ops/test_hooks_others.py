@@ -89,15 +89,22 @@ def test_ours_among_the_handlers_of_somebody_else_leaves_alone(agent: Agent, hom
     }
 
 
+RING = '[ ! -f "$f" ] || { HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; exec python3 -I -S "$f"; }'
+
+
+def test_what_is_spelled_so_is_ours() -> None:
+    assert hook_entries.script_of(f"f=/x/hooks/harness-stop.py; {RING}") == Path("/x/hooks/harness-stop.py")
+
+
 @pytest.mark.parametrize(
     "command",
     [
         "python3 hooks/harness-stop.py",
-        'f=/x/hooks/other.py; [ ! -f "$f" ] || exec python3 -I -S "$f"',
-        'f=/x/harness-stop.py; [ ! -f "$f" ] || exec python3 -I -S "$f"',
-        'f=/x/hooks/harness-stop.py; [ ! -f "$f" ] || exec python3 -I -S "$f"; echo mine',
-        'f=a b/hooks/harness-stop.py; [ ! -f "$f" ] || exec python3 -I -S "$f"',
-        'f=\'; [ ! -f "$f" ] || exec python3 -I -S "$f"',
+        f"f=/x/hooks/other.py; {RING}",
+        f"f=/x/harness-stop.py; {RING}",
+        f"f=/x/hooks/harness-stop.py; {RING}; echo mine",
+        f"f=a b/hooks/harness-stop.py; {RING}",
+        f"f='; {RING}",
         None,
         7,
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -119,7 +120,8 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
     if missing:
         glue = "" if not old or old.endswith("\n") else "\n"
         text = old + glue + "\n".join(missing) + "\n"
-        atomic.write(file, text.encode(errors="surrogateescape"))
+        bits = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o644
+        atomic.write(file, text.encode(errors="surrogateescape"), mode=bits)
     return ".gitignore"
 
 

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from harness_lib.ops.context import Context
-from harness_lib.system import data_home, nested
+from harness_lib.system import atomic, data_home, nested
 from harness_lib.system.git import Git
 
 # In git's directory of a work tree from which something was taken: nobody works there before it is made anew.
@@ -62,6 +62,6 @@ def parts(ctx: Context, repositories: Sequence[str], submodules: Sequence[str]) 
 
 def _free(ctx: Context, path: Path) -> Path:
     above = Path(data_home.place(ctx.env)) / "set-aside" / project(ctx)
-    above.mkdir(parents=True, exist_ok=True)
+    atomic.make_directory(above)
     places = (above / f"{path.parent.name}-{path.name}-{number}" for number in count(1))
     return next(place for place in places if not place.exists())

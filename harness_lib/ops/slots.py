@@ -20,6 +20,7 @@ from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import environment, keeping, setting_aside
 from harness_lib.ops.context import Context
 from harness_lib.system import (
+    atomic,
     data_home,
     dead_locks,
     gitlocks,
@@ -72,7 +73,7 @@ def place(ctx: Context, run: str) -> Place:
     path = home(ctx) / run
     # A run that ends takes the directory of all runs away if it is empty: not between our two.
     with held_files.alone(ctx.git.common_dir / worktrees.LOCK):
-        path.mkdir(parents=True, exist_ok=True)
+        atomic.make_directory(path)
     return Place(path)
 
 

@@ -60,6 +60,14 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
     return answer(ctx, look(ctx, None if everything else SHOWN))
 
 
+def _log_lines(ctx: Context) -> list[str]:
+    try:
+        return log.tail(ctx.root.log, LOG_READ)
+    except PermissionError:
+        # Somebody who may only read the list: its log is its owner's.
+        return []
+
+
 def look(ctx: Context, limit: int | None) -> View:
     """Return the list as it is now, with every task in its order, or the `limit` most interesting ones."""
     snapshot = ctx.store.read()
@@ -77,7 +85,7 @@ def look(ctx: Context, limit: int | None) -> View:
         },
         halts=tuple(_bounded([*_halts(state), *takeover.all_told(ctx), *proposals.told(state)])),
         hooks=_hooks(ctx, state),
-        log=tuple(brief.one_line(line, LINE_LENGTH) for line in _news(log.tail(ctx.root.log, LOG_READ))),
+        log=tuple(brief.one_line(line, LINE_LENGTH) for line in _news(_log_lines(ctx))),
         people=tuple(_bounded([_session(ctx, session) for session in state.sessions or ()])),
         next=WATCH if runs and holding.held_by_me(state, ctx) is None else upcoming(ctx, state),
         is_finished=not stopping.work_remains(state),

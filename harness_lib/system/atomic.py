@@ -13,24 +13,23 @@ import time
 from pathlib import Path
 
 STALE_SECONDS = 3600.0
-_ALL = 0o666
+PRIVATE = 0o600
 
 
 def write(path: Path, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
     """Replace the content of `path` by `data` in one step; its directory must exist.
 
     A symbolic link is replaced like a file, and what it leads to stays as it is.
-    `mode`: permission bits; None keeps those of the existing file, or follows the umask for a new one.
+    `mode`: permission bits; None keeps those of the existing file, and makes a new one for us alone.
     `durable`: return only when content and name have reached the disk.
     Raises OSError; the old content then still stands and the temporary file is gone.
     """
     bits = _permissions(path) if mode is None else mode
-    temporary, descriptor = _create(path, _ALL if bits is None else bits)
+    temporary, descriptor = _create(path, bits)
     try:
         try:
-            # Explicit bits are not subject to the umask that cut down those of open().
-            if bits is not None:
-                os.fchmod(descriptor, bits)
+            # Unlike those of open() these bits are not cut down by the umask.
+            os.fchmod(descriptor, bits)
             _write_all(descriptor, data)
             if durable:
                 _sync(descriptor)
@@ -70,14 +69,26 @@ def sweep(directory: Path, name: str, *, older_than: float = STALE_SECONDS) -> N
             continue
 
 
-def make_directory(path: Path, mode: int = 0o777) -> None:
-    """Make the directory `path` and those above it; one that exists is fine."""
-    path.mkdir(mode=mode, parents=True, exist_ok=True)
+def make_directory(path: Path, mode: int = 0o700) -> None:
+    """Make the directory `path` and those above it that are missing, each with `mode`: for us alone.
+
+    What checks and agents print may be anybody's secret.
+    """
+    for each in reversed((path, *path.parents)):
+        if not each.is_dir():
+            each.mkdir(mode, exist_ok=True)
+
+
+def keep_private(directory: Path) -> None:
+    """Take from others what they may do in `directory`, if it is ours."""
+    found = directory.stat()
+    if found.st_uid == os.geteuid() and found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        directory.chmod(stat.S_IMODE(found.st_mode) & stat.S_IRWXU)
 
 
 def touch(path: Path) -> None:
     """Make `path` an empty file; the content of one that exists stays."""
-    path.touch()
+    path.touch(PRIVATE)
 
 
 def remove(path: Path) -> bool:
@@ -98,11 +109,13 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _permissions(target: Path) -> int | None:
+def _permissions(target: Path) -> int:
     try:
-        return stat.S_IMODE(target.stat().st_mode)
+        found = target.lstat()
     except FileNotFoundError:
-        return None
+        return PRIVATE
+    # Those of a link say nothing.
+    return PRIVATE if stat.S_ISLNK(found.st_mode) else stat.S_IMODE(found.st_mode)
 
 
 def _create(target: Path, mode: int) -> tuple[Path, int]:

@@ -77,6 +77,7 @@ class StateLock:
             self.path,
             poll_interval=POLL_SECONDS,
             fallback_to_soft=False,
+            mode=atomic.PRIVATE,
             on_acquired=self._remember_descriptor,
         )
         try:
@@ -150,6 +151,8 @@ def holder(path: Path) -> str:
 def _make_private(directory: Path) -> None:
     """Make `directory` with a .gitignore that hides it, without touching a file that git tracks."""
     atomic.make_directory(directory)
+    # One that a clone or an earlier harness has made.
+    atomic.keep_private(directory)
     ignore = directory / ".gitignore"
     if not ignore.exists():
         try:

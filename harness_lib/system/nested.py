@@ -9,7 +9,7 @@ import os
 import shutil
 from pathlib import Path
 
-from harness_lib.system import worktrees
+from harness_lib.system import atomic, worktrees
 from harness_lib.system.git import Git
 from harness_lib.system.gitrun import decode
 from harness_lib.system.trees import GITLINK
@@ -111,5 +111,5 @@ def take_all_in(git: Git) -> None:
 def move(git: Git, path: str, to: Path) -> None:
     """Move the repository at `path` to `to`, all its commits with it."""
     take_in(git, path)
-    to.parent.mkdir(parents=True, exist_ok=True)
+    atomic.make_directory(to.parent)
     (git.top / path).rename(to)

@@ -169,4 +169,5 @@ def remember(root: Path, common_git_dir: Path) -> None:
 
     note = common_git_dir / seeking.NOTE
     atomic.make_directory(note.parent)
+    atomic.keep_private(note.parent)
     atomic.write(note, os.fsencode(os.path.realpath(root)) + b"\n")

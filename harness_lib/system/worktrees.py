@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import held_files
+from harness_lib.system import atomic, held_files
 from harness_lib.system.git import Git
 
 # Git prunes what another git is just about to make; so we do one thing after another.
@@ -43,7 +43,7 @@ def holder(git: Git, branch: str) -> Path | None:
 
 def add(git: Git, path: Path, commit: str) -> Git:
     """Make a work tree at `path` with HEAD detached at `commit`; what git remembers of a lost one goes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.make_directory(path.parent)
     with held_files.alone(git.common_dir / LOCK):
         git.run("worktree", "prune")
         git.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)

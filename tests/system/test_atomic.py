@@ -84,14 +84,14 @@ def test_a_durable_write_syncs_the_content_before_the_rename_and_the_name_after_
     assert steps.seen[3:] == ["renamed"]
 
 
-def test_a_new_file_follows_the_umask(tmp_path: Path) -> None:
-    before = os.umask(0o027)
+def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
     try:
         atomic.write(tmp_path / "state", b"")
     finally:
         os.umask(before)
 
-    assert mode_of(tmp_path / "state") == 0o640
+    assert mode_of(tmp_path / "state") == 0o600
 
 
 def test_permissions_of_an_existing_file_stay(tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ def test_a_list_that_may_only_be_read_can_be_looked_at_and_not_changed(
 ) -> None:
     place = open_place / "repo"
     shutil.copytree(project.top, place)
+    # On purpose: what harness makes is for its owner alone.
+    (place / "harness-tasks.json").chmod(0o644)
     before = (place / "harness-tasks.json").read_bytes()
     agent.ok("add", "x")
     agent.cwd = open_place

@@ -30,6 +30,9 @@ _PATIENCE = 3
 _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 
+# Said by the person, one of them takes the place of our "everything": nobody is there to be asked.
+_PERMISSIONS = frozenset({"--permission-mode", "--allowedTools", "--allowed-tools"})
+
 
 class Claude:
     """The adapter; without state."""
@@ -41,14 +44,9 @@ class Claude:
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return how it is started. As root it wants IS_SANDBOX=1, which only a person can say."""
-        argv = [
-            "claude",
-            "-p",
-            "--output-format",
-            "stream-json",
-            "--verbose",
-            "--dangerously-skip-permissions",
-        ]
+        chosen = any(word.partition("=")[0] in _PERMISSIONS for word in extra)
+        allowed = () if chosen else ("--dangerously-skip-permissions",)
+        argv = ("claude", "-p", "--output-format", "stream-json", "--verbose", *allowed)
         return Launch((*argv, *(("--model", model) if model else ()), *extra), stdin=brief)
 
     def read(self, report: Report, line: str, now: datetime) -> Report:

@@ -15,6 +15,8 @@ from harness_lib.agents.adapter import Launch, Report
 from harness_lib.agents.troubles import of_kind, trouble
 
 _COUNTS = ("inputTokens", "outputTokens")
+# Said by the person, they take the place of ours.
+_ALLOWED = frozenset({"--allow-tool", "--allow-all-tools", "--allow-all", "--yolo"})
 
 
 class Copilot:
@@ -27,7 +29,9 @@ class Copilot:
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return how it is started; files outside of the work tree stay closed to it."""
-        argv = ("copilot", "--output-format", "json", "--allow-all-tools", "--no-ask-user", "--no-color")
+        chosen = any(word.partition("=")[0] in _ALLOWED for word in extra)
+        allowed = () if chosen else ("--allow-all-tools",)
+        argv = ("copilot", "--output-format", "json", *allowed, "--no-ask-user", "--no-color")
         return Launch((*argv, *(("--model", model) if model else ()), *extra), stdin=brief)
 
     def read(self, report: Report, line: str, now: datetime) -> Report:

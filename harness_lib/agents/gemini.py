@@ -19,6 +19,8 @@ _TOLD = re.compile(
     r"^\W{0,5}\w{0,3}Attempt \d+ failed|auth method|running in a trusted directory|set an Auth", re.IGNORECASE
 )
 _TALKING = "talking"
+# Said by the person, they take the place of ours.
+_APPROVAL = frozenset({"--approval-mode", "--yolo", "-y"})
 
 
 class Gemini:
@@ -31,7 +33,9 @@ class Gemini:
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return how it is started; in a folder that it does not trust it asks before each step."""
-        argv = ("gemini", "--output-format", "stream-json", "--approval-mode", "yolo")
+        chosen = any(word.partition("=")[0] in _APPROVAL for word in extra)
+        approval = () if chosen else ("--approval-mode", "yolo")
+        argv = ("gemini", "--output-format", "stream-json", *approval)
         named = ("--model", model) if model else ()
         return Launch((*argv, *named, *extra), stdin=brief, env={"GEMINI_CLI_TRUST_WORKSPACE": "true"})
 

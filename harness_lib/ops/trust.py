@@ -14,6 +14,8 @@ from harness_lib.task import State
 
 SHOWN = 20
 LENGTH = 500
+# For a person's own scripts; no reply names it.
+MAY_SAY_YES = "HARNESS_TRUST"
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,15 @@ def run(
     *,
     yes: bool = False,
     everything: bool = False,
+    at_terminal: bool = False,
     ask: Callable[[str], bool] | None = None,
 ) -> Reply:
     """Show what the list would run, and note it as this person's if they say `yes`, or when asked.
 
     `ask` shows a text and returns the answer of a person at a terminal; None where there is none.
     `everything`: all commands, not the first 20. Exit 8 if nobody has said yes.
+    `yes` counts at a terminal, or where a person has set HARNESS_TRUST: an agent that we do not know has
+    neither, and types whatever it is shown.
     Raises RefusedError (yes, said by an agent), HeldError (the commands changed while the person read).
     """
     state = ctx.store.read().state
@@ -56,9 +61,10 @@ def run(
     if trusting.is_trusted(ctx, state):
         return Reply("trust", f"{listing}\nThese are trusted already.", next="harness start", extra=extra)
     agent = owner.in_agent(ctx.env)
-    if agent and yes:
+    if yes and (agent or (not at_terminal and ctx.env.get(MAY_SAY_YES, "0") in ("", "0"))):
         raise RefusedError(
-            f"Whether the commands of {ctx.root.state} may run is for a person to say, not for {agent}.",
+            f"Whether the commands of {ctx.root.state} may run is for a person to say"
+            + (f", not for {agent}." if agent else ", at a terminal."),
             "Ask the person to type it in a terminal of their own: harness trust",
         )
     question = f"{listing}\nMay these run as you, on this machine? [y/N] "
@@ -68,7 +74,6 @@ def run(
             f"{listing}\nNot trusted: none of these is run. A person who knows them types, in a terminal: "
             "harness trust",
             exit=Exit.REFUSED,
-            next=None if agent else "harness trust --yes",
             extra={**extra, "trusted": False},
         )
     _note(ctx, state)

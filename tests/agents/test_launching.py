@@ -73,3 +73,19 @@ def test_codex_works_in_a_sandbox_unless_the_person_chose_another(
 def test_an_empty_command_is_refused() -> None:
     with pytest.raises(UsageError):
         command("  ")
+
+
+@pytest.mark.parametrize(
+    ("agent", "ours", "narrower"),
+    [
+        ("claude", "--dangerously-skip-permissions", ("--allowedTools", "Edit Read Bash(make *)")),
+        ("claude", "--dangerously-skip-permissions", ("--permission-mode=acceptEdits",)),
+        ("gemini", "yolo", ("--approval-mode", "auto_edit")),
+        ("copilot", "--allow-all-tools", ("--allow-tool", "write")),
+    ],
+)
+def test_an_agent_may_everything_unless_the_person_says_less(
+    agent: str, ours: str, narrower: tuple[str, ...]
+) -> None:
+    assert ours in named(agent).launch("x").argv
+    assert ours not in named(agent).launch("x", extra=narrower).argv

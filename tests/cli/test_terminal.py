@@ -100,6 +100,12 @@ def listed(project: Project) -> Path:
     return project.top
 
 
+def test_a_person_at_a_terminal_may_say_yes_at_once(project: Project) -> None:
+    (project.top / ".git/harness/trust.json").unlink()
+    assert "Trusted on this machine." in shown(project.top, "trust", "--yes")
+    assert project.agents[0].ok("trust")["trusted"]
+
+
 def test_status_draws_every_task_and_the_next_command(listed: Path) -> None:
     said = shown(listed, "status")
     plain = ESCAPE.sub("", said)

@@ -326,7 +326,7 @@ def test_titles_that_give_orders_stay_data(ring: Ring, project: Project, title: 
 def test_ids_are_never_part_of_a_command(ring: Ring, project: Project) -> None:
     evil = "$(touch${IFS}pwned)"
     project.edit(tasks=[{"id": evil, "status": "pending", "validation": {"command": "true"}}])
-    project.agent("person").ok("trust", "--yes")
+    project.agent("person").ok("trust", "--yes", HARNESS_TRUST="1")
     me = agent(project)
     me.ok("start")
     me.ok("claim")

@@ -96,7 +96,7 @@ def test_nothing_that_is_under_way_is_done_before_somebody_trusts_the_list(
 
 def _trusted(project: Project) -> Agent:
     person = project.agent("person")
-    person.ok("trust", "--yes")
+    person.ok("trust", "--yes", HARNESS_TRUST="1")
     return project.agent()
 
 

@@ -96,6 +96,6 @@ def test_after_trust_it_runs(project: Project, agent: Agent) -> None:
     project.edit_task(on_failure={"cleanup": "true"})
     agent.fails(8, "finish")
 
-    project.agent("person").ok("trust", "--yes")
+    project.agent("person").ok("trust", "--yes", HARNESS_TRUST="1")
 
     agent.ok("finish")

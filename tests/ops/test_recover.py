@@ -163,7 +163,7 @@ def test_recovery_that_needs_a_check_nobody_trusts_stops_and_touches_nothing(mak
     assert project.read("work.txt") == "work\n"
     assert project.task()["status"] == "in_progress"
     assert project.task()["attempts"] == 0
-    other.ok("trust", "--yes")
+    other.ok("trust", "--yes", HARNESS_TRUST="1")
     assert other("start").code == 0
     assert (project.task()["status"], project.task()["claimed_by"]) == ("in_progress", "other")
     assert project.read("work.txt") == "work\n"
@@ -277,7 +277,9 @@ def test_a_worker_of_a_clone_recovers_its_own_there(make_project: Make) -> None:
     clone = Project(project.top.parent / "clone", project.clock)
     worker = project.agent("worker", clone.top, HARNESS_STATE_ROOT=str(project.top))
     worker.ok("add", "One", "--validate", "false")
-    project.agent("person", clone.top, HARNESS_STATE_ROOT=str(project.top)).ok("trust", "--yes")
+    project.agent("person", clone.top, HARNESS_STATE_ROOT=str(project.top)).ok(
+        "trust", "--yes", HARNESS_TRUST="1"
+    )
     worker.ok("claim")
     clone.put("work.txt", "work\n")
     worker.die()
@@ -296,7 +298,7 @@ def test_a_project_that_was_renamed_meanwhile_is_still_recovered(make_project: M
     project.top.rename(tmp_path / "renamed")
     moved = Project(tmp_path / "renamed", project.clock)
     other = project.agent("other", moved.top)
-    other.ok("trust", "--yes")
+    other.ok("trust", "--yes", HARNESS_TRUST="1")
 
     other.ok("start")
 

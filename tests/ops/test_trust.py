@@ -45,21 +45,35 @@ def test_a_list_that_came_with_a_clone_runs_nothing_until_it_is_trusted(
     assert "touch ran" in said["message"]
     assert "touch cleaned" in said["message"]
     visitor.fails(8, "validate", "task-001")
-    assert visitor.ok("trust", "--yes")["next"] == "harness start"
+    assert visitor.ok("trust", "--yes", HARNESS_TRUST="1")["next"] == "harness start"
     visitor.ok("validate", "task-001")
     assert (clone.top / "ran").exists()
     assert "already" in visitor.ok("trust")["message"]
 
 
 def test_commands_that_a_pull_has_changed_are_asked_about_again(clone: Project, visitor: Agent) -> None:
-    visitor.ok("trust", "--yes")
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
     clone.edit_task(validation={"command": "touch other"})
     visitor.fails(8, "validate", "task-001")
 
 
+def test_yes_needs_a_terminal_or_a_variable_that_a_person_sets(clone: Project, visitor: Agent) -> None:
+    """An agent that nobody knows types what it is shown."""
+    assert visitor.fails(8, "trust")["next"] is None
+    refused = visitor.fails(8, "trust", "--yes")["error"]
+    assert "at a terminal" in refused["message"]
+    assert "--yes" not in str(refused)
+    assert "HARNESS_TRUST" not in str(refused)
+    visitor.fails(8, "trust", "--yes", HARNESS_TRUST="0")
+    visitor.fails(8, "validate", "task-001")
+    assert not (clone.top / "ran").exists()
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
+    visitor.ok("validate", "task-001")
+
+
 def test_an_agent_cannot_say_yes(clone: Project) -> None:
     agent = clone.agent("agent", CLAUDECODE="1")
-    assert "person" in agent.fails(8, "trust", "--yes")["error"]["hint"]
+    assert "person" in agent.fails(8, "trust", "--yes", HARNESS_TRUST="1")["error"]["hint"]
     assert agent.fails(8, "trust")["next"] is None
     agent.fails(8, "validate", "task-001")
 
@@ -137,10 +151,10 @@ def test_what_was_never_trusted_is_named(clone: Project, visitor: Agent) -> None
 
 
 def test_the_init_script_is_named_where_it_alone_is_new(clone: Project, visitor: Agent) -> None:
-    visitor.ok("trust", "--yes")
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
     script = clone.put("harness-init.sh", "true\n")
     assert refused(visitor).startswith(f"The script {script} is new or has changed since")
-    visitor.ok("trust", "--yes")
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
     visitor.ok("validate", "task-001")
     script.write_text("false\n", encoding="utf-8")
     assert refused(visitor).startswith(f"The script {script} is new or has changed since")
@@ -150,7 +164,7 @@ def test_the_init_script_is_named_where_it_alone_is_new(clone: Project, visitor:
 
 def test_what_has_changed_since_is_named(clone: Project, visitor: Agent) -> None:
     script = clone.put("harness-init.sh", "true\n")
-    visitor.ok("trust", "--yes")
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
     clone.edit_task(validation={"command": "touch other"})
     assert refused(visitor).startswith(f"Commands in {clone.file} are new or have changed since")
     assert "harness-init.sh" not in refused(visitor)
@@ -161,7 +175,7 @@ def test_what_has_changed_since_is_named(clone: Project, visitor: Agent) -> None
 
 def test_a_note_of_before_which_says_less_is_good_enough(clone: Project, visitor: Agent) -> None:
     """It tells a script that has been added; of what else has changed it tells nothing."""
-    visitor.ok("trust", "--yes")
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
     file = clone.top / ".git" / "harness" / "trust.json"
     notes = json.loads(file.read_text(encoding="utf-8"))
     plain = {root: {"fingerprint": note["fingerprint"]} for root, note in notes.items()}

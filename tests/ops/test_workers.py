@@ -226,7 +226,7 @@ def test_a_state_root_outside_of_every_repository(make_project: Make, tmp_path: 
     task = '{"id": "a", "status": "pending", "validation": {"command": "test -f done"}}'
     (root / "harness-tasks.json").write_text(f'{{"tasks": [{task}]}}', encoding="utf-8")
     agent = project.agent(HARNESS_STATE_ROOT=str(root))
-    agent.ok("trust", "--yes")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
 
     agent.ok("claim")
     project.put("done")

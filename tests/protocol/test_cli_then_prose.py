@@ -212,7 +212,7 @@ def test_a_list_that_nobody_hid_from_git_is_neither_committed_nor_rolled_back(
     project.git("commit", "-q", "-m", "Hide nothing")
     project.put("harness-tasks.json.tmp", "{")
     agent = project.agent()
-    agent.ok("trust", "--yes")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
     agent.ok("claim")
     project.put("work.txt")
     names = {path.name for path in project.top.glob("harness-*")}

@@ -54,7 +54,7 @@ def test_half_a_list_is_finished_and_nothing_of_it_is_lost(bare: Project, prose:
     before, old_log = prose.read(), bare.log
 
     agent = bare.agent()
-    agent.ok("trust", "--yes")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
     reply = agent.ok("start")
 
     assert "task-002" in reply["recovered"][0]
@@ -113,7 +113,7 @@ def test_each_row_of_the_decision_matrix(
         bare.put("work.txt", "more\n")
 
     agent = bare.agent()
-    agent.ok("trust", "--yes")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
     agent("start")
 
     task = bare.task()
@@ -139,7 +139,7 @@ def test_what_the_prose_left_half_done_stays_and_is_rescued_before_it_goes_back(
     bare.put("work.txt", "hours of work\n")
 
     agent = bare.agent()
-    agent.ok("trust", "--yes")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
     agent.ok("start")
 
     assert bare.read("work.txt") == "hours of work\n"
@@ -159,7 +159,7 @@ def test_a_list_made_by_the_prose_runs_nothing_until_a_person_trusts_it(bare: Pr
     assert "harness trust" in reply["error"]["hint"]
     assert not (bare.top / "it-ran").exists()
     assert (bare.top / "work.txt").exists()
-    agent.ok("trust", "--yes")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
     agent("start")
     assert bare.task()["status"] == "completed"
 
@@ -170,7 +170,7 @@ def test_once_failed_by_us_and_claimed_by_the_prose_again_it_is_recovered_again(
     """The fence of our attempt is still there, the gate is not: that is no attempt to cheat."""
     prose.init(seed_task("task-001", "Do the work", WORK))
     agent = bare.agent()
-    agent.ok("trust", "--yes")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
     agent.ok("claim")
     agent.fails(1, "finish")
     agent.ok("stop")
@@ -195,7 +195,7 @@ class TestConcurrent:
         prose.lock()
         prose.claim("task-001", claimed_by="worker-1", lease_expires_at="2035-01-01T00:00:00Z")
         prose.unlock()
-        bare.agent("person").ok("trust", "--yes")
+        bare.agent("person").ok("trust", "--yes", HARNESS_TRUST="1")
         return bare
 
     def test_a_valid_lease_of_another_is_left_alone(self, claimed: Project) -> None:
@@ -237,7 +237,7 @@ def test_an_init_script_that_the_prose_left_runs_at_our_start_too(bare: Project,
     prose.start()
     prose.end()
     agent = bare.agent()
-    agent.ok("trust", "--yes")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
 
     agent.ok("start")
 

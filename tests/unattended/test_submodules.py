@@ -41,7 +41,7 @@ def submodule(workshop: Workshop, tmp_path: Path) -> Workshop:
     put(workshop.top / "harness-init.sh", f"{LOCAL} submodule --quiet update --init\n")
     sh(workshop.top, "add", "-A")
     sh(workshop.top, "commit", "-qm", "A submodule")
-    workshop.ok("trust", "--yes")
+    workshop.ok("trust", "--yes", HARNESS_TRUST="1")
     return workshop
 
 

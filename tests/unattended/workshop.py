@@ -73,11 +73,11 @@ class Workshop:
             stdin=subprocess.DEVNULL,
         )
 
-    def ok(self, *argv: str) -> dict[str, Any]:
+    def ok(self, *argv: str, **env: str) -> dict[str, Any]:
         """Type one command as a person would; in this process, which is quicker."""
         person = Agent("person", self.top, Time(), {"HARNESS_HOME": str(self.home)})
         try:
-            return person.ok(*argv)
+            return person.ok(*argv, **env)
         finally:
             person.die()
 

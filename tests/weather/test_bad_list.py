@@ -224,7 +224,7 @@ def test_from_the_backup_of_the_prose(project: Project, agent: Agent) -> None:
 )
 def test_odd_titles_in_the_file_are_shown_harmlessly(project: Project, agent: Agent, title: str) -> None:
     project.edit(tasks=[task(title=title, description=title, validation={"command": "true"})])
-    agent.ok("trust", "--yes")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
 
     for verb in (("status",), ("show", "a"), ("why", "a"), ("start",), ("claim",), ("finish",)):
         said = agent(*verb)

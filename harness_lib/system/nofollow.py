@@ -7,6 +7,7 @@ In plain strings and the standard library, for hooks.
 
 from __future__ import annotations
 
+import errno
 import os
 
 TYPE_CHECKING = False  # see seeking.py
@@ -20,16 +21,10 @@ _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 def descriptor(path: str | Path, flags: int, mode: int = 0o600) -> int:
     """Open `path` as `os.open` does. Raises OSError, also where it, or its directory, is a symbolic link."""
-    directory, name = os.path.split(path)
-    try:
-        above = os.open(directory or os.curdir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            return os.open(name, flags | _FLAGS, mode, dir_fd=above)
-        finally:
-            os.close(above)
-    except OSError as error:
-        error.filename = os.fspath(path)
-        raise
+    directory = os.path.dirname(path)
+    if os.path.islink(directory):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), directory)
+    return os.open(path, flags | _FLAGS, mode)
 
 
 def reading(path: str | Path) -> BinaryIO:

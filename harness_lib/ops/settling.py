@@ -48,7 +48,7 @@ def require_ours(ctx: Context, task: Task) -> None:
 
 
 def _wrong_base(ctx: Context, task: Task) -> str | None:
-    """A rollback goes to where the attempt began, or to what others have on top of that by now."""
+    """Return what is wrong with a base that is neither where the attempt began nor on top of that."""
     base, began = outcome.intent_of(task).base, task.started_at_commit
     if base == began or (base and began and ctx.git.is_ancestor(began, base)):
         return None

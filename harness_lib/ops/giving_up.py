@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import keeping, outcome, setting_aside
 from harness_lib.ops.context import Context
@@ -42,9 +43,8 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
             mine = transitions.drop_intent(mine)
         if transitions.may("begin_rollback", mine):
             mine = transitions.release(mine, now=tx.now, message=reason, rescue=None, head=None)
-        told = (
-            f"ENV_SETUP: the attempt could not be ended: {reason} {kept} Then type: harness retry {task.id}"
-        )
+        retry = typed.harness("retry", task.id)
+        told = f"ENV_SETUP: the attempt could not be ended: {reason} {kept} Then type: {retry}"
         ended = transitions.fail(transitions.halt(mine, told), now=tx.now)
         tx.replace(ended)
         tx.log("WARN", f"given up after {TRIES} tries: {told}", session=session.number, task=task.id)

@@ -165,6 +165,8 @@ class Task:
 
     `completed_commit` is the commit that holds the finished work: a worker in another worktree must have it
     before it may claim a task that depends on this one.
+    `proof` is written with a completed task, and `unproven` is true where somebody else's write says that it
+    is completed.
     `notes` are what its worker wants later ones to know.
     `touched` are the files of its judge that its last attempt has changed, `attempted_by` the last workers
     that have claimed it.
@@ -202,7 +204,14 @@ class Task:
     interruptions: int = 0
     interrupted: Interruption | None = None
     attempt_log: tuple[Attempt, ...] = ()
+    proof: str | None = None
+    unproven: bool = False
     extra: Extra = field(default_factory=no_extra)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the task is completed, and nobody else than harness says so."""
+        return self.status == "completed" and not self.unproven
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +247,7 @@ class State:
 
     `proposals` are tasks that unattended agents would add; nothing of them runs before a person accepts them.
     `attempts_reset` counts the attempts of tasks that were removed or given a new start.
+    `proofs`: what is completed was given its proof, so that one without it is somebody else's.
     """
 
     version: int = VERSION
@@ -249,6 +259,7 @@ class State:
     sessions: tuple[Session, ...] | None = None
     proposals: tuple[Task, ...] = ()
     attempts_reset: int = 0
+    proofs: bool = False
     extra: Extra = field(default_factory=no_extra)
 
     @property

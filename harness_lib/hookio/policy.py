@@ -74,8 +74,9 @@ def teammate_idle(now: Situation, payload: Payload) -> Answer:
     if halt:
         return Answer("allow", warning=words.halted(halt, now.program))
     shared = digest["mode"] == "concurrent" or digest["sessions"] is None
-    if not own and shared and digest["next"]:
-        return _hold(now, "keep", words.stop(now, ()), f"waiting {digest['next']['id']}")
+    waiting = [*digest["unproven"], *filter(None, [digest["next"]])]
+    if not own and shared and waiting:
+        return _hold(now, "keep", words.stop(now, ()), f"waiting {waiting[0]['id']}")
     return _hold_with(now, "keep", own, "teammate")
 
 

@@ -52,7 +52,9 @@ def start(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
     if now.mine or digest["sessions"] is None:
         lines += _next(now, own)
     else:
-        if digest["next"]:
+        if digest["unproven"]:
+            lines.append(_unproven(digest))
+        elif digest["next"]:
             lines.append(f"Next: {_named(digest['next'])}.")
         lines.append(f"If you are asked to work on it, type: {_type(now, 'start')}")
     return "\n".join([*lines, _DATA])
@@ -140,6 +142,8 @@ def _next(now: Situation, own: Sequence[Mapping[str, Any]]) -> list[str]:
     if digest["sessions"] is None:
         said = [f"In progress: {_names(own)}."] if own else []
         return [*said, f"Go on with: {_type(now, 'start')}"]
+    if digest["unproven"]:
+        return [f"{_unproven(digest)} Have their checks run: {_type(now, 'claim')}"]
     if digest["next"]:
         return [f"Next is {_named(digest['next'])}. Type: {_type(now, 'claim')}"]
     if digest["doomed"]:
@@ -148,6 +152,12 @@ def _next(now: Situation, own: Sequence[Mapping[str, Any]]) -> list[str]:
         told = f"{ids}{more} can never run: what they depend on failed for good, or waits for them in turn."
         return [f"{told} Have that recorded: {_type(now, 'claim')}"]
     return [f"See what can be done: {_type(now, 'status')}"]
+
+
+def _unproven(digest: Mapping[str, Any]) -> str:
+    return (
+        f"Somebody has written that these are completed, which nothing proves: {_names(digest['unproven'])}."
+    )
 
 
 def _who(now: Situation) -> list[str]:

@@ -129,7 +129,7 @@ def notes(state: State, task: Task, *, most: int = NOTES, length: int = NOTES_LE
 
 def _tells(other: Task, task: Task) -> bool:
     """Whether the notes of `other` concern `task`: what nobody has finished may not be so."""
-    return other.status == "completed" or other.id == task.id
+    return other.is_done or other.id == task.id
 
 
 def _check(task: Task, whole: str) -> list[str]:

@@ -15,7 +15,8 @@ from harness_lib.ops import doubting, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import graph
-from harness_lib.state import codec, finding, schema
+from harness_lib.rules.selection import UNPROVEN
+from harness_lib.state import codec, finding, proofs, schema
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.shapes import Problem
 from harness_lib.system import log
@@ -83,11 +84,17 @@ def examine(ctx: Context) -> Examined:
     if codec.is_emptied(document):
         return Examined((Problem("", f"{name} has no tasks in it; {_rest(ctx)}"),), is_lost=True)
     try:
-        state = codec.decode(document, name)
+        state = proofs.examined(codec.decode(document, name))
     except ContractError as error:
         return Examined(_sorted([*error.problems, *_more(document, error)]))
     rings = [Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in graph.cycles(state.tasks)]
-    return Examined((*schema.problems(document), *rings), state)
+    return Examined((*schema.problems(document), *rings, *_unproven(state)), state)
+
+
+def _unproven(state: State) -> Iterator[Problem]:
+    for index, task in enumerate(state.tasks):
+        if task.unproven:
+            yield Problem(f"tasks[{index}].status", f"{task.id}: {UNPROVEN}; harness start has its check run")
 
 
 def _more(document: object, told: ContractError) -> list[Problem]:
@@ -154,7 +161,8 @@ def _next(found: Examined, *, trusted: bool) -> str | None:
     if rings:
         return typed.harness("why", rings[0][0])
     if found.problems:
-        return "harness check"
+        unproven = found.state is not None and len(found.problems) == len(list(_unproven(found.state)))
+        return "harness start" if unproven and trusted else "harness check"
     return "harness status" if trusted else "harness trust"
 
 

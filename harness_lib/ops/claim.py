@@ -8,6 +8,7 @@ from harness_lib.ops import (
     brief,
     carrying,
     holding,
+    proving,
     sessions,
     start,
     stopped,
@@ -17,9 +18,11 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.ops.taking import Taken
 from harness_lib.rules import selection, stopping
+from harness_lib.rules.selection import UNPROVEN
 from harness_lib.task import Session, Task
 
 POLL_SECONDS = 1.0
+SHOWN = 5
 
 
 def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait: float = 0.0) -> Reply:
@@ -64,7 +67,7 @@ def _session(ctx: Context, before: start.Opened) -> start.Opened:
     sessions.refuse_other(state, ctx)
     session = sessions.mine(state, ctx)
     if session and start.is_open(session, state, ctx):
-        return replace(before, session=session)
+        return start.prove(ctx, replace(before, session=session))
     opened = start.open_session(ctx)
     recovered, warnings = (*before.recovered, *opened.recovered), (*before.warnings, *opened.warnings)
     return replace(opened, recovered=recovered, warnings=warnings)
@@ -90,6 +93,10 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     """Say which task would be taken, and why; nothing is written."""
     state = ctx.store.read().state
     held = holding.held_by_me(state, ctx)
+    unproven = [] if held else proving.wanted(state)
+    if unproven:
+        names = brief.some([task.id for task in unproven], SHOWN)
+        return Reply("claim", f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
     task = held or taking.choose(ctx, state, task_id)
     if task is None:
         return stopped.reply("claim", state, stopping.no_work(state))

@@ -22,7 +22,7 @@ def doubts(ctx: Context, state: State) -> Iterator[str]:
     """Yield one sentence per doubt about the tasks that are still to be done."""
     ground = _Ground(ctx)
     for task in state.tasks:
-        if task.status != "completed":
+        if not task.is_done:
             yield from _about(ground, task)
 
 

@@ -11,6 +11,7 @@ from harness_lib.ops import environment, sessions, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.diagnosis import Diagnoses, bad, failed, ok, warn
 from harness_lib.rules import leases, stopping
+from harness_lib.rules.selection import UNPROVEN
 from harness_lib.system import lock, process, seedlock
 from harness_lib.task import State
 
@@ -29,7 +30,7 @@ def examine(ctx: Context) -> Diagnoses:
         yield warn(warning, "harness check --repair")
     if not snapshot.warnings:
         yield ok(f"the list can be read ({len(snapshot.state.tasks)} tasks)")
-    for part in (_trust, _marker, _sessions, _leases, _halts):
+    for part in (_trust, _marker, _sessions, _leases, _halts, _unproven):
         yield from part(ctx, snapshot.state)
 
 
@@ -84,6 +85,11 @@ def _halts(_ctx: Context, state: State) -> Diagnoses:
     halted = (task for task in state.tasks if task.halt and task.status != "completed")
     for task in islice(halted, SHOWN):
         yield warn(f"{task.id} is halted: {task.halt}", typed.harness("why", task.id))
+
+
+def _unproven(_ctx: Context, state: State) -> Diagnoses:
+    for task in islice((task for task in state.tasks if task.unproven), SHOWN):
+        yield warn(f"{task.id}: {UNPROVEN}", "harness start, which has its check run")
 
 
 def files(ctx: Context) -> Diagnoses:

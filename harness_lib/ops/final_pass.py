@@ -119,7 +119,7 @@ class _Found:
 
 
 def _has_check(task: Task) -> bool:
-    return task.status == "completed" and bool(task.validation.command)
+    return task.is_done and bool(task.validation.command)
 
 
 def _key(task: Task) -> Key:
@@ -128,7 +128,7 @@ def _key(task: Task) -> Key:
 
 def _is_repaired(state: State, key: Key) -> bool:
     """Return whether a repair of this very check was the last that was done, but for other repairs."""
-    done = [task for task in state.tasks if task.status == "completed"]
+    done = [task for task in state.tasks if task.is_done]
     repaired = [_when(task) for task in done if task.title.startswith(TITLE) and _key(task) == key]
     others = [_when(task) for task in done if not task.title.startswith(TITLE)]
     return bool(repaired) and max(repaired) >= max(others, default="")

@@ -39,7 +39,7 @@ class Row:
         """Return the line without what leads to it."""
         if self.mark:
             return f"{self.task.id} ({self.mark})"
-        return f"[{self.task.status}] {self.task.id}: {brief.one_line(self.task.title, TITLE_LENGTH)}"
+        return f"[{status.word(self.task)}] {self.task.id}: {brief.one_line(self.task.title, TITLE_LENGTH)}"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def draw(state: State, limit: int | None) -> Drawing:
     """Return the tree of all tasks, or of `limit` at most: then what is completed is left out first."""
     tasks = sorted(state.tasks, key=lambda task: graph.id_key(task.id))
     if limit is not None and len(tasks) > limit:
-        tasks = [task for task in tasks if task.status != "completed"]
+        tasks = [task for task in tasks if not task.is_done]
     rows = list(walk(tasks))
     if limit is not None:
         rows = rows[:limit]
@@ -183,7 +183,8 @@ def mermaid(drawing: Drawing) -> Iterator[str]:
     for task in drawing.tasks:
         awaited = " & ".join(names[other] for other in dict.fromkeys(task.depends_on) if other in names)
         label = escape(f"{task.id}: {brief.one_line(task.title, TITLE_LENGTH)}")
-        node = f'{names[task.id]}["{label}"]:::{task.status}'
+        kind = "pending" if status.word(task) == "unproven" else task.status
+        node = f'{names[task.id]}["{label}"]:::{kind}'
         yield f"  {awaited} --> {node}" if awaited else f"  {node}"
     for name, colour in COLOURS.items():
         yield f"  classDef {name} fill:{colour},stroke:#666,color:#222"

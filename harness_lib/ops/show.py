@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.ops import brief, checking, delivered, holding, progress
+from harness_lib.ops import brief, checking, delivered, holding, progress, status
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import attempts, selection
@@ -30,7 +30,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     rescued = brief.rescues(task, ctx.git)
     log = _last_log(ctx, task)
     done = delivered.of(ctx.git, snapshot.state, task)
-    lines = [f"{task.id} [{task.status}] {brief.title(task)}", *_fields(task), *_claim(task)]
+    lines = [f"{task.id} [{status.word(task)}] {brief.title(task)}", *_fields(task), *_claim(task)]
     lines += done.lines(task) if done else _nothing_delivered(task)
     lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
     lines += _block("description", (task.description or "").splitlines())

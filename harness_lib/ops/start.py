@@ -12,6 +12,7 @@ from harness_lib.ops import (
     git_access,
     holding,
     marker,
+    proving,
     recovering,
     sessions,
     slots,
@@ -51,7 +52,7 @@ def run(ctx: Context) -> Reply:
     facts = git_facts(ctx)
     live = sessions.mine(state, ctx)
     if live and is_open(live, state, ctx) and live.halt is None:
-        return _reply(ctx, _go_on(ctx), history, facts)
+        return _reply(ctx, prove(ctx, _go_on(ctx)), history, facts)
     return _reply(ctx, open_session(ctx), history, facts)
 
 
@@ -122,16 +123,42 @@ def open_session(ctx: Context) -> Opened:
         return Opened(None, report.stop, report.told, (*warnings, *report.warnings))
     warnings += _sweep(ctx)
     _check_environment(ctx, session)
+    opened = Opened(session, None, report.told, (*warnings, *report.warnings))
     with ctx.store.transaction() as tx:
         _count(tx, session)
-        current = sessions.mine(tx.state, ctx)
-        if current is not None and holding.held_by_me(tx.state, ctx) is None:
-            stop = _nothing_to_do(tx)
-            if stop is not None:
-                sessions.close(tx, current)
-                marker.lower_when_finished(tx, ctx.root)
-                return Opened(None, stop, report.told, (*warnings, *report.warnings))
-    return Opened(session, None, report.told, (*warnings, *report.warnings))
+        stop = _end_when_done(tx, ctx)
+    return replace(opened, session=None, stop=stop) if stop else prove(ctx, opened)
+
+
+def prove(ctx: Context, opened: Opened) -> Opened:
+    """Have the checks run of what only somebody else's write says to be completed; end when that was all.
+
+    The workers of a run do this where its work is merged, as in a person's checkout it may not be.
+    Raises RefusedError (untrusted commands).
+    """
+    if opened.session is None or ctx.target is not None:
+        return opened
+    told = proving.prove(ctx, opened.session)
+    if not told:
+        return opened
+    opened = replace(opened, recovered=(*opened.recovered, *told))
+    with ctx.store.transaction() as tx:
+        stop = _end_when_done(tx, ctx)
+    return replace(opened, session=None, stop=stop) if stop else opened
+
+
+def _end_when_done(tx: Tx, ctx: Context) -> str | None:
+    """End the session of this worker if nothing is left to do, and return why."""
+    current = sessions.mine(tx.state, ctx)
+    if current is None or holding.held_by_me(tx.state, ctx) is not None:
+        return None
+    dependencies.record_blocked(tx, current.number)
+    stop = _nothing_to_do(tx)
+    if stop is None:
+        return None
+    sessions.close(tx, current)
+    marker.lower_when_finished(tx, ctx.root)
+    return stop
 
 
 def _is_no_new_agent(ctx: Context) -> bool:

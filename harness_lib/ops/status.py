@@ -7,12 +7,23 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
 from harness_lib import typed
-from harness_lib.ops import board_file, brief, holding, progress, proposals, sessions, stopped, takeover
+from harness_lib.ops import (
+    board_file,
+    brief,
+    holding,
+    progress,
+    proposals,
+    proving,
+    sessions,
+    stopped,
+    takeover,
+)
 from harness_lib.ops.board_file import Seen
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import ahead, graph, leases, selection, stats, stopping
 from harness_lib.rules.ahead import Ahead
+from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Counts
 from harness_lib.state import codec
 from harness_lib.system import log, seeking
@@ -32,9 +43,10 @@ _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
 class View:
     """All that is shown of a list at one moment; two equal views look the same.
 
-    `shown` are the tasks that get a line, and `beside` says of some who works on them or why they failed;
-    `people` are the open sessions and `halts` what a person must do, both as sentences; `hooks` says whether
-    agents are held; `runs` go on unattended, within `limits`, with so much `ahead` of them.
+    `shown` are the tasks that get a line, and `beside` says of some who works on them, why they failed, or
+    that they are unproven; `people` are the open sessions and `halts` what a person must do, both as
+    sentences; `hooks` says whether agents are held; `runs` go on unattended, within `limits`, with so much
+    `ahead` of them.
     """
 
     state: State
@@ -82,6 +94,7 @@ def look(ctx: Context, limit: int | None) -> View:
         beside={
             **{task.id: holder(ctx, task) for task in at_work},
             **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
+            **_unproven(shown),
         },
         halts=tuple(_bounded([*_halts(state), *takeover.all_told(ctx), *proposals.told(state)])),
         hooks=_hooks(ctx, state),
@@ -114,6 +127,7 @@ def answer(ctx: Context, view: View) -> Reply:
             "last_session": state.last_session,
             "sessions": list(view.people),
             "halts": list(view.halts),
+            "unproven": [task.id for task in state.tasks if task.unproven][:SHOWN],
             "active": ctx.root.marker.exists(),
             "runs": [_run(seen, now) for seen in view.runs],
         },
@@ -197,7 +211,7 @@ def upcoming(ctx: Context, state: State) -> str | None:
         return stopped.ADD
     if any(task.status == "in_progress" for task in state.tasks) and sessions.mine(state, ctx) is None:
         return "harness start"
-    if selection.pick(state) is None:
+    if selection.pick(state) is None and not proving.wanted(state):
         return _nothing_to_take(state)
     return "harness claim" if sessions.mine(state, ctx) else "harness start"
 
@@ -216,7 +230,8 @@ def interesting(state: State) -> list[Task]:
     order = {"in_progress": 0, "failed": 2, "pending": 3, "completed": 4}
 
     def key(task: Task) -> tuple[int, int, graph.IdKey]:
-        kind = 1 if task.halt and task.status != "in_progress" else order[task.status]
+        stands_out = (task.halt or task.unproven) and task.status != "in_progress"
+        kind = 1 if stands_out else order[task.status]
         return kind, turn.get(task.id, len(turn)), graph.id_key(task.id)
 
     return sorted(state.tasks, key=key)
@@ -224,7 +239,16 @@ def interesting(state: State) -> list[Task]:
 
 def one_line(task: Task) -> str:
     """Return the seed's line: `[status] task-id: title (attempts/max_attempts)`."""
-    return f"[{task.status}] {task.id}: {brief.title(task)} ({task.attempts}/{task.max_attempts})"
+    return f"[{word(task)}] {task.id}: {brief.title(task)} ({task.attempts}/{task.max_attempts})"
+
+
+def word(task: Task) -> str:
+    """Return the status of `task` as it is shown: what only somebody else's write says is not it."""
+    return "unproven" if task.status == "completed" and task.unproven else task.status
+
+
+def _unproven(shown: tuple[Task, ...]) -> dict[str, str]:
+    return {task.id: f"{UNPROVEN}; harness start has its check run" for task in shown if task.unproven}
 
 
 def holder(ctx: Context, task: Task) -> str:

@@ -247,8 +247,12 @@ class Supervisor:
         if set(rows) != set(crew.numbers) or not all(row.idle for row in rows.values()):
             return
         why = self._why_idle(self._ctx.store.read().state, {row.idle or "" for row in rows.values()})
-        if why is not None and not (why == "done" and self.something_broke(found)):
+        if why is not None and not (why == "done" and self._is_not_done(found)):
             self._drain(crew, why)
+
+    def _is_not_done(self, found: slots.Place) -> bool:
+        """Return whether the final pass has made new tasks, or somebody has changed the list meanwhile."""
+        return self.something_broke(found) or stopping.no_work(self._ctx.store.read().state) != "done"
 
     def _hold_back(self, crew: Crew, reached: str) -> None:
         """Start nothing new; when nobody is at work any more the run ends. Until then it can be raised."""

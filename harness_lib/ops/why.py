@@ -35,8 +35,10 @@ def run(ctx: Context, task_id: str) -> Reply:
 
 def remedy(ctx: Context, state: State, task: Task) -> str | None:
     """Return the command that brings `task` a step nearer to being done; None for a completed one."""
-    if task.status == "completed":
+    if task.is_done:
         return None
+    if task.status == "completed":
+        return "harness start"
     if task.status == "in_progress":
         return _in_progress(ctx, state, task)
     if task.halt is not None:
@@ -89,10 +91,10 @@ def root_cause(state: State, task: Task) -> str | None:
             found = current.id
             # Whatever failed for good below this one came first.
             waiting = []
-        waiting += [name for name in current.depends_on if known[name].status != "completed"]
+        waiting += [name for name in current.depends_on if not known[name].is_done]
     return found
 
 
 def _awaited(state: State, task: Task) -> str | None:
     known = {each.id: each for each in state.tasks}
-    return next((name for name in task.depends_on if known[name].status != "completed"), None)
+    return next((name for name in task.depends_on if not known[name].is_done), None)

@@ -25,6 +25,7 @@ from harness_lib.ops import (
     giving_up,
     handing_back,
     holding,
+    proving,
     recovering,
     sessions,
     settling,
@@ -95,6 +96,10 @@ class Worker:
             return self._hand_back(session, held)
         if stopping.session_spent(state, session):
             return self._next_session()
+        if proving.wanted(state):
+            for line in proving.prove(self._ground(), session):
+                self.tell("recovered", message=line)
+            return True
         wanted = selection.pick(state)
         if wanted is None:
             self.tell("idle", why=stopping.no_work(state) or "waiting")

@@ -23,5 +23,5 @@ class Ahead:
 def of(state: State) -> Ahead:
     """Return what is left of `state`."""
     lost = failures.hopeless(state)
-    left = [task for task in state.tasks if task.status != "completed" and task.id not in lost]
+    left = [task for task in state.tasks if not task.is_done and task.id not in lost]
     return Ahead(len(left), graph.longest_chain(left))

@@ -17,6 +17,8 @@ from harness_lib.rules import graph, leases
 from harness_lib.rules.failures import category_of, is_permanent
 from harness_lib.task import State, Task
 
+UNPROVEN = "somebody else's write says that it is completed, or has changed its check since"
+
 Rank = tuple[int, str, float, graph.IdKey]
 
 
@@ -30,7 +32,7 @@ class Why:
 
 def eligible(state: State) -> Iterator[Task]:
     """Return the tasks that may be claimed, in the order of the list."""
-    completed = {task.id for task in state.tasks if task.status == "completed"}
+    completed = {task.id for task in state.tasks if task.is_done}
     return (task for task in state.tasks if _is_open(task) and completed.issuperset(task.depends_on))
 
 
@@ -53,8 +55,10 @@ def why(state: State, task_id: str, now: datetime) -> Why:
     task = state.find(task_id)
     if task is None:
         raise UsageError(f"There is no task {task_id!r} in this list.", "See which there are: harness status")
-    if task.status == "completed":
+    if task.is_done:
         return Why(eligible=False, reasons=(f"completed at {task.completed_at or 'an unknown time'}",))
+    if task.status == "completed":
+        return Why(eligible=False, reasons=(f"{UNPROVEN}: harness start has its check run",))
     if task.status == "in_progress":
         return Why(eligible=False, reasons=tuple(_held(task, now)))
     against = tuple(_against(state, task))
@@ -112,8 +116,8 @@ def _missing(task_id: str, task: Task | None) -> Iterator[str]:
         yield f"depends on {task_id}, which is not in the list"
     elif is_permanent(task):
         yield f"depends on {task_id}, which has failed for good"
-    elif task.status != "completed":
-        yield f"waits for {task_id} ({task.status})"
+    elif not task.is_done:
+        yield f"waits for {task_id} ({'unproven' if task.unproven else task.status})"
 
 
 def _place(state: State, task: Task) -> str:

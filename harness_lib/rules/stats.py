@@ -6,13 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 from harness_lib.rules.failures import is_permanent
-from harness_lib.task import State
+from harness_lib.task import State, Status, Task
 
 
 @dataclass(frozen=True)
 class Counts:
     """How many tasks are how far.
 
+    `pending` are also those of which only somebody else's write says that they are completed.
     `blocked` are those of `pending` that depend directly on a task failed for good: computed, never stored.
     `failed` is `retryable` + `permanent`.
     `attempts` counts those that failed, also before a `retry` or `remove`; `checkpoints` those of each
@@ -33,9 +34,9 @@ class Counts:
 
 def count(state: State) -> Counts:
     """Return the numbers of `state`."""
-    by_status = Counter(task.status for task in state.tasks)
+    by_status = Counter(_status(task) for task in state.tasks)
     permanent = {task.id for task in state.tasks if is_permanent(task)}
-    pending = (task for task in state.tasks if task.status == "pending")
+    pending = (task for task in state.tasks if _status(task) == "pending")
     return Counts(
         total=len(state.tasks),
         completed=by_status["completed"],
@@ -48,6 +49,10 @@ def count(state: State) -> Counts:
         retryable=by_status["failed"] - len(permanent),
         permanent=len(permanent),
     )
+
+
+def _status(task: Task) -> Status:
+    return "pending" if task.status == "completed" and task.unproven else task.status
 
 
 def line(state: State) -> str:

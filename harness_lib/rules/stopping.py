@@ -15,14 +15,14 @@ Stop = Literal["done", "blocked", "waiting", "max_tasks_per_session", "max_sessi
 
 
 def no_work(state: State) -> Stop | None:
-    """Return why no task can be claimed, or None if one can.
+    """Return why no task can be claimed, or None if one can, or one that is unproven can be proven.
 
     `done`: all are completed (an empty list too); `waiting`: others work on what is left, or a person must
     act on a halted task first; `blocked`: what is left has failed for good or depends on such a task.
     """
-    if all(task.status == "completed" for task in state.tasks):
+    if all(task.is_done for task in state.tasks):
         return "done"
-    if any(True for _ in selection.eligible(state)):
+    if any(True for _ in selection.eligible(state)) or any(map(_is_doubted, state.tasks)):
         return None
     if any(_is_awaited(task) for task in state.tasks):
         return "waiting"
@@ -52,7 +52,11 @@ def work_remains(state: State) -> bool:
     A task that can never run counts until validation has recorded that, and so does a halted one: a person
     will come back to it.
     """
-    return any(task.status != "completed" and not is_permanent(task) for task in state.tasks)
+    return any(not task.is_done and not is_permanent(task) for task in state.tasks)
+
+
+def _is_doubted(task: Task) -> bool:
+    return task.status == "completed" and task.unproven
 
 
 def _is_awaited(task: Task) -> bool:

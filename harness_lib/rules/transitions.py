@@ -6,6 +6,7 @@
                                   └──G begin_rollback, H fail──▶ failed, or pending when handed back
     pending, failed ──L doom──▶ failed
     pending, failed, completed ──J reset──▶ pending;   K halt changes no status
+    completed, but unproven ──P confirm──▶ completed;  ──Q doubt──▶ pending
 
 What git does lies between two arrows, with an intent in the state that says what is under way: commit between
 E and F, rollback between G and H, and where work goes onto another branch, merge between M and E, or M and G.
@@ -42,6 +43,8 @@ ArrowName = Literal[
     "begin_merge",
     "hand_back",
     "interrupt",
+    "confirm",
+    "doubt",
 ]
 Underway = Literal["commit", "rollback", "merge"] | None
 
@@ -82,12 +85,16 @@ ARROWS: dict[ArrowName, Arrow] = {
     "reset": Arrow(("pending", "failed", "completed"), (None,), ("pending",)),
     "halt": Arrow(("pending", "failed", "in_progress"), _ANYTHING, (*_IDLE, *_WORKING)),
     "doom": Arrow(_IDLE, (None,), ("failed",)),
+    "confirm": Arrow(("completed",), (None,), ("completed",)),
+    "doubt": Arrow(("completed",), (None,), ("pending",)),
 }
 
 
 def may(arrow: ArrowName, task: Task) -> bool:
     """Return True if the table allows this arrow for the task as it is."""
     rule = ARROWS[arrow]
+    if arrow in ("confirm", "doubt") and not task.unproven:
+        return False
     return task.status in rule.start and _underway(task) in rule.underway
 
 
@@ -126,6 +133,7 @@ def claim(
         touched=(),
         attempted_by=(*(name for name in task.attempted_by if name != worker), worker)[-REMEMBERED:],
         **_carried(task),
+        unproven=False,
     )
 
 
@@ -358,9 +366,32 @@ def _carried(task: Task) -> dict[str, Any]:
     return {"interruptions": task.interruptions, "interrupted": last}
 
 
+# P
+def confirm(task: Task, *, now: datetime, commit: str | None) -> Task:
+    """Return the task as completed, as somebody else has said it is: its check passes on `commit`."""
+    _check("confirm", task)
+    done = replace(
+        _unclaimed(task), status="completed", completed_commit=commit, failed_at=None, handback=None
+    )
+    return replace(done, completed_at=task.completed_at or timestamps.render(now))
+
+
+# Q
+def doubt(task: Task) -> Task:
+    """Return the task, which somebody else has said to be completed, pending: its check does not pass.
+
+    What it had used up and learned before stays.
+    """
+    _check("doubt", task)
+    return replace(
+        _unclaimed(task), status="pending", completed_at=None, completed_commit=None, failed_at=None
+    )
+
+
 def _unclaimed(task: Task) -> Task:
     return replace(
         task,
+        unproven=False,
         claimed_by=None,
         claimed_at=None,
         lease_expires_at=None,

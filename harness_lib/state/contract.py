@@ -131,6 +131,7 @@ _TASK = Shape(
         "max_attempts": integer(1),
         "fence": integer(0),
         "interruptions": integer(0),
+        "unproven": flag,
     },
     nullable={
         "depends_on": items(_string),
@@ -156,6 +157,7 @@ _TASK = Shape(
         "attempted_by": items(_string),
         "interrupted": _INTERRUPTION,
         "attempt_log": items(_ATTEMPT),
+        "proof": _string,
     },
 )
 _SESSION = Shape(
@@ -200,7 +202,7 @@ def _state(**known: Any) -> State:
 STATE = Shape(
     _state,
     required={"tasks": items(_TASK)},
-    plain={"version": _version, "session_count": integer(0), "attempts_reset": integer(0)},
+    plain={"version": _version, "session_count": integer(0), "attempts_reset": integer(0), "proofs": flag},
     nullable={
         "created": moment,
         "session_config": _CONFIG,

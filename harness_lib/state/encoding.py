@@ -54,6 +54,8 @@ def encode_shell(state: State) -> dict[str, Any]:
         document["proposals"] = [encode_task(task) for task in state.proposals]
     if state.attempts_reset:
         document["attempts_reset"] = state.attempts_reset
+    if state.proofs:
+        document["proofs"] = True
     return {**document, **state.extra}
 
 
@@ -99,6 +101,7 @@ _TASK_OPTIONS = (
     "worktree",
     "failed_at",
     "halt",
+    "proof",
 )
 
 
@@ -135,6 +138,8 @@ def encode_task(task: Task) -> dict[str, Any]:
             document[name] = _said(record, known)
     if task.attempt_log:
         document["attempt_log"] = [_said(each, _ATTEMPT_FIELDS) for each in task.attempt_log]
+    if task.unproven:
+        document["unproven"] = True
     document.update(task.extra)
     return document
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_lib.errors import EnvSetupError, StateUnreadableError
-from harness_lib.state import codec, generations, summary
+from harness_lib.state import codec, generations, proofs, summary
 from harness_lib.state.codec import UnparseableError
 from harness_lib.state.summary import Stamp
 from harness_lib.system import nofollow, seeking
@@ -62,7 +62,8 @@ def find(root: Root) -> Found:
         return _substitute(root, f"is not JSON ({error})", data, stamp)
     if codec.is_emptied(document):
         return _substitute(root, "has no tasks in it", data, stamp)
-    return Found(codec.decode(document, root.state.name), document, data, stamp, ours=False)
+    state = proofs.examined(codec.decode(document, root.state.name))
+    return Found(state, document, data, stamp, ours=False)
 
 
 def find_instead(root: Root) -> Found:
@@ -123,9 +124,8 @@ def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
 
 def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -> Found:
     for source, document in _good(root):
-        return Found(
-            codec.decode(document, source), document, data, stamp, ours=False, source=source, why=why
-        )
+        state = proofs.examined(codec.decode(document, source))
+        return Found(state, document, data, stamp, ours=False, source=source, why=why)
     if data is None:
         message = f"{root.state} {why}, and no earlier state is left."
         raise StateUnreadableError(message, "Make a new list: harness init")

@@ -17,7 +17,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
-from harness_lib.state import finding, generations, publishing, restoring
+from harness_lib.rules.selection import UNPROVEN
+from harness_lib.state import finding, generations, journal, proofs, publishing, restoring
 from harness_lib.state.codec import ContractError
 from harness_lib.state.finding import Found
 from harness_lib.state.opinion import OPINION
@@ -125,7 +126,8 @@ class Store:
             if finding.stamp_now(self.root) is not None:
                 raise RefusedError(f"{self.root.state} exists already.", "Look at it with: harness status")
             publishing.check(state, State())
-            warnings += publishing.publish(self.root, state, self._clock.now(), old=None)
+            made = proofs.sealed(state, State())
+            warnings += publishing.publish(self.root, made, self._clock.now(), old=None)
         return tuple(warnings)
 
     def restore(self) -> tuple[str, ...]:
@@ -183,7 +185,10 @@ class Store:
             publishing.check(tx.state, found.state)
             reuse = found.reuse()
             self._assert_untouched(found)
-            tx.warnings += publishing.publish(self.root, tx.state, tx.now, old=found.data, reuse=reuse)
+            state = proofs.sealed(tx.state, found.state)
+            tx.warnings += publishing.publish(self.root, state, tx.now, old=found.data, reuse=reuse)
+            if not found.ours:
+                _tell_unproven(tx, found.state)
         tx.warnings += publishing.append(self.root, tx.lines)
         for act in tx.callbacks:
             tx.warnings += publishing.attempt("what follows it", act)
@@ -196,3 +201,10 @@ class Store:
         if finding.stamp_now(self.root) != found.stamp:
             message = f"{self.root.state} was saved by somebody else just now, so nothing was changed."
             raise HeldError(message, "Type the command again.")
+
+
+def _tell_unproven(tx: Tx, state: State) -> None:
+    """Say once, to whoever changes the list and in the log, what somebody else's write does not prove."""
+    for task in proofs.unproven(state):
+        tx.warnings.append(f"{task.id}: {UNPROVEN}; only its check can prove it.")
+        tx.lines.append(journal.line("WARN", UNPROVEN, now=tx.now, session=state.session_count, task=task.id))

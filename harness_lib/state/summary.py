@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Raised with every change of this file's shape or of what `encoding` writes: the stamp of another harness
 # then proves nothing to us.
-FORMAT = 3
+FORMAT = 4
 LISTED = 100
 SHORT = 300
 
@@ -42,6 +42,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
     counts = stats.count(state)
     upcoming = selection.pick(state)
     doomed = [finding.task_id for finding in failures.validate_dependencies(state, now)[1]]
+    unproven = [task for task in state.tasks if task.status == "completed" and task.unproven]
     working = [task for task in state.tasks if task.status == "in_progress"]
     return {
         "format": FORMAT,
@@ -65,6 +66,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
         "next": _named(upcoming) if upcoming else None,
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
         "doomed": doomed[:LISTED],
+        "unproven": [_named(task) for task in unproven[:LISTED]],
         "sessions": codec.encode_sessions(state),
         "session_count": state.session_count,
         "last_failure": _last_failure(state),
@@ -89,7 +91,7 @@ def _worked_on(task: Task) -> dict[str, Any]:
 
 
 def _last_failure(state: State) -> dict[str, Any] | None:
-    told = [task for task in state.tasks if task.error_log and task.status != "completed"]
+    told = [task for task in state.tasks if task.error_log and not task.is_done]
     if not told:
         return None
     # A failure without a time (made by the prose) counts as older than every one that has it.

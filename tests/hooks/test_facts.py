@@ -38,6 +38,7 @@ def test_a_list_is_checked_by_its_schema_before_anybody_is_let_go(project: Proje
     skill = strict_skill(tmp_path / "skill")
     add(project, "One")
     agent(project).ok("start")
+    project.without_proofs()
     project.edit_task("task-001", status="completed")
 
     said = ring_in(skill, project)
@@ -50,6 +51,7 @@ def test_without_jsonschema_the_codec_decides(project: Project, tmp_path: Path) 
     skill = strict_skill(tmp_path / "skill")
     add(project, "One")
     agent(project).ok("start")
+    project.without_proofs()
     project.edit_task("task-001", status="completed")
 
     assert ring_in(skill, project) == ""

@@ -280,6 +280,7 @@ def test_a_torn_list_is_judged_by_what_it_will_be_restored_from(ring: Ring, proj
 def test_when_nothing_is_left_the_marker_comes_down(ring: Ring, project: Project) -> None:
     add(project, "One")
     agent(project).ok("start")
+    project.without_proofs()
     project.edit_task("task-001", status="completed")
     before = project.file.read_bytes()
 

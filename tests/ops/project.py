@@ -171,6 +171,10 @@ class Project:
     def edit_task(self, task_id: str = "task-001", **fields: Any) -> None:
         self.edit(tasks=[{**t, **(fields if t["id"] == task_id else {})} for t in self.state["tasks"]])
 
+    def without_proofs(self) -> None:
+        """Let `completed` be believed from here on, as in a list of a harness that wrote no proofs."""
+        self.edit(proofs=False)
+
     def configure(self, **fields: Any) -> None:
         self.edit(session_config={**self.state["session_config"], **fields})
 

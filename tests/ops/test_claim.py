@@ -111,6 +111,7 @@ def test_holding_one_already_gives_that_one_again(project: Project, agent: Agent
 
 
 def test_what_may_not_run_is_refused_with_the_reason(project: Project, agent: Agent) -> None:
+    project.without_proofs()
     project.edit(
         tasks=[
             {"id": "a", "status": "pending"},

@@ -178,6 +178,7 @@ def test_hooks_that_are_on_or_off_at_the_wrong_time_are_told(project: Project, a
     agent.ok("start")
     (project.top / ".harness-active").unlink()
     assert found(agent.ok("doctor"), "the hooks are off")["cure"] == "harness start"
+    project.without_proofs()
     project.edit_task(status="completed")
     (project.top / ".harness-active").touch()
     assert found(agent.ok("doctor"), "nothing is left to do")["cure"] == "harness pause"

@@ -82,7 +82,8 @@ def test_half_a_list_is_gone_on_with_by_the_prose_and_then_by_us(
     agent.wake()
     reply = agent.ok("start")
     assert reply["session"] == 3
-    assert reply["recovered"] == []
+    # What we had claimed and the prose has ended is not done until its check has said so.
+    assert ["task-002: run validation; mark completed" in line for line in reply["recovered"]] == [True]
     agent.ok("claim")
     project.put("3.txt")
     agent.ok("finish")
@@ -128,10 +129,8 @@ def test_what_we_had_under_way_does_not_bind_us_once_the_prose_has_ended_the_att
     prose.end()
 
     agent.wake()
-    if status == "completed":
-        assert agent.fails(9, "start")["stop"] == {"reason": "done"}
-        agent.ok("retry", "task-001")
     agent.ok("start")
+    assert project.task()["status"] == ("failed" if status == "failed" else "pending")
     agent.ok("claim")
     project.put("work.txt")
 

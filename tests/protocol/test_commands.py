@@ -38,6 +38,7 @@ def test_ids_go_on_after_the_highest_number(project: Project, agent: Agent) -> N
 
     assert agent.ok("add", "Next")["task"]["id"] == "task-1000"
     assert agent.ok("add", "And next")["task"]["id"] == "task-1001"
+    project.without_proofs()
     for wanted in ("task-007", "task-999", "task-1000", "task-1001"):
         project.edit_task("release-2000", status="completed", completed_at="2025-07-01T10:00:00Z")
         assert agent.ok("claim", "--dry-run")["task"]["id"] == wanted
@@ -52,6 +53,7 @@ def test_status_shows_its_four_parts(project: Project, agent: Agent) -> None:
         seed_task("task-003", "Waits", depends_on=["task-002"]),
         seed_task("task-004", "Free", max_attempts=5),
     ]
+    project.without_proofs()
     project.edit(tasks=tasks, session_count=4, last_session="2025-07-01T10:20:02Z")
     lines = [f"[2025-07-01T10:00:0{n}Z] [SESSION-4] WARN number {n}" for n in range(7)]
     project.put("harness-progress.txt", "\n".join(lines) + "\n")

@@ -124,6 +124,16 @@ LEASED = Task("a", status="in_progress", claimed_by="w1", claimed_at=STAMP)
             (Task("a", status="completed", completed_at=STAMP),), (f"completed at {STAMP}",), id="completed"
         ),
         pytest.param(
+            (Task("a", status="completed", completed_at=STAMP, unproven=True),),
+            (f"{selection.UNPROVEN}: harness start has its check run",),
+            id="unproven",
+        ),
+        pytest.param(
+            (Task("a", depends_on=("b",)), Task("b", status="completed", unproven=True)),
+            ("waits for b (unproven)",),
+            id="waits for an unproven one",
+        ),
+        pytest.param(
             (Task("a", depends_on=("b", "c", "d")), Task("b"), Task("c", status="failed", attempts=3)),
             (
                 "waits for b (pending)",

@@ -12,6 +12,7 @@ from tests.rules.lists import NOW, state, states, waiting
 
 DONE = Task("done", status="completed")
 WORKED = Task("worked", status="in_progress", claimed_by="w2")
+UNPROVEN = Task("unproven", status="completed", unproven=True)
 GONE = Task("gone", status="failed", attempts=3)
 RETRY = Task("retry", status="failed", attempts=1)
 HALTED = Task("halted", halt="CONFIG")
@@ -30,6 +31,8 @@ HALTED = Task("halted", halt="CONFIG")
         pytest.param(waiting(a="b", b="a"), "blocked", True, id="a ring, not yet recorded"),
         pytest.param((GONE, WORKED), "waiting", True, id="others hold the rest"),
         pytest.param((WORKED, *waiting(a="worked")), "waiting", True, id="waits for what others do"),
+        pytest.param((DONE, UNPROVEN), None, True, id="unproven"),
+        pytest.param((GONE, UNPROVEN), None, True, id="unproven beside what has failed for good"),
         pytest.param((DONE, HALTED), "waiting", True, id="halted"),
         pytest.param((HALTED, *waiting(a="halted")), "waiting", True, id="waits for a halted one"),
         pytest.param(

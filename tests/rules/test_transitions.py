@@ -84,6 +84,8 @@ CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
     "halt": lambda task: arrows.halt(task, "CONFIG"),
     "doom": lambda task: arrows.doom(task, now=NOW, message="Blocked by failed b"),
     "begin_merge": lambda task: arrows.begin_merge(task, now=NOW, commit=COMMIT),
+    "confirm": lambda task: arrows.confirm(task, now=NOW, commit=COMMIT),
+    "doubt": arrows.doubt,
     "hand_back": lambda task: arrows.hand_back(task, Handback("it conflicts", 1, RESCUE, BASE)),
     "interrupt": lambda task: arrows.interrupt(task, Interruption("7" * 40)),
 }
@@ -102,10 +104,11 @@ def test_every_arrow_of_the_table_is_tried_here() -> None:
 @pytest.mark.parametrize("intent", INTENTS, ids=lambda intent: intent.action if intent else "idle")
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("unproven", [False, True])
 def test_an_arrow_is_either_in_the_table_or_a_bug(
-    name: arrows.ArrowName, status: Status, intent: Intent | None
+    name: arrows.ArrowName, status: Status, intent: Intent | None, *, unproven: bool
 ) -> None:
-    task = Task("a", status=status, intent=intent)
+    task = Task("a", status=status, intent=intent, unproven=unproven)
 
     if arrows.may(name, task):
         assert CALLS[name](task).status in arrows.ARROWS[name].end
@@ -116,6 +119,17 @@ def test_an_arrow_is_either_in_the_table_or_a_bug(
 
 def test_a_completed_task_moves_only_when_a_person_wants_it_again() -> None:
     assert [name for name in arrows.ARROWS if arrows.may(name, Task("a", status="completed"))] == ["reset"]
+
+
+def test_what_is_unproven_is_confirmed_or_doubted_by_its_check() -> None:
+    said = Task(
+        "a", status="completed", completed_at="x", attempts=1, unproven=True, proof="y", claimed_by="w"
+    )
+
+    assert arrows.confirm(said, now=NOW, commit=COMMIT) == Task(
+        "a", status="completed", completed_at="x", completed_commit=COMMIT, attempts=1, proof="y"
+    )
+    assert arrows.doubt(said) == Task("a", attempts=1, proof="y")
 
 
 def test_a_claim_begins_a_fresh_attempt() -> None:

@@ -1,0 +1,67 @@
+"""What somebody else's write says to be completed is completed once its check has passed, here and now.
+
+No attempt is counted, and nothing is committed or rolled back: nobody knows whose work it would be.
+"""
+
+from __future__ import annotations
+
+from harness_lib.errors import ConfigError
+from harness_lib.ops import brief, checking, halting, trusting
+from harness_lib.ops.context import Context
+from harness_lib.rules import transitions
+from harness_lib.rules.selection import UNPROVEN
+from harness_lib.state.store import Tx
+from harness_lib.task import Session, State, Task
+
+
+def wanted(state: State) -> list[Task]:
+    """Return the tasks whose check must say whether they are completed."""
+    return [task for task in state.tasks if task.unproven and transitions.may("confirm", task)]
+
+
+def prove(ctx: Context, session: Session) -> tuple[str, ...]:
+    """Run the check of every task that is unproven in the work tree of `ctx`; tell what came of it.
+
+    Raises RefusedError if the list's commands have not been trusted; then nothing is run or recorded.
+    """
+    told: list[str] = []
+    for known in wanted(ctx.store.read().state):
+        state = ctx.store.read().state
+        task = state.find(known.id)
+        if task is None or task not in wanted(state):
+            # Another worker has proven it meanwhile.
+            continue
+        with halting.when_stuck(ctx, session, task.id):
+            trusting.require(ctx, state)
+        passed, why = _check(ctx, task)
+        head = ctx.git.head()
+        with ctx.store.transaction() as tx:
+            told += _record(tx, session, task, head, why, passed=passed)
+    return tuple(told)
+
+
+def _check(ctx: Context, task: Task) -> tuple[bool, str]:
+    """Return whether the check passes, and what it said."""
+    command = task.validation.command
+    if not command or not command.strip():
+        return False, "it has no check"
+    ctx.busy(f"checking {task.id} …")
+    try:
+        checked = checking.run_check(ctx, task, command, log_name="unproven")
+    except ConfigError as error:
+        return False, error.message
+    if checked.passed:
+        return True, f"its check passes: {brief.one_line(command, brief.FAILURE_LENGTH)}"
+    return False, checked.failure()
+
+
+def _record(tx: Tx, session: Session, task: Task, head: str | None, why: str, *, passed: bool) -> list[str]:
+    now = tx.state.find(task.id)
+    if now is None or not transitions.may("confirm", now) or now.validation != task.validation:
+        # Somebody was faster, or has changed it again: whoever comes next has it checked.
+        return []
+    tx.replace(transitions.confirm(now, now=tx.now, commit=head) if passed else transitions.doubt(now))
+    outcome = "completed" if passed else "pending again"
+    text = f"{UNPROVEN}; {brief.one_line(why, brief.FAILURE_LENGTH)}; {outcome}"
+    tx.log("WARN", text, session=session.number, task=task.id)
+    return [f"{task.id}: {text}"]

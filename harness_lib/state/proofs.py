@@ -1,0 +1,74 @@
+"""What shows that a task was completed by us: a proof, written into each task when its check has passed.
+
+Agents declare victory too early, and a list is a file that they can write. So `completed` is believed where
+the proof fits the task: this check, in this attempt, in this commit. It stands in the task, because a change
+of ours rewrites the whole file, whatever somebody else has written into it before.
+It is a plain checksum: it stops carelessness and laziness, not a program that means to forge it.
+Standard library only: hooks read the list with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+from harness_lib.task import State, Task
+
+
+def sealed(state: State, old: State) -> State:
+    """Return `state`, which is about to be written in the place of `old`, with its completed tasks proven.
+
+    What was completed in a list of an older harness, or of the prose until its first session, is believed.
+    """
+    if state.sessions is None and not state.proofs:
+        return state
+    known = {id(task) for task in old.tasks} if old.proofs else set()
+    tasks = tuple([task if id(task) in known else _sealed(task) for task in state.tasks])
+    return replace(state, tasks=tasks, proofs=True)
+
+
+def examined(state: State) -> State:
+    """Return `state`, which somebody else may have written, with the tasks marked that nothing proves.
+
+    A task that is still under a claim of ours stays in progress, whatever they say: its worker, or whoever
+    recovers it, has its check run.
+    """
+    if not state.proofs:
+        return state
+    return replace(state, tasks=tuple([_examined(task) for task in state.tasks]))
+
+
+def unproven(state: State) -> list[Task]:
+    """Return the tasks of which somebody else says that they are completed, those under a claim too."""
+    return [task for task in state.tasks if task.unproven]
+
+
+def _examined(task: Task) -> Task:
+    if task.status != "completed" or task.proof == _proof(task):
+        is_kept = task.status == "in_progress" or not task.unproven
+        return task if is_kept else replace(task, unproven=False)
+    if _is_under_our_claim(task):
+        return replace(
+            task, status="in_progress", completed_at=None, completed_commit=None, proof=None, unproven=True
+        )
+    return replace(task, unproven=True)
+
+
+def _is_under_our_claim(task: Task) -> bool:
+    """Return whether an attempt of ours goes on; one that is being rolled back is over, whoever does the rest."""
+    is_over = task.intent is not None and task.intent.action == "rollback"
+    return task.gate is not None and task.claimed_by is not None and not is_over
+
+
+def _sealed(task: Task) -> Task:
+    if task.status == "completed" and task.unproven:
+        return task
+    proof = _proof(task) if task.is_done else None
+    return task if task.proof == proof else replace(task, proof=proof)
+
+
+def _proof(task: Task) -> str:
+    check = task.validation
+    told = [task.id, task.fence, check.command, check.cwd, task.completed_commit]
+    return "sha256:" + hashlib.sha256(json.dumps(told).encode()).hexdigest()

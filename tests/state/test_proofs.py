@@ -1,0 +1,122 @@
+"""Which completed tasks are believed, and what is made of the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness_lib.state import codec, proofs
+from harness_lib.task import Gate, Intent, State, Task, Validation
+
+EMPTY = State(sessions=(), proofs=True)
+DONE = Task("a", status="completed", completed_commit="c0ffee", fence=1, validation=Validation("true"))
+
+
+def proven(task: Task) -> Task:
+    """Return `task` as we write it."""
+    return proofs.sealed(replace(EMPTY, tasks=(task,)), EMPTY).tasks[0]
+
+
+def read(task: Task, *, proofs_kept: bool = True) -> Task:
+    """Return `task` as it is read from a file that somebody else may have written."""
+    return proofs.examined(State(sessions=(), proofs=proofs_kept, tasks=(task,))).tasks[0]
+
+
+def test_what_we_wrote_is_believed() -> None:
+    assert read(proven(DONE)) == proven(DONE)
+    assert read(proven(DONE)).is_done
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"proof": None},
+        {"id": "b"},
+        {"fence": 2},
+        {"completed_commit": "decade"},
+        {"validation": Validation("false")},
+        {"validation": Validation("true", cwd="sub")},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_proof_fits_its_task_check_attempt_and_commit_alone(change: dict[str, object]) -> None:
+    forged = read(replace(proven(DONE), **change))  # type: ignore[arg-type]
+
+    assert (forged.status, forged.unproven, forged.is_done) == ("completed", True, False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"title": "Another"}, {"priority": "P0"}, {"notes": ("x",)}, {"validation": Validation("true", 5)}],
+    ids=lambda change: next(iter(change)),
+)
+def test_whatever_is_not_the_check_may_change(change: dict[str, object]) -> None:
+    assert read(replace(proven(DONE), **change)).is_done  # type: ignore[arg-type]
+
+
+def test_what_is_unproven_stays_so_when_we_write_and_until_it_is_right_again() -> None:
+    forged = read(replace(DONE, proof="sha256:made up"))
+
+    assert proven(forged) is forged
+    assert read(forged).unproven
+    assert read(replace(proven(DONE), unproven=True)).is_done
+
+
+def test_a_task_under_a_claim_of_ours_stays_in_progress() -> None:
+    claimed = Task("a", status="in_progress", claimed_by="me", gate=Gate(), fence=2)
+
+    kept = read(
+        replace(claimed, status="completed", completed_at="2025-07-01T10:00:00Z", completed_commit="c")
+    )
+
+    assert kept == replace(claimed, unproven=True)
+    assert read(kept) == kept
+
+
+def test_an_attempt_that_is_being_rolled_back_is_over() -> None:
+    begun = Task("a", status="in_progress", claimed_by="me", gate=Gate(), intent=Intent("rollback", "x"))
+
+    assert read(replace(begun, status="completed")) == replace(begun, status="completed", unproven=True)
+    begun = replace(begun, intent=Intent("merge", "x"))
+    assert read(replace(begun, status="completed")) == replace(begun, unproven=True)
+
+
+def test_a_claim_of_the_prose_is_none_of_ours() -> None:
+    assert read(Task("a", status="completed", claimed_by="prose")).status == "completed"
+
+
+def test_a_list_without_proofs_is_believed_and_proven_with_our_next_change() -> None:
+    assert read(DONE, proofs_kept=False).is_done
+    older = State(sessions=(), tasks=(DONE,))
+
+    written = proofs.sealed(replace(older, session_count=1), older)
+
+    assert written.proofs
+    assert read(written.tasks[0]).is_done
+
+
+def test_a_list_of_the_prose_gets_no_proofs() -> None:
+    prose = State(tasks=(DONE,))
+
+    assert proofs.sealed(prose, State()) is prose
+
+
+def test_only_what_has_changed_is_proven_anew() -> None:
+    """A change of one task among thousands must not cost what they all cost."""
+    before = proofs.sealed(replace(EMPTY, tasks=(DONE, replace(DONE, id="b"))), EMPTY)
+
+    after = proofs.sealed(replace(before, session_count=2), before)
+
+    assert all(now is then for now, then in zip(after.tasks, before.tasks, strict=True))
+
+
+def test_a_task_that_is_tried_again_has_no_proof() -> None:
+    assert proven(replace(proven(DONE), status="pending")).proof is None
+
+
+def test_ids_and_commands_may_hold_anything() -> None:
+    odd = replace(DONE, id="ä", validation=Validation("printf '\U0001f600'"))
+    document = codec.encode(replace(EMPTY, tasks=(proven(odd),)))
+
+    assert proofs.examined(codec.decode(document)).tasks[0].is_done

@@ -45,9 +45,10 @@ def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait
 
 def _claim(ctx: Context, task_id: str | None) -> Reply:
     opened = start.Opened(None)
+    waits = False
     while True:
         # Each time anew: a person may have ended the session in between.
-        opened = _session(ctx, opened)
+        opened = _session(ctx, opened, waits=waits)
         session = opened.session
         if session is None:
             return stopped.reply("claim", ctx.store.read().state, opened.stop, opened.recovered)
@@ -56,9 +57,11 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
             return stopped.reply("claim", ctx.store.read().state, taken.stop, opened.recovered)
         if taken.task:
             return _reply(ctx, session, taken, taken.task, opened)
+        # Another worker was faster, or has what may come next checked at this moment.
+        waits = True
 
 
-def _session(ctx: Context, before: start.Opened) -> start.Opened:
+def _session(ctx: Context, before: start.Opened, *, waits: bool) -> start.Opened:
     """Return this worker's open session, opening one as `harness start` does if there is none.
 
     What there was to tell `before` is told with it.
@@ -67,7 +70,7 @@ def _session(ctx: Context, before: start.Opened) -> start.Opened:
     sessions.refuse_other(state, ctx)
     session = sessions.mine(state, ctx)
     if session and start.is_open(session, state, ctx):
-        return start.prove(ctx, replace(before, session=session))
+        return start.prove(ctx, replace(before, session=session), waits=waits)
     opened = start.open_session(ctx)
     recovered, warnings = (*before.recovered, *opened.recovered), (*before.warnings, *opened.warnings)
     return replace(opened, recovered=recovered, warnings=warnings)

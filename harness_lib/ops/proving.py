@@ -11,7 +11,10 @@ from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.store import Tx
+from harness_lib.system import atomic, held_files
 from harness_lib.task import Session, State, Task
+
+LOCK = "proving.lock"
 
 
 def wanted(state: State) -> list[Task]:
@@ -19,13 +22,24 @@ def wanted(state: State) -> list[Task]:
     return [task for task in state.tasks if task.unproven and transitions.may("confirm", task)]
 
 
-def prove(ctx: Context, session: Session) -> tuple[str, ...]:
+def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, ...]:
     """Run the check of every task that is unproven in the work tree of `ctx`; tell what came of it.
 
+    One worker at a time does this, for all of them: the others go on, or, with `waits`, come after it.
     Raises RefusedError if the list's commands have not been trusted; then nothing is run or recorded.
     """
+    tasks = wanted(ctx.store.read().state)
+    if not tasks:
+        return ()
+    atomic.make_directory(ctx.root.private)
+    lock = ctx.root.private / LOCK
+    with held_files.alone(lock) if waits else held_files.attempt(lock) as is_free:
+        return () if is_free is False else tuple(_prove(ctx, session, tasks))
+
+
+def _prove(ctx: Context, session: Session, tasks: list[Task]) -> list[str]:
     told: list[str] = []
-    for known in wanted(ctx.store.read().state):
+    for known in tasks:
         state = ctx.store.read().state
         task = state.find(known.id)
         if task is None or task not in wanted(state):
@@ -37,7 +51,7 @@ def prove(ctx: Context, session: Session) -> tuple[str, ...]:
         head = ctx.git.head()
         with ctx.store.transaction() as tx:
             told += _record(tx, session, task, head, why, passed=passed)
-    return tuple(told)
+    return told
 
 
 def _check(ctx: Context, task: Task) -> tuple[bool, str]:

@@ -130,7 +130,7 @@ def open_session(ctx: Context) -> Opened:
     return replace(opened, session=None, stop=stop) if stop else prove(ctx, opened)
 
 
-def prove(ctx: Context, opened: Opened) -> Opened:
+def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
     """Have the checks run of what only somebody else's write says to be completed; end when that was all.
 
     The workers of a run do this where its work is merged, as in a person's checkout it may not be.
@@ -138,7 +138,7 @@ def prove(ctx: Context, opened: Opened) -> Opened:
     """
     if opened.session is None or ctx.target is not None:
         return opened
-    told = proving.prove(ctx, opened.session)
+    told = proving.prove(ctx, opened.session, waits=waits)
     if not told:
         return opened
     opened = replace(opened, recovered=(*opened.recovered, *told))

@@ -99,7 +99,7 @@ class Worker:
         if proving.wanted(state):
             for line in proving.prove(self._ground(), session):
                 self.tell("recovered", message=line)
-            return True
+            state = self.ctx.store.read().state
         wanted = selection.pick(state)
         if wanted is None:
             self.tell("idle", why=stopping.no_work(state) or "waiting")

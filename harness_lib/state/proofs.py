@@ -56,7 +56,7 @@ def _examined(task: Task) -> Task:
 
 
 def _is_under_our_claim(task: Task) -> bool:
-    """Return whether an attempt of ours goes on; one that is being rolled back is over, whoever does the rest."""
+    """Return whether an attempt of ours goes on: one that is being rolled back does not."""
     is_over = task.intent is not None and task.intent.action == "rollback"
     return task.gate is not None and task.claimed_by is not None and not is_over
 

@@ -83,7 +83,8 @@ _GATE_FIELDS = tuple(field.name for field in fields(Gate) if field.name != "extr
 _INTENT_FIELDS = tuple(field.name for field in fields(Intent) if field.name != "extra")
 _HANDBACK_FIELDS = tuple(field.name for field in fields(Handback) if field.name != "extra")
 _INTERRUPTION_FIELDS = tuple(field.name for field in fields(Interruption) if field.name != "extra")
-_TASK_COUNTS = ("fence", "interruptions")
+# Written only where they say something: not 0, not false.
+_TASK_PLAIN = ("fence", "interruptions", "unproven")
 _TASK_LISTS = ("notes", "touched", "attempted_by")
 _TASK_RECORDS = {
     "gate": _GATE_FIELDS,
@@ -126,7 +127,7 @@ def encode_task(task: Task) -> dict[str, Any]:
         value = getattr(task, name)
         if value is not None:
             document[name] = value
-    for name in _TASK_COUNTS:
+    for name in _TASK_PLAIN:
         if getattr(task, name):
             document[name] = getattr(task, name)
     for name in _TASK_LISTS:
@@ -138,8 +139,6 @@ def encode_task(task: Task) -> dict[str, Any]:
             document[name] = _said(record, known)
     if task.attempt_log:
         document["attempt_log"] = [_said(each, _ATTEMPT_FIELDS) for each in task.attempt_log]
-    if task.unproven:
-        document["unproven"] = True
     document.update(task.extra)
     return document
 

@@ -231,9 +231,9 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
 
 def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task, desk: Desk) -> None:
     """Undo what the agent has done to what is not its own."""
-    wanted = task.gate.target if task.gate else None
+    wanted, base = task.gate.target if task.gate else None, task.started_at_commit
     undone = repository_guard.undo(ctx, seen, task)
-    for told in [*undone, *(branch_guard.after_agent(ctx, wanted) if wanted else ())]:
+    for told in [*undone, *(branch_guard.after_agent(ctx, wanted, base) if wanted and base else ())]:
         desk.tell("warning", message=told)
 
 

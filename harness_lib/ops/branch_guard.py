@@ -38,9 +38,13 @@ def end(ctx: Context, wanted: str) -> None:
                 ctx.git.delete_ref(lost_branch.seen_ref(ref))
 
 
-def after_agent(there: Context, wanted: str) -> list[str]:
-    """Put back what the agent in the work tree of `there` has done to the branches; return what to tell."""
-    return [told for ref in (wanted, target.waiting(wanted)) if (told := _look_after(there, ref, wanted))]
+def after_agent(there: Context, wanted: str, base: str) -> list[str]:
+    """Put back what the agent in the work tree of `there` has done to the branches; return what to tell.
+
+    `base`: what its attempt began with.
+    """
+    refs = (wanted, target.waiting(wanted))
+    return [told for ref in refs if (told := _look_after(there, ref, wanted, base))]
 
 
 def put_back_lost(ctx: Context, wanted: str) -> list[str]:
@@ -49,7 +53,7 @@ def put_back_lost(ctx: Context, wanted: str) -> list[str]:
     return [told for ref in gone if (told := _make_again(ctx, ref, wanted))]
 
 
-def _look_after(there: Context, ref: str, wanted: str) -> str | None:
+def _look_after(there: Context, ref: str, wanted: str, base: str) -> str | None:
     git = there.git
     here, seen = git.ref(ref), git.ref(lost_branch.seen_ref(ref))
     if here is None:
@@ -57,7 +61,7 @@ def _look_after(there: Context, ref: str, wanted: str) -> str | None:
     if seen in (None, here):
         return None
     assert seen is not None
-    back = _before_the_agent(git, ref, here, seen)
+    back = _before_the_agent(git, ref, here, seen, _made_by_the_agent(git, seen, base))
     if back == here:
         _note(git, ref, here)
         return None
@@ -92,9 +96,8 @@ def _note(git: Git, ref: str, place: str) -> None:
         git.set_ref(lost_branch.seen_ref(ref), place)
 
 
-def _before_the_agent(git: Git, ref: str, here: str, seen: str) -> str:
+def _before_the_agent(git: Git, ref: str, here: str, seen: str, made: set[str]) -> str:
     """Return where `ref`, now at `here`, was before the last moves, if they are the agent's; else `here`."""
-    made = _made_by_the_agent(git, seen)
     holder = worktrees.holder(git, ref)
     by_person = set(reflog.of_checkout(Git.open(holder))) if holder else set()
     back = here
@@ -107,9 +110,8 @@ def _before_the_agent(git: Git, ref: str, here: str, seen: str) -> str:
     return back
 
 
-def _made_by_the_agent(git: Git, seen: str) -> set[str]:
-    """Return the commits that were made in this work tree and that the branch had not when it was seen."""
-    places = {place for step in reflog.of_checkout(git) for place in step if place}
-    head = git.head()
-    made = git.lines("rev-list", head, f"^{seen}") if head else []
-    return places.intersection(git.lines("rev-list", *places, f"^{seen}") if places else []).union(made)
+def _made_by_the_agent(git: Git, seen: str, base: str) -> set[str]:
+    """Return the commits that this work tree has stood at, but for what there was when the attempt began."""
+    logged = {place for step in reflog.of_checkout(git) for place in step if place}
+    places = [place for place in {*logged, git.head() or base} if git.exists(place)]
+    return set(git.lines("rev-list", *places, f"^{seen}", f"^{base}"))

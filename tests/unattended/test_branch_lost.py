@@ -37,6 +37,20 @@ def test_a_branch_that_an_agent_removes_or_moves_is_put_back(workshop: Workshop,
     workshop.nothing_is_left_over()
 
 
+def test_what_was_merged_since_the_branch_was_last_seen_stays(workshop: Workshop) -> None:
+    """A worker may be killed after it has moved the branch and before it has noted that."""
+    workshop.file_task("first")
+    stale = "sh git update-ref refs/harness/seen/heads/main HEAD~1"
+    workshop.add("Late", "grep -q done f", do=f"{stale}\nwrite f done")
+    sh(workshop.top, "switch", "-q", "-c", "mine")
+
+    said = workshop.run("--target", "main")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "put back" not in said.stdout
+    assert sh(workshop.top, "show", "main:first", "main:f").split() == ["done", "done"]
+
+
 def test_finished_work_that_waits_is_put_back_when_an_agent_removes_its_branch(workshop: Workshop) -> None:
     workshop.file_task("first")
     workshop.add("Harm", "grep -q done f", do="sh git branch -D harness/main\nwrite f done")

@@ -78,8 +78,7 @@ def of(task: Task, ctx: Context | None = None, state: State | None = None, progr
         )
     lines += _failure(task, checking.last_excerpt(ctx, task) if ctx else None)
     lines += _not_kept(task, ctx.git) if ctx else []
-    # Not what a check has left, nor what was there before.
-    rescued = [ref for ref in rescues(task, ctx.git) if "-" not in ref.rpartition("/")[2]] if ctx else []
+    rescued = attempts_kept(task, ctx.git) if ctx else []
     if rescued:
         lines.append(f"what the last attempt did (rolled back): {look_at(rescued[-1])}")
     lines += notes(state, task) if state else []
@@ -142,6 +141,14 @@ def _check(task: Task, whole: str) -> list[str]:
     if task.validation.cwd:
         lines.append(f"the check runs in: {one_line(task.validation.cwd, REASON_LENGTH)}")
     return [*lines, f"the check may take: {task.validation.timeout_seconds} s"]
+
+
+def attempts_kept(task: Task, git: Git) -> list[str]:
+    """Return the refs of the work of earlier attempts, oldest first, without what else is kept of them.
+
+    A check has left something, or something was there before.
+    """
+    return [ref for ref in rescues(task, git) if "-" not in ref.rpartition("/")[2]]
 
 
 def rescues(task: Task, git: Git) -> list[str]:

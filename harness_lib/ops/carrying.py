@@ -27,7 +27,8 @@ def over(ctx: Context, task: Task) -> str:
     picked = merging.differing(git, back.base, git.tree_of(back.rescue), head)
     assert picked.tree is not None
     moves = trees.changed(git, git.tree_of(head), picked.tree)
-    told = [f"that work stands in this work tree, uncommitted (git diff; as it was: {back.rescue})"]
+    as_it_was = keeping.look_at(back.rescue)
+    told = [f"that work stands in this work tree, uncommitted (git diff; as it was: {as_it_was})"]
     # What is fetched, or thrown away, of another repository is not for us to say.
     for path in [path for path, (old, new) in moves.items() if trees.GITLINK in (new or old or ())]:
         _, new = moves.pop(path)

@@ -60,7 +60,7 @@ def _keep(ctx: Context, task: Task) -> str:
         there = ctx.at(Git.open(place))
         if task.intent is not None and task.intent.commit is not None:
             there.git.set_ref(keeping.free_ref(there.git, task, "-checked"), task.intent.commit)
-        return f"Its work is kept in {keeping.rescue_only(there, task)}."
+        return f"Its work is kept: {keeping.look_at(keeping.rescue_only(there, task))}"
     except (EnvSetupError, HarnessError, OSError):
         # Not even that: then the whole directory is kept.
         aside = setting_aside.whole(ctx, place, None)

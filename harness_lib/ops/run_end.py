@@ -11,6 +11,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.ops import (
     branch_guard,
     brief,
+    keeping,
     marker,
     run_report,
     sessions,
@@ -61,7 +62,7 @@ def leave(
     """
     try:
         for ref in slots.take_away(ctx, found, target.tip(ctx.git, target_of(ctx))):
-            warn(f"What was left over is kept in {ref}.")
+            warn(f"What was left over is kept: {keeping.look_at(ref)}")
         target.deliver(ctx, target_of(ctx), checked)
         branch_guard.end(ctx, target_of(ctx))
     except (HarnessError, OSError) as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from harness_lib import typed
-from harness_lib.ops import brief, progress, proposals, takeover, target
+from harness_lib.ops import brief, keeping, progress, proposals, takeover, target
 from harness_lib.ops.context import Context
 from harness_lib.rules import attempts, failures, stats
 from harness_lib.rules.budget import Spent
@@ -57,8 +57,8 @@ def _is_done(attempt: Attempt) -> bool:
 def _failed(ctx: Context, task: Task) -> str:
     reason = brief.one_line(task.error_log[-1] if task.error_log else "no reason is recorded", REASON_LENGTH)
     again = "" if failures.is_permanent(task) else " (to be tried again)"
-    kept = [ref for ref in brief.rescues(task, ctx.git) if not ref.endswith("-check")]
-    look = f"; its work: {typed.harness('rescue', 'show', kept[-1])}" if kept else ""
+    kept = brief.attempts_kept(task, ctx.git)
+    look = f"; its work: {keeping.look_at(kept[-1])}" if kept else ""
     return f"{_named(task)}{again}: {reason}{look}"
 
 

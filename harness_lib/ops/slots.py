@@ -230,7 +230,7 @@ def keep(ctx: Context, git: Git, commit: str) -> str | None:
     ref = keeping.free(git, f"{keeping.RESCUE_REFS}left-over/{git.top.parent.name}-{git.top.name}")
     oid = snapshot.commit(git, made, [head] if head else [], f"harness: left over in {git.top}\n")
     git.set_ref(ref, oid)
-    ctx.say(f"what was left over in {git.top} is kept in {ref}")
+    ctx.say(f"what was left over in {git.top} is kept: {keeping.look_at(ref)}")
     return ref
 
 
@@ -311,7 +311,10 @@ def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
     told = []
     for found in _dead(ctx, alive):
         try:
-            told += [f"What a run had left over is kept in {ref}." for ref in take_away(ctx, found, commit)]
+            told += [
+                f"What a run had left over is kept: {keeping.look_at(ref)}"
+                for ref in take_away(ctx, found, commit)
+            ]
         except (OSError, HarnessError) as error:
             told.append(f"What a run had left in {found.path} could not be taken away: {error}")
     return told

@@ -10,11 +10,26 @@ from typing import Literal, Protocol
 
 @dataclass(frozen=True)
 class Launch:
-    """How an agent is started: `stdin` is all that it is given to read, `env` is added to the worker's."""
+    """How an agent is started: `stdin` is all that it is given to read, `env` is added to the worker's.
+
+    `cost_flag` is the argument before the US dollars at which it stops by itself; "": it has none.
+    """
 
     argv: tuple[str, ...]
     stdin: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
+    cost_flag: str = ""
+
+    def command(self, cost_usd: float | None = None) -> tuple[str, ...]:
+        """Return what is typed so that it costs no more than `cost_usd`, where it can be told so.
+
+        A limit that a person has passed on to the agent stays theirs.
+        """
+        if cost_usd is None or not self.cost_flag:
+            return self.argv
+        if any(word.split("=")[0] == self.cost_flag for word in self.argv):
+            return self.argv
+        return (*self.argv, self.cost_flag, f"{cost_usd:.6f}")
 
 
 @dataclass(frozen=True)

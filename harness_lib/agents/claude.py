@@ -47,7 +47,13 @@ class Claude:
         chosen = any(word.partition("=")[0] in _PERMISSIONS for word in extra)
         allowed = () if chosen else ("--dangerously-skip-permissions",)
         argv = ("claude", "-p", "--output-format", "stream-json", "--verbose", *allowed)
-        return Launch((*argv, *(("--model", model) if model else ()), *extra), stdin=brief)
+        return Launch(
+            (*argv, *(("--model", model) if model else ()), *extra),
+            stdin=brief,
+            # By itself it ends its background agents after ten minutes; the limits of the run are enough.
+            env={"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "0"},
+            cost_flag="--max-budget-usd",
+        )
 
     def read(self, report: Report, line: str, now: datetime) -> Report:
         """Return `report` with what `line` adds to it."""

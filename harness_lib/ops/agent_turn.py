@@ -26,6 +26,7 @@ from harness_lib.task import Task
 
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
 
+LIMIT_REACHED = "the limit of one task is reached"
 LOOK_SECONDS = 0.3
 READ_BYTES = 256 * 1024
 # Nobody reads so much, and no agent means it: only the end is looked at.
@@ -142,7 +143,7 @@ class Listener:
     def _reason(self) -> tuple[How, str] | None:
         over = budget.task_over(self._rules.budget, self.spent())
         if over:
-            return "over", f"the limit of one task is reached ({over})"
+            return "over", f"{LIMIT_REACHED} ({over})"
         quiet = self._ctx.clock.monotonic() - self._heard
         trouble = self.report.trouble
         if trouble is not None and trouble.kind != "transient" and quiet > WAITS_SECONDS:
@@ -197,7 +198,7 @@ def run(
     given = directory / f"{name}.stdin"
     atomic.write(given, launch.stdin.encode("utf-8", "replace"), durable=False)
     finished = runner.run(
-        f"{shlex.join(launch.argv)} < {shlex.quote(str(given))}",
+        f"{shlex.join(launch.command(budget.cost_left(rules.budget, before)))} < {shlex.quote(str(given))}",
         cwd=ctx.git.top,
         log=log,
         timeout=rules.longest,
@@ -218,8 +219,14 @@ def run(
     ended = listener.ending
     while listener.hear():
         continue
-    how, why = ended or _how(finished, listener.report)
+    how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report)
     return Turn(how, why, listener.report, finished.seconds, log, finished.returncode)
+
+
+def _at_its_limit(finished: runner.Finished, listener: Listener, rules: Rules) -> tuple[How, str] | None:
+    """Return that the agent has stopped by itself at the limit of its task, which it was told."""
+    over = budget.task_over(rules.budget, listener.spent())
+    return ("over", f"{LIMIT_REACHED} ({over})") if over and finished.returncode else None
 
 
 def _how(finished: runner.Finished, report: Report) -> tuple[How, str]:

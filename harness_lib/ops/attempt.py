@@ -46,6 +46,7 @@ from harness_lib.task import Category, Session, Task
 
 CRASHES = 2
 UNSTARTED = "the agent cannot start"
+SEE_TO_IT = "Log in, or add credit with the provider, as it says; then: harness run"
 # An agent that ends at once and has done nothing cannot start; another try tells nothing new.
 AT_ONCE_SECONDS = 10.0
 PAUSES = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0, 600.0, 600.0)
@@ -176,7 +177,7 @@ def _work(ctx: Context, task: Task, desk: Desk, carried: str) -> Turn:
         if turn.how == "told":
             raise KeyboardInterrupt
         if turn.how == "login":
-            raise StuckError("ENV_SETUP", turn.why, "See to it, then: harness run", everywhere=True)
+            raise StuckError("ENV_SETUP", turn.why, SEE_TO_IT, everywhere=True)
         if not _goes_on(ctx, task, desk, turn, tries):
             return turn
         interrupted = turn.why

@@ -13,6 +13,8 @@ from harness_lib.errors import UsageError
 
 SECONDS_PER_HOUR = 3600.0
 NO_LIMIT = "no limit"
+# Nothing is no limit to an agent that is told one.
+LEAST_COST = 0.01
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ def task_over(budget: Budget, spent: Spent) -> str | None:
         ("tokens", spent.tokens, budget.task_tokens, "{:,}"),
         ("hours", spent.seconds / SECONDS_PER_HOUR, budget.task_hours, "{:.2f}"),
     )
+
+
+def cost_left(budget: Budget, spent: Spent) -> float | None:
+    """Return how many US dollars an attempt may still cost that has `spent` some; None is no limit."""
+    return max(LEAST_COST, budget.task_cost - spent.cost) if budget.task_cost else None
 
 
 def told(budget: Budget, spent: Spent) -> tuple[str, ...]:

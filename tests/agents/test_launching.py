@@ -89,3 +89,20 @@ def test_an_agent_may_everything_unless_the_person_says_less(
 ) -> None:
     assert ours in named(agent).launch("x").argv
     assert ours not in named(agent).launch("x", extra=narrower).argv
+
+
+def test_claude_code_is_told_what_a_task_may_cost_and_waits_for_its_background_agents() -> None:
+    launch = named("claude").launch("x", extra=("--own",))
+
+    assert launch.command(0.5)[-2:] == ("--max-budget-usd", "0.500000")
+    assert launch.command() == launch.argv
+    assert launch.env["CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"] == "0"
+
+
+@pytest.mark.parametrize("own", [("--max-budget-usd", "9"), ("--max-budget-usd=9",)])
+def test_a_limit_that_a_person_gives_the_agent_stays_theirs(own: tuple[str, ...]) -> None:
+    assert named("claude").launch("x", extra=own).command(0.5)[-len(own) :] == own
+
+
+def test_an_agent_that_knows_no_limit_of_cost_is_told_none() -> None:
+    assert "0.500000" not in named("codex").launch("x").command(0.5)

@@ -79,6 +79,26 @@ def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
     assert (machine.project / "one").exists()
 
 
+def test_claude_code_stops_at_the_cost_that_it_is_told(
+    claude: Claude, model: Model, machine: Machine
+) -> None:
+    """Between two calls of the model; what it says then is no trouble of anybody's."""
+    model.play(works)
+    adapter = named("claude")
+    launch = adapter.launch(BRIEF)
+    env = {**QUIET, "ANTHROPIC_BASE_URL": claude.address, **launch.env}
+
+    ran = machine.run(*launch.command(0.000001), stdin=launch.stdin, env=env)
+
+    report = Report()
+    for line in ran.out.splitlines(keepends=True):
+        report = adapter.read(report, line, NOW)
+    assert (ran.code, report.trouble) == (1, None)
+    assert report.cost_usd is not None
+    assert report.cost_usd >= 0.000001
+    assert "error_max_budget_usd" in ran.out
+
+
 def test_claude_code_at_its_limit(claude: Claude, model: Model, machine: Machine) -> None:
     """A subscriber's limit is told with the second at which it ends."""
     reset = str(int(LATER.timestamp()))

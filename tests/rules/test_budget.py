@@ -46,6 +46,13 @@ def test_what_was_spent_is_told_beside_each_limit() -> None:
     assert budget.task_told(Budget()) == "no limit"
 
 
+def test_what_an_attempt_may_still_cost_is_never_nothing() -> None:
+    assert budget.cost_left(ALL, Spent()) == 1.0
+    assert budget.cost_left(ALL, Spent(cost=0.75)) == 0.25
+    assert budget.cost_left(ALL, Spent(cost=7)) == budget.LEAST_COST
+    assert budget.cost_left(Budget(), Spent()) is None
+
+
 amounts = st.floats(0, 1e6)
 counts = st.integers(0, 10**9)
 budgets = st.builds(Budget, amounts, counts, amounts, counts, amounts, counts, amounts)

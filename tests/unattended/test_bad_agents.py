@@ -347,3 +347,13 @@ def test_a_disk_that_is_full_stops_the_run_and_the_next_one_goes_on(
     assert workshop.run().returncode == 0
     workshop.done_is_done()
     workshop.nothing_is_left_over()
+
+
+def test_an_agent_that_stops_itself_at_its_cost_is_followed_by_no_other(workshop: Workshop) -> None:
+    workshop.add("Dear", "test -f f", "--max-attempts", "1")
+
+    said = workshop.run("--task-cost", "1", agent="echo '{\"cost_usd\": 1.5}'; exit 1")
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert "[TASK_EXEC] the limit of one task is reached (cost: $1.50 of $1.00)" in str(workshop.state)
+    assert "pauses" not in said.stdout

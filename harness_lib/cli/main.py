@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -61,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
         screen.talk("interrupted; nothing is lost. Go on with: harness recover")
         return 128 + getattr(interrupt, "number", signal.SIGINT)
     except Exception:  # noqa: BLE001 - the outermost counter: a bug of ours is reported, not shown as a traceback
-        return render.error(_bug(traceback.format_exc()), verb, screen, _told(ctx))
+        return render.error(_bug(), verb, screen, _told(ctx))
 
 
 def _context(screen: Screen) -> Context:
@@ -120,7 +119,11 @@ def _reader_is_gone() -> int:
     return int(Exit.DONE)
 
 
-def _bug(report: str) -> HarnessError:
+def _bug() -> HarnessError:
+    """Write down the exception that is being handled, and return what is to be said of it."""
+    import traceback  # noqa: PLC0415 (rarely needed)
+
+    report = traceback.format_exc()
     problem = HarnessError(f"This is a bug in harness: {report.strip().splitlines()[-1]}")
     root = _root()
     file = notes.keep_bug(str(root.path), report) if root and root.private.is_dir() else None

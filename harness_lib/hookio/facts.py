@@ -1,5 +1,6 @@
 """How the list stands: from the summary while nobody else has touched the list, else from the list itself.
 
+What is found out about a list of somebody else's is kept, so that it is decoded once.
 Both give the same document, so both give the same answers.
 Source: design section 3, "The summary" and "Reading is strict".
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from harness_lib.hookio import verdict
 from harness_lib.state import summary
 from harness_lib.system import seeking
 
@@ -31,7 +33,7 @@ def read(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Mapping[
     digest = summary.read_at(os.path.join(root, seeking.STATE_FILE), place)
     if digest is not None:
         return digest, ""
-    made, trouble = _decoded(root, env, thorough=thorough)
+    made, trouble = verdict.read(root, thorough=thorough) or _decoded(root, env, thorough=thorough)
     return (made, "") if made is not None else (summary.last(place), trouble)
 
 
@@ -48,7 +50,10 @@ def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[dict
     except HarnessError as error:
         return None, error.message
     trouble = _broken_contract(found, env) if thorough else ""
-    return (None, trouble) if trouble else (summary.build(found.state, SYSTEM.now(), []), "")
+    made = None if trouble else summary.build(found.state, SYSTEM.now(), [])
+    if found.stamp is not None and found.source is None:
+        verdict.write(root, found.stamp, made, trouble, thorough=thorough)
+    return made, trouble
 
 
 def _broken_contract(found: Found, env: Mapping[str, str]) -> str:

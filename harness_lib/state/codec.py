@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from harness_lib.errors import ConfigError
 from harness_lib.state import shapes
-from harness_lib.state.contract import STATE
+from harness_lib.state.contract import SESSION, STATE, TASK
 from harness_lib.state.encoding import (
     NO_BLOCKS,
     cut,
@@ -56,6 +56,9 @@ __all__ = [
     "links",
     "parse",
     "render",
+    "session_problems",
+    "shell_problems",
+    "task_problems",
 ]
 
 LISTED = 20
@@ -142,6 +145,27 @@ def decode(document: object, source: str = "harness-tasks.json") -> State:
         raise ContractError(problems, source)
     assert isinstance(state, State)
     return state
+
+
+def task_problems(document: object, index: int) -> Problems:
+    """Return what is wrong with one task, which stands at `index` in its list."""
+    problems: Problems = []
+    TASK(document, f"tasks[{index}]", problems)
+    return problems
+
+
+def session_problems(document: object, index: int) -> Problems:
+    """Return what is wrong with one open session, which stands at `index` in its list."""
+    problems: Problems = []
+    SESSION(document, f"sessions[{index}]", problems)
+    return problems
+
+
+def shell_problems(document: Mapping[str, Any]) -> Problems:
+    """Return what is wrong with a list beside its tasks and sessions; these are not looked at."""
+    problems: Problems = []
+    STATE({**document, "tasks": [], "sessions": None}, "", problems)
+    return problems
 
 
 def _ends(task: Mapping[str, Any]) -> tuple[object, Sequence[object]]:

@@ -121,7 +121,7 @@ _INTENT = Shape(
         "message": _string,
     },
 )
-_TASK = Shape(
+TASK = Shape(
     Task,
     required={"id": _id, "status": choice(*STATUSES)},
     plain={
@@ -160,7 +160,7 @@ _TASK = Shape(
         "proof": _string,
     },
 )
-_SESSION = Shape(
+SESSION = Shape(
     Session,
     required={"number": integer(0), "worker": _string, "host": _string},
     plain={"finished_attempts": integer(0)},
@@ -201,13 +201,13 @@ def _state(**known: Any) -> State:
 
 STATE = Shape(
     _state,
-    required={"tasks": items(_TASK)},
+    required={"tasks": items(TASK)},
     plain={"version": _version, "session_count": integer(0), "attempts_reset": integer(0), "proofs": flag},
     nullable={
         "created": moment,
         "session_config": _CONFIG,
         "last_session": moment,
-        "sessions": items(_SESSION),
-        "proposals": items(_TASK),
+        "sessions": items(SESSION),
+        "proposals": items(TASK),
     },
 )

@@ -6,12 +6,15 @@ neither has no name in Python.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import sys
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ctypes
 
 # A kernel or a file system that does not know the call.
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
@@ -38,10 +41,18 @@ def rename(source: Path, target: Path) -> None:
     else:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(source), None, str(target))
     if failed:
-        number = ctypes.get_errno()
+        number = _errno()
         raise OSError(number, os.strerror(number), str(source), None, str(target))
+
+
+def _errno() -> int:
+    import ctypes  # noqa: PLC0415 (who only reads needs none of it)
+
+    return ctypes.get_errno()
 
 
 @cache
 def _libc() -> ctypes.CDLL:
+    import ctypes  # noqa: PLC0415 (as above)
+
     return ctypes.CDLL(None, use_errno=True)

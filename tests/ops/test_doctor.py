@@ -32,7 +32,15 @@ def test_a_project_at_work_is_well(project: Project, agent: Agent) -> None:
     said = agent.ok("doctor")
     assert sick(said) == []
     assert "all is well" in said["message"]
-    for words in ("Python 3", "filelock", "git version", "repository", "state root", "can be read", "hooks"):
+    for words in (
+        "Python 3",
+        "jsonschema",
+        "git version",
+        "repository",
+        "state root",
+        "can be read",
+        "hooks",
+    ):
         assert found(said, words)["level"] == "ok"
     assert str(project.top) in found(said, "state root")["what"]
 

@@ -1,0 +1,54 @@
+"""What a hook has found out about a list that somebody else wrote, kept for the next hook on the same bytes.
+
+It is not the summary: that one says that the list is as we wrote it, and then nobody checks it any more.
+Like it, it bears the stamp of the file and is a shortcut only: it may be lost or torn at any time.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness_lib.state import summary
+from harness_lib.system import notes, seeking
+
+TYPE_CHECKING = False  # see door.py
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+FILE = "foreign.json"
+
+
+def read(root: str, *, thorough: bool) -> tuple[Mapping[str, Any] | None, str] | None:
+    """Return the summary of the list at `root` and what is wrong with it, as `write` was told; else None.
+
+    `thorough`: only what was found with the schema's help counts.
+    """
+    kept = summary.read_at(os.path.join(root, seeking.STATE_FILE), _place(root))
+    if kept is None or (thorough and not kept["thorough"]):
+        return None
+    return kept["summary"], kept["trouble"]
+
+
+def write(
+    root: str, stamp: summary.Stamp, made: Mapping[str, Any] | None, trouble: str, *, thorough: bool
+) -> None:
+    """Keep `made` and `trouble` for as long as the list has this `stamp`."""
+    import json  # noqa: PLC0415 (once for each list)
+
+    kept = {
+        "format": summary.FORMAT,
+        "stamp": stamp,
+        "thorough": thorough,
+        "trouble": trouble,
+        "summary": made,
+    }
+    try:
+        notes.write(_place(root), json.dumps(kept).encode())
+    except OSError:
+        # The next hook finds it out again.
+        return
+
+
+def _place(root: str) -> str:
+    return os.path.join(root, seeking.PRIVATE_DIR, FILE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.measuring import Row
@@ -12,7 +12,7 @@ from tests.contention.crowd import Crowd, Report
 PROCESSES = 32
 
 
-def ours(place: Path, tasks: int) -> list[Row]:
+def ours(place: Path, tasks: int) -> Iterator[Row]:
     """Let our workers claim and complete `tasks` tasks."""
     on = crowd.make(place / "ours", workers=PROCESSES, tasks=tasks)
     reports = on.work([crowd.WORKER] * PROCESSES)
@@ -21,34 +21,29 @@ def ours(place: Path, tasks: int) -> list[Row]:
     shares = [report.finished for report in reports]
     fair = tasks / PROCESSES
     what = f"{PROCESSES} processes, {tasks:,} tasks"
-    return [
-        Row(f"{what}: each claimed and completed exactly once", "all", f"{tasks - wrong:,}", wrong == 0),
-        Row(f"{what}: time-outs and other errors", "0", str(len(errors)), not errors),
-        Row(
-            f"{what}: tasks of the slowest and of the fastest process",
-            f"≥ half of a fair share ({fair:.0f})",
-            f"{min(shares)} to {max(shares)}",
-            min(shares) >= fair / 2,
-        ),
-    ]
+    yield Row(f"{what}: each claimed and completed exactly once", "all", f"{tasks - wrong:,}", wrong == 0)
+    yield Row(f"{what}: time-outs and other errors", "0", str(len(errors)), not errors)
+    yield Row(
+        f"{what}: tasks of the slowest and of the fastest process",
+        f"≥ half of a fair share ({fair:.0f})",
+        f"{min(shares)} to {max(shares)}",
+        min(shares) >= fair / 2,
+    )
 
 
-def the_original(place: Path, tasks: int) -> list[Row]:
+def the_original(place: Path, tasks: int) -> Iterator[Row]:
     """Let agents who follow the prose to the letter do the same, with fewer tasks; for comparison.
 
     Most of them end at a torn list before long, and those who are left would take an hour for all.
     """
-    tasks = min(tasks, PROCESSES * 10)
     on = crowd.make(place / "original", workers=PROCESSES, tasks=tasks)
     reports = on.work([on.prose("--fail-fast")] * PROCESSES)
     asked, refused = _sum(reports, "claims"), _sum(reports, "claims_refused")
     torn = sum(bool(report.errors) for report in reports)
     what = f"{PROCESSES} processes by the prose, {tasks:,} tasks"
-    return [
-        Row(f"{what}: claims that the lock turned away", "", f"{refused / max(1, asked):.0%} of {asked:,}"),
-        Row(f"{what}: tasks not claimed and completed exactly once", "", f"{_wrong(on, tasks):,}"),
-        Row(f"{what}: agents that ended at a torn list", "", f"{torn} of {PROCESSES}"),
-    ]
+    yield Row(f"{what}: claims that the lock turned away", "", f"{refused / max(1, asked):.0%} of {asked:,}")
+    yield Row(f"{what}: tasks not claimed and completed exactly once", "", f"{_wrong(on, tasks):,}")
+    yield Row(f"{what}: agents that ended at a torn list", "", f"{torn} of {PROCESSES}")
 
 
 def _wrong(on: Crowd, tasks: int) -> int:

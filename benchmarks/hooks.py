@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measuring import Row, at_most, in_turns
+from benchmarks.measuring import Row, at_most, in_turns, seconds
 from benchmarks.projects import AGENT, CHECKOUT, Project
 
 FLOOR = "`python3 -I -S -c pass`"
@@ -19,7 +21,7 @@ PROGRAM = ("-c", "pass")
 STOP = (str(CHECKOUT / "hooks" / "harness-stop.py"),)
 
 
-def nearly_free(few: Project, huge: Project, nowhere: Path, rounds: int) -> list[Row]:
+def nearly_free(few: Project, huge: Project, nowhere: Path, rounds: int) -> Iterator[Row]:
     """Compare a Stop hook in `nowhere`, and one that blocks on a short and on a long list, with the floor."""
     nowhere.mkdir()
     taken = in_turns(
@@ -32,12 +34,25 @@ def nearly_free(few: Project, huge: Project, nowhere: Path, rounds: int) -> list
         rounds,
     )
     size = f"{huge.tasks:,} tasks"
-    return [
-        at_most("a hook where there is no marker", 2.5, taken["nowhere"] / taken["floor"], FLOOR),
-        at_most("a Stop hook that blocks, 10 tasks", 4, taken["few"] / taken["floor"], FLOOR),
-        at_most(f"a Stop hook that blocks, {size}", 4, taken["huge"] / taken["floor"], FLOOR),
-        at_most(f"the same, {size}", 1.2, taken["huge"] / taken["few"], "10 tasks"),
-    ]
+    yield at_most("a hook where there is no marker", 2.5, taken["nowhere"] / taken["floor"], FLOOR)
+    yield at_most("a Stop hook that blocks, 10 tasks", 4, taken["few"] / taken["floor"], FLOOR)
+    yield at_most(f"a Stop hook that blocks, {size}", 4, taken["huge"] / taken["floor"], FLOOR)
+    yield at_most(f"the same, {size}", 1.2, taken["huge"] / taken["few"], "10 tasks")
+
+
+def foreign(place: Path, rounds: int) -> Iterator[Row]:
+    """Compare a Stop hook that blocks on a list which somebody else wrote, from the second time on."""
+    for tasks in (10, 10_000):
+        with closing(Project.make(place / str(tasks), tasks)) as project:
+            list_file = project.path / "harness-tasks.json"
+            list_file.write_text(json.dumps(json.loads(list_file.read_bytes()), indent=1), encoding="utf-8")
+            first = seconds(partial(_block, project))
+            taken = in_turns(
+                {"floor": partial(_start, PROGRAM, place), "hook": partial(_block, project)}, rounds
+            )
+        what = f"a Stop hook on a list that somebody else wrote, {tasks:,} tasks"
+        yield at_most(what, 4, taken["hook"] / taken["floor"], FLOOR)
+        yield Row(f"{what}: the first time", "", f"{first / taken['floor']:.1f} times {FLOOR}")
 
 
 def _block(project: Project) -> None:

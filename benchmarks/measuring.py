@@ -14,6 +14,10 @@ from dataclasses import dataclass
 Action = Callable[[], object]
 
 
+# What stands above the rows in Markdown.
+HEAD = ("| what | bar | measured | |", "|---|---|---|---|")
+
+
 @dataclass(frozen=True)
 class Row:
     """One line of the table. `met` is None for a number that no bar is set for."""
@@ -26,11 +30,6 @@ class Row:
     def __str__(self) -> str:
         verdict = {True: "ok", False: "MISSED", None: ""}[self.met]
         return f"| {self.what} | {self.bar} | {self.measured} | {verdict} |"
-
-
-def table(rows: list[Row]) -> str:
-    """Return `rows` as a Markdown table."""
-    return "\n".join(["| what | bar | measured | |", "|---|---|---|---|", *map(str, rows)])
 
 
 def seconds(act: Action) -> float:

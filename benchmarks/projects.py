@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from harness_lib.ops import init
 from harness_lib.ops.context import Context
+from harness_lib.system import private_env
 from tests.contention import crowd
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -28,11 +30,24 @@ IDENTITY = {
 
 
 def settle_in(home: Path) -> None:
-    """Give this process, and all that it starts, an empty home and nobody else's session."""
+    """Give this process, and all that it starts, an empty home and nobody else's session.
+
+    The launcher finds its packages there: those that the benchmark itself runs with.
+    """
     for name in list(os.environ):
         if name.startswith(FOREIGN):
             del os.environ[name]
+    data = home / "data"
     os.environ.update(IDENTITY, HOME=str(home), HARNESS_WORKER_ID="bench", PYTHONPATH=str(CHECKOUT))
+    os.environ["HARNESS_HOME"] = str(data)
+    spec = find_spec("jsonschema")
+    assert spec is not None
+    assert spec.origin is not None
+    env = private_env.environment(data)
+    env.mkdir(parents=True)
+    data.chmod(0o700)
+    private_env.packages(env).symlink_to(Path(spec.origin).parents[1])
+    private_env.ready_marker(env).write_text(private_env.recipe(), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -64,10 +79,17 @@ class Project:
 
     def type(self, *argv: str) -> None:
         """Run `harness ARGV` in a process of its own; anything but exit 0 ends the benchmark."""
+        self._process("-m", "harness_lib", *argv)
+
+    def launch(self, *argv: str) -> None:
+        """Do the same as the launcher does it, whatever the exit code."""
+        self._process("-I", "-S", str(CHECKOUT / "bin" / "harness"), *argv, check=False)
+
+    def _process(self, *words: str, check: bool = True) -> None:
         subprocess.run(
-            [sys.executable, "-m", "harness_lib", *argv],
+            [sys.executable, *words],
             cwd=self.path,
-            check=True,
+            check=check,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

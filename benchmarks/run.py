@@ -1,8 +1,9 @@
-"""Measure the bars of design section 11 and print them as a Markdown table; exit 1 if one is missed.
+"""Measure what harness promises of its speed and print each row of a Markdown table as soon as it is known.
 
-    python benchmarks/run.py [--quick]
+    python benchmarks/run.py [--quick] [--only ROW …] [--list]
 
-`--quick`: fewer rounds and a smaller crowd, to see that everything runs; its numbers are rough.
+Ends with 1 if a bar is missed. `--only` takes a part of a row's words or the name of a measurement.
+`--quick`: fewer rounds and smaller crowds, to see that everything runs; its numbers are rough.
 How to read the table: README.md beside this file.
 """
 
@@ -11,65 +12,57 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from contextlib import closing
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import crowds, hooks, projects, runs, talk, verbs
-from benchmarks.measuring import Row, table
-from benchmarks.projects import Project
-
-HUGE = 100_000
+from benchmarks import projects
+from benchmarks.measurements import ALL, Measurement, Place
+from benchmarks.measuring import HEAD, Row
 
 
 def main() -> int:
     """Print the table; return 1 if a bar is missed."""
     options = _options()
+    wanted = [each for each in ALL if not options.only or any(map(each.is_meant, options.only))]
+    if options.list or not wanted:
+        print("\n".join(f"{each.name:<12} {each.seconds:>4} s  {each.about}" for each in ALL))
+        return 0 if options.list else 2
     with tempfile.TemporaryDirectory(prefix="harness-bench-") as name:
         projects.settle_in(Path(name))
-        rows = _rows(Path(name), quick=options.quick)
-    print(table(rows))
+        with Place(Path(name), quick=options.quick) as place:
+            rows = _measured(wanted, place)
     return int(any(row.met is False for row in rows))
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure the bars of design section 11.")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, a smaller crowd")
+    parser = argparse.ArgumentParser(description="Measure what harness promises of its speed.")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller crowds")
+    parser.add_argument("--only", metavar="ROW", action="append", help="what stands in a row, or a name")
+    parser.add_argument("--list", action="store_true", help="name the measurements, measure nothing")
     return parser.parse_args()
 
 
-def _rows(place: Path, *, quick: bool) -> list[Row]:
-    rounds, tasks = (3, 100) if quick else (9, 2000)
-    say("making a list of 100,000 tasks")
-    with closing(Project.make(place / "few", 10)) as few, closing(Project.make(place / "huge", HUGE)) as huge:
-        rows = _with_lists(few, huge, place, rounds, tasks)
-    say("unattended runs")
-    few_tasks, many_tasks = (20, 1000) if quick else (100, 5000)
-    return rows + runs.overhead(place / "runs", few_tasks, (few_tasks, many_tasks))
-
-
-def _with_lists(few: Project, huge: Project, place: Path, rounds: int, tasks: int) -> list[Row]:
-    rows = []
-    say("hooks")
-    rows += hooks.nearly_free(few, huge, place / "nowhere", rounds * 4)
-    say("a longer list")
-    rows += verbs.cycle_grows_slowly(place / "cycle", rounds)
-    say("a longer log")
-    rows += verbs.log_costs_nothing(place / "log", rounds)
-    say("what an agent reads and writes")
-    rows += talk.compare(place / "talk")
-    say(f"{crowds.PROCESSES} processes")
-    rows += crowds.ours(place, tasks)
-    say("the same by the prose")
-    rows += crowds.the_original(place, tasks)
-    say("the list of 100,000 tasks")
-    return rows + verbs.huge_list(few, huge, 3)
+def _measured(wanted: Sequence[Measurement], place: Place) -> list[Row]:
+    print("\n".join(HEAD), flush=True)
+    rows, began, expected = [], time.monotonic(), 0.0
+    for number, each in enumerate(wanted, 1):
+        ahead = sum(later.seconds for later in wanted[number - 1 :])
+        # This machine is as much slower or faster than the one of the estimates as it was so far.
+        pace = (time.monotonic() - began) / expected if expected else 1.0
+        say(f"{number} of {len(wanted)}, about {ahead * pace / 60:.1f} minutes left: {each.about}")
+        for row in each.rows(place):
+            print(row, flush=True)
+            rows.append(row)
+        expected += each.seconds
+    return rows
 
 
 def say(what: str) -> None:
-    """Tell whoever waits what takes so long."""
-    print(f"measuring: {what} …", file=sys.stderr, flush=True)
+    """Tell whoever waits what is being done."""
+    print(f"measuring {what} …", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -6,33 +6,60 @@ each task. Merging goes one after another, also where several work side by side.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measuring import Row, seconds
+from benchmarks.measuring import Row, at_most, seconds
 from benchmarks.projects import Project
 
+CHECK_SECONDS = 1.5
 WORKERS = (1, 4)
 DONE, LIMIT = 0, 9
 
 
-def overhead(place: Path, tasks: int, sizes: tuple[int, ...]) -> list[Row]:
-    """Compare the seconds for each of `tasks` tasks, in lists of these `sizes`, with those of git alone."""
+def overhead(place: Path, tasks: int, many: int) -> Iterator[Row]:
+    """Compare the seconds for each of `tasks` tasks with those of git alone, in a list of `many`, too."""
     place.mkdir()
-    rows = []
     for workers in WORKERS:
         floor = seconds(partial(_by_hand, place / f"git-{workers}", workers, tasks)) / tasks
-        for size in sizes:
+        for size in (tasks, many):
             project = Project.make(place / f"run-{workers}-{size}", size)
             project.close()
             taken = seconds(partial(_run, project, workers, tasks)) / tasks
             what = f"`harness run -j {workers}`, {size:,} tasks: each of {tasks} whose agent does nothing"
-            rows.append(Row(what, "", _compared(taken, floor)))
-    return rows
+            if (workers, size) == (1, tasks):
+                yield at_most(what, 4, taken / floor, "git alone")
+            else:
+                yield Row(what, "", _compared(taken, floor))
+
+
+def merges_per_check(place: Path, tasks: int) -> Iterator[Row]:
+    """Count how often checks run for merging what eight workers have made, beside once for each attempt."""
+    counted = place / "checks"
+    project = Project.make(place / "project", 1)
+    project.close()
+    (project.path / "harness-tasks.json").unlink()
+    plan = place / "plan.json"
+    check = f"sleep {CHECK_SECONDS}; echo >> {counted}"
+    plan.write_text(
+        json.dumps(
+            {"tasks": [{"title": f"Task {n}", "validation": {"command": check}} for n in range(tasks)]}
+        ),
+        encoding="utf-8",
+    )
+    project.type("init")
+    project.type("import", str(plan))
+    _run(project, 8, tasks, agent="echo done > $HARNESS_TASK_ID.txt")
+    for_merging = len(counted.read_text(encoding="utf-8").splitlines()) - tasks
+    ratio = tasks / max(1, for_merging)
+    what = f"`harness run -j 8`, {tasks} tasks: merges per check, check {CHECK_SECONDS} s"
+    yield Row(what, "≥ 2", f"{ratio:.2f} ({for_merging} checks for merging)", ratio >= 2)  # noqa: PLR2004
 
 
 def _compared(taken: float, floor: float) -> str:
@@ -40,11 +67,11 @@ def _compared(taken: float, floor: float) -> str:
     return f"{taken / floor:.1f} times git alone ({more:.0f} ms more than {floor * 1000:.0f} ms)"
 
 
-def _run(project: Project, workers: int, tasks: int) -> None:
+def _run(project: Project, workers: int, tasks: int, agent: str = "true") -> None:
     command = [
         "run",
         "--agent-command",
-        "true",
+        agent,
         "--no-final-check",
         "-j",
         str(workers),

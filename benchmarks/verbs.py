@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -24,22 +26,54 @@ ALL = (
     *CYCLE,
     ("log",),
 )
+# A day of an agent's, and what a person looks at; in this order each finds something to do.
+DAILY = (
+    ("start",),
+    *CYCLE[:2],
+    ("note", FIRST, "what later tasks should know"),
+    ("status",),
+    ("log",),
+    ("show", FIRST),
+    ("why", "task-002"),
+    ("graph",),
+    ("check",),
+    ("add", "One more", "--validate", "true"),
+    ("edit", "task-002", "--priority", "P0"),
+    CYCLE[2],
+    ("stop",),
+)
 LONG_LOG = 1 << 30
 # "Not slower", as far as the medians of processes can tell.
 NOISE = 1.2
 
 
-def cycle_grows_slowly(place: Path, rounds: int) -> list[Row]:
+def any_verb(place: Path, rounds: int) -> Iterator[Row]:
+    """Compare each verb of the daily work at 100 tasks with a Python that is started for nothing."""
+    times: dict[str, list[float]] = {argv[0]: [] for argv in DAILY}
+    floor = []
+    with closing(Project.make(place, 100)) as project:
+        for _ in range(rounds):
+            project.type("stop")
+            for argv in DAILY:
+                floor.append(seconds(partial(subprocess.run, [sys.executable, "-I", "-S", "-c", "pass"])))
+                times[argv[0]].append(seconds(partial(project.launch, *argv)))
+            project.refill()
+    for name, taken in times.items():
+        ratio = statistics.median(taken) / statistics.median(floor)
+        yield at_most(f"any verb at 100 tasks: `{name}`", 10, ratio, "`python3 -I -S -c pass`")
+
+
+def cycle_grows_slowly(place: Path, rounds: int) -> Iterator[Row]:
     """Compare `claim` + `checkpoint` + `finish` at 1,000 tasks with 10."""
     with closing(Project.make(place / "ten", 10)) as few, closing(Project.make(place / "more", 1000)) as many:
         times = _times(few, many, CYCLE, rounds)
     ratio = _median_ratio(
         [_Pair(sum(p.base for p in round_), sum(p.grown for p in round_)) for round_ in times]
     )
-    return [at_most("`claim` + `checkpoint` + `finish` at 1,000 tasks", 1.5, ratio, "10 tasks")]
+    yield at_most("`claim` + `checkpoint` + `finish` at 1,000 tasks", 1.5, ratio, "10 tasks")
 
 
-def log_costs_nothing(place: Path, rounds: int) -> list[Row]:
+def log_costs_nothing(place: Path, rounds: int) -> Iterator[Row]:
     """Compare each verb with a log of 1 GB and with an empty one."""
     with (
         closing(Project.make(place / "empty", 10)) as empty,
@@ -48,14 +82,16 @@ def log_costs_nothing(place: Path, rounds: int) -> list[Row]:
         long.log_of(LONG_LOG)
         empty.log_of(0)
         ratios = _by_verb(_times(empty, long, ALL, rounds))
-    return [at_most(f"`{verb}` with a log of 1 GB", NOISE, ratio, "empty log") for verb, ratio in ratios]
+    for verb, ratio in ratios:
+        yield at_most(f"`{verb}` with a log of 1 GB", NOISE, ratio, "empty log")
 
 
-def huge_list(few: Project, huge: Project, rounds: int) -> list[Row]:
+def huge_list(few: Project, huge: Project, rounds: int) -> Iterator[Row]:
     """Compare each verb on a `huge` list with a short one; for information."""
     what = f"at {huge.tasks:,} tasks"
     ratios = _by_verb(_times(few, huge, ALL, rounds))
-    return [Row(f"`{verb}` {what}", "", f"{ratio:.1f} times 10 tasks") for verb, ratio in ratios]
+    for verb, ratio in ratios:
+        yield Row(f"`{verb}` {what}", "", f"{ratio:.1f} times 10 tasks")
 
 
 class _Pair(NamedTuple):

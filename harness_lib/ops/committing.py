@@ -42,7 +42,7 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     """
     git, base = ctx.git, task.started_at_commit
     own = history.without(git, base, head, ctx.keep_out) if base else head
-    wanted = snapshot.without(git, tree, _still_untracked(git, head, task))
+    wanted = snapshot.without(git, tree, keeping.still_untracked(git, head, task))
     if own != head:
         wanted = snapshot.with_from(git, wanted, own, ctx.keep_out)
         head = own
@@ -57,15 +57,6 @@ def message(task: Task) -> str:
     begin = f"[{task.id}] "
     # The terminal of whoever reads `git log` shows it.
     return f"{begin}{brief.one_line(task.title, SUBJECT_LENGTH - len(begin))}\n"
-
-
-def _still_untracked(git: Git, head: str, task: Task) -> list[str]:
-    """Return what was untracked before the claim and has not been committed by the attempt itself."""
-    before = keeping.before(git, task)
-    if before is None:
-        return []
-    known = snapshot.entries(git, git.tree_of(head))
-    return [path for path in (*before.protected, *before.unprotected) if path not in known]
 
 
 def publish(ctx: Context, session: Session, task: Task) -> outcome.Ended:

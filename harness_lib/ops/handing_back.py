@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from harness_lib.ops import brief, inspecting, keeping, outcome, rolling_back, setting_aside
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
-from harness_lib.system import merging
+from harness_lib.system import gitlocks, merging, snapshot
 from harness_lib.system.git import Git
 from harness_lib.task import Category, Handback, Session, Task
 
@@ -78,9 +78,26 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
     if handback is None or handback.rescue is None or made_any:
         reason = f"An agent was stopped in the middle of it: {why}. What it had done stands in the work tree."
         rounds = handback.rounds if handback else 0
-        handback = Handback(brief.one_line(reason, brief.FAILURE_LENGTH), rounds, base=task.started_at_commit)
+        told = brief.one_line(reason, brief.FAILURE_LENGTH)
+        handback = Handback(told, rounds, _without_a_persons(ctx, task), task.started_at_commit)
     verdict = outcome.Verdict("SESSION_TIMEOUT", why, counts=False, releases=True, handback=handback)
     return rolling_back.roll_back(ctx, session, task, verdict)
+
+
+def _without_a_persons(ctx: Context, task: Task) -> str | None:
+    """Keep the work without what was untracked before the attempt; return the ref, None if nothing was.
+
+    That is a person's, and must get into no other work tree and no commit.
+    """
+    git, head = ctx.git, ctx.git.head()
+    theirs = keeping.still_untracked(git, head, task) if head else []
+    if head is None or not theirs:
+        return None
+    with gitlocks.hold(git):
+        work = snapshot.without(git, snapshot.capture(git, ctx.keep_out), theirs)
+        ref = keeping.free_ref(git, task, suffix="-work")
+        git.set_ref(ref, snapshot.commit(git, work, [head], f"harness: work of {task.id} to go on with\n"))
+    return ref
 
 
 def has_changes(ctx: Context, task: Task) -> bool:

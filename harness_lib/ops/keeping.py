@@ -100,6 +100,15 @@ def _before_ref(git: Git, task: Task, tree: str) -> str:
     return last if git.ref(last) and git.tree_of(last) == tree else ref
 
 
+def still_untracked(git: Git, head: str, task: Task) -> list[str]:
+    """Return what was untracked before the claim and has not been committed by the attempt itself."""
+    kept = before(git, task)
+    if kept is None:
+        return []
+    known = snapshot.entries(git, git.tree_of(head))
+    return [path for path in (*kept.protected, *kept.unprotected) if path not in known]
+
+
 def drop_before(git: Git, task: Task) -> None:
     """Let go of the copies of what was untracked before: the attempt has ended, the files stand."""
     if task.gate and task.gate.before:

@@ -325,3 +325,22 @@ def _commit_that_finish_prepared(project: Project) -> str:
         for name, value in old.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
     return project.git("commit-tree", tree, "-p", "HEAD", "-m", "[task-001] One")
+
+
+def test_what_was_untracked_before_is_a_persons_and_goes_nowhere_with_the_work(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    project.git("worktree", "add", "-q", "-b", "side", "../side")
+    place = project.top.parent / "side"
+    (place / "private.txt").write_text("mine\n", encoding="utf-8")
+    worker = project.agent("worker", place)
+    begin(worker, NEVER)
+    (place / "half.txt").write_text("half\n", encoding="utf-8")
+    worker.die()
+    other = project.agent("other")
+
+    other.ok("start")
+    other.ok("claim")
+
+    assert (place / "private.txt").read_text(encoding="utf-8") == "mine\n"
+    assert project.read("half.txt") == "half\n"
+    assert not (project.top / "private.txt").exists()

@@ -85,4 +85,8 @@ def _failure(problem: HarnessError, verb: str, warnings: tuple[str, ...]) -> dic
 
 def _dump(document: object) -> str:
     # Names of files that are not UTF-8 carry lone surrogates, which no UTF-8 stream takes.
-    return json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+    text = json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+    if text.isprintable():
+        return text
+    # Inside a string, where alone they can stand, these mean the same.
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from harness_lib.errors import UsageError
+from harness_lib.text import harmless
+
+# What stands for the bytes of a name that is no text; the streams write them as escapes.
+_UNDECODED = "".join(map(chr, range(0xD800, 0xE000)))
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,11 @@ class Screen:
 
     def data(self, text: str) -> None:
         """Write a line of what was asked for."""
-        print(text, file=self.out, flush=True)
+        print(_safe(text), file=self.out, flush=True)
 
     def talk(self, text: str) -> None:
         """Write a line about what is going on."""
-        print(f"harness: {text}", file=self.err, flush=True)
+        print(f"harness: {_safe(text)}", file=self.err, flush=True)
 
     def busy(self, text: str) -> None:
         """Write a line about what takes long, to a person who waits for it."""
@@ -49,3 +53,8 @@ class Screen:
         """Ask a yes-or-no question; only "y" and "yes" mean yes."""
         print(question, end="", file=self.err, flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _safe(text: str) -> str:
+    """Return `text`, which may quote a list of anybody's, without what would move a terminal's cursor."""
+    return text if text.isprintable() else harmless(text, keep="\n\t" + _UNDECODED)

@@ -1,0 +1,122 @@
+"""A clone whose every file was made to be run, moved or believed: nothing of it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hooks.conftest import EVENTS, Ring
+from tests.ops.project import Project, make
+from tests.system.gitrepo import sh
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"
+VERBS: tuple[tuple[str, ...], ...] = (
+    ("status", "--all"),
+    ("check", "--all"),
+    ("doctor",),
+    ("graph", "--all"),
+    ("log",),
+    ("show", "task-001"),
+    ("why", "task-001"),
+    ("rescue", "list"),
+    ("budget",),
+    ("trust", "--all"),
+    ("trust", "--yes"),
+    ("start",),
+    ("claim",),
+    ("claim", "task-001"),
+    ("recover",),
+    ("validate", "--all"),
+    ("finish",),
+    ("release",),
+    ("run", "--agent-command", "true"),
+    ("check", "--repair"),
+    ("stop",),
+)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Iterator[Project]:
+    """Return a fresh clone with a trap in every file that harness, git or a check may read."""
+    origin = make(tmp_path / "origin", bare=True)
+    pwn = f"touch {tmp_path}/PWNED"
+    task = {
+        "title": f"Build {EVIL}",
+        "description": EVIL,
+        "validation": {"command": pwn, "cwd": "."},
+        "on_failure": {"cleanup": pwn},
+    }
+    tasks = [
+        {**task, "id": "task-001", "status": "pending"},
+        {**task, "id": "task-002", "status": "failed", "attempts": 3, "error_log": [f"[TASK_EXEC] {EVIL}"]},
+        {**task, "id": f"a{EVIL[-5:]}", "status": "pending", "halt": f"$({pwn})"},
+    ]
+    document = json.dumps({"version": 2, "tasks": tasks})
+    for name, text in {
+        "harness-tasks.json": document,
+        "harness-tasks.json.bak": document,
+        ".harness-active": "",
+        "harness-progress.txt": f"[2025-07-01T10:00:00Z] [SESSION-1] WARN {EVIL}\n",
+        "harness-init.sh": f"#!/bin/sh\n{pwn}\n",
+        ".harness/generations/9999999999.json": document,
+        ".harness/summary.json": json.dumps({"format": 3, "stamp": [1, 2, 3, 4], "work_remains": False}),
+        ".harness/budget.json": json.dumps({"max_cost": 1}),
+        ".harness/board-1.json": json.dumps({"pid": 1, "started": "", "boot": "", "at": 0, "board": {}}),
+        ".harness/logs/task-001/1.running": "1 0 x\n",
+        ".harness/stops/x": "{}",
+        ".worktreeinclude": "../../*\n/etc/passwd\n",
+        ".gitattributes": "* filter=evil diff=evil merge=evil\n",
+        "conftest.py": f"import os; os.system({pwn!r})\n",
+        "sitecustomize.py": f"import os; os.system({pwn!r})\n",
+        "git": f"#!/bin/sh\n{pwn}\n",
+        "python3": f"#!/bin/sh\n{pwn}\n",
+        f"name{EVIL[:4]}": "odd\n",
+    }.items():
+        origin.put(name, text)
+    for name in ("git", "python3", "harness-init.sh"):
+        (origin.top / name).chmod(0o755)
+    origin.git("add", "-A", "--force")
+    origin.commit_only("A trap")
+    sh(tmp_path, "clone", "-q", str(origin.top), "clone")
+    made = Project(tmp_path / "clone")
+    yield made
+    made.close()
+    origin.close()
+
+
+def _outside(project: Project) -> dict[str, bytes]:
+    """Return what stands beside the clone, and its branches."""
+    beside = (path for path in project.top.parent.rglob("*") if project.top not in (path, *path.parents))
+    found = {str(path): path.read_bytes() for path in beside if path.is_file()}
+    return {**found, "refs": project.git("for-each-ref").encode(), "head": project.head.encode()}
+
+
+def _shows_nothing_raw(said: str) -> bool:
+    return not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said)
+
+
+def test_nothing_of_a_clone_is_run_or_believed_before_a_person_has_trusted_it(
+    clone: Project, ring: Ring
+) -> None:
+    before, agent = _outside(clone), clone.agent()
+    shown = {}
+
+    for verb in VERBS:
+        shown[verb] = agent(*verb, PATH=f".:{os.environ['PATH']}")
+        for event in EVENTS if verb[0] in ("status", "claim") else ():
+            heard = ring(event, {"cwd": str(clone.top)}, cwd=clone.top)
+            assert heard.code in (0, 2)
+            assert _shows_nothing_raw(heard.out + heard.err), (event, heard)
+
+    assert _outside(clone) == before
+    assert not (clone.top.parent / "PWNED").exists()
+    raw = [verb for verb, said in shown.items() if not _shows_nothing_raw(said.text)]
+    assert raw == []
+    assert _shows_nothing_raw(agent("status", "--all", "--json").out)
+    for verb in (("validate", "--all"), ("run", "--agent-command", "true")):
+        assert "harness trust" in shown[verb].text, (verb, shown[verb])
+    assert 70 not in {said.code for said in shown.values()}

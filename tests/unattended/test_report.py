@@ -34,7 +34,7 @@ def test_it_ends_with_what_is_done_what_failed_what_is_halted_and_what_it_cost(
     assert "3 tasks: 1 completed (1 in this run), 1 failed for good, 1 pending" in report
     assert (
         "failed: task-002 Never: [TEST_FAIL] The check failed with exit code 1. no luck; "
-        "its work: harness rescue show refs/harness/rescue/task-002/1"
+        "its work: harness rescue show task-002/1"
     ) in report
     assert "halted: task-003 No check: CONFIG: Missing validation.command" in text
     assert "harness retry task-003" in text

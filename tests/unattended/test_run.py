@@ -177,7 +177,7 @@ def test_the_list_changes_hands_between_a_run_and_an_agent_in_a_chat(
     assert "recovered task-001" in told["message"]
     assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
     assert workshop.task("task-001")["attempts"] == 0
-    assert "refs/harness/rescue/task-001/1" in chat.ok("claim", "task-001")["brief"]
+    assert "harness rescue show task-001/1" in chat.ok("claim", "task-001")["brief"]
     assert (workshop.top / "f").read_text() == "half\n"
     put(workshop.top / "f", "half\ndone\n")
     chat.ok("finish")

@@ -78,6 +78,7 @@ VERBS = (
     Verb("validate", "run checks, record nothing", "harness validate task-001"),
     Verb("trust", "let the commands of a list run that came with a clone", "harness trust"),
     Verb("rescue", "the work of failed attempts: list, show, apply, drop", "harness rescue show task-001"),
+    Verb("tidy", "show what of old logs and rescued work would go, and take it", "harness tidy --days 30"),
     Verb("pause", "switch the hooks off until the next start", "harness pause"),
     Verb(
         "hooks",

@@ -1,0 +1,27 @@
+"""`harness tidy`: show what of old logs and rescued work would go, and take it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from harness_lib.cli.screen import Screen
+from harness_lib.ops import tidy
+from harness_lib.ops.context import Context
+from harness_lib.ops.reply import Reply
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("--days", metavar="N", type=float, default=30.0, help="logs older than this (30)")
+    parser.add_argument(
+        "--megabytes", metavar="N", type=int, default=500, help="the oldest logs beyond this in all (500)"
+    )
+    parser.add_argument(
+        "--rescues", metavar="DAYS", type=float, help="rescued work older than this, too (default: none)"
+    )
+    parser.add_argument("--yes", action="store_true", help="take it; without this it is only shown")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness tidy`."""
+    return tidy.run(ctx, days=args.days, megabytes=args.megabytes, rescues=args.rescues, take=args.yes)

@@ -49,7 +49,10 @@ def require_ours(ctx: Context, task: Task) -> None:
 
 def _wrong_base(ctx: Context, task: Task) -> str | None:
     """Return what is wrong with a base that is neither where the attempt began nor on top of that."""
-    base, began = outcome.intent_of(task).base, task.started_at_commit
+    intent = outcome.intent_of(task)
+    base, began = intent.base, task.started_at_commit
+    if intent.action != "rollback" and intents.is_for_a_branch(task):
+        return None
     if base == began or (base and began and ctx.git.is_ancestor(began, base)):
         return None
     return "intent.base is not where the attempt began"

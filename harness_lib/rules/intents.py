@@ -30,18 +30,25 @@ def _problems(task: Task) -> Iterator[str]:
         value = getattr(intent, field)
         if value is not None and not is_object(value):
             yield f"intent.{field} is no full object id"
-    if intent.action != "rollback" and intent.base != task.started_at_commit:
+    if intent.action != "rollback" and intent.base != task.started_at_commit and not is_for_a_branch(task):
         yield "intent.base is not where the attempt began"
     if intent.rescue is not None and not intent.rescue.startswith(RESCUES):
         yield f"intent.rescue is not below {RESCUES}"
     branches = (gate.branch, gate.target) if gate else ()
     if any(branch is not None and not branch.startswith(HEADS) for branch in branches):
         yield f"gate names a branch that is not below {HEADS}"
-    if intent.action == "commit" and (intent.head is None or intent.commit is None):
+    # Work that is moved together with others': none of them says from where.
+    alone = intent.action == "commit" and not (is_for_a_branch(task) and intent.ref)
+    if (alone and intent.head is None) or (intent.action == "commit" and intent.commit is None):
         yield "intent does not say which commit goes where"
     target = gate.target if gate else None
     if intent.ref is not None and (target is None or intent.ref not in (target, waiting(target))):
         yield "intent.ref is not the branch that the work is for"
+
+
+def is_for_a_branch(task: Task) -> bool:
+    """Return whether the work is merged: then it may go on top of others' work, wherever it began."""
+    return task.gate is not None and task.gate.target is not None
 
 
 def is_object(name: str) -> bool:

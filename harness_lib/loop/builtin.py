@@ -70,6 +70,7 @@ _COMMANDS = {
     "hook": "commands.programs:HOOK",
     "hooks": "commands.listing:HOOKS",
     "provider": "commands.programs:PROVIDER",
+    "resume": "commands.agent:RESUME",
     "session": "commands.session:COMMAND",
     "tool": "commands.programs:TOOL",
     "tools": "commands.listing:TOOLS",

@@ -57,7 +57,16 @@ def table(runtime: Runtime) -> Table:
     for source in trust.usable(runtime):
         for plugin in _of_source(runtime, source):
             made.add(plugin)
+    allowed = allowed_tools(runtime)
+    if allowed is not None:
+        made.keep_tools(allowed)
     return made
+
+
+def allowed_tools(runtime: Runtime) -> list[str] | None:
+    """Return the only tools that this run may use (HARNESS_TOOLS, by commas); None: all of them."""
+    text = runtime.env.get("HARNESS_TOOLS")
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _of_source(runtime: Runtime, source: str) -> list[Plugin]:

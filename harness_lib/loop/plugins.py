@@ -109,6 +109,12 @@ class Table:
         self.entries[plugin.key] = plugin
         self.all.append(plugin)
 
+    def keep_tools(self, names: list[str]) -> None:
+        """Take out every tool that is none of `names`."""
+        self.entries = {
+            key: plugin for key, plugin in self.entries.items() if key[0] != "tools" or key[2] in names
+        }
+
     def of(self, kind: Kind, stage: str = "") -> list[Plugin]:
         """Return the plugins of a kind (and stage) in the order of their names as text."""
         return sorted(

@@ -10,10 +10,13 @@ from typing import Any
 
 from harness_lib.loop.listing import Listing
 from harness_lib.loop.plugins import Table
+from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stream import Stream
+from harness_lib.text import harmless
 
 BUNDLED = Path(__file__).with_name("bundled")
+_KEPT = "\n\t"
 
 
 @dataclass
@@ -28,6 +31,10 @@ class Runtime:
     table: Table = field(default_factory=Table)
     listing: Listing = field(default_factory=Listing)
     requests: int = 0
+    # The first message of this turn, why the model or we stopped, and what takes the place of the prompts.
+    first: int = 1
+    stop: str = ""
+    system: str | None = None
     # What plugins keep between two states: schemas of foreign programs, connections, arguments that were cut.
     kept: dict[str, Any] = field(default_factory=dict)
 
@@ -57,6 +64,11 @@ class Runtime:
         """Where tools run: the session's directory, wherever it was resumed from."""
         return self.session.cwd if self.session else self.cwd
 
+    def turn_messages(self) -> list[Message]:
+        """Return the messages of this turn."""
+        found = self.session.messages() if self.session else []
+        return [message for message in found if message.seq >= self.first]
+
     def close(self) -> None:
         """Let go of what was opened: the connection to the provider, the file of events."""
         for client in self.kept.pop("clients", {}).values():
@@ -83,7 +95,8 @@ class Runtime:
         """Append a line to HARNESS_LOG; a log that cannot be written ends no run."""
         target = self.env["HARNESS_LOG"]
         if target == "/dev/stderr":
-            sys.stderr.write(f"{line}\n")
+            # What a tool has printed must not move the cursor of whoever reads it.
+            sys.stderr.write(f"{harmless(line, keep=_KEPT)}\n")
             return
         try:
             with Path(target).open("a", encoding="utf-8") as stream:

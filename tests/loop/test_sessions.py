@@ -77,7 +77,8 @@ def test_a_session_is_listed_and_shown(hs: Hs, original: Path) -> None:
     assert hs("session", "list").out == f"{original.name}\n"
     shown = hs("session", "show", original.name).out.splitlines()
     assert shown[:2] == ["id=20260324-143022-12345", "model=model-one"]
-    assert shown[4:] == ["messages=3", "0001-user.md", "0002-assistant.md", "0003-tool_result.md"]
+    assert shown[4:7] == ["tokens_in=10", "tokens_out=5", "cost=unknown"]
+    assert shown[7:] == ["messages=3", "0001-user.md", "0002-assistant.md", "0003-tool_result.md"]
     assert hs("session", "dir", original.name).out == f"{original}\n"
     for name in ("none", "..", "../sessions", "a/b"):
         assert hs("session", "show", name).code == 2

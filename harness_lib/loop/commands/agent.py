@@ -4,53 +4,52 @@ from __future__ import annotations
 
 import sys
 
-from harness_lib.errors import UsageError
-from harness_lib.loop import follower
+from harness_lib.errors import HarnessError, UsageError
+from harness_lib.loop import output, turn
+from harness_lib.loop.commands import opening, options, task
 from harness_lib.loop.commands.base import Builtin
-from harness_lib.loop.commands.resolving import resolve
+from harness_lib.loop.commands.options import Options
+from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import store
+from harness_lib.loop.turn import Turn
 
 
 def _agent(runtime: Runtime, args: list[str]) -> int:
-    session = store.find(runtime, args[0]) if args else None
-    words = args[1:] if session else args
-    message = _message(words)
-    if session is not None:
-        session.hold()
-        _restore(runtime, session.conf)
-    elif not message.strip():
-        raise UsageError("hs was given nothing to do.", 'Say it: hs "find all TODO comments"')
-    resolve(runtime)
-    runtime.session = session or store.create(runtime)
-    if session is None:
-        runtime.session.hold()
-        _announce(runtime)
-    if message.strip():
-        runtime.session.append("user", {}, message)
+    asked = options.parse(args)
+    shown = output.choose(json="json" in asked.flags)
     try:
-        ending = follower.follow(runtime)
+        done = _do(runtime, asked, shown)
+    except (HarnessError, Interrupted) as error:
+        # A program that reads events is told of every end by the last of them.
+        stop = "interrupted" if isinstance(error, Interrupted) else "error"
+        if isinstance(shown, output.Events):
+            shown.end(_ended(runtime, stop, str(error) or stop))
+        raise
     finally:
-        # Whoever draws the events has to know that no more will come, whatever the reason.
-        runtime.stream.emit("done")
         runtime.close()
-    if ending.output:
-        print(ending.output, file=sys.stderr if ending.failed else sys.stdout)
-    return int(ending.failed)
+    shown.end(done)
+    return int(done.failed)
 
 
-def _message(words: list[str]) -> str:
-    """Return the task; what stands on standard input follows it."""
-    said = " ".join(words)
-    piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
-    return "\n\n".join(part for part in (said, piped.rstrip("\n")) if part.strip())
+def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn:
+    session, words = opening.session(runtime, asked)
+    message = task.read(words, wait="stdin" in asked.flags)
+    if session is None and not message.strip():
+        raise UsageError("hs was given nothing to do.", 'Say it: hs "find all TODO comments"')
+    opening.enter(runtime, session, asked)
+    if session is None and not isinstance(shown, output.Events):
+        _announce(runtime)
+    shown.begin(runtime)
+    done = turn.take(runtime, message)
+    if runtime.env.get("HARNESS_MAX_COST") and done.account.cost is None:
+        runtime.log(f"hs: the cost is unknown: no price is known for {runtime.model}.")
+    return done
 
 
-def _restore(runtime: Runtime, conf: dict[str, str]) -> None:
-    """Go on with the provider and model of the session; who asks for others gets them."""
-    if not runtime.provider:
-        runtime.env["HARNESS_PROVIDER"] = conf.get("provider", "")
-        runtime.env["HARNESS_MODEL"] = runtime.model or conf.get("model", "")
+def _ended(runtime: Runtime, stop: str, error: str) -> Turn:
+    session = runtime.session.id if runtime.session else ""
+    return Turn(stop=stop, error=error, session=session, account=turn.spent(runtime))
 
 
 def _announce(runtime: Runtime) -> None:
@@ -61,4 +60,12 @@ def _announce(runtime: Runtime) -> None:
     print("\n".join(lines), file=sys.stderr)
 
 
+def _resume(runtime: Runtime, args: list[str]) -> int:
+    sessions = store.every(runtime)
+    if not sessions:
+        raise UsageError("No sessions were found.", 'Begin one: hs "find all TODO comments"')
+    return _agent(runtime, ["--resume", sessions[0].id, *args])
+
+
+RESUME = Builtin("Go on in the session that changed last: hs resume WORDS...", _resume)
 COMMAND = Builtin("Do a task: hs [SESSION] WORDS...", _agent)

@@ -13,7 +13,17 @@ hs: an agent loop in which everything is a plugin
 
   hs "find all TODO comments"    do a task and print the answer
   cat log | hs "why?"            with what stands on standard input
-  hs SESSION "go on"             go on in a session
+  hs SESSION "go on"             go on in a session (--resume ID, --continue: this directory's newest)
+  hs -p --json "find it"         events for a program, one JSON object per line, the result last
+
+Options of a task:
+  --model M, --provider P        in place of the settings
+  --max-turns N                  at most so many requests
+  --max-cost USD                 end when so much is spent; without a price after one request
+  --tools a,b                    only these tools
+  --system TEXT                  in place of the prompts
+  -                              wait for standard input, however long it takes to begin
+  --                             only words follow
 
 Commands:"""
 _VARIABLES = """\

@@ -7,11 +7,13 @@ import sys
 from harness_lib.errors import UsageError
 from harness_lib.loop import conf
 from harness_lib.loop.commands.base import Builtin
+from harness_lib.loop.commands.opening import known
+from harness_lib.loop.piped import dumps
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import store
+from harness_lib.loop.sessions import accounts, copies, store
 from harness_lib.loop.sessions.session import Session
 
-_USAGE = "hs session list | show ID | dir [ID]"
+_USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
 
 
 def _session(runtime: Runtime, args: list[str]) -> int:
@@ -21,23 +23,28 @@ def _session(runtime: Runtime, args: list[str]) -> int:
             print(session.id)
         return 0
     if word == "show" and len(rest) == 1:
-        return _show(_known(runtime, rest[0]))
+        return _show(known(runtime, rest[0]))
+    if word == "fork" and rest and len(rest) <= 2 and all(part.isdigit() for part in rest[1:]):  # noqa: PLR2004 (ID NNNN)
+        print(copies.fork(runtime, known(runtime, rest[0]), int(rest[1]) if rest[1:] else None).id)
+        return 0
+    if word == "export" and rest and rest[1:] in ([], ["--json"]):
+        found = known(runtime, rest[0])
+        sys.stdout.write(f"{dumps(copies.as_json(found))}\n" if rest[1:] else copies.markdown(found))
+        return 0
+    if word == "rm" and len(rest) == 1:
+        print("\n".join(f"removed: {name}" for name in copies.remove(runtime, known(runtime, rest[0]))))
+        return 0
     if word == "dir" and len(rest) <= 1:
         print(store.directory(runtime) / rest[0] if rest else store.directory(runtime))
         return 0
     raise UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
 
 
-def _known(runtime: Runtime, name: str) -> Session:
-    session = store.find(runtime, name)
-    if session is None:
-        raise UsageError(f"There is no session {name}.", "hs session list shows those that there are.")
-    return session
-
-
 def _show(session: Session) -> int:
     sys.stdout.write(conf.render(session.conf))
     files = session.files()
+    account = accounts.total(session.messages())
+    print(f"tokens_in={account.tokens_in}\ntokens_out={account.tokens_out}\ncost={account.shown()}")
     print(f"messages={len(files)}")
     for path in files:
         print(path.name)

@@ -27,10 +27,25 @@ def find(runtime: Runtime, name: str) -> Session | None:
 
 def every(runtime: Runtime) -> list[Session]:
     """Return the sessions that no subagent made, the one that changed last first."""
+    return [made for made in _all(runtime) if "parent" not in made.conf]
+
+
+def subagents(runtime: Runtime, parent: str) -> list[Session]:
+    """Return the sessions that subagents of the session `parent` made."""
+    return [made for made in _all(runtime) if made.conf.get("parent") == parent]
+
+
+def _all(runtime: Runtime) -> list[Session]:
     store = directory(runtime)
     paths = [path for path in store.iterdir() if path.is_dir()] if store.is_dir() else []
-    ordered = sorted(paths, key=lambda path: (-path.stat().st_mtime_ns, path.name))
-    return [made for path in ordered if "parent" not in (made := Session(path)).conf]
+    return [Session(path) for path in sorted(paths, key=_age)]
+
+
+def _age(path: Path) -> tuple[int, str]:
+    """Return what sorts the session that changed last before others."""
+    messages = path / "messages"
+    changed = max(found.stat().st_mtime_ns for found in (path, messages) if found.is_dir())
+    return -changed, path.name
 
 
 def create(runtime: Runtime) -> Session:

@@ -12,7 +12,8 @@ _AGENTS_LIMIT = 32 * 1024
 
 def prompts(runtime: Runtime, piped: Piped) -> Piped:
     """Set `system` to the prompts of all sources and the instructions here, and go on to `send`."""
-    parts = [_read(path) for path in _fragments(runtime)]
+    asked = runtime.system
+    parts = [_read(path) for path in _fragments(runtime)] if asked is None else [asked.strip()]
     parts += [_read(path, _AGENTS_LIMIT) for path in instructions(runtime)]
     system = "\n\n".join(part for part in parts if part)
     return {**(as_object(piped) or {}), "system": system, "next_state": "send"}

@@ -28,6 +28,7 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
     except ProviderError as error:
         raise HookError(str(error), {"error": str(error)}) from error
     answer = _with_own_ids(answer)
+    runtime.stop = answer.stop
     _write(runtime, answer, (endpoint.wire, endpoint.provider, endpoint.model))
     if not answer.calls:
         return {"next_state": "done", "output": answer.text}

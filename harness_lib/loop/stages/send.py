@@ -6,6 +6,7 @@ from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.providers import endpoints, variants
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import accounts
 from harness_lib.loop.wires import exchange
 
 _DEFAULT_TURNS = 100
@@ -16,12 +17,7 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
     payload = as_object(piped)
     if payload is None:
         raise HookError("no payload came in", {"error": "The stage `assemble` ended without a JSON object."})
-    limit = _limit(runtime)
-    if runtime.requests >= limit:
-        message = (
-            f"The limit of {limit} requests is reached (HARNESS_MAX_TURNS); resume the session to go on."
-        )
-        raise HookError(message, {"error": message})
+    _check_limits(runtime)
     runtime.requests += 1
     runtime.stream.empty()
     try:
@@ -40,6 +36,34 @@ def _ask(runtime: Runtime, payload: Json) -> Json:
         answer: Json = foreign.target.ask(runtime, payload)
         return answer
     return exchange.ask(runtime, endpoints.of(runtime), payload)
+
+
+def _check_limits(runtime: Runtime) -> None:
+    """Raise HookError where the turn has had as many requests, or cost as much, as it may."""
+    limit = _limit(runtime)
+    if runtime.requests >= limit:
+        _end(
+            runtime, "max_turns", f"The limit of {limit} requests is reached (--max-turns, HARNESS_MAX_TURNS)"
+        )
+    most = runtime.env.get("HARNESS_MAX_COST", "")
+    if not most or not runtime.requests:
+        return
+    account = accounts.total(runtime.turn_messages())
+    if account.cost is None:
+        # Going on could cost anything.
+        _end(runtime, "max_cost", f"--max-cost cannot be kept: no price is known for {runtime.model}")
+    elif account.cost >= float(most):
+        _end(
+            runtime,
+            "max_cost",
+            f"The limit of {most} dollars is reached (--max-cost): {account.shown()} spent",
+        )
+
+
+def _end(runtime: Runtime, stop: str, why: str) -> None:
+    runtime.stop = stop
+    message = f"{why}; resume the session to go on."
+    raise HookError(message, {"error": message})
 
 
 def _limit(runtime: Runtime) -> int:

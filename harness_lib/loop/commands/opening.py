@@ -1,0 +1,80 @@
+"""The session that a command works in: found or made, held, and with its provider and model."""
+
+from __future__ import annotations
+
+from harness_lib.errors import UsageError
+from harness_lib.loop import discovery
+from harness_lib.loop.commands.options import Options
+from harness_lib.loop.commands.resolving import resolve
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import store
+from harness_lib.loop.sessions.session import Session
+
+_VARIABLES = {
+    "model": "HARNESS_MODEL",
+    "provider": "HARNESS_PROVIDER",
+    "max-turns": "HARNESS_MAX_TURNS",
+    "max-cost": "HARNESS_MAX_COST",
+    "tools": "HARNESS_TOOLS",
+}
+
+
+def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str, ...]]:
+    """Return the session that was asked for, None for a new one, and the words that are left."""
+    named = asked.value("resume")
+    if named is not None:
+        return known(runtime, named), asked.words
+    if "continue" in asked.flags:
+        return newest_here(runtime), asked.words
+    found = store.find(runtime, asked.words[0]) if asked.words else None
+    return found, asked.words[1:] if found else asked.words
+
+
+def known(runtime: Runtime, name: str) -> Session:
+    """Return the session `name`. Raises UsageError."""
+    found = store.find(runtime, name)
+    if found is None:
+        raise UsageError(f"There is no session {name}.", "hs session list shows those that there are.")
+    return found
+
+
+def newest_here(runtime: Runtime) -> Session:
+    """Return the session of this directory that changed last. Raises UsageError."""
+    here = str(runtime.cwd)
+    found = next((each for each in store.every(runtime) if each.conf.get("cwd") == here), None)
+    if found is None:
+        raise UsageError("There is no session of this directory yet.", "Begin one: leave out --continue.")
+    return found
+
+
+def enter(runtime: Runtime, found: Session | None, asked: Options) -> None:
+    """Hold the session, or make one, with what was asked for and otherwise with what it had."""
+    other = asked.value("provider")
+    if other and other != runtime.provider and "model" not in asked.values:
+        # A model belongs to its provider.
+        runtime.env["HARNESS_MODEL"] = ""
+    for name, variable in _VARIABLES.items():
+        if (value := asked.value(name)) is not None:
+            runtime.env[variable] = value
+    runtime.system = asked.value("system")
+    if found is not None:
+        found.hold()
+        _restore(runtime, found.conf)
+    resolve(runtime)
+    _check_tools(runtime)
+    runtime.session = found or store.create(runtime)
+    if found is None:
+        runtime.session.hold()
+
+
+def _restore(runtime: Runtime, conf: dict[str, str]) -> None:
+    """Go on with the provider and model of the session; who asks for others gets them."""
+    if not runtime.provider:
+        runtime.env["HARNESS_PROVIDER"] = conf.get("provider", "")
+        runtime.env["HARNESS_MODEL"] = runtime.model or conf.get("model", "")
+
+
+def _check_tools(runtime: Runtime) -> None:
+    missing = [name for name in discovery.allowed_tools(runtime) or () if not runtime.table.tool(name)]
+    if missing:
+        raise UsageError(f"There is no tool {missing[0]}.", "hs tools lists those that there are.")

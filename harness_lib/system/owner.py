@@ -97,13 +97,13 @@ def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
     "unknown": another host, another pid namespace of this one, or a record that lacks what a proof needs.
     """
     here = process.boot_id()
-    if not host or host != _clean(os.uname().nodename) or not boot_id or not here or pid <= 0:
+    if not host or host != _clean(os.uname().nodename) or not boot_id or not here:
         return "unknown"
     boot, _, namespace = boot_id.partition("/")
     our_boot, _, our_namespace = here.partition("/")
     if boot != our_boot:
         return "dead"
-    if namespace != our_namespace:
+    if namespace != our_namespace or pid <= 0:
         return "unknown"
     return _life_here(pid, pid_started)
 

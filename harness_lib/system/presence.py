@@ -6,6 +6,7 @@ Asked by commands and by hooks, so: plain values, and standard library only.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from harness_lib.system import notes
 
@@ -79,8 +80,9 @@ def is_hidden(record: Record) -> bool:
 
 
 def show(root: str, agent_session_id: str) -> None:
-    """Leave a sign of the agent session. Raises OSError."""
-    notes.write(notes.path(root, "seen", agent_session_id), b"")
+    """Leave a sign of the agent session; one that cannot be written is as good as lost, like any note."""
+    with suppress(OSError):
+        notes.write(notes.path(root, "seen", agent_session_id), b"")
 
 
 def _last_sign(root: str, record: Record) -> float:

@@ -32,6 +32,12 @@ EVENTS = {
 }
 
 
+# What a host lists of the work that goes on behind an agent: these wake it when they end or have something to
+# say, and those do not.
+WAKING = frozenset(("subagent", "workflow", "monitor", "teammate"))
+SILENT = frozenset(("shell",))
+
+
 class Payload:
     """One event of a host; every text is "" where the host says nothing.
 
@@ -51,13 +57,16 @@ class Payload:
         self.reason = _name(fields, "reason")
         self.stop_hook_active = _first(fields, "stop_hook_active", "stopHookActive") is True
 
-    @property
-    def has_background_work(self) -> bool:
-        """Whether something that this agent has started is still running."""
+    def background(self) -> tuple[bool, bool]:
+        """Return whether something runs that will wake this agent, and whether something does that might.
+
+        A shell never does: a server that it has started never ends.
+        """
         tasks = self.fields.get("background_tasks")
-        return isinstance(tasks, list) and any(
-            isinstance(task, dict) and task.get("status") == "running" for task in tasks
-        )
+        known = tasks if isinstance(tasks, list) else []
+        running = [task for task in known if isinstance(task, dict) and task.get("status") == "running"]
+        kinds = {task["type"] if isinstance(task.get("type"), str) else "" for task in running}
+        return bool(kinds & WAKING), bool(kinds - WAKING - SILENT)
 
     def edited_paths(self) -> list[str]:
         """Return the files that a tool is about to change, as the payload spells them."""

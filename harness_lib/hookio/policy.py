@@ -19,15 +19,23 @@ if TYPE_CHECKING:
 
 PATIENCE = 8
 UNREADABLE = "unreadable"
-EDITABLE_BY_HAND = ("harness-tasks.json", "harness-tasks.json.bak")
+KEPT_BY_HARNESS = (
+    "harness-tasks.json",
+    "harness-tasks.json.bak",
+    "harness-progress.txt",
+    ".harness-active",
+)
 
 
 def stop(now: Situation, payload: Payload) -> Answer:
     """Return whether the agent may stop."""
     digest = now.digest
     # Copilot rings here for a subagent too, and then once more as SubagentStop.
-    if payload.parent_agent_id or _is_elsewhere(now) or payload.has_background_work:
-        return Answer("allow")
+    is_concerned = not payload.parent_agent_id and not _is_elsewhere(now)
+    wakes, may_wake = payload.background()
+    waits = is_concerned and may_wake and not wakes and not now.tally.waited
+    if wakes or waits or not is_concerned:
+        return Answer("allow", waits=waits)
     if now.trouble or digest is None:
         return _unreadable(now, payload)
     halt = _halt(now.mine, held(now))
@@ -57,6 +65,9 @@ def subagent_start(now: Situation, payload: Payload) -> Answer:
 def subagent_stop(now: Situation, payload: Payload) -> Answer:
     """Return whether a subagent may stop: not while it holds a task."""
     if now.trouble or now.digest is None:
+        return Answer("allow")
+    if now.digest["sessions"] is None and payload.stop_hook_active:
+        # As the prose has it, for the lists that it has made.
         return Answer("allow")
     working = now.digest["in_progress"]
     if payload.names or now.workers:
@@ -94,7 +105,7 @@ def pre_tool_use(now: Situation, edited: Sequence[str]) -> Answer:
     """
     if now.trouble or now.digest is None or now.digest["sessions"] is None:
         return Answer("allow")
-    hit = next((path for path in edited if path in EDITABLE_BY_HAND), None)
+    hit = next((path for path in edited if path in KEPT_BY_HARNESS), None)
     return Answer("allow") if hit is None else Answer("deny", words.deny(hit, now.program))
 
 

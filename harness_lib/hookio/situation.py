@@ -11,11 +11,15 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """How often an agent was held in a row, at which `progress`, and what it was warned of last."""
+    """How often an agent was held in a row, at which `progress`, and what it was warned of last.
 
-    __slots__ = ("blocks", "progress", "told")
+    `waited`: it was let go for background work of a kind that we do not know; that is done once.
+    """
 
-    def __init__(self, progress: str = "", blocks: int = 0, told: str = "") -> None:
+    __slots__ = ("blocks", "progress", "told", "waited")
+
+    def __init__(self, progress: str = "", blocks: int = 0, told: str = "", *, waited: bool = False) -> None:
+        self.waited = waited
         self.progress = progress
         self.blocks = blocks
         self.told = told
@@ -60,14 +64,22 @@ class Answer:
     Let the agent go (`allow`), hold it (`block`; `keep` for a teammate), tell it something (`context`), or
     refuse what it is about to do (`deny`).
     `warning` is for the person and the log, once. `progress` is what a held agent is measured by next time.
-    `finished`: nothing is left, the marker comes down.
+    `finished`: nothing is left, the marker comes down. `waits`: something may wake the agent, nobody knows.
     """
 
-    __slots__ = ("finished", "kind", "progress", "text", "warning")
+    __slots__ = ("finished", "kind", "progress", "text", "waits", "warning")
 
     def __init__(
-        self, kind: Kind, text: str = "", *, warning: str = "", progress: str = "", finished: bool = False
+        self,
+        kind: Kind,
+        text: str = "",
+        *,
+        warning: str = "",
+        progress: str = "",
+        finished: bool = False,
+        waits: bool = False,
     ) -> None:
+        self.waits = waits
         self.kind = kind
         self.text = text
         self.warning = warning

@@ -25,17 +25,19 @@ def read(root: str, who: str) -> Tally:
         str(kept.get("progress", "")),
         blocks if type(blocks) is int else 0,
         str(kept.get("told", "")),
+        waited=kept.get("waited") is True,
     )
 
 
 def keep(root: str, who: str, last: Tally, answer: Answer) -> None:
     """Count `answer`, which was given to an agent that stood at `last`."""
-    if not answer.progress and not answer.warning:
+    if not answer.progress and not answer.warning and not answer.waits:
         return
-    same = answer.progress == last.progress
+    same = answer.waits or answer.progress == last.progress
     now = {
         "progress": answer.progress or last.progress,
         "blocks": (last.blocks if same else 0) + (answer.kind in ("block", "keep")),
+        "waited": last.waited or answer.waits,
         "told": answer.warning or (last.told if same else ""),
     }
     notes.write(notes.path(root, "stops", who), json.dumps(now).encode())

@@ -122,9 +122,10 @@ def _session_end(visit: Visit) -> Answer:
 
 def _pre_tool_use(visit: Visit) -> Answer:
     here = visit.said.cwd or visit.env.get("HARNESS_CWD") or os.curdir
-    edited = [os.path.join(here, path) for path in visit.said.edited_paths() if "\0" not in path]
+    edited = [os.path.join(here, path) for path in visit.said.edited_paths()]
+    edited = [path for path in edited if "\0" not in path]
     inside = [os.path.relpath(os.path.realpath(path), visit.root) for path in edited]
-    if not any(path in policy.EDITABLE_BY_HAND for path in inside):
+    if not any(path in policy.KEPT_BY_HARNESS for path in inside):
         return Answer("allow")
     return policy.pre_tool_use(visit.situation(), inside)
 
@@ -146,7 +147,7 @@ def _post_tool_use(visit: Visit) -> Answer:
 
 def _follow_up(visit: Visit, who: str, now: Situation, answer: Answer) -> Answer:
     if answer.warning and answer.warning != now.tally.told:
-        sys.stderr.write(f"harness: {answer.warning}\n")
+        sys.stderr.write(f"WARN harness: {answer.warning}\n")
         _log(now, "WARN", answer.warning)
     if answer.finished:
         _finish(visit)

@@ -29,6 +29,7 @@ def stop(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
         [
             f"harness: {_counts(now)}",
             *_next(now, own),
+            *_nameless(now),
             _DATA,
             f"A person can switch this off: {_type(now, 'pause')} (or set HARNESS_DISABLED=1).",
         ]
@@ -38,7 +39,7 @@ def stop(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
 def start(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
     """Return what an agent should know of the list when its session begins."""
     digest = _digest(now)
-    lines = [f"harness: there is a task list in {now.root}. {_counts(now)}", *_who(now)]
+    lines = [f"harness: there is a task list in {now.root}. {_counts(now)}", _totals(digest), *_who(now)]
     cut_off = _interrupted(now)
     if cut_off:
         told = f"Interrupted: {_names(cut_off)}. The work stands where it was left."
@@ -71,7 +72,7 @@ def subagent(now: Situation, worker: str) -> str:
 def repair(now: Situation) -> str:
     """Return what to do about a list that cannot be read."""
     return (
-        f"harness: the task list in {now.root} cannot be read: {quoted(now.trouble, 600)} "
+        f"harness: error: the task list in {now.root} cannot be read: {quoted(now.trouble, 600)} "
         f"See what is wrong, and what to do about it: {_type(now, 'check')}. "
         "Tell the person; do not make a new list in its place."
     )
@@ -141,6 +142,7 @@ def _next(now: Situation, own: Sequence[Mapping[str, Any]]) -> list[str]:
         return [f"You hold {_named(own[0])}. Do the work, then type: {_type(now, 'finish')}"]
     if digest["sessions"] is None:
         said = [f"In progress: {_names(own)}."] if own else []
+        said += [f"Next is {_named(digest['next'])}."] if digest["next"] else []
         return [*said, f"Go on with: {_type(now, 'start')}"]
     if digest["unproven"]:
         return [f"{_unproven(digest)} Have their checks run: {_type(now, 'claim')}"]
@@ -158,6 +160,13 @@ def _unproven(digest: Mapping[str, Any]) -> str:
     return (
         f"Somebody has written that these are completed, which nothing proves: {_names(digest['unproven'])}."
     )
+
+
+def _totals(digest: Mapping[str, Any]) -> str:
+    """Return the numbers in the words that users of the prose search for."""
+    names = ("total", "completed", "failed", "pending", "in_progress", "blocked")
+    told = " ".join(f"{name}={digest['counts'][name]}" for name in names)
+    return f"{told} next={_id(digest['next']['id']) if digest['next'] else 'none'}"
 
 
 def _who(now: Situation) -> list[str]:
@@ -180,6 +189,13 @@ def _interrupted(now: Situation) -> list[Mapping[str, Any]]:
     busy = [str(each["worker"]) for each in now.others]
     working = digest["in_progress"]
     return [task for task in working if str(task["claimed_by"] or "").partition("#")[0] not in busy]
+
+
+def _nameless(now: Situation) -> list[str]:
+    """Return what is to be said where many share a list and nobody knows which of them this is."""
+    if _digest(now)["mode"] != "concurrent" or now.workers:
+        return []
+    return ["The worker identity is missing: give each worker one of its own, HARNESS_WORKER_ID=NAME."]
 
 
 def _names(tasks: Sequence[Mapping[str, Any]]) -> str:

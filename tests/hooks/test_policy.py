@@ -52,10 +52,30 @@ STOP: dict[str, tuple[Situation, dict[str, object], str]] = {
     "my session is open": (situation(PENDING), {}, "block"),
     "the prose made the list": (situation(PENDING, sessions=None), {}, "block"),
     "the prose works on a task": (situation(THEIRS, sessions=None), {}, "block"),
-    "background work runs": (
+    "a subagent runs": (
         situation(PENDING),
-        {"background_tasks": [{"status": "completed"}, {"status": "running"}]},
+        {"background_tasks": [{"status": "completed"}, {"type": "subagent", "status": "running"}]},
         "allow",
+    ),
+    "a monitor runs": (
+        situation(PENDING),
+        {"background_tasks": [{"type": "monitor", "status": "running"}]},
+        "allow",
+    ),
+    "a server runs": (
+        situation(PENDING),
+        {"background_tasks": [{"type": "shell", "status": "running"}]},
+        "block",
+    ),
+    "what nobody knows runs": (
+        situation(PENDING),
+        {"background_tasks": [{"type": "dream", "status": "running"}]},
+        "allow",
+    ),
+    "what nobody knows runs still": (
+        situation(PENDING, tally=Tally(waited=True)),
+        {"background_tasks": [{"type": "dream", "status": "running"}]},
+        "block",
     ),
     "background work has ended": (
         situation(PENDING),

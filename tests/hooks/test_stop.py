@@ -140,6 +140,23 @@ def test_it_lets_go_while_background_work_is_running(ring: Ring, project: Projec
     assert ring("stop", {"background_tasks": [{**task, "status": "completed"}]}).reason
 
 
+def test_background_work_of_an_unknown_kind_is_waited_for_once(ring: Ring, project: Project) -> None:
+    add(project, "One")
+    agent(project).ok("start")
+    running = {"background_tasks": [{"id": "x", "type": "dream", "status": "running"}]}
+
+    assert ring("stop", running).silent
+    assert ring("stop", running).reason
+    assert ring("stop", running).reason
+
+
+def test_a_server_that_an_agent_has_started_does_not_let_it_go(ring: Ring, project: Project) -> None:
+    add(project, "One")
+    agent(project).ok("start")
+
+    assert ring("stop", {"background_tasks": [{"id": "b", "type": "shell", "status": "running"}]}).reason
+
+
 def test_a_halted_session_is_let_go_and_warned_of_once(ring: Ring, project: Project) -> None:
     project.agent("person").ok("add", "No check")
     me = agent(project)
@@ -151,7 +168,7 @@ def test_a_halted_session_is_let_go_and_warned_of_once(ring: Ring, project: Proj
 
     assert first.code == 0
     assert first.out == ""
-    assert "halted until a person has acted" in first.err
+    assert first.err.startswith("WARN harness: halted until a person has acted")
     assert second.silent
     assert len(project.grep("WARN", "halted")) == 1
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from harness_lib.cli.commands import import_
+from harness_lib.rules import checklist
 from tests.conftest import Harness
 from tests.ops.project import Agent, Project
 
@@ -220,3 +222,11 @@ def test_standard_input_is_read_and_its_format_guessed(harness: Harness, repo: P
     assert harness("import", "-", stdin="- [ ] From Markdown\n").code == 0
     tasks = json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
     assert [task["title"] for task in tasks] == ["From JSON", "From Markdown"]
+
+
+def test_the_markdown_that_the_help_shows_is_read_as_it_stands(harness: Harness) -> None:
+    shown = "\n".join(import_.MARKDOWN.splitlines()[2:])
+    found, problems = checklist.parse(shown)
+    assert [item.title for item in found] == ["Limit requests per client", "Say so in the documents"]
+    assert not problems
+    assert harness("import", "--help").out.rstrip().endswith(shown.rstrip())

@@ -10,9 +10,20 @@ from harness_lib.ops import import_
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 
+MARKDOWN = """a Markdown check list:
+
+  - [ ] Limit requests per client
+    - check: pytest -q tests/test_rate.py
+    - priority: P0
+  - [ ] Say so in the documents
+    - check: grep -q rate docs/api.md
+    - after: Limit requests per client
+"""
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
+    parser.epilog = f"{parser.epilog or ''}\n\n{MARKDOWN}".strip()
     parser.add_argument("file", help="JSON, a Markdown check list, or - for standard input")
     parser.add_argument("--dry-run", action="store_true", help="say what would be added, add nothing")
     parser.add_argument("--format", choices=("json", "markdown"), help="(default: by name or content)")

@@ -152,7 +152,7 @@ def test_a_mistake_is_told_at_once(shared: Project, worker: Agent) -> None:
         ('{"verb": "finish", "task": "task-001", "words": []}', "cannot be read"),
         ('{"verb": "note", "task": "task-001", "words": []}', "takes 1 words"),
         ('{"verb": "note", "task": "task-009", "words": ["x"]}', "no task 'task-009'"),
-        ('{"verb": "checkpoint", "task": "task-002", "words": ["1/2", "x"]}', "not in progress"),
+        ('{"verb": "checkpoint", "task": "task-002", "words": ["1/2", "x"]}', "you hold task-001"),
     ],
 )
 def test_what_is_no_letter_is_told_and_changes_nothing(

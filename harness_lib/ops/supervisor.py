@@ -173,6 +173,8 @@ class Supervisor:
 
     def _hear(self, crew: Crew, found: slots.Place, event: Event) -> None:
         if event["event"] == "ready":
+            # It has no task, also where it was let take one and another worker was faster.
+            self.board = board.fold(self.board, {**event, "event": "step", "step": "waits"})
             self._ready.append(event["worker"])
             return
         self.board = board.fold(self.board, event)

@@ -11,7 +11,7 @@ _VARIABLES = """\
 ANTHROPIC_API_KEY      API key (required)
 ANTHROPIC_API_URL      API endpoint (https://api.anthropic.com/v1/messages)
 ANTHROPIC_API_VERSION  API version (2023-06-01)
-ANTHROPIC_MAX_TOKENS   max response tokens (8192)
+ANTHROPIC_MAX_TOKENS   max response tokens (the model's)
 """
 
 
@@ -26,7 +26,7 @@ def _endpoint(env: dict[str, str], stored: str) -> Endpoint:
         wire="anthropic",
         url=url,
         model="",
-        max_tokens=number(env, "ANTHROPIC_MAX_TOKENS", 8192),
+        max_tokens=number(env, "ANTHROPIC_MAX_TOKENS"),
         headers=_headers(env, stored),
         # Hosts that only speak its language may refuse the fields of its cache.
         cached=url.startswith(_HOST) or env.get("ANTHROPIC_PROMPT_CACHE") == "1",

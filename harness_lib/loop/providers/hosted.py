@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.providers import keys
+from harness_lib.loop.providers import keys, models
 from harness_lib.loop.providers.endpoint import Endpoint, Wire
 from harness_lib.loop.wires import exchange
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.providers.variants import Variant
     from harness_lib.loop.runtime import Runtime
+
+# What every model can give out.
+_UNKNOWN_OUTPUT = 8192
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,15 @@ class Hosted:
             # Said here: whoever meets it later would print the key.
             raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
         values = variant.values if variant else {}
+        model = runtime.model or values.get("model", "") or self.default_model
         return replace(
             made,
             provider=variant.name if variant else self.name,
             wire=_wire(values.get("wire", "")) or made.wire,
             max_tokens_field=values.get("max_tokens_field", ""),
             reasoning_field=values.get("reasoning_field", ""),
-            model=runtime.model or values.get("model", "") or self.default_model,
+            model=model,
+            max_tokens=made.max_tokens or models.of(runtime, model).output or _UNKNOWN_OUTPUT,
             effort=effort(env),
             session=runtime.session.id if runtime.session else "",
         )
@@ -76,9 +81,11 @@ def effort(env: dict[str, str]) -> str:
     return "" if wanted == "off" else wanted
 
 
-def number(env: dict[str, str], name: str, default: int) -> int:
-    """Return the whole number in the variable `name`."""
-    text = env.get(name) or str(default)
+def number(env: dict[str, str], name: str) -> int:
+    """Return the whole number in the variable `name`; 0 where it says nothing."""
+    text = env.get(name, "")
+    if not text:
+        return 0
     if not (text.isascii() and text.isdigit() and int(text)):
         raise ProviderError(f"{name} is no number of tokens: {text}")
     return int(text)

@@ -11,7 +11,7 @@ _HOST = "https://api.openai.com/"
 _VARIABLES = """\
 OPENAI_API_KEY      API key (required for OpenAI, optional for local servers)
 OPENAI_API_URL      API endpoint (https://api.openai.com/v1/responses; elsewhere chat completions)
-OPENAI_MAX_TOKENS   max response tokens (8192)
+OPENAI_MAX_TOKENS   max response tokens (the model's)
 """
 
 
@@ -28,7 +28,7 @@ def _endpoint(env: dict[str, str], stored: str) -> Endpoint:
         wire=_wire(url),
         url=url,
         model="",
-        max_tokens=number(env, "OPENAI_MAX_TOKENS", 8192),
+        max_tokens=number(env, "OPENAI_MAX_TOKENS"),
         headers={"authorization": f"Bearer {key}"} if key else {},
     )
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
-from harness_lib.loop.providers import endpoints
+from harness_lib.loop.providers import endpoints, models
+from harness_lib.loop.providers.models import Usage
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import native
 from harness_lib.loop.sessions.message import Call, render_blocks
@@ -70,6 +71,7 @@ def _write(runtime: Runtime, answer: Answer, speaker: tuple[str, str, str]) -> N
         "tokens_out": str(answer.tokens_out),
         "tokens_cached": str(answer.tokens_cached),
         "tokens_cache_write": str(answer.tokens_cache_write),
+        **_cost(runtime, answer, speaker[-1]),
     }
     message = runtime.session.append(
         "assistant", {**fields, **({"fence": str(fence)} if fence > _USUAL_FENCE else {})}, body
@@ -77,6 +79,12 @@ def _write(runtime: Runtime, answer: Answer, speaker: tuple[str, str, str]) -> N
     if answer.native:
         native.save(runtime.session, message, speaker, answer.native)
     runtime.stream.emit("stop", reason=answer.stop, seq=f"{message.seq:04d}")
+
+
+def _cost(runtime: Runtime, answer: Answer, model: str) -> dict[str, str]:
+    used = Usage(answer.tokens_in, answer.tokens_out, answer.tokens_cached, answer.tokens_cache_write)
+    spent = models.of(runtime, model).cost(used)
+    return {} if spent is None else {"cost": f"{spent:.6f}"}
 
 
 def _refused(runtime: Runtime, call: Call, stop: str) -> bool:

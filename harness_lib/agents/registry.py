@@ -9,10 +9,11 @@ from harness_lib.agents.claude import Claude
 from harness_lib.agents.codex import Codex
 from harness_lib.agents.copilot import Copilot
 from harness_lib.agents.gemini import Gemini
+from harness_lib.agents.hs import Hs
 from harness_lib.agents.opencode import OpenCode
 from harness_lib.errors import UsageError
 
-_ALL: tuple[Adapter, ...] = (Claude(), Codex(), Gemini(), Copilot(), OpenCode())
+_ALL: tuple[Adapter, ...] = (Claude(), Codex(), Gemini(), Copilot(), OpenCode(), Hs())
 
 ADAPTERS: Mapping[str, Adapter] = {adapter.name: adapter for adapter in _ALL}
 

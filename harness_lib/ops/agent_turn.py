@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import subprocess
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.ops import checking, holding
 from harness_lib.ops.context import Context
 from harness_lib.rules import budget
-from harness_lib.system import atomic, nofollow, runner, snapshot
+from harness_lib.system import atomic, nofollow, program, runner, snapshot
 from harness_lib.task import Task
 
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
@@ -31,6 +32,9 @@ LOOK_SECONDS = 0.3
 READ_BYTES = 256 * 1024
 # Nobody reads so much, and no agent means it: only the end is looked at.
 FLOOD_BYTES = 8 * 1024 * 1024
+# The agent that comes with us.
+OURS = "hs"
+READY_SECONDS = 120.0
 WAITS_SECONDS = 5.0
 MAX_LOG_BYTES = 256 * 1024 * 1024
 # An agent that polls may do the same thing again and again; this often, with nothing changed, it is lost.
@@ -64,7 +68,35 @@ class Turn:
 
 def is_here(adapter: Adapter, ctx: Context) -> bool:
     """Return whether the adapter's program is on this machine."""
-    return shutil.which(adapter.program, path=ctx.env.get("PATH", os.defpath)) is not None
+    return _place(adapter, ctx) is not None
+
+
+def is_ready(adapter: Adapter, ctx: Context) -> bool:
+    """Return whether the adapter's program is here and, where that is ours, has a provider to ask."""
+    place = _place(adapter, ctx)
+    if place is None or adapter.program != OURS:
+        return place is not None
+    try:
+        # Its first call may have to fetch its packages.
+        done = subprocess.run(
+            [place, "provider", "--ready"],
+            cwd=ctx.cwd,
+            env=dict(ctx.env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=READY_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _place(adapter: Adapter, ctx: Context) -> str | None:
+    """Return the path of the adapter's program; ours need not be on the PATH."""
+    found = shutil.which(adapter.program, path=ctx.env.get("PATH", os.defpath))
+    return program.beside(OURS) if found is None and adapter.program == OURS else found
 
 
 def require(adapter: Adapter, ctx: Context) -> None:
@@ -197,8 +229,11 @@ def run(
     listener = Listener(ctx, adapter, log, rules, before)
     given = directory / f"{name}.stdin"
     atomic.write(given, launch.stdin.encode("utf-8", "replace"), durable=False)
+    command = launch.command(budget.cost_left(rules.budget, before))
+    if adapter.program == OURS:
+        command = (_place(adapter, ctx) or OURS, *command[1:])
     finished = runner.run(
-        f"{shlex.join(launch.command(budget.cost_left(rules.budget, before)))} < {shlex.quote(str(given))}",
+        f"{shlex.join(command)} < {shlex.quote(str(given))}",
         cwd=ctx.git.top,
         log=log,
         timeout=rules.longest,

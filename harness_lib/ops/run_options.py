@@ -115,10 +115,11 @@ def _agent(ctx: Context, options: Options) -> str | None:
     if options.agent is not None:
         agent_turn.require(agents.named(options.agent), ctx)
         return options.agent
-    found = next((name for name, each in agents.ADAPTERS.items() if agent_turn.is_here(each, ctx)), None)
+    found = next((name for name, each in agents.ADAPTERS.items() if agent_turn.is_ready(each, ctx)), None)
     if found is None:
         raise EnvSetupError(
             f"No agent was found on the PATH (looked for {', '.join(agents.ADAPTERS)}).",
-            "Install one, or name a command that reads the brief: harness run --agent-command 'my-agent'",
+            "Install one, give hs a key (ANTHROPIC_API_KEY, OPENAI_API_KEY), or name a command "
+            "that reads the brief: harness run --agent-command 'my-agent'",
         )
     return found

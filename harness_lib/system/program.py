@@ -41,6 +41,14 @@ def hs() -> list[str]:
     return python("from harness_lib.loop.main import entry; sys.exit(entry())", _DEPENDENCIES_OF_HS)
 
 
+def beside(name: str) -> str | None:
+    """Return the launcher `name` of this checkout, or what was installed with this package; None without."""
+    for place in (_HOME / "bin", Path(sys.executable).parent):
+        if os.access(place / name, os.X_OK):
+            return str(place / name)
+    return None
+
+
 def _packages(dependencies: tuple[str, ...]) -> list[str]:
     """Return the directories of this package and of its dependencies, its own first.
 

@@ -14,7 +14,7 @@ EVERY = [*ADAPTERS.values(), command("my-agent --yes")]
 
 
 def test_they_stand_in_the_order_of_preference() -> None:
-    assert list(ADAPTERS) == ["claude", "codex", "gemini", "copilot", "opencode"]
+    assert list(ADAPTERS) == ["claude", "codex", "gemini", "copilot", "opencode", "hs"]
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:

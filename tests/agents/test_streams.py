@@ -45,6 +45,10 @@ TROUBLES = {
     "gemini-no-login": ("login", None),
     "gemini-no-trust": ("login", None),
     "gemini-quota": ("limit", None),
+    "hs-bad-key": ("login", None),
+    "hs-no-credit": ("login", None),
+    "hs-no-provider": ("login", None),
+    "hs-usage-limit": ("limit", "02:53:00"),
     "opencode-bad-key": ("login", None),
     "opencode-quota": ("login", None),
     "opencode-quota-429": ("transient", None),
@@ -60,10 +64,12 @@ WORKED = (
     "gemini-minute",
     "gemini-overloaded",
     "gemini-plain",
+    "hs-overloaded",
+    "hs-plain",
     "opencode-plain",
 )
 # Ended by a limit that the person had set: the attempt's own failure.
-ENDED = ("claude-budget", "claude-turns")
+ENDED = ("claude-budget", "claude-turns", "hs-turns")
 
 
 def reports(name: str) -> list[Report]:
@@ -99,7 +105,7 @@ def test_the_cost_is_what_the_client_says(name: str, cost: float) -> None:
     assert reports(name)[-1].cost_usd == pytest.approx(cost)
 
 
-@pytest.mark.parametrize("name", ["codex-plain", "gemini-plain", "copilot-plain"])
+@pytest.mark.parametrize("name", ["codex-plain", "gemini-plain", "copilot-plain", "hs-plain"])
 def test_no_cost_is_made_up(name: str) -> None:
     assert reports(name)[-1].cost_usd is None
 
@@ -127,4 +133,4 @@ def test_an_end_of_the_agents_own_is_no_trouble(name: str) -> None:
     end = reports(name)[-1]
 
     assert end.trouble is None
-    assert end.last.startswith("Reached maximum")
+    assert end.last.startswith(("Reached maximum", "The limit of 1 requests"))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness_lib.errors import UsageError
 from harness_lib.loop.commands.base import Builtin
+from harness_lib.loop.commands.resolving import resolve
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object, as_text, dumps
 from harness_lib.loop.runtime import Runtime
@@ -59,6 +60,10 @@ def _tool(runtime: Runtime, args: list[str]) -> int:
 
 
 def _provider(runtime: Runtime, args: list[str]) -> int:
+    if args == ["--ready"]:
+        resolve(runtime)
+        print(f"provider={runtime.provider}\nmodel={runtime.model}")
+        return 0
     provider = runtime.table.provider(args[0]) if args else None
     if provider is None:
         raise UsageError("hs provider wants a NAME that is no variant.", "hs help lists them.")
@@ -98,4 +103,6 @@ def _enter(runtime: Runtime) -> None:
 
 HOOK = Builtin("Run one hook as a program: hs hook STAGE/NAME", _hook)
 TOOL = Builtin("Run one tool as a program: hs tool NAME --schema|--describe|--exec", _tool)
-PROVIDER = Builtin("Run one provider as a program: hs provider NAME [--ready|...]", _provider)
+PROVIDER = Builtin(
+    "Run one provider as a program: hs provider NAME [--ready|...]; without NAME: is any ready?", _provider
+)

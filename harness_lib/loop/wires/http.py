@@ -84,11 +84,13 @@ def _refused(response: httpx2.Response) -> ProviderError:
     if response.is_redirect:
         where = response.headers.get("location", "")
         advice = f"It redirects to {where}; name that address if it is the right one."
-    message = " ".join(
-        part for part in (f"The provider answered {status}:", said or "(nothing)", advice) if part
-    )
+    after = _retry_after(response.headers.get("retry-after", "")) if status in _PASSING else None
+    # Whoever waits for us has to know how long.
+    wait = f"Retry after {after:.0f} s." if after else ""
+    words = (f"The provider answered {status}:", said or "(nothing)", advice, wait)
+    message = " ".join(part for part in words if part)
     if status in _PASSING:
-        return TransientError(message, _retry_after(response.headers.get("retry-after", "")))
+        return TransientError(message, after)
     return ProviderError(message)
 
 

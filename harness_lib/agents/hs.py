@@ -1,0 +1,73 @@
+"""hs, our own agent loop: `hs -p --json`, the brief on standard input, one JSON object per line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from harness_lib.agents import stream
+from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents.troubles import of_kind, trouble
+
+_STATUS = re.compile(r"^The provider answered (\d{3}):")
+# What no other attempt of it would change, in words of its own.
+_PERSON = re.compile(r"^no ready provider|--max-cost cannot be kept| is not set\. Set it, or run: hs auth")
+_OWN_LIMITS = frozenset({"max_turns", "max_cost"})
+
+
+class Hs:
+    """The adapter; without state."""
+
+    name = "hs"
+    title = "hs"
+    program = "hs"
+    exit_tells = True
+
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+        """Return how it is started."""
+        argv = ("hs", "-p", "--json", *(("--model", model) if model else ()), *extra)
+        # What tools print is among the events; on standard error it could be taken for an event itself.
+        return Launch(argv, stdin=brief, env={"HARNESS_LOG": "/dev/null"}, cost_flag="--max-cost")
+
+    def read(self, report: Report, line: str, now: datetime) -> Report:
+        """Return `report` with what `line` adds to it."""
+        event = stream.event(line)
+        if event is None:
+            return stream.stray(report, line)
+        kind = event.get("type")
+        if kind == "tool_start":
+            return stream.acted(report, stream.text(event, "name"), event.get("input"))
+        if kind == "text":
+            return replace(report, trouble=None)
+        if kind == "usage":
+            return _spent(report, event)
+        if kind == "retry":
+            words = stream.text(event, "message")
+            return stream.troubled(
+                report, trouble(words, now, _status(words)) or of_kind("transient", words, now, None)
+            )
+        return _result(report, event, now) if kind == "result" else report
+
+
+def _spent(report: Report, event: Mapping[str, object]) -> Report:
+    return stream.spent(report, stream.total(event, "tokens_in", "tokens_out"), stream.number(event, "cost"))
+
+
+def _result(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+    report = _spent(report, event)
+    words = stream.text(event, "error")
+    if not words:
+        return stream.spoke(report, stream.text(event, "output"))
+    if _PERSON.search(words):
+        return stream.troubled(report, of_kind("login", words, now, None))
+    if stream.text(event, "stop") in _OWN_LIMITS:
+        return replace(stream.noted(report, words), trouble=None)
+    found = trouble(words, now, _status(words))
+    return stream.troubled(stream.noted(report, words), found)
+
+
+def _status(words: str) -> float:
+    found = _STATUS.match(words)
+    return float(found[1]) if found else 0

@@ -35,7 +35,9 @@ def plan(state: State, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
 
     `spent` ids are given to nobody by number.
     """
-    wanted = [(number, draft) for number, draft in enumerate(drafts.items) if not draft.done]
+    wanted = [
+        (number, draft) for number, draft in enumerate(drafts.items) if not (draft.done or draft.is_group)
+    ]
     ids = _ids(state, [draft for _, draft in wanted], spent)
     names = _Names(state, drafts.items, dict(zip((number for number, _ in wanted), ids, strict=True)))
     problems = list(drafts.problems)
@@ -98,6 +100,11 @@ class _Names:
     def __init__(self, state: State, items: list[Draft], ids: dict[int, str]) -> None:
         self.left_out: list[str] = []
         self._ids = [ids.get(number) for number in range(len(items))]
+        self._within = [draft.within for draft in items]
+        self._below: dict[int, list[int]] = {}
+        for number, draft in enumerate(items):
+            for around in draft.within:
+                self._below.setdefault(around, []).append(number)
         self._own: dict[str, list[int]] = {}
         self._titles: dict[str, list[int]] = {}
         for number, draft in enumerate(items):
@@ -111,14 +118,14 @@ class _Names:
         for task in state.tasks:
             self._listed_titles.setdefault(_folded(task.title), []).append(task.id)
 
-    def find(self, wait: Wait) -> list[str] | str:
-        """Return the ids that `wait` means (none if those are checked off), or what is wrong with it."""
-        whole = self._one(wait, wait.name)
+    def find(self, number: int, wait: Wait) -> list[str] | str:
+        """Return the ids that `wait` of a draft means (none if those are checked off), or what is wrong."""
+        whole = self._one(number, wait, wait.name)
         if whole is not None or isinstance(wait.name, int) or "," not in wait.name:
             return whole if whole is not None else self._unknown(wait.name)
         found: list[str] = []
         for part in (part.strip() for part in wait.name.split(",")):
-            one = self._one(wait, part)
+            one = self._one(number, wait, part)
             if one is None or isinstance(one, str):
                 return self._unknown(part) if one is None else one
             found += one
@@ -128,29 +135,34 @@ class _Names:
         """Return the tasks of the list that have this title."""
         return self._listed_titles.get(_folded(title), [])
 
-    def _one(self, wait: Wait, name: str | int) -> list[str] | str | None:
+    def _one(self, by: int, wait: Wait, name: str | int) -> list[str] | str | None:
         if isinstance(name, str):
             if name in self._own:
-                return self._of_file(wait, name, self._own[name][:1])
+                return self._of_file(by, wait, name, self._own[name][:1])
             if name in self._listed:
                 return [name]
             if _folded(name) in self._titles:
-                return self._of_file(wait, name, self._titles[_folded(name)])
+                return self._of_file(by, wait, name, self._titles[_folded(name)])
             if _folded(name) in self._listed_titles:
                 found = self._listed_titles[_folded(name)]
                 return found if len(found) == 1 else self._ambiguous(name, len(found))
         digits = re.fullmatch(r"#?([0-9]{1,9})", str(name))
         if digits and 1 <= int(digits[1]) <= len(self._ids):
-            return self._of_file(wait, name, [int(digits[1]) - 1])
+            return self._of_file(by, wait, name, [int(digits[1]) - 1])
         return None
 
-    def _of_file(self, wait: Wait, name: str | int, numbers: list[int]) -> list[str] | str:
-        found = [own for number in numbers if (own := self._ids[number]) is not None]
+    def _of_file(self, by: int, wait: Wait, name: str | int, numbers: list[int]) -> list[str] | str:
+        found = [ids for number in numbers if (ids := self._all_of(by, number))]
         if len(found) > 1:
             return self._ambiguous(name, len(found))
         if not found:
             self.left_out.append(wait.place)
-        return found
+        return found[0] if found else []
+
+    def _all_of(self, by: int, number: int) -> list[str]:
+        """Return the open tasks of an item and of all below it; for what is below it, those of the item."""
+        below = () if number in self._within[by] else self._below.get(number, ())
+        return [own for each in (number, *below) if (own := self._ids[each]) is not None]
 
     @staticmethod
     def _ambiguous(name: str | int, count: int) -> str:
@@ -164,7 +176,7 @@ class _Names:
 def _waits(number: int, draft: Draft, names: _Names, problems: Problems) -> tuple[str, ...]:
     ids: dict[str, None] = {}
     for wait in draft.waits:
-        found = names.find(wait)
+        found = names.find(number, wait)
         if isinstance(found, str):
             problems.append((number, f"{wait.place}: {found}"))
         else:
@@ -184,7 +196,8 @@ def _rings(state: State, wanted: list[tuple[int, Draft]], tasks: list[Task]) -> 
 def _refuse(problems: Problems) -> None:
     if not problems:
         return
-    told = [text for _, text in sorted(problems, key=lambda problem: problem[0])]
+    # What is wrong in a group is wrong in each of its tasks.
+    told = list(dict.fromkeys(text for _, text in sorted(problems, key=lambda problem: problem[0])))
     lines = [f"  {text}" for text in told[:LISTED]]
     if len(told) > LISTED:
         lines.append(f"  … and {len(told) - LISTED} more problems")
@@ -197,6 +210,9 @@ def _refuse(problems: Problems) -> None:
 
 def _notes(drafts: Drafts, given: list[tuple[Draft, Task]], names: _Names) -> Iterator[str]:
     """Yield one sentence for each kind of thing that may not be what was meant."""
+    groups = [draft.place for draft in drafts.items if draft.is_group and not draft.done]
+    if groups:
+        yield f"No tasks themselves, for they have no check and others below them: {_some(groups)}."
     done = [draft.place for draft in drafts.items if draft.done]
     if done:
         yield f"Checked off, so left out: {_some(done)}. Here only a check says what is done."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -39,12 +39,15 @@ class Draft:
     """A task that is wanted: `document` in the list's own shape, without status and dependencies.
 
     `place` names it in the file; `places` name its fields, where those are elsewhere.
+    `within` are the numbers of the drafts around it; one that `is_group` becomes no task.
     """
 
     place: str
     document: Mapping[str, Any]
     waits: tuple[Wait, ...] = ()
     done: bool = False
+    is_group: bool = False
+    within: tuple[int, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict)
 
     def place_of(self, path: str) -> str:
@@ -75,7 +78,9 @@ def json_tasks(data: bytes) -> Drafts:
         path, tasks = "tasks", document.get("tasks")
         left_out = sorted(document.keys() - SHELL)
         if left_out:
-            found.notes.append(f"Only the tasks were taken, not {_some(left_out)}.")
+            found.notes.append(
+                f"Only the tasks were taken, not {_some([shapes.show(name) for name in left_out])}."
+            )
     if not isinstance(tasks, list):
         raise UsageError(
             f"The JSON is {shapes.show(document)} without a list of tasks.",
@@ -150,14 +155,23 @@ def markdown_tasks(data: bytes) -> Drafts:
         raise UsageError("There is no task in this text.", _EXAMPLE)
     numbers = {item.line: number for number, item in enumerate(items)}
     starts = sorted(numbers)
-    found = Drafts([_draft(item) for item in items])
+    found = Drafts([_draft(item, numbers) for item in items], notes=list(_unknown(items)))
     for problem in problems:
         owner = max(line for line in starts if line <= problem.line)
         found.problems.append((numbers[owner], f"line {problem.line}: {problem.message}"))
     return found
 
 
-def _draft(item: Item) -> Draft:
+def _unknown(items: list[Item]) -> Iterator[str]:
+    """Yield a sentence for what looks like a field and is none, so that none is lost without a word."""
+    words = [f"{word!r} (line {line})" for item in items if not item.done for line, word in item.unknown]
+    if words:
+        known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
+        told = f"Taken as description, not as a field: {_some(words)}."
+        yield f"{told} A field is a line such as `- check: …`; there are {known}."
+
+
+def _draft(item: Item, numbers: Mapping[int, int]) -> Draft:
     validation = {
         "command": item.first("check"),
         "timeout_seconds": _number(item.first("timeout")),
@@ -178,10 +192,21 @@ def _draft(item: Item) -> Draft:
     return Draft(
         f"line {item.line}",
         {key: value for key, value in wanted.items() if value is not None},
-        tuple(Wait(f"line {line}", value) for line, value in item.fields.get("after", ())),
+        tuple(_waits(item, numbers)),
         done=item.done,
+        is_group=item.is_group,
+        within=tuple(numbers[around.line] for around in item.ancestors()),
         places={path: f"line {item.line_of(name)}" for path, name in _PATHS.items()},
     )
+
+
+def _waits(item: Item, numbers: Mapping[int, int]) -> Iterator[Wait]:
+    """Yield what `item` waits for: the nearest open task around it, and what it names."""
+    around = next((each for each in item.ancestors() if not (each.done or each.is_group)), None)
+    if around:
+        yield Wait(f"line {item.line}", numbers[around.line] + 1)
+    for line, value in item.fields.get("after", ()):
+        yield Wait(f"line {line}", value)
 
 
 _PATHS = {
@@ -209,7 +234,5 @@ def _flag(text: str | None) -> bool | str | None:
     return {"yes": True, "true": True, "no": False, "false": False}.get((text or "").lower(), text)
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(shapes.show(name) for name in names[:NAMED]) + (
-        " and more" if len(names) > NAMED else ""
-    )
+def _some(words: list[str]) -> str:
+    return ", ".join(words[:NAMED]) + (" and more" if len(words) > NAMED else "")

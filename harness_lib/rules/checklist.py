@@ -5,8 +5,12 @@
       - after: Implement user authentication
       - priority: P0
       Anything else below it is the description.
+    - [ ] Documents
+      - [ ] Say so in the API's page
+        - check: `grep -q rate docs/api.md`
     - [x] Write the design
 
+An item with items below it groups them: without a check it is no task, and what it says holds for them.
 Every other line of the document (headings, prose, code) is passed over.
 """
 
@@ -24,6 +28,9 @@ KEYS = {
     "validation": "check",
     "after": "after",
     "depends on": "after",
+    "depends": "after",
+    "needs": "after",
+    "requires": "after",
     "priority": "priority",
     "timeout": "timeout",
     "timeout seconds": "timeout",
@@ -35,8 +42,14 @@ KEYS = {
     "description": "description",
 }
 REPEATABLE = frozenset({"after", "protect", "description"})
+# What names one item; all else that is said of a group holds for what is below it.
+OWN = frozenset({"id", "check"})
 
 _TAB = 4
+# How far an item is indented to be below another, and not beside it.
+_BELOW = 2
+# Longer than this it is the beginning of a sentence and no misspelt field.
+_WORDS = 3
 _ITEM = re.compile(r"^( *)(?:[-*+]|\d+[.)]) +\[([ xX])\](?: +(.*))?$")
 _BULLET = re.compile(r"^ *(?:[-*+]|\d+[.)]) +(.*)$")
 _KEYED = re.compile(r"^\**([A-Za-z][A-Za-z_ -]*?)\**:\**(?: +(.*))?$")
@@ -45,13 +58,31 @@ _FENCE = re.compile(r"^ *(```+|~~~+)")
 
 @dataclass
 class Item:
-    """A task of the list: where it stands, and each field's values with their lines."""
+    """A task or a group of the list: where it stands, and each field's values with their lines.
+
+    `parent` is the item that it is below; `unknown` has what stands before a colon like a field, and is none.
+    """
 
     line: int
     title: str
     done: bool
     indent: int
+    parent: Item | None = None
+    has_items: bool = False
     fields: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    unknown: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def is_group(self) -> bool:
+        """Say whether this only holds others together."""
+        return self.has_items and "check" not in self.fields
+
+    def ancestors(self) -> Iterator[Item]:
+        """Yield what this is below, the nearest first."""
+        item = self.parent
+        while item is not None:
+            yield item
+            item = item.parent
 
     def first(self, name: str) -> str | None:
         """Return the value of a field that stands there once."""
@@ -80,13 +111,46 @@ def parse(text: str) -> tuple[list[Item], list[Problem]]:
         found = None if is_code else _ITEM.match(row)
         if found:
             title = (found[3] or "").strip()
-            current = Item(line, title, done=found[2] != " ", indent=len(found[1]))
+            indent = len(found[1])
+            current = Item(line, title, done=found[2] != " ", indent=indent, parent=_around(current, indent))
             items.append(current)
-        elif row and current is not None and _indent(row) <= current.indent:
-            current = None
-        elif row and current is not None:
-            _add(current, line, row, is_code=is_code)
-    return items, [problem for item in items for problem in _problems(item)]
+        elif row:
+            current = _around(current, _indent(row), by=1)
+            if current is not None:
+                _add(current, line, row, is_code=is_code)
+    problems = [problem for item in items for problem in _problems(item)]
+    _group(items)
+    return items, problems
+
+
+def _around(item: Item | None, indent: int, by: int = _BELOW) -> Item | None:
+    """Return the innermost of `item` and its ancestors that are at least `by` to the left of `indent`."""
+    while item is not None and indent < item.indent + by:
+        item = item.parent
+    return item
+
+
+def _group(items: list[Item]) -> None:
+    """Let what a group says hold for the items below it, where these say nothing themselves."""
+    for item in items:
+        if item.parent is not None:
+            item.parent.has_items = True
+    # Parents stand before their children, so what holds for a group has arrived there when it is its turn.
+    for item in items:
+        if item.parent is not None and item.parent.is_group:
+            _inherit(item, item.parent)
+
+
+def _inherit(item: Item, group: Item) -> None:
+    for name, values in group.fields.items():
+        if name in REPEATABLE:
+            item.fields[name] = [*values, *item.fields.get(name, ())]
+        elif name not in OWN:
+            item.fields.setdefault(name, values)
+    item.fields["description"] = [
+        (group.line, f"Part of: {group.title}"),
+        *item.fields.get("description", ()),
+    ]
 
 
 def _rows(text: str) -> Iterator[tuple[int, str, bool]]:
@@ -108,12 +172,14 @@ def _indent(row: str) -> int:
 
 def _add(item: Item, line: int, row: str, *, is_code: bool) -> None:
     bullet = None if is_code else _BULLET.match(row)
-    keyed = _KEYED.match(bullet[1]) if bullet else None
+    keyed = None if is_code else _KEYED.match(bullet[1] if bullet else row.strip())
     name = KEYS.get(re.sub("[-_]", " ", keyed[1].lower())) if keyed else None
-    if keyed and name:
+    if keyed and name and bullet:
         item.fields.setdefault(name, []).append((line, _bare(keyed[2] or "")))
-    else:
-        item.fields.setdefault("description", []).append((line, row.strip()))
+        return
+    item.fields.setdefault("description", []).append((line, row.strip()))
+    if keyed and len(keyed[1].split()) <= _WORDS:
+        item.unknown.append((line, keyed[1]))
 
 
 def _bare(value: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -63,6 +64,25 @@ def test_the_first_list_works_as_written(harness: Harness, repo: Path) -> None:
 
     assert answer is not None
     assert "[completed] task-001: Say hello" in answer.out
+
+
+def test_the_plan_is_imported_as_written(harness: Harness, repo: Path) -> None:
+    """The Markdown of "A first list" becomes the tasks that the words below it tell of."""
+    plan = section("A first list").split("```markdown\n")[1].split("```")[0]
+    (repo / "plan.md").write_text(plan, encoding="utf-8")
+    assert harness("init").code == 0
+
+    answer = harness("import", "plan.md", "--json")
+
+    assert answer.code == 0, answer.err
+    tasks = json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
+    assert [(task["title"], task["depends_on"]) for task in tasks] == [
+        ("Add the rate limiter", []),
+        ("In the API", ["task-001"]),
+        ("In the command line", ["task-001"]),
+    ]
+    assert all(task["validation"]["command"] for task in tasks)
+    assert len(plan.splitlines()) == len("ten lines.")
 
 
 def test_what_a_new_work_tree_gets_is_what_the_page_says() -> None:

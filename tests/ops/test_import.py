@@ -123,6 +123,58 @@ def test_a_markdown_check_list_is_taken_over(project: Project, agent: Agent) -> 
     assert "Without a check" in told
 
 
+def test_the_items_below_one_with_a_check_come_after_it_and_its_name_means_them_all(
+    project: Project, agent: Agent
+) -> None:
+    text = (
+        "- [ ] Build\n  - check: make\n  - [ ] Test\n    - check: make test\n  - [x] Lint\n"
+        "    - [ ] Lint more\n      - check: make lint\n- [ ] Ship\n  - needs: Build\n  - check: make ship\n"
+    )
+    agent.ok("import", _markdown(project, text))
+    assert _waits(project) == {
+        "task-001": [],
+        "task-002": ["task-001"],
+        "task-003": ["task-001"],
+        "task-004": ["task-001", "task-002", "task-003"],
+    }
+
+
+def test_a_group_needs_no_check_and_who_waits_for_it_waits_for_all_that_is_open_in_it(
+    project: Project, agent: Agent
+) -> None:
+    text = (
+        "- [ ] Base\n  - check: a\n- [ ] Parts\n  - depends: Base\n  - [ ] One\n    - check: b\n"
+        "  - [ ] Two\n    - check: c\n    - after: One\n  - [x] Three\n- [ ] Whole\n  - requires: parts\n"
+        "  - check: d\n"
+    )
+    said = agent.ok("import", _markdown(project, text))
+    assert [task["title"] for task in project.state["tasks"]] == ["Base", "One", "Two", "Whole"]
+    assert _waits(project) == {
+        "task-001": [],
+        "task-002": ["task-001"],
+        "task-003": ["task-001", "task-002"],
+        "task-004": ["task-002", "task-003"],
+    }
+    told = " ".join(said["warnings"])
+    assert "No tasks themselves, for they have no check and others below them: line 3." in told
+    assert "Without a check" not in told
+
+
+def test_what_looks_like_a_field_and_is_none_is_told_before_and_when_it_is_imported(
+    project: Project, agent: Agent
+) -> None:
+    file = _markdown(project, "- [ ] A\n  - chekc: make\n  - blocked by: B\n  check: make\n")
+    for options in (["--dry-run"], []):
+        told = " ".join(agent.ok("import", file, *options)["warnings"])
+        assert "not as a field: 'chekc' (line 2), 'blocked by' (line 3), 'check' (line 4)" in told
+
+
+def test_a_problem_of_a_group_is_told_once(project: Project, agent: Agent) -> None:
+    text = "- [ ] A\n  - after: nobody\n  - priority: high\n  - [ ] B\n  - [ ] C\n"
+    message = agent.fails(2, "import", _markdown(project, text))["message"]
+    assert (message.count("line 2: "), message.count("line 3: ")) == (1, 1)
+
+
 def test_every_problem_of_a_json_file_is_told_with_its_path_and_nothing_is_added(
     project: Project, agent: Agent
 ) -> None:

@@ -83,6 +83,46 @@ def test_a_field_that_is_given_twice_or_empty_is_a_problem_with_its_line() -> No
     assert [(problem.line, problem.message.split()[0]) for problem in problems] == [(3, "check"), (4, "cwd")]
 
 
+@pytest.mark.parametrize("name", ["after", "depends on", "depends", "needs", "requires", "Depends"])
+def test_the_order_may_be_said_in_every_word_that_people_use(name: str) -> None:
+    items, _ = checklist.parse(f"- [ ] a\n- [ ] b\n  - {name}: a\n")
+    assert items[1].first("after") == "a"
+
+
+def test_what_looks_like_a_field_and_is_none_is_named_with_its_line() -> None:
+    text = (
+        "- [ ] a\n  - chekc: x\n  check: y\n  - Look at all of this first: z\n  see https://example.invalid\n"
+        "  ```\n  key: value\n  ```\n"
+    )
+    items, _ = checklist.parse(text)
+    assert items[0].unknown == [(2, "chekc"), (3, "check")]
+
+
+def test_an_item_without_a_check_groups_what_is_below_it_and_what_it_says_holds_there() -> None:
+    text = (
+        "- [ ] a\n  - after: z\n  - priority: P0\n  - [ ] b\n    - priority: P1\n    - check: x\n"
+        "  - timeout: 5\n  some words\n  - [ ] c\n    - [ ] d\n"
+    )
+    items, problems = checklist.parse(text)
+    assert [(item.title, item.is_group) for item in items] == [
+        ("a", True),
+        ("b", False),
+        ("c", True),
+        ("d", False),
+    ]
+    b, d = items[1], items[3]
+    assert (b.first("priority"), b.first("check"), b.first("timeout")) == ("P1", "x", "5")
+    assert (d.first("priority"), d.first("after"), d.first("check")) == ("P0", "z", None)
+    assert [text for _, text in d.fields["description"]] == ["Part of: c", "Part of: a", "some words"]
+    assert [each.title for each in d.ancestors()] == ["c", "a"]
+    assert problems == []
+
+
+def test_one_space_makes_no_child_and_a_heading_ends_a_group() -> None:
+    items, _ = checklist.parse("- [ ] a\n - [ ] b\n# h\n  - [ ] c\n")
+    assert [item.parent for item in items] == [None, None, None]
+
+
 @given(st.lists(LINES, max_size=12).map("\n".join) | st.text(max_size=200))
 def test_any_text_is_read_and_every_line_number_lies_in_it(text: str) -> None:
     items, problems = checklist.parse(text)

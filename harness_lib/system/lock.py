@@ -7,16 +7,19 @@ Source: design section 4, "A state change".
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.system import atomic
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.turn import turn
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 # Only the first in line asks, so it may ask often.
 POLL_SECONDS = 0.002
@@ -34,10 +37,11 @@ class StateLock:
         self.path = path
         self._timeout = timeout
         self._clock = clock
+        self._lock: FileLock | None = None
         self._descriptor = -1
 
     def __enter__(self) -> StateLock:  # noqa: PYI034 (`Self` came with Python 3.11)
-        if self._descriptor != -1:
+        if self._lock is not None:
             message = f"BUG: the lock is held already: {self.path}"
             raise RuntimeError(message)
         deadline = self._clock.monotonic() + self._timeout
@@ -64,36 +68,36 @@ class StateLock:
 
     def _try(self, deadline: float) -> bool:
         """Take the lock file, waiting until `deadline`; False if it is no longer the one at our path."""
+        # What only reads the state need not wait for this import.
+        from filelock import FileLock, Timeout  # noqa: PLC0415
+
         _make_private(self.path.parent)
-        try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError:
-            # The directory went away again.
-            return False
+        # filelock's fallback without flock() is a marker file that survives its holder: rather none at all.
+        self._lock = FileLock(
+            self.path,
+            poll_interval=POLL_SECONDS,
+            fallback_to_soft=False,
+            mode=atomic.PRIVATE,
+            on_acquired=self._remember_descriptor,
+        )
         try:
             with turn(self.path.with_suffix(".turn"), (deadline - self._clock.monotonic()) / 2):
-                self._wait_for(descriptor, deadline)
+                self._lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
+        except Timeout:
+            self._lock = None
+            raise self._held() from None
+        except OSError as error:
+            self._lock = None
+            if error.errno == errno.ENOENT:
+                return False
+            raise self._explained(error) from error
         except BaseException:
-            os.close(descriptor)
+            self._lock = None
             raise
-        self._remember_descriptor(descriptor)
         if self._is_in_place():
             return True
         self._let_go()
         return False
-
-    def _wait_for(self, descriptor: int, deadline: float) -> None:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if self._clock.monotonic() >= deadline:
-                    raise self._held() from None
-            except OSError as error:
-                raise self._explained(error) from error
-            else:
-                return
-            self._clock.sleep(POLL_SECONDS)
 
     def _remember_descriptor(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -108,10 +112,9 @@ class StateLock:
         return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
     def _let_go(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        # Said, not only closed: a child that is just being started may have it open for a moment.
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
+        lock, self._lock, self._descriptor = self._lock, None, -1
+        if lock is not None:
+            lock.release()
 
     def _record_holder(self) -> None:
         since = timestamps.render(self._clock.now())

@@ -146,6 +146,11 @@ class Listener:
             self._before.seconds + self.seconds(),
         )
 
+    def hear_all(self) -> None:
+        """Read all that is left of what an agent that has ended had to say."""
+        while self.hear():
+            continue
+
     def hear(self) -> bool:
         """Read a piece of what is new; return whether there was any."""
         try:
@@ -246,14 +251,13 @@ def run(
             **launch.env,
         },
         on_tick=lambda: listener.look() and on_look(listener),
+        at_end=listener.hear_all,
         tick=LOOK_SECONDS,
         max_log=None if "HARNESS_LOG_LIMIT_BYTES" in ctx.env else MAX_LOG_BYTES,
         clock=ctx.clock,
     )
     atomic.remove(given)
     ended = listener.ending
-    while listener.hear():
-        continue
     how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report)
     return Turn(how, why, listener.report, finished.seconds, log, finished.returncode)
 

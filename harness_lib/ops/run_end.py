@@ -20,6 +20,7 @@ from harness_lib.ops import (
     takeover,
     target,
 )
+from harness_lib.ops import tidy as tidy_logs
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats
@@ -65,6 +66,8 @@ def leave(
             warn(f"What was left over is kept: {keeping.look_at(ref)}")
         target.deliver(ctx, target_of(ctx), checked)
         branch_guard.end(ctx, target_of(ctx))
+        if told := tidy_logs.by_itself(ctx):
+            warn(told)
     except (HarnessError, OSError) as error:
         warn(f"Not all was tidied up: {error}")
     try:

@@ -24,6 +24,10 @@ from harness_lib.system.kept import Kept
 MEGABYTE = 1024 * 1024
 SHOWN = 20
 
+# Of logs: how old they get, and how many megabytes there are in all.
+DAYS = 30.0
+MEGABYTES = 500
+
 
 def run(ctx: Context, *, days: float, megabytes: int, rescues: float | None, take: bool) -> Reply:
     """Show logs older than `days` or beyond `megabytes` in all, and rescues older than `rescues` days.
@@ -53,6 +57,18 @@ def run(ctx: Context, *, days: float, megabytes: int, rescues: float | None, tak
         next="harness status" if take or not (logs or works) else _again(days, megabytes, rescues),
         extra={"logs": len(logs), "bytes": sum(each.size for each in logs), "rescues": len(works)},
     )
+
+
+def by_itself(ctx: Context) -> str | None:
+    """Take the logs that nobody needs any more, at the end of a run; tell how many, in a sentence.
+
+    Rescued work is never taken by itself.
+    """
+    logs = outdated.outdated(_logs(ctx), ctx.clock.now().timestamp(), DAYS, MEGABYTES * MEGABYTE)
+    _take(ctx, logs, [])
+    size = sum(each.size for each in logs) / MEGABYTE
+    old = f"older than {DAYS:g} days, or the oldest beyond {MEGABYTES} MB in all"
+    return f"{len(logs)} logs of {size:.1f} MB were taken away: {old}" if logs else None
 
 
 def _again(days: float, megabytes: int, rescues: float | None) -> str:

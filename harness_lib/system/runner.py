@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import atomic, leftover, nofollow, printed, reaper
+from harness_lib.system import atomic, leftover, long_logs, nofollow, printed, reaper
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.command import first_word, missing_command
 
@@ -58,6 +58,7 @@ def run(
     timeout: float,
     env: Mapping[str, str],
     on_tick: Callable[[], bool] | None = None,
+    at_end: Callable[[], None] | None = None,
     tick: float = 60.0,
     grace: float = GRACE_SECONDS,
     max_log: int | None = None,
@@ -67,7 +68,8 @@ def run(
 
     `timeout`, `tick`, `grace` in seconds. After `timeout`, or more than `max_log` bytes (default 1 GiB, or
     HARNESS_LOG_LIMIT_BYTES in `env`), its process group gets TERM, `grace` seconds later KILL.
-    `on_tick` is called about every `tick` seconds; False ends the command in the same way.
+    `on_tick` is called about every `tick` seconds; False ends the command in the same way. `at_end` is called
+    once nothing of it is left, while all of its output is still there: then a long log is cut to both ends.
     Whatever it started is gone on return, also when it passed, also when an exception passes through. Daemons
     that left the process group are found on Linux only; one run at a time in a process, and what `on_tick`
     starts in a session of its own counts as the command's.
@@ -86,6 +88,9 @@ def run(
         finally:
             _end(child, known, clock)
             leftover.forget(log)
+    if at_end is not None:
+        at_end()
+    long_logs.cut(log)
     return Finished(
         returncode=child.returncode if ending == "ended" else None,
         timed_out=ending == "timeout",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import printed, process, runner
+from harness_lib.system import long_logs, printed, process, runner
 from harness_lib.system.clock import Clock
 from harness_lib.system.runner import Finished
 
@@ -278,3 +278,35 @@ class TestTail:
         log.write_bytes(output)
 
         assert printed.tail_of(log) == plain
+
+
+def test_of_a_long_log_both_ends_are_kept_with_a_word_on_what_was_between(log: Path) -> None:
+    middle = 3 * long_logs.END_BYTES
+    heard = []
+    loud = f"echo first; head -c {middle} /dev/zero | tr '\\0' 'm'; echo; echo last"
+
+    ended = run(loud, log, at_end=lambda: heard.append(log.stat().st_size))
+
+    kept = log.read_bytes()
+    assert heard == [middle + len("first\n\nlast\n")], "what was printed is read before it is cut"
+    assert kept.startswith(b"first\nm")
+    assert kept.endswith(b"m\nlast\n")
+    assert f"\n[harness left out {heard[0] - 2 * long_logs.END_BYTES} bytes here]\n".encode() in kept
+    assert len(kept) < 2 * long_logs.END_BYTES + 100
+    assert ended.tail.endswith("last")
+
+
+def test_a_log_that_its_command_made_a_link_is_not_followed(log: Path) -> None:
+    other = log.parents[2] / "other"
+    with other.open("wb") as file:
+        file.truncate(3 * long_logs.END_BYTES)
+
+    long_logs.cut(_linked(log, other))
+
+    assert other.stat().st_size == 3 * long_logs.END_BYTES
+
+
+def _linked(log: Path, other: Path) -> Path:
+    log.parent.mkdir(parents=True)
+    log.symlink_to(other)
+    return log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from tests.unattended.workshop import Workshop
@@ -69,3 +70,20 @@ def test_a_run_that_cannot_go_on_reports_too(workshop: Workshop) -> None:
     assert said.returncode == 7
     assert "A person must act first. the agent cannot start" in said.stderr
     assert "1 tasks: 0 completed, 1 pending" in said.stderr
+
+
+def test_a_run_takes_old_logs_away_at_its_end_and_never_rescued_work(workshop: Workshop) -> None:
+    workshop.add("Wrong", "false", "--max-attempts", "1", do="write g x")
+    assert workshop.run().returncode == 9
+    logs = workshop.top / ".harness/logs/task-001"
+    old = sorted(logs.iterdir())
+    for log in old:
+        os.utime(log, (0, 0))
+    workshop.file_task("f")
+
+    said = workshop.run()
+
+    assert f"{len(old)} logs of 0.0 MB were taken away: older than 30 days" in said.stdout, said.stdout
+    assert not [log for log in old if log.exists()]
+    assert list((workshop.top / ".harness/logs/task-002").iterdir())
+    workshop.failures_are_kept()

@@ -12,9 +12,15 @@ from harness_lib.ops.reply import Reply
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
-    parser.add_argument("--days", metavar="N", type=float, default=30.0, help="logs older than this (30)")
     parser.add_argument(
-        "--megabytes", metavar="N", type=int, default=500, help="the oldest logs beyond this in all (500)"
+        "--days", metavar="N", type=float, default=tidy.DAYS, help=f"logs older than this ({tidy.DAYS:g})"
+    )
+    parser.add_argument(
+        "--megabytes",
+        metavar="N",
+        type=int,
+        default=tidy.MEGABYTES,
+        help=f"the oldest logs beyond this in all ({tidy.MEGABYTES})",
     )
     parser.add_argument(
         "--rescues", metavar="DAYS", type=float, help="rescued work older than this, too (default: none)"

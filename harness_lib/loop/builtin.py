@@ -39,7 +39,7 @@ _HOOKS = {
         "20-detect": "stages.resolve:detect",
         "30-defaults": "stages.resolve:defaults",
     },
-    "start": {"10-init": "stages.turn:start"},
+    "start": {"10-init": "stages.turn:start", "90-harness": "stages.tasks:begin"},
     "assemble": {
         "10-messages": "stages.assemble:messages",
         "20-tools": "stages.assemble:tools",
@@ -50,6 +50,7 @@ _HOOKS = {
     "receive": {"10-save": "stages.receive:save"},
     "tool_exec": {"10-exec": "stages.tool_calls:execute"},
     "tool_done": {"10-save": "stages.tool_calls:save"},
+    "done": {"90-harness": "stages.tasks:hold"},
     "error": {"10-display": "stages.turn:display"},
     "auth-set": {"50-default": "stages.auth_set:ask"},
 }

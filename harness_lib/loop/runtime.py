@@ -35,6 +35,8 @@ class Runtime:
     first: int = 1
     stop: str = ""
     system: str | None = None
+    # Nobody has named the home of plugins, so it is where it is by default.
+    home_assumed: bool = False
     # What plugins keep between two states: schemas of foreign programs, connections, arguments that were cut.
     kept: dict[str, Any] = field(default_factory=dict)
 
@@ -91,6 +93,18 @@ class Runtime:
             "SESSION_DIR": directory,
         }
 
+    def harness_environment(self) -> dict[str, str]:
+        """Return the environment of commands of the person's, `harness` among them: it knows the session.
+
+        What only we have assumed is not in it: `harness` keeps its own data where the person has them.
+        """
+        from harness_lib.system import owner  # noqa: PLC0415 (only where something is run)
+
+        env = owner.without_session(self.variables())
+        if self.home_assumed:
+            del env["HARNESS_HOME"]
+        return {**env, owner.OURS: self.session.id} if self.session else env
+
     def log(self, line: str) -> None:
         """Append a line to HARNESS_LOG; a log that cannot be written ends no run."""
         target = self.env["HARNESS_LOG"]
@@ -119,7 +133,7 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
     }.items():
         env[name] = env.get(name) or value
     env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(_store(cwd, Path(env["HARNESS_HOME"])))
-    return Runtime(env=env, cwd=cwd)
+    return Runtime(env=env, cwd=cwd, home_assumed=not environ.get("HARNESS_HOME"))
 
 
 def _store(cwd: Path, home: Path) -> Path:

@@ -8,6 +8,7 @@ from harness_lib.loop import follower
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import accounts
 from harness_lib.loop.sessions.accounts import Account
+from harness_lib.loop.tools import skills
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def take(runtime: Runtime, message: str) -> Turn:
     runtime.first = found[-1].seq + 1 if found else 1
     runtime.requests, runtime.stop = 0, ""
     if message.strip():
-        runtime.session.append("user", {}, message)
+        runtime.session.append("user", {}, skills.called(runtime, message))
     try:
         ending = follower.follow(runtime)
     finally:

@@ -30,13 +30,16 @@ _TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES}".split())
 
 _NOBODY = Process(0, 0, "", "")
 
-SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID")
+# What hs tells its commands: the last of all, as another agent may be started by one of them.
+OURS = "HS_SESSION_ID"
+SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID", OURS)
 _AGENT_VARIABLES = (
     ("claude", ("CLAUDECODE",)),
     ("codex", ("CODEX_SESSION_ID", "CODEX_THREAD_ID")),
     ("gemini", ("GEMINI_CLI", "GEMINI_SESSION_ID")),
     ("copilot", ("COPILOT_PROJECT_DIR", "COPILOT_CLI")),
     ("opencode", ("OPENCODE",)),
+    ("hs", (OURS,)),
 )
 
 
@@ -110,7 +113,12 @@ def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
 
 def without_agent(env: Mapping[str, str]) -> dict[str, str]:
     """Return `env` without what says that an agent runs us: an agent of our own is another one."""
-    told = {*SESSION_VARIABLES, "HARNESS_WORKER_ID", "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT"}
+    return {key: value for key, value in without_session(env).items() if key != "HARNESS_WORKER_ID"}
+
+
+def without_session(env: Mapping[str, str]) -> dict[str, str]:
+    """Return `env` without what an agent says of itself and its session; the worker keeps its name."""
+    told = {*SESSION_VARIABLES, "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT"}
     told.update(key for _, keys in _AGENT_VARIABLES for key in keys)
     return {key: value for key, value in env.items() if key not in told}
 

@@ -41,8 +41,11 @@ def _environment(runtime: Runtime, given: Json) -> dict[str, str]:
     if level > _number(runtime, "HARNESS_DEPTH", _DEFAULT_DEPTH):
         raise ToolError("subagents may go no deeper (HARNESS_DEPTH); do the work yourself")
     provider, model = str(given.get("provider") or ""), str(given.get("model") or "")
+    env = dict(runtime.env)
+    if runtime.home_assumed:
+        del env["HARNESS_HOME"]
     return {
-        **runtime.env,
+        **env,
         # Another provider has other models.
         "HARNESS_PROVIDER": provider or runtime.provider,
         "HARNESS_MODEL": model or ("" if provider else runtime.model),

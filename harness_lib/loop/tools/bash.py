@@ -18,7 +18,8 @@ _DEFAULT_SECONDS = 120
 
 def _execute(runtime: Runtime, given: Json) -> Result:
     seconds = number_of(given, "timeout") or _limit(runtime)
-    env = credentials.without(runtime, {**runtime.variables(), "HARNESS_CWD": str(runtime.work_directory)})
+    inherited = {**runtime.harness_environment(), "HARNESS_CWD": str(runtime.work_directory)}
+    env = credentials.without(runtime, inherited)
     done = processes.run(
         ["bash", "-c", text_of(given, "command")],
         env=env,

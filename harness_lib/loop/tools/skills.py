@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.runtime import Runtime
 
+# Ours, where hs is part of a checkout: the one about the task list.
+_OURS = Path(__file__).resolve().parents[3] / "SKILL.md"
 _RESOURCES = ("scripts", "references", "assets")
 
 
@@ -30,12 +32,25 @@ class Skill:
 def every(runtime: Runtime) -> dict[str, Skill]:
     """Return the skills by name, sorted; the most local of a name counts."""
     found: dict[str, Skill] = {}
+    ours = _read(_OURS)
+    if ours is not None:
+        found[ours.name] = ours
     for directory in _directories(runtime):
         for name in runtime.listing.names(str(directory)):
             skill = _read(directory / name / "SKILL.md")
             if skill is not None:
                 found[skill.name] = skill
     return dict(sorted(found.items()))
+
+
+def called(runtime: Runtime, message: str) -> str:
+    """Return `message`, or the skill that it calls by its name behind a slash, with its words."""
+    name, _, words = message.strip().partition(" ")
+    skill = every(runtime).get(name[1:]) if name.startswith("/") and "\n" not in name else None
+    if skill is None:
+        return message
+    body = skill.body.replace("$ARGUMENTS", words).replace("${CLAUDE_SKILL_DIR}", str(skill.path.parent))
+    return f"{_text(skill, body)}\n\nThe user typed: {message.strip()}"
 
 
 def _directories(runtime: Runtime) -> list[Path]:
@@ -93,16 +108,21 @@ def _load(runtime: Runtime, given: Json) -> Result:
     skill = every(runtime).get(name)
     if skill is None:
         raise ToolError(f"skill '{name}' not found")
+    return Result(_text(skill, skill.body))
+
+
+def _text(skill: Skill, body: str) -> str:
+    """Return the skill as the model gets it: `body`, and where its files are."""
     directory = skill.path.parent
     files = [path for part in _RESOURCES for path in sorted((directory / part).rglob("*")) if path.is_file()]
-    lines = [f'<skill name="{skill.name}">', skill.body, "", f"Skill directory: {directory}"]
+    lines = [f'<skill name="{skill.name}">', body, "", f"Skill directory: {directory}"]
     if files:
         lines += [
             "<skill-resources>",
             *(str(path.relative_to(directory)) for path in files),
             "</skill-resources>",
         ]
-    return Result("\n".join([*lines, "</skill>"]))
+    return "\n".join([*lines, "</skill>"])
 
 
 TOOL = Builtin(

@@ -1,0 +1,95 @@
+"""`hs` as a host of the task list: it is told of the list, held while there is work, and let go after it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CHECKOUT
+from tests.loop.conftest import WIRES, Hs, Serve, bodies
+from tests.loop.servers.script import say, use
+from tests.unattended.workshop import Workshop
+
+CHAT = WIRES[1]
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Iterator[Workshop]:
+    made = Workshop.make(tmp_path)
+    yield made
+    made.close()
+
+
+def harness(*words: str) -> str:
+    """Return the command of a model in `hs`, which has to find the list and who it is by itself."""
+    command = " ".join(words)
+    return f'PYTHONPATH="{CHECKOUT}" "{sys.executable}" -m harness_lib {command}'
+
+
+def test_a_session_is_held_until_its_task_is_done(hs: Hs, serve: Serve, workshop: Workshop) -> None:
+    task = workshop.add("Make one", "grep -q done one")
+    server = serve(
+        CHAT,
+        use("bash", command=harness("run")),
+        say("I would rather stop here."),
+        use("bash", command=f"{harness('claim')} && echo done > one"),
+        use("bash", command=harness("finish", task)),
+        say("All tasks are completed."),
+    )
+    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
+
+    answer = hs("/harness run", env=env, cwd=workshop.top)
+
+    assert (answer.code, answer.out) == (0, "All tasks are completed.\n"), answer.err
+    assert workshop.statuses() == {task: "completed"}
+    sent = json.dumps(server.requests[0])
+    assert "# Harness" in sent
+    assert "The user typed: /harness run" in sent
+    held = server.requests[2]["messages"][-1]
+    assert held["role"] == "user"
+    assert task in held["content"]
+    assert "held" in answer.err
+
+
+def test_where_no_list_is_under_way_nothing_is_said(hs: Hs, serve: Serve, workshop: Workshop) -> None:
+    workshop.add("Make one", "grep -q done one")
+    workshop.ok("pause")
+    server = serve(CHAT, say("Hello."))
+
+    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
+    answer = hs("hello", env=env, cwd=workshop.top)
+
+    assert (answer.code, answer.out) == (0, "Hello.\n"), answer.err
+    (session,) = (workshop.home / "sessions").iterdir()
+    assert [name for name, _ in bodies(session)] == ["0001-user.md", "0002-assistant.md"]
+
+
+def test_a_resumed_session_is_told_of_its_list(hs: Hs, serve: Serve, workshop: Workshop) -> None:
+    task = workshop.add("Make one", "grep -q done one")
+    server = serve(
+        CHAT,
+        use("bash", command=harness("run")),
+        use("bash", command=harness("pause")),
+        say("Later."),
+    )
+    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
+    hs("--max-turns", "1", "begin", env=env, cwd=workshop.top)
+
+    hs("--continue", "--max-turns", "1", "go on", env=env, cwd=workshop.top)
+
+    told = [message["content"] for message in server.requests[1]["messages"] if message["role"] == "user"]
+    assert any(task in text for text in told[1:]), told
+
+
+def test_an_agent_of_a_run_is_not_held(hs: Hs, serve: Serve, workshop: Workshop) -> None:
+    workshop.add("Make one", "grep -q done one")
+    server = serve(CHAT, use("bash", command=harness("run")), say("Stop."))
+    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home), "HARNESS_DISABLED": "1"}
+
+    answer = hs("go", env=env, cwd=workshop.top)
+
+    assert (answer.code, answer.out) == (0, "Stop.\n"), answer.err

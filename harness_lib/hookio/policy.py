@@ -43,9 +43,10 @@ def stop(now: Situation, payload: Payload) -> Answer:
         return Answer("allow", warning=words.halted(halt, now.program))
     if not digest["work_remains"]:
         return Answer("allow", finished=True)
-    if digest["stop"] == "waiting" and not held(now):
+    spent = _spent(now)
+    if spent or (digest["stop"] == "waiting" and not held(now)):
         # Others hold the rest, or a person must act: there is nothing that this agent could do.
-        return Answer("allow")
+        return Answer("allow", warning=words.halted(spent, now.program) if spent else "")
     return _hold(now, "block", words.stop(now, held(now)), _progress(now))
 
 
@@ -120,13 +121,40 @@ def beating(now: Situation, payload: Payload) -> str | None:
 
 
 def held(now: Situation) -> Sequence[Mapping[str, Any]]:
-    """Return the tasks in progress that the caller's session works on; an exclusive list is all its own."""
+    """Return the tasks in progress that the caller's session works on; an exclusive list is all its own.
+
+    In one that the prose made, what nobody is named for is everybody's, and all is where nobody has a name.
+    """
     if now.digest is None:
         return ()
     working: Sequence[Mapping[str, Any]] = now.digest["in_progress"]
-    if now.digest["sessions"] is None or now.digest["mode"] != "concurrent":
+    if now.digest["mode"] != "concurrent":
         return working
-    return _claimed(working, now.workers)
+    if now.digest["sessions"] is not None:
+        return _claimed(working, now.workers)
+    return [task for task in working if not now.workers or task["claimed_by"] in (None, "", *now.workers)]
+
+
+def _spent(now: Situation) -> str:
+    """Return which limit ends the work on a list that the prose made, "" if none does.
+
+    In one of ours the session itself says so: it is closed or halted.
+    """
+    digest = now.digest
+    if digest is None or digest["sessions"] is not None:
+        return ""
+    if digest["sessions_spent"]:
+        return "max_sessions"
+    return "max_tasks_per_session" if 0 < counted_tasks(digest) <= now.attempted else ""
+
+
+def counted_tasks(digest: Mapping[str, Any]) -> int:
+    """Return how many tasks a session of the prose may do, as far as that can be counted; 0 is no limit.
+
+    Workers that share a list write the same number of a session, so theirs cannot be told apart.
+    """
+    is_one = digest["sessions"] is None and digest["mode"] != "concurrent" and digest["session_count"]
+    return int(digest["max_tasks_per_session"]) if is_one else 0
 
 
 def _is_elsewhere(now: Situation) -> bool:

@@ -32,10 +32,11 @@ class Situation:
     With `trouble`, the reason why the list cannot be read, it is the last one that we wrote.
     `mine` are the open sessions that belong to the caller, `others` those of agents that may still be there
     (known when an agent begins), `workers` the names under which the caller may have claimed a task,
-    `program` is what to type for `harness`, not quoted.
+    `program` is what to type for `harness`, not quoted. `attempted` are the tasks that the last session of
+    the prose has got through (known when an agent stops and they are limited).
     """
 
-    __slots__ = ("digest", "mine", "others", "program", "root", "tally", "trouble", "workers")
+    __slots__ = ("attempted", "digest", "mine", "others", "program", "root", "tally", "trouble", "workers")
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Situation:
         root: str = "",
     ) -> None:
         self.digest = digest
+        self.attempted = 0
         self.mine = mine
         self.others: Sequence[Mapping[str, Any]] = ()
         self.workers = workers

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-from harness_lib.hookio import dialect, facts, payload, policy, tally, whose
+from harness_lib.hookio import dialect, facts, payload, policy, spoken, tally, whose
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer, Situation
 from harness_lib.system import notes, seeking
@@ -60,10 +60,12 @@ class Visit:
         digest, trouble = facts.read(self.root, self.env, thorough=thorough)
         own = whose.mine(digest["sessions"] if digest else None, self.session_id, self.env)
         whose.show(own, self.root, self.session_id)
+        # Who follows the prose claims under HARNESS_WORKER_ID, and no other name tells anybody apart.
+        by_prose = digest is not None and digest["sessions"] is None
         return Situation(
             digest,
             mine=own,
-            workers=whose.workers(own, self.session_id, self.env),
+            workers=whose.workers(own, "" if by_prose else self.session_id, self.env),
             trouble=trouble,
             tally=tally.read(self.root, who) if who else None,
             program=_program(),
@@ -73,6 +75,8 @@ class Visit:
 
 def _stop(visit: Visit) -> Answer:
     now = visit.situation(visit.who, thorough=True)
+    if now.digest is not None and policy.counted_tasks(now.digest):
+        now.attempted = spoken.attempted(visit.root, now.digest["session_count"])
     return _follow_up(visit, visit.who, now, policy.stop(now, visit.said))
 
 

@@ -39,18 +39,23 @@ def stop(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
 def start(now: Situation, own: Sequence[Mapping[str, Any]]) -> str:
     """Return what an agent should know of the list when its session begins."""
     digest = _digest(now)
+    # `start` opens no further session then, whatever is left.
+    spent = digest["sessions_spent"] and not now.mine
     lines = [f"harness: there is a task list in {now.root}. {_counts(now)}", _totals(digest), *_who(now)]
     cut_off = _interrupted(now)
     if cut_off:
         told = f"Interrupted: {_names(cut_off)}. The work stands where it was left."
-        lines.append(f"{told} Go on with it: {_type(now, 'start')}")
+        lines.append(told if spent else f"{told} Go on with it: {_type(now, 'start')}")
     failure = digest["last_failure"]
     if failure:
         lines.append(f"Last failure: {_id(failure['id'])} {quoted(failure['text'] or '', FAILURE)}")
     if not digest["work_remains"]:
         left = "Nothing is left to do." if digest["counts"]["total"] else "It is empty."
         return "\n".join([*lines, f"{left} New tasks: {_type(now, 'add', '--help')}"])
-    if now.mine or digest["sessions"] is None:
+    if spent:
+        told = halted("max_sessions", now.program)
+        lines.append(f"{told[0].upper()}{told[1:]}")
+    elif now.mine or digest["sessions"] is None:
         lines += _next(now, own)
     else:
         if digest["unproven"]:
@@ -85,10 +90,12 @@ def unreadable(now: Situation) -> str:
 
 def halted(reason: str, program: str) -> str:
     """Return the warning that a person must act before the work can go on."""
+    start = typed.harness("start", program=program)
     if reason == "max_sessions":
         more = typed.harness("edit", rest="--max-sessions N", program=program)
         return f"all sessions that this list may have are used up. A person can allow more: {more}"
-    start = typed.harness("start", program=program)
+    if reason == "max_tasks_per_session":
+        return f"this session has done as many tasks as it may (max_tasks_per_session). The next one: {start}"
     return f"halted until a person has acted: {quoted(reason, FAILURE)} Afterwards: {start}"
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Raised with every change of this file's shape or of what `encoding` writes: the stamp of another harness
 # then proves nothing to us.
-FORMAT = 4
+FORMAT = 5
 LISTED = 100
 SHORT = 300
 
@@ -69,6 +69,8 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
         "unproven": [_named(task) for task in unproven[:LISTED]],
         "sessions": codec.encode_sessions(state),
         "session_count": state.session_count,
+        "sessions_spent": stopping.sessions_spent(state) is not None,
+        "max_tasks_per_session": state.session_config.max_tasks_per_session,
         "last_failure": _last_failure(state),
     }
 

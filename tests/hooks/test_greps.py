@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.hooks.conftest import Ring, add, agent, worktree
 from tests.ops.project import Project
 
 
-def by_the_prose(place: Path, *tasks: dict[str, object], **config: object) -> None:
+def by_the_prose(place: Path, *tasks: Mapping[str, object], **config: object) -> None:
     place.mkdir()
     state = {"session_config": config, "tasks": list(tasks)}
     (place / "harness-tasks.json").write_text(json.dumps(state), encoding="utf-8")
@@ -51,6 +52,72 @@ def test_a_missing_worker_identity_is_named_where_many_share_a_list(ring: Ring, 
     assert "worker identity is missing" in ring("stop", nameless).reason
     assert "HARNESS_WORKER_ID=" in ring("stop", nameless).reason
     assert "identity" not in ring("stop", nameless, env={"HARNESS_WORKER_ID": "w1"}).reason
+
+
+def test_the_sessions_that_the_prose_may_have_let_everybody_go_when_used_up(
+    ring: Ring, tmp_path: Path
+) -> None:
+    """Neither hook says to start where `start` says stop."""
+    by_the_prose(tmp_path / "repo", {"id": "t1", "status": "pending"}, max_sessions=2)
+    list_has(tmp_path / "repo", session_count=1)
+    assert ring("stop", {}).reason
+    list_has(tmp_path / "repo", session_count=2)
+
+    said = ring("stop", {})
+    begun = ring("sessionstart", {"source": "startup"}).context
+
+    assert (said.code, said.out, said.err.startswith("WARN")) == (0, "", True)
+    assert "--max-sessions N" in said.err
+    assert "harness start" not in said.err + begun
+    assert "--max-sessions N" in begun
+
+
+def list_has(place: Path, **fields: object) -> None:
+    file = place / "harness-tasks.json"
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), **fields}), encoding="utf-8")
+
+
+LOGGED = """\
+[2026-01-01T00:00:00Z] [SESSION-2] Completed [task-001] (commit abc)
+[2026-01-01T00:00:00Z] [SESSION-3] Starting [task-002] Two (base=abc)
+[2026-01-01T00:00:00Z] [SESSION-3] Completed [task-002] (commit abc)
+[2026-01-01T00:00:00Z] [SESSION-3] ERROR [ENV_SETUP] no network
+[2026-01-01T00:00:00Z] [SESSION-3] ERROR [task-003] [TEST_FAIL] red
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "most", "held"),
+    [
+        ("exclusive", 2, False),
+        ("exclusive", 3, True),
+        ("exclusive", 0, True),
+        ("concurrent", 2, True),
+    ],
+)
+def test_the_tasks_that_a_session_of_the_prose_may_do_are_counted_in_the_log(
+    ring: Ring, tmp_path: Path, mode: str, most: int, *, held: bool
+) -> None:
+    """Workers that share a list share the number of its last session, too, so they are not counted."""
+    task = {"id": "task-003", "status": "pending"}
+    by_the_prose(tmp_path / "repo", task, max_tasks_per_session=most, concurrency_mode=mode)
+    list_has(tmp_path / "repo", session_count=3)
+    (tmp_path / "repo" / "harness-progress.txt").write_text(LOGGED, encoding="utf-8")
+
+    said = ring("stop", {})
+
+    assert bool(said.out) == held
+    assert ("max_tasks_per_session" in said.err) != held
+
+
+def test_a_task_that_another_worker_of_the_prose_has_holds_nobody(ring: Ring, tmp_path: Path) -> None:
+    task = {"id": "t1", "status": "in_progress", "claimed_by": "w2"}
+    by_the_prose(tmp_path / "repo", task, concurrency_mode="concurrent")
+
+    assert ring("stop", {}, env={"HARNESS_WORKER_ID": "w1"}).silent
+    assert ring("stop", {}, env={"HARNESS_WORKER_ID": "w2"}).reason
+    assert ring("stop", {}).reason
+    assert (tmp_path / "repo" / ".harness-active").exists()
 
 
 def test_a_subagent_on_a_list_made_by_the_prose_is_held_once(ring: Ring, tmp_path: Path) -> None:

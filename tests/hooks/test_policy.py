@@ -36,6 +36,19 @@ def situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
     return Situation(digest, mine=own, program="HARNESS", **given)
 
 
+def by_the_prose(
+    *tasks: Task, most_sessions: int = 0, most_tasks: int = 0, attempted: int = 0, **fields: Any
+) -> Situation:
+    """Return how a list that no command of ours has touched looks to the worker `me`."""
+    mode = fields.pop("mode", "exclusive")
+    config = SessionConfig(mode, max_tasks_per_session=most_tasks, max_sessions=most_sessions)
+    state = State(tasks=tasks, session_config=config, session_count=fields.pop("session_count", 1))
+    fields.setdefault("workers", ["me"])
+    now = Situation(summary.build(state, NOW, []), program="HARNESS", **fields)
+    now.attempted = attempted
+    return now
+
+
 def payload(event: str = "Stop", /, **fields: object) -> Payload:
     return Payload(event, fields)
 
@@ -104,6 +117,23 @@ STOP: dict[str, tuple[Situation, dict[str, object], str]] = {
     "eight blocks already": (situation(PENDING, tally=Tally("3:0 ", 8)), {}, "allow"),
     "eight blocks before an attempt ended": (situation(PENDING, tally=Tally("3:1 ", 8)), {}, "block"),
     "eight blocks before I took a task": (situation(MINE, tally=Tally("3:0 ", 8)), {}, "block"),
+    "the prose works on another's task": (by_the_prose(THEIRS, mode="concurrent"), {}, "allow"),
+    "the prose works on my task": (by_the_prose(MINE, mode="concurrent"), {}, "block"),
+    "the prose works on nobody's task": (
+        by_the_prose(Task("a", status="in_progress"), mode="concurrent"),
+        {},
+        "block",
+    ),
+    "the prose works, nobody knows who I am": (
+        by_the_prose(THEIRS, mode="concurrent", workers=[]),
+        {},
+        "block",
+    ),
+    "the prose has had its sessions": (by_the_prose(PENDING, session_count=2, most_sessions=2), {}, "allow"),
+    "the prose has a session left": (by_the_prose(PENDING, session_count=1, most_sessions=2), {}, "block"),
+    "the prose has had its tasks": (by_the_prose(PENDING, most_tasks=2, attempted=2), {}, "allow"),
+    "the prose has a task left": (by_the_prose(PENDING, most_tasks=2, attempted=1), {}, "block"),
+    "the prose has done all": (by_the_prose(DONE, session_count=2, most_sessions=2), {}, "allow"),
     "unreadable": (Situation(None, trouble="torn"), {}, "block"),
     "unreadable, and told so": (Situation(None, trouble="torn"), {"stop_hook_active": True}, "allow"),
     "unreadable, and counted": (
@@ -132,6 +162,10 @@ def test_stop(row: str) -> None:
         ("my task is halted", True, False),
         ("eight blocks already", True, False),
         ("unreadable, and told so", True, False),
+        ("the prose works on another's task", False, False),
+        ("the prose has had its sessions", True, False),
+        ("the prose has had its tasks", True, False),
+        ("the prose has done all", False, True),
         ("all are completed", False, True),
         ("failed for good", False, True),
     ],

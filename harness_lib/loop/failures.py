@@ -28,5 +28,9 @@ class TransientError(ProviderError):
         self.after = after
 
 
+class ContextError(ProviderError):
+    """The request was longer than the model's context."""
+
+
 class Interrupted(BaseException):
     """The person or the system wants this process to end."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness_lib.loop.piped import Json
+from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.message import Block, Call, Message, Text
 
 INTERRUPTED = "interrupted: this call did not finish, and may have done part of its work."
@@ -42,7 +43,9 @@ Entry = User | Assistant | Answered
 
 def entries(messages: list[Message], native: dict[int, list[Json]]) -> list[Entry]:
     """Return the history in `messages`; `native` holds by number what may be replayed as it came."""
-    made: list[Entry] = []
+    seen = context.view(messages)
+    made: list[Entry] = [User(seen.summary.body)] if seen.summary else []
+    messages = seen.messages
     for place, message in enumerate(messages):
         if message.role == "user" and message.body.strip():
             made.append(User(message.body))

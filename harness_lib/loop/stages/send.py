@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop import compaction
+from harness_lib.loop.failures import ContextError, HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.providers import endpoints, variants
 from harness_lib.loop.runtime import Runtime
@@ -18,24 +19,32 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
     if payload is None:
         raise HookError("no payload came in", {"error": "The stage `assemble` ended without a JSON object."})
     _check_limits(runtime)
+    if compaction.is_due(runtime) and compaction.compact(runtime, payload):
+        return {"next_state": "assemble"}
     runtime.requests += 1
     runtime.stream.empty()
     try:
-        return {**_ask(runtime, payload), "next_state": "receive"}
+        answer = _ask(runtime, payload)
+    except ContextError as error:
+        # Once: what is too long behind a summary, too, no second one makes short.
+        if not runtime.kept.get("overflowed") and compaction.compact(runtime, payload):
+            runtime.kept["overflowed"] = True
+            runtime.requests -= 1
+            return {"next_state": "assemble"}
+        raise HookError(str(error), {"error": str(error)}) from error
     except ProviderError as error:
         raise HookError(str(error), {"error": str(error)}) from error
+    runtime.kept["overflowed"] = False
+    return {**answer, "next_state": "receive"}
 
 
 def _ask(runtime: Runtime, payload: Json) -> Json:
-    provider = runtime.table.provider(runtime.provider)
-    if provider is not None:
-        return provider.ask(runtime, payload)
     variant = variants.find(runtime, runtime.provider)
-    foreign = runtime.table.find("providers", variant.protocol) if variant else None
+    foreign = runtime.table.find("providers", variant.protocol if variant else runtime.provider)
     if foreign is not None and foreign.origin != "built-in":
         answer: Json = foreign.target.ask(runtime, payload)
         return answer
-    return exchange.ask(runtime, endpoints.of(runtime), payload)
+    return exchange.ask(runtime, compaction.fitted(runtime, endpoints.of(runtime)), payload)
 
 
 def _check_limits(runtime: Runtime) -> None:

@@ -6,16 +6,23 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from harness_lib.loop.failures import ProviderError, TransientError
-from harness_lib.loop.piped import Json
+from harness_lib.loop.failures import ContextError, ProviderError, TransientError
+from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.providers.endpoint import Endpoint
 from harness_lib.loop.sessions.history import Answered, Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+from harness_lib.loop.wires.overflow import is_overflow
 
-_STOPS = {"end_turn": "end", "tool_use": "tool_calls", "max_tokens": "length"}
+_STOPS = {
+    "end_turn": "end",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
 _PASSING = frozenset({"api_error", "overloaded_error", "rate_limit_error", "timeout_error"})
 _MARK = {"type": "ephemeral"}
+_LOOKED_BACK = 18
 
 
 def messages(history: list[Entry]) -> list[Json]:
@@ -198,20 +205,43 @@ def _result(entry: Answered) -> Json:
 
 
 def _mark(made: Json) -> None:
-    """Mark where the host's cache may end: behind the system prompt, and behind the last message."""
+    """Mark where the host's cache may end: behind what never changes, where the last request ended, the end.
+
+    A host looks some twenty blocks back from a mark for what it knows, so there is one between where an
+    answer had more calls than that. Four are allowed.
+    """
     if made.get("system"):
         made["system"] = [{"type": "text", "text": made["system"], "cache_control": _MARK}]
-    if not made["messages"]:
+    elif made.get("tools"):
+        made["tools"] = [*made["tools"][:-1], {**made["tools"][-1], "cache_control": _MARK}]
+    said = made["messages"] = [{**message, "content": _blocks(message)} for message in made["messages"]]
+    places = [
+        (message, block) for message, entry in enumerate(said) for block in range(len(entry["content"]))
+    ]
+    if not places:
         return
-    last = dict(made["messages"][-1])
-    content = last["content"]
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-    blocks[-1] = {**blocks[-1], "cache_control": _MARK}
-    made["messages"] = [*made["messages"][:-1], {**last, "content": blocks}]
+    answered = max((number for number, entry in enumerate(said) if entry["role"] == "assistant"), default=0)
+    before = sum(len(entry["content"]) for entry in said[:answered])
+    marked = {len(places) - 1, *([before - 1] if before else [])}
+    if len(places) - before > _LOOKED_BACK:
+        marked.add(before + (len(places) - before) // 2)
+    for number in marked:
+        message, block = places[number]
+        content = said[message]["content"]
+        # What is signed cannot be marked.
+        if content[block].get("type") not in {"thinking", "redacted_thinking"}:
+            content[block] = {**content[block], "cache_control": _MARK}
+
+
+def _blocks(message: Json) -> list[Json]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
 
 
 def _fail(error: Json) -> None:
     message = f"The provider broke off: {error.get('message') or error.get('type') or 'no reason given'}"
+    if is_overflow(dumps(error)):
+        raise ContextError(message)
     if error.get("type") in _PASSING:
         raise TransientError(message)
     raise ProviderError(message)

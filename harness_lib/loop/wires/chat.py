@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness_lib.loop.failures import ProviderError, TransientError
+from harness_lib.loop.failures import ContextError, ProviderError, TransientError
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.providers.endpoint import Endpoint
 from harness_lib.loop.sessions.history import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+from harness_lib.loop.wires.overflow import is_overflow
 
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
 _VENDOR = "https://api.openai.com/"
@@ -45,6 +46,8 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
         made["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
     if endpoint.effort:
         made["reasoning_effort"] = "high" if endpoint.effort == "max" else endpoint.effort
+    if endpoint.session and endpoint.url.startswith(_VENDOR):
+        made["prompt_cache_key"] = endpoint.session
     return {**made, "stream": True, "stream_options": {"include_usage": True}}
 
 
@@ -94,7 +97,8 @@ class Reader:
         if event.get("error"):
             error = event["error"]
             message = error.get("message") if isinstance(error, dict) else error
-            raise TransientError(f"The provider broke off: {message}")
+            kind = ContextError if is_overflow(dumps(error)) else TransientError
+            raise kind(f"The provider broke off: {message}")
         for key in ("id", "model"):
             self._head.setdefault(key, event.get(key) or "")
         self._usage = event.get("usage") or self._usage

@@ -21,18 +21,18 @@ def wire(name: str) -> Wire:
     return cast("Wire", _WIRES[name])
 
 
-def ask(runtime: Runtime, endpoint: Endpoint, payload: Json) -> Json:
-    """Return the whole native answer to `payload`. Raises ProviderError."""
+def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = False) -> Json:
+    """Return the whole native answer to `payload`; `quiet`: nobody sees it come. Raises ProviderError."""
     body = wire(endpoint.wire).body(payload, endpoint)
 
     def told(text: str) -> None:
         runtime.log(f"hs: {text}")
         runtime.stream.emit("retry", message=text)
 
-    return retry.until_answered(lambda: _once(runtime, endpoint, body), told)
+    return retry.until_answered(lambda: _once(runtime, endpoint, body, quiet=quiet), told)
 
 
-def _once(runtime: Runtime, endpoint: Endpoint, body: Json) -> Json:
+def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
     reader = wire(endpoint.wire).reader()
     said: list[str] = []
     try:
@@ -45,6 +45,8 @@ def _once(runtime: Runtime, endpoint: Endpoint, body: Json) -> Json:
                     break
                 continue
             for shown in reader.feed(event):
+                if quiet:
+                    continue
                 if shown.kind == "text":
                     said.append(str(shown.values["text"]))
                 runtime.stream.emit(shown.kind, **shown.values)

@@ -9,8 +9,9 @@ from typing import Any
 
 import httpx2
 
-from harness_lib.loop.failures import ProviderError, TransientError
+from harness_lib.loop.failures import ContextError, ProviderError, TransientError
 from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop.wires.overflow import is_overflow
 
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 300.0
@@ -91,7 +92,7 @@ def _refused(response: httpx2.Response) -> ProviderError:
     message = " ".join(part for part in words if part)
     if status in _PASSING:
         return TransientError(message, after)
-    return ProviderError(message)
+    return ContextError(message) if is_overflow(text, status) else ProviderError(message)
 
 
 def _message(found: Json) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness_lib.loop.failures import ProviderError, TransientError
+from harness_lib.loop.failures import ContextError, ProviderError, TransientError
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.providers.endpoint import Endpoint
 from harness_lib.loop.sessions.history import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+from harness_lib.loop.wires.overflow import is_overflow
 
 # These do not reason, and their host refuses to encrypt what they have not thought.
 _WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")
@@ -171,6 +172,8 @@ def _function(tool: Json) -> Json:
 
 def _fail(error: Json) -> None:
     message = f"The provider broke off: {error.get('message') or error.get('code') or 'no reason given'}"
+    if is_overflow(dumps(error)):
+        raise ContextError(message)
     if error.get("code") in _PASSING:
         raise TransientError(message)
     raise ProviderError(message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from tests.loop.servers.cache import Count
 from tests.loop.servers.script import Handler, Json, Step, refuse_unless
 
 
@@ -28,11 +29,12 @@ class Messages(Handler):
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
 
     def events(self, step: Step, body: Json) -> list[tuple[str, Json | str]]:
+        count = self.server.cache.anthropic(body) if self.server.cache else Count(20, 7, 3)
         usage = {
-            "input_tokens": 10,
+            "input_tokens": count.tokens - count.read - count.written,
             "output_tokens": 1,
-            "cache_creation_input_tokens": 3,
-            "cache_read_input_tokens": 7,
+            "cache_creation_input_tokens": count.written,
+            "cache_read_input_tokens": count.read,
         }
         message = {
             "id": "msg_1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from tests.loop.servers.cache import Count
 from tests.loop.servers.script import Handler, Json, Step, Use, refuse_unless
 
 
@@ -20,9 +21,10 @@ class OpenAI(Handler):
             refuse_unless(condition=False, message=f"no such path: {self.path}")
 
     def events(self, step: Step, body: Json) -> list[tuple[str, Json | str]]:
+        count = self.server.cache.openai(body) if self.server.cache else Count(tokens=10, read=4)
         if self.path == "/v1/responses":
-            return [(event["type"], event) for event in _responses(step, body)]
-        return [*(("", chunk) for chunk in _chunks(step, body)), ("", "[DONE]")]
+            return [(event["type"], event) for event in _responses(step, body, count)]
+        return [*(("", chunk) for chunk in _chunks(step, body, count)), ("", "[DONE]")]
 
 
 def _check_chat(body: Json) -> None:
@@ -80,7 +82,7 @@ def _check_responses(body: Json) -> None:
     refuse_unless(not open_calls, f"no tool output found for function call {open_calls}")
 
 
-def _chunks(step: Step, body: Json) -> list[Json]:
+def _chunks(step: Step, body: Json, count: Count) -> list[Json]:
     base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": body["model"]}
 
     def chunk(delta: Json, finish: str | None = None) -> Json:
@@ -103,11 +105,15 @@ def _chunks(step: Step, body: Json) -> list[Json]:
             chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}) for part in use.parts
         ]
     made.append(chunk({}, step.stop or ("tool_calls" if step.uses else "stop")))
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}
+    usage = {
+        "prompt_tokens": count.tokens,
+        "completion_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": count.read},
+    }
     return [*made, {**base, "choices": [], "usage": usage}]
 
 
-def _responses(step: Step, body: Json) -> list[Json]:
+def _responses(step: Step, body: Json, count: Count) -> list[Json]:
     items: list[Json] = []
     if step.thinking:
         summary = [{"type": "summary_text", "text": step.thinking}]
@@ -127,7 +133,11 @@ def _responses(step: Step, body: Json) -> list[Json]:
         }
         items.append({**call, "arguments": use.arguments})
     cut = step.stop == "length"
-    usage = {"input_tokens": 10, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 4}}
+    usage = {
+        "input_tokens": count.tokens,
+        "output_tokens": 5,
+        "input_tokens_details": {"cached_tokens": count.read},
+    }
     response = {
         "id": "resp_1",
         "object": "response",

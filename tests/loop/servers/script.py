@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.loop.servers.cache import PromptCache
+
 Json = dict[str, Any]
 
 
@@ -73,6 +75,8 @@ class ModelServer(ThreadingHTTPServer):
         self.requests: list[Json] = []
         self.headers: list[dict[str, str]] = []
         self.refusals: list[str] = []
+        # With one, the server counts what it is sent; without, every request has the same few tokens.
+        self.cache: PromptCache | None = None
         self._lock = threading.Lock()
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 

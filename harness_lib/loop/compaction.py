@@ -1,0 +1,115 @@
+"""Compaction: when a session fills its model's context, a summary by the model stands for the older part.
+
+The messages stay where they are; `NNNN-summary.md` names the first that is still told (`keep`). A summary
+that does not help is not tried again in the same turn, or it would cost a request before every request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.piped import Json
+from harness_lib.loop.providers import endpoints, models
+from harness_lib.loop.providers.endpoint import Endpoint
+from harness_lib.loop.providers.models import Usage
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import context, history, native
+from harness_lib.loop.sessions.context import Cut
+from harness_lib.loop.sessions.message import Message
+from harness_lib.loop.wires import exchange
+
+_FULL = 0.8
+_HELPS = 0.8
+_MARGIN = 20
+_LEAST_OUTPUT = 1024
+_ASKED = (
+    "The conversation has become too long. Write a summary that will take the place of everything above: "
+    "what was asked for, word for word where it matters, what was decided and why, what was done and how it "
+    "came out, what is left to do, and every name, path, number and error that is still needed. "
+    "Call no tool; answer with the summary alone."
+)
+_HEAD = "Summary of the conversation so far, whose messages are left out:"
+
+
+def is_due(runtime: Runtime) -> bool:
+    """Return whether the session fills more of the model's context than it should."""
+    limit = models.of(runtime).context
+    return bool(limit and runtime.session) and _tokens(runtime) > limit * _FULL
+
+
+def compact(runtime: Runtime, payload: Json) -> bool:
+    """Write a summary of the older part; return whether there is one now. What is wrong is shown."""
+    if runtime.session is None or runtime.kept.get("summary failed") == runtime.first:
+        return False
+    problem = _compact(runtime, runtime.session.messages(), payload)
+    if problem:
+        runtime.kept["summary failed"] = runtime.first
+        runtime.log(f"hs: the conversation is not summarised: {problem}")
+    return not problem
+
+
+def fitted(runtime: Runtime, endpoint: Endpoint) -> Endpoint:
+    """Return `endpoint` with no more output than the context has room for: hosts refuse the sum of both."""
+    limit = models.of(runtime, endpoint.model).context
+    if not limit or runtime.session is None:
+        return endpoint
+    room = limit - limit // _MARGIN - _tokens(runtime)
+    return replace(endpoint, max_tokens=min(endpoint.max_tokens, max(room, _LEAST_OUTPUT)))
+
+
+def _tokens(runtime: Runtime) -> int:
+    return context.tokens(runtime.session.messages()) if runtime.session else 0
+
+
+def _compact(runtime: Runtime, messages: list[Message], payload: Json) -> str:
+    """Return why there is no summary, or "" where one was written."""
+    limit = models.of(runtime).context
+    seen = context.view(messages)
+    before = context.guess([*([seen.summary] if seen.summary else []), *seen.messages])
+    found = context.cut(messages, limit or before)
+    if found is None or context.guess(found.older) < before * (1 - _HELPS):
+        return "there is too little that a summary could stand for."
+    try:
+        text, fields = _ask(runtime, found, payload)
+    except ProviderError as error:
+        return str(error)
+    if not text.strip():
+        return "the model has written none."
+    body = "\n\n".join(part for part in (_HEAD, text.strip(), context.carried(found.older)) if part)
+    kept = [message for message in seen.messages if message.seq >= found.keep]
+    after = context.guess([Message(0, "summary", body), *kept])
+    if after > before * _HELPS or (limit and after > limit * _FULL):
+        return "the summary is too long to help."
+    assert runtime.session is not None
+    made = runtime.session.append("summary", {**fields, "keep": f"{found.keep:04d}"}, body)
+    runtime.log(
+        f"hs: the conversation was summarised, {before} tokens to {after} ({made.seq:04d}-summary.md)."
+    )
+    runtime.stream.emit("summary", seq=f"{made.seq:04d}")
+    return ""
+
+
+def _ask(runtime: Runtime, found: Cut, payload: Json) -> tuple[str, dict[str, str]]:
+    """Return the model's summary and what it has cost. Its request begins as the others, from the cache."""
+    endpoint = endpoints.of(runtime)
+    wire = exchange.wire(endpoint.wire)
+    assert runtime.session is not None
+    speaker = (endpoint.wire, endpoint.provider, endpoint.model)
+    replayed = native.load(runtime.session, found.older, speaker, runtime.kept)
+    told = [*history.entries(found.older, replayed), history.User(_ASKED)]
+    answer = wire.answer(
+        exchange.ask(
+            runtime, fitted(runtime, endpoint), {**payload, "messages": wire.messages(told)}, quiet=True
+        )
+    )
+    used = Usage(answer.tokens_in, answer.tokens_out, answer.tokens_cached, answer.tokens_cache_write)
+    spent = models.of(runtime, endpoint.model).cost(used)
+    fields = {
+        "model": endpoint.model,
+        "provider": endpoint.provider,
+        "tokens_in": str(used.tokens_in),
+        "tokens_out": str(used.tokens_out),
+        **({} if spent is None else {"cost": f"{spent:.6f}"}),
+    }
+    return ("" if answer.stop == "length" else answer.text), fields

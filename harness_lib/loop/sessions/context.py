@@ -1,0 +1,128 @@
+"""How much of a model's context a session fills, and what of it a summary stands for.
+
+Decided from the messages alone, so that whoever resumes the session decides the same.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from harness_lib.loop.sessions.message import Call, Message
+
+_CHARACTERS_PER_TOKEN = 4
+_MOST_KEPT = 20_000
+_KEPT_PART = 4
+_READS = frozenset({"read_file"})
+_CHANGES = frozenset({"edit_file", "replace", "write_file"})
+_SKILL = re.compile(r'<skill name="[^"\n]*">.*?</skill>', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a model is told: the newest summary, if there is one, and the messages behind it."""
+
+    summary: Message | None
+    messages: list[Message]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The messages that a new summary is to replace, and the number of the first that stays."""
+
+    older: list[Message]
+    keep: int
+
+
+def view(messages: list[Message]) -> View:
+    """Return what counts of `messages`."""
+    for message in reversed(messages):
+        keep = message.fields.get("keep", "")
+        if message.role == "summary" and keep.isascii() and keep.isdigit() and message.body.strip():
+            # What came after it was never summarised, whatever somebody has written into the file.
+            first = min(int(keep), message.seq)
+            left = [found for found in messages if found.seq >= first and found.role != "summary"]
+            return View(message, left)
+    return View(None, [found for found in messages if found.role != "summary"])
+
+
+def tokens(messages: list[Message]) -> int:
+    """Return about how many tokens the next request has: what a host has counted, and a guess of the rest."""
+    seen = view(messages)
+    since = seen.summary.seq if seen.summary else 0
+    for place in range(len(seen.messages) - 1, -1, -1):
+        message = seen.messages[place]
+        counted = _number(message, "tokens_in")
+        # What was counted before the summary is the size of what it has replaced.
+        if message.role == "assistant" and counted and message.seq > since:
+            return counted + _number(message, "tokens_out") + guess(seen.messages[place + 1 :])
+    return guess([*([seen.summary] if seen.summary else []), *seen.messages])
+
+
+def guess(messages: list[Message]) -> int:
+    """Return a quarter of the characters that a model would be told."""
+    told = (len(message.body) for message in messages if message.role != "error")
+    return sum(told) // _CHARACTERS_PER_TOKEN
+
+
+def cut(messages: list[Message], size: int) -> Cut | None:
+    """Return where to cut so that the newest part stays; None where that leaves nothing worth a summary.
+
+    `size` is the model's context, or what is in use where that is unknown. A cut lies before what a person or
+    the model has said, never between a call and its result.
+    """
+    seen = view(messages)
+    budget = min(size // _KEPT_PART, _MOST_KEPT)
+    keep = messages[-1].seq + 1 if messages else 1
+    last = next((found for found in reversed(seen.messages) if found.role != "error"), None)
+    size_kept = 0
+    for message in reversed(seen.messages):
+        size_kept += guess([message])
+        # What was asked last is never only a summary.
+        asked = message is last and message.role == "user"
+        if message.role in {"user", "assistant"} and (size_kept <= budget or asked):
+            keep = message.seq
+        if size_kept > budget:
+            break
+    older = [found for found in seen.messages if found.seq < keep and found.role != "error"]
+    replaced = ([seen.summary] if seen.summary else []) + older
+    return Cut(replaced, keep) if older else None
+
+
+def carried(older: list[Message]) -> str:
+    """Return what no model has to remember: the files that were read and changed, and loaded skills."""
+    read: dict[str, None] = {}
+    changed: dict[str, None] = {}
+    skills: dict[str, None] = {}
+    for message in older:
+        if message.role == "summary":
+            read |= dict.fromkeys(_listed("read-files", message.body))
+            changed |= dict.fromkeys(_listed("changed-files", message.body))
+        if message.role == "summary" or message.fields.get("tool") == "skill":
+            skills |= dict.fromkeys(_SKILL.findall(message.body))
+        for call in message.blocks if message.role == "assistant" else ():
+            path = str((call.input or {}).get("path") or "") if isinstance(call, Call) else ""
+            if path and isinstance(call, Call):
+                read |= {path: None} if call.name in _READS else {}
+                changed |= {path: None} if call.name in _CHANGES else {}
+    parts = [_list("read-files", [path for path in read if path not in changed])]
+    parts += [_list("changed-files", list(changed)), *skills]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _list(name: str, paths: list[str]) -> str:
+    return (
+        "\n".join([f"<{name}>", *(" ".join(path.split("\n")) for path in paths), f"</{name}>"])
+        if paths
+        else ""
+    )
+
+
+def _listed(name: str, body: str) -> list[str]:
+    found = re.search(rf"^<{name}>\n(.*?)\n</{name}>$", body, re.DOTALL | re.MULTILINE)
+    return found[1].split("\n") if found else []
+
+
+def _number(message: Message, name: str) -> int:
+    text = message.fields.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else 0

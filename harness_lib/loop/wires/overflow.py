@@ -1,0 +1,25 @@
+"""Whether an error of a host says that the request was too long for its model.
+
+No host has a status for it alone, and each has words of its own.
+"""
+
+from __future__ import annotations
+
+_TOO_LARGE = 413
+_WORDS = (
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+    "context limit",
+    "context size",
+    "prompt is too long",
+    "input is too long",
+    "reduce the length of the messages",
+    "request_too_large",
+)
+
+
+def is_overflow(said: str, status: int = 0) -> bool:
+    """Return whether `said`, the whole error as it came, is about the length of the request."""
+    text = said.lower()
+    return status == _TOO_LARGE or any(words in text for words in _WORDS)

@@ -169,7 +169,9 @@ def _completed(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         stop = outcome.count_attempt(tx, ctx, session)
     _leave(ctx.git, commit)
     keeping.drop_before(ctx.git, task)
-    return outcome.Ended(done, stop, warnings=tuple(_delivered(ctx, _target(task))))
+    wanted = _target(task)
+    waits = takeover.bring_over(ctx, wanted) or takeover.told(ctx, wanted)
+    return outcome.Ended(done, stop, warnings=(waits,) if waits else ())
 
 
 def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
@@ -272,10 +274,3 @@ def _leave(git: Git, commit: str) -> None:
     except (GitError, HeldError):
         # The task is completed; whoever uses this work tree next puts it where it has to be.
         return
-
-
-def _delivered(ctx: Context, wanted: str) -> list[str]:
-    if target.deliver(ctx, wanted) is None:
-        return []
-    waits = takeover.told(ctx, wanted)
-    return [waits] if waits else []

@@ -45,7 +45,8 @@ def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
     alive = sessions.living(ctx.store.read().state, ctx)
     for told in slots.sweep(ctx, target.tip(ctx.git, target_of(ctx)), alive):
         warn(told)
-    target.deliver(ctx, target_of(ctx))
+    if gone := takeover.bring_over(ctx, target_of(ctx)):
+        warn(gone)
 
 
 def leave(
@@ -64,7 +65,8 @@ def leave(
     try:
         for ref in slots.take_away(ctx, found, target.tip(ctx.git, target_of(ctx))):
             warn(f"What was left over is kept: {keeping.look_at(ref)}")
-        target.deliver(ctx, target_of(ctx), checked)
+        if gone := takeover.bring_over(ctx, target_of(ctx), checked):
+            warn(gone)
         branch_guard.end(ctx, target_of(ctx))
         if told := tidy_logs.by_itself(ctx):
             warn(told)

@@ -72,6 +72,13 @@ def difference(git: Git, old: str, new: str) -> tuple[str, ...]:
     return tuple(decode(git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new).stdout))
 
 
+def staged(git: Git) -> tuple[str, ...]:
+    """Return the paths whose content or mode in the index is not that of HEAD."""
+    return tuple(
+        decode(git.run("diff-index", "--cached", "-z", "--name-only", "--no-renames", "HEAD").stdout)
+    )
+
+
 def changed(git: Git, old: str, new: str) -> dict[str, tuple[Entry | None, Entry | None]]:
     """Return path → (old, new) entry of what differs between two trees or commits; None is absent."""
     if old == new:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tests.ops.project import Agent, Project
@@ -51,6 +53,34 @@ def test_three_changes_are_named_and_the_rest_is_a_number(waiting: Project, agen
     assert told(agent) == ": you have changes in f0, f1, f2 and 2 more"
 
 
+@pytest.mark.parametrize("parted", [False, True])
+@pytest.mark.parametrize("name", ["tracked.txt", "other.txt"])
+@pytest.mark.parametrize("stages", [False, True])
+def test_what_is_said_about_a_change_is_what_git_does(
+    waiting: Project, agent: Agent, name: str, *, parted: bool, stages: bool
+) -> None:
+    if parted:
+        waiting.put("more.txt", "mine\n")
+        waiting.commit("A person's")
+    waiting.put(name, "one, mine\n")
+    if stages:
+        waiting.git("add", name)
+
+    refuses = f"you have changes in {name}, for which git would not merge: commit that first" in told(agent)
+
+    assert refuses == (name == "tracked.txt" or (stages and parted))
+    assert merges(waiting) is not refuses
+    if refuses and name == "other.txt":
+        waiting.commit("Mine first")
+        assert merges(waiting)
+
+
+def merges(project: Project) -> bool:
+    """Type what `told` says to take the work over."""
+    command = ["git", "-C", str(project.top), "merge", "--quiet", "--no-edit", "harness/main"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 def test_a_file_that_git_ignores_is_to_be_moved_before_git_writes_over_it(
     waiting: Project, agent: Agent
 ) -> None:
@@ -67,7 +97,8 @@ def test_branches_that_have_parted_are_told(waiting: Project, agent: Agent) -> N
     waiting.put("new", "mine\n")
     waiting.put("tracked.txt", "mine\n")
     assert told(agent) == (
-        ": main has commits of its own; you have changes in tracked.txt; "
+        ": main has commits of its own; you have changes in tracked.txt, for which git would not merge: "
+        "commit that first, or put that away; "
         "your own new stands where it has a file: move that away first"
     )
 
@@ -79,7 +110,7 @@ def test_the_checkout_that_counts_is_the_one_of_the_target(waiting: Project, age
     assert told(agent) == ""
     waiting.git("worktree", "add", "-q", str(elsewhere), "main")
     (elsewhere / "tracked.txt").write_text("mine\n", encoding="utf-8")
-    assert told(agent) == ": you have changes in tracked.txt"
+    assert told(agent).startswith(": you have changes in tracked.txt, for which")
     assert sh(elsewhere, "status", "--porcelain") == "M tracked.txt"
 
 

@@ -76,9 +76,14 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     assert (workshop.top / "one").read_text() == "a person's own, untracked\n"
     (workshop.top / "one").rename(workshop.top.parent / "mine")
 
-    workshop.file_task("two")
-    assert workshop.run().returncode == 0
+    before = sh(workshop.top, "rev-parse", "main")
 
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    after = sh(workshop.top, "rev-parse", "main")
+    gone = "What waited on the branch harness/main has gone to main: git log --oneline"
+    assert f"{gone} {before}..{after}" in said.stdout, said.stdout
     workshop.done_is_done()
     workshop.nothing_is_left_over()
 
@@ -93,6 +98,7 @@ def test_what_waits_is_joined_at_the_end_once_every_check_has_passed_on_both(wor
 
     assert said.returncode == 0, said.stdout + said.stderr
     assert "git merge" not in said.stdout
+    assert "What waited on the branch harness/main has gone to main" in said.stdout
     assert (workshop.top / "README.md").read_text() == "a person is writing\n"
     workshop.done_is_done()
     workshop.nothing_is_left_over()

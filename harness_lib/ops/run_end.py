@@ -105,7 +105,7 @@ def nothing_to_do(ctx: Context, why: str | None, told: tuple[str, ...]) -> Reply
     """Return the answer of a run that had nothing to do; `told` is what recovery did."""
     found = stopped.reply("run", ctx.store.read().state, why)
     waits = takeover.told(ctx, target_of(ctx))
-    first = [*told, stopped.WORDS[why or "done"]]
+    first = [*told, stopped.words(ctx.store.read().state, why or "done")]
     message = "\n".join(run_report.lines(ctx, ctx.clock.now(), first, Spent()))
     return replace(found, message=message, **_stopped(why, waits))
 
@@ -129,7 +129,7 @@ def reply(ctx: Context, why: str, told: str, began: float, spent: Spent) -> Repl
 
     `began` is in seconds since the epoch.
     """
-    words = WORDS.get(why) or stopped.WORDS.get(why, why)
+    words = WORDS.get(why) or stopped.words(ctx.store.read().state, why)
     first = [f"{words} {told}".strip()]
     # Moments on disk have no fractions.
     since = datetime.fromtimestamp(int(began), timezone.utc)

@@ -67,7 +67,7 @@ def _waits(task: Task) -> bool:
 
 
 def _halted(task: Task) -> str:
-    retry = typed.harness("retry", task.id)
+    retry = typed.harness("retry", task.id) if task.validation.command else typed.give_check(task.id)
     halt = task.halt or ""
     then = "" if retry in halt else f"; then: {retry}"
     return f"{_named(task)}: {brief.one_line(halt, REASON_LENGTH)}{then}"

@@ -19,6 +19,7 @@ WORDS = {
     "max_sessions": "All sessions that this list may have are used up.",
     "max_tasks_per_session": "This session has finished as many tasks as it may.",
 }
+PERSON = "A person must act before anything can be taken; to wait is no use."
 EMPTY = "The list is empty: there is nothing to do yet."
 ADD = 'harness add "what is to be done" --validate "command that proves it"'
 GO_ON = {
@@ -30,6 +31,15 @@ GO_ON = {
 }
 
 
+def words(state: State, reason: str) -> str:
+    """Return the sentence that says why nothing goes on; a `reason` of others' is its own word."""
+    if not state.tasks:
+        return EMPTY
+    if reason == "waiting" and stopping.awaits_person(state):
+        return PERSON
+    return WORDS.get(reason, reason)
+
+
 def reply(
     verb: str,
     state: State,
@@ -39,12 +49,13 @@ def reply(
 ) -> Reply:
     """Return the reply of `verb` for the reason `stop`, after the lines already `told`."""
     reason = stop or "done"
-    words, go_on = (WORDS[reason], GO_ON.get(reason)) if state.tasks else (EMPTY, ADD)
-    if reason == "waiting" and stopping.awaits_person(state):
-        words, go_on = _halted(state)
+    go_on = GO_ON.get(reason) if state.tasks else ADD
+    halted: list[str] = []
+    if words(state, reason) == PERSON:
+        halted, go_on = _halted(state)
     return Reply(
         verb,
-        "\n".join([*told, words, stats.line(state)]),
+        "\n".join([*told, words(state, reason), *halted, stats.line(state)]),
         exit=Exit.STOP,
         stop=reason,
         next=go_on,
@@ -52,12 +63,11 @@ def reply(
     )
 
 
-def _halted(state: State) -> tuple[str, str]:
+def _halted(state: State) -> tuple[list[str], str]:
     """Return what a person must see to, and the command that shows the first of it."""
     halted = [task for task in state.tasks if task.halt is not None and task.status != "completed"]
     lines = [
         f"  {task.id}: {brief.one_line(task.halt or '', brief.FAILURE_LENGTH)}" for task in halted[:SHOWN]
     ]
     more = [f"  and {len(halted) - SHOWN} more (harness status)"] if len(halted) > SHOWN else []
-    first = "A person must act before anything can be taken; to wait is no use:"
-    return "\n".join([first, *lines, *more]), typed.harness("why", halted[0].id)
+    return [*lines, *more], typed.harness("why", halted[0].id)

@@ -22,6 +22,7 @@ from harness_lib.errors import (
 from harness_lib.ops import (
     attempt,
     branch_guard,
+    checking,
     giving_up,
     handing_back,
     holding,
@@ -104,7 +105,7 @@ class Worker:
         if wanted is None:
             self.tell("idle", why=stopping.no_work(state) or "waiting")
             return False
-        return not self._may() or self._take(session, wanted)
+        return not self._may() or self._take(session, state, wanted)
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Hand back what the worker before us had, if the run could not when it was killed."""
@@ -119,19 +120,23 @@ class Worker:
             self.tell("ended", task=held.id, status="pending", message=given_up.halt)
         return True
 
-    def _take(self, session: Session, wanted: Task) -> bool:
+    def _take(self, session: Session, state: State, wanted: Task) -> bool:
         """Claim a task and see it through; return False if none can be taken now.
 
         What stands against `wanted`, the first in order, must not keep the others waiting.
         """
         there = self._ground()
         try:
+            # Without a check it can never be done: no agent is started for it.
+            checking.require_command(wanted, state.tasks.index(wanted))
             taken = taking.take(there, session, wanted.id)
         except UsageError:
             # Somebody else was faster.
             return True
         except (ConfigError, RefusedError) as error:
-            reason = f"{error.message} Then type: {typed.harness('retry', wanted.id)}"
+            has_check = bool(wanted.validation.command)
+            then = typed.harness("retry", wanted.id) if has_check else typed.give_check(wanted.id)
+            reason = f"{error.message} Then type: {then}"
             self._halt(wanted, attempt.StuckError(error.kind, reason, error.hint or ""))
             return True
         if taken.task is None:

@@ -38,7 +38,8 @@ def test_it_ends_with_what_is_done_what_failed_what_is_halted_and_what_it_cost(
         "its work: harness rescue show task-002/1"
     ) in report
     assert "halted: task-003 No check: CONFIG: Missing validation.command" in text
-    assert "harness retry task-003" in text
+    assert "harness edit task-003 --validate 'COMMAND'" in text
+    assert "task-003 attempt" not in said.stdout
     assert "dearest: task-001 ($0.50, 1,200 tokens, " in text
     assert "spent: $0.50, 1,200 tokens, " in text
     assert "the work is on main: git log --oneline -1 main" in report

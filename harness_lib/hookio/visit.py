@@ -33,7 +33,7 @@ def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[st
     said = payload.read(event, data)
     if said.event is None or said.event not in _ACTS:
         return 0
-    visit = Visit(root, env, said)
+    visit = Visit(root, env, said, " ".join([os.path.dirname(sys.argv[0]), *argv]))
     answer = _ACTS[said.event](visit)
     document, talk, code = dialect.speak(answer, said.event, dialect.host(argv, env, said))
     if talk:
@@ -47,13 +47,14 @@ def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[st
 class Visit:
     """What a hook knows before it has looked at the list."""
 
-    def __init__(self, root: str, env: Mapping[str, str], said: Payload) -> None:
+    def __init__(self, root: str, env: Mapping[str, str], said: Payload, bell: str) -> None:
         self.root = root
         self.env = env
         self.said = said
         self.session_id = whose.caller(said, env)
-        # Whose tally it is: agents without an id share one.
-        self.who = self.session_id or "nobody"
+        # Whose tally it is: agents without an id share one. Each installation that the host rings at an event
+        # keeps its own, because all of them hear of the same stop.
+        self.who = f"{self.session_id or 'nobody'} {bell}"
 
     def situation(self, who: str = "", *, thorough: bool = False) -> Situation:
         """Look at the list, and at what is known about the agent `who` (default: nothing)."""

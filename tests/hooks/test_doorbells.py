@@ -34,7 +34,7 @@ def test_they_are_alike_but_for_the_docstring_and_one_word() -> None:
         bodies.add("\n".join(lines).replace(f'"{event}"', "…"))
 
     assert len(bodies) == 1
-    assert len(bodies.pop().splitlines()) < 20
+    assert len(bodies.pop().splitlines()) < 25
 
 
 def test_an_old_python_gets_one_clear_line_and_holds_nobody(tmp_path: Path) -> None:
@@ -83,11 +83,67 @@ def test_nothing_but_the_standard_library_is_loaded(project: Project) -> None:
             assert set(done.stderr.decode().split()) <= {"__main__", "harness_lib"}, name
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hookio/door.py",
+        "hookio/visit.py",
+        "hookio/bug.py",
+        "system/seeking.py",
+        "system/data_home.py",
+        "system/notes.py",
+        "state/summary.py",
+    ],
+)
+@pytest.mark.parametrize("state", ["missing", "torn", "of another version"])
+def test_a_folder_that_is_not_whole_holds_nobody_and_says_so_in_one_line(
+    project: Project, tmp_path: Path, name: str, state: str
+) -> None:
+    """As an update leaves it that was cut off."""
+    skill = copied(tmp_path / "skill")
+    broken = skill / "harness_lib" / name
+    broken.unlink()
+    if state != "missing":
+        broken.write_text("def answer(" if state == "torn" else "", encoding="utf-8")
+    if name == "hookio/bug.py":
+        (skill / "harness_lib" / "hookio" / "visit.py").unlink()
+    add(project, "One")
+    agent(project).ok("start")
+    data = json.dumps({"session_id": ME, "cwd": str(project.top), "hook_event_name": "Stop"}).encode()
+
+    command: list[str | Path] = [sys.executable, "-I", "-S", skill / "hooks" / "harness-stop.py"]
+    done = subprocess.run(command, input=data, cwd=project.top, capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.count(b"\n") == 1
+    assert done.stderr.startswith(b"harness: ")
+
+
+def test_two_installations_have_the_patience_of_one(project: Project, tmp_path: Path) -> None:
+    """Skill and plugin are rung both at each stop, and a stop is one, however often it is told."""
+    bells = [CHECKOUT / "hooks", copied(tmp_path / "plugin") / "hooks"]
+    add(project, "One")
+    agent(project).ok("start")
+    data = json.dumps({"session_id": ME, "cwd": str(project.top), "hook_event_name": "Stop"}).encode()
+
+    def stop(place: Path) -> bool:
+        command: list[str | Path] = [sys.executable, "-I", "-S", place / "harness-stop.py"]
+        done = subprocess.run(command, input=data, cwd=project.top, capture_output=True, check=True)
+        return bool(done.stdout)
+
+    assert [[stop(place) for place in bells] for _ in range(9)] == [[True, True]] * 8 + [[False, False]]
+
+
+def copied(place: Path) -> Path:
+    """Return a copy of the skill."""
+    for name in ("hooks", "harness_lib", "schemas"):
+        shutil.copytree(CHECKOUT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return place
+
+
 def test_nothing_is_written_into_the_skill_folder(project: Project, tmp_path: Path, home: Path) -> None:
     """Byte code goes to a place of ours, that nobody else can write, from the first visit on."""
-    skill = tmp_path / "skill"
-    for name in ("hooks", "harness_lib", "schemas"):
-        shutil.copytree(CHECKOUT / name, skill / name, ignore=shutil.ignore_patterns("__pycache__"))
+    skill = copied(tmp_path / "skill")
     before = sorted(skill.rglob("*"))
     add(project, "One")
     agent(project).ok("start")

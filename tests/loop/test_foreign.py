@@ -241,5 +241,6 @@ def test_our_plugins_are_programs_too(hs: Hs, project: Path) -> None:
         "edit_file",
         "read_file",
         "replace",
+        "skill",
         "write_file",
     ]

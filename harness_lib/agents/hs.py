@@ -27,7 +27,10 @@ class Hs:
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return how it is started."""
-        argv = ("hs", "-p", "--json", *(("--model", model) if model else ()), *extra)
+        chosen = any(word.partition("=")[0] == "--approve" for word in extra)
+        # Nobody is there to be asked, whatever a setting says.
+        allowed = () if chosen else ("--approve", "auto")
+        argv = ("hs", "-p", "--json", *allowed, *(("--model", model) if model else ()), *extra)
         # What tools print is among the events; on standard error it could be taken for an event itself.
         return Launch(argv, stdin=brief, env={"HARNESS_LOG": "/dev/null"}, cost_flag="--max-cost")
 

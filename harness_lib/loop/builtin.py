@@ -49,6 +49,7 @@ _HOOKS = {
     "send": {"10-send": "stages.send:send"},
     "receive": {"10-save": "stages.receive:save"},
     "tool_exec": {"10-exec": "stages.tool_calls:execute"},
+    "tool_gate": {"50-approve": "stages.approve:decide"},
     "tool_done": {"10-save": "stages.tool_calls:save"},
     "done": {"90-harness": "stages.tasks:hold"},
     "error": {"10-display": "stages.turn:display"},

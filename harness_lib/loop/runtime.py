@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness_lib.loop.listing import Listing
 from harness_lib.loop.plugins import Table
@@ -14,6 +14,9 @@ from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stream import Stream
 from harness_lib.text import harmless
+
+if TYPE_CHECKING:
+    from harness_lib.loop.asking import Asker
 
 BUNDLED = Path(__file__).with_name("bundled")
 _KEPT = "\n\t"
@@ -35,6 +38,9 @@ class Runtime:
     first: int = 1
     stop: str = ""
     system: str | None = None
+    # Whether calls are asked about where no setting says so, and who is asked.
+    approve: str = "auto"
+    asker: Asker | None = None
     # Nobody has named the home of plugins, so it is where it is by default.
     home_assumed: bool = False
     # What plugins keep between two states: schemas of foreign programs, connections, arguments that were cut.
@@ -103,6 +109,8 @@ class Runtime:
         env = owner.without_session(self.variables())
         if self.home_assumed:
             del env["HARNESS_HOME"]
+        # No command may put questions to the person.
+        env.pop("HARNESS_ASK", None)
         return {**env, owner.OURS: self.session.id} if self.session else env
 
     def log(self, line: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.loop import output, turn
+from harness_lib.loop import output, terminal, turn
 from harness_lib.loop.commands import opening, options, task
 from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.commands.options import Options
@@ -40,6 +40,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn:
     opening.enter(runtime, session, asked)
     if session is None and not isinstance(shown, output.Events):
         _announce(runtime)
+    runtime.asker = terminal.asker()
     shown.begin(runtime)
     done = turn.take(runtime, message)
     if runtime.env.get("HARNESS_MAX_COST") and done.account.cost is None:

@@ -20,6 +20,7 @@ Options of a task:
   --model M, --provider P        in place of the settings
   --max-turns N                  at most so many requests
   --max-cost USD                 end when so much is spent; without a price after one request
+  --approve auto|ask|read-only   whether a person is asked before what does not only read (auto)
   --tools a,b                    only these tools
   --system TEXT                  in place of the prompts
   -                              wait for standard input, however long it takes to begin

@@ -16,6 +16,7 @@ _VARIABLES = {
     "max-turns": "HARNESS_MAX_TURNS",
     "max-cost": "HARNESS_MAX_COST",
     "tools": "HARNESS_TOOLS",
+    "approve": "HARNESS_APPROVE",
 }
 
 

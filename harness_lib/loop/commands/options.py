@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harness_lib.errors import UsageError
+from harness_lib.loop import approval
 
 _FLAGS = {"-p": "print", "--print": "print", "--json": "json", "--continue": "continue", "-": "stdin"}
-_VALUES = ("--max-turns", "--max-cost", "--model", "--provider", "--tools", "--system", "--resume")
+_VALUES = (
+    "--approve",
+    "--max-turns",
+    "--max-cost",
+    "--model",
+    "--provider",
+    "--resume",
+    "--system",
+    "--tools",
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,13 @@ def _check(values: dict[str, str]) -> None:
         raise UsageError(f"--max-turns wants a number of requests, not {turns}.")
     if not _is_amount(cost):
         raise UsageError(f"--max-cost wants an amount in US dollars, not {cost}.")
+    _check_approve(values)
+
+
+def _check_approve(values: dict[str, str]) -> None:
+    mode = values.get("approve", "auto")
+    if mode not in approval.MODES:
+        raise UsageError(f"--approve wants one of {', '.join(approval.MODES)}, not {mode}.")
 
 
 def _is_amount(text: str) -> bool:

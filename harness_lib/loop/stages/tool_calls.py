@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness_lib.loop import gate
+from harness_lib.loop import approval, gate
+from harness_lib.loop.asking import Question
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, Piped, as_object
@@ -19,7 +20,7 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
     call: Json = queue[0]
     name = str(call.get("name") or "")
-    verdict = gate.ask(runtime, call)
+    verdict = _decided(runtime, gate.ask(runtime, call), name)
     given = verdict.given
     result = run(runtime, name, given) if verdict.decision == "allow" else _denied(verdict)
     _show(runtime, name, given, result)
@@ -34,14 +35,18 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
     }
 
 
+def _decided(runtime: Runtime, verdict: gate.Verdict, name: str) -> gate.Verdict:
+    """Put to a person what the gates leave to one."""
+    if verdict.decision != "ask":
+        return verdict
+    who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
+    said = approval.put(runtime, Question(name, verdict.given, verdict.reason, who))
+    return gate.Verdict("allow" if said.allowed else "deny", said.reason, verdict.given)
+
+
 def _denied(verdict: gate.Verdict) -> Result:
     """Return what the model is told of a call that may not run."""
-    reason = verdict.reason or "no reason was given"
-    if verdict.decision == "ask":
-        return Result(
-            f"error: denied: a person has to be asked, and there is none here: {reason}", error=True
-        )
-    return Result(f"error: denied: {reason}", error=True)
+    return Result(f"error: denied: {verdict.reason or 'no reason was given'}", error=True)
 
 
 def run(runtime: Runtime, name: str, given: Json) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import processes
+from harness_lib.loop import approval, asking, processes
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools import clip
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
@@ -22,14 +22,15 @@ def _execute(runtime: Runtime, given: Json) -> Result:
     prompt = text_of(given, "prompt")
     if not prompt.strip():
         raise ToolError("prompt is required")
-    done = processes.run(
-        [*program.hs(), "agent"],
-        env=_environment(runtime, given),
-        cwd=runtime.work_directory,
-        # Not an argument: those can be read by everybody on the machine, and end at 128 KiB.
-        stdin=prompt.encode("utf-8", "replace"),
-        log=str(runtime.session.directory / "subagents.log") if runtime.session else os.devnull,
-    )
+    with asking.served(runtime.asker) as address:
+        done = processes.run(
+            [*program.hs(), "agent"],
+            env={**_environment(runtime, given), **({asking.VARIABLE: address} if address else {})},
+            cwd=runtime.work_directory,
+            # Not an argument: those can be read by everybody on the machine, and end at 128 KiB.
+            stdin=prompt.encode("utf-8", "replace"),
+            log=str(runtime.session.directory / "subagents.log") if runtime.session else os.devnull,
+        )
     text = clip.read(runtime, done.output).rstrip("\n")
     if done.code != 0:
         return Result(f"{text}\n[the subagent failed with exit code {done.code}]".strip(), error=True)
@@ -49,6 +50,7 @@ def _environment(runtime: Runtime, given: Json) -> dict[str, str]:
         # Another provider has other models.
         "HARNESS_PROVIDER": provider or runtime.provider,
         "HARNESS_MODEL": model or ("" if provider else runtime.model),
+        "HARNESS_APPROVE": approval.mode(runtime),
         "HARNESS_LEVEL": str(level),
         "HARNESS_PARENT": runtime.session.id if runtime.session else "",
     }

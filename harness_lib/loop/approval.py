@@ -1,0 +1,73 @@
+"""Whether a person lets a call run: what the setting says, what they have said before, and asking them.
+
+auto: nobody is asked. ask: before everything that does not only read. read-only: nothing else runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.loop import asking, conf, trust
+from harness_lib.loop.asking import Question, Said
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+MODES = ("auto", "ask", "read-only")
+# With one of them in it, the first word of a command says little about what it does.
+_SHELL = frozenset(";|&`$()<>\n\\")
+
+
+@dataclass(frozen=True)
+class UnknownModeError(Exception):
+    """The setting is none that we know; the most careful reading of it is to stop."""
+
+    mode: str
+
+    def __str__(self) -> str:
+        return f"approve={self.mode} is none of {', '.join(MODES)}"
+
+
+def mode(runtime: Runtime) -> str:
+    """Return the mode: what this run was asked for, else the most local setting, else the command's own."""
+    found = runtime.env.get("HARNESS_APPROVE") or _setting(runtime) or runtime.approve
+    if found not in MODES:
+        raise UnknownModeError(found)
+    return found
+
+
+def _setting(runtime: Runtime) -> str:
+    for source in reversed(trust.usable(runtime)):
+        found = conf.read(Path(source, "settings.conf")).get("approve")
+        if found:
+            return found
+    return ""
+
+
+def put(runtime: Runtime, question: Question) -> Said:
+    """Ask the person of the outermost hs; where there is none, the answer is no."""
+    known: set[str] = runtime.kept.setdefault("approved", set())
+    subject = always_about(question)
+    if subject and subject in known:
+        return Said(allowed=True)
+    address = runtime.env.get(asking.VARIABLE)
+    if runtime.asker is not None:
+        said = runtime.asker(question)
+    elif address:
+        said = asking.over(address, question)
+    else:
+        why = f": {question.reason}" if question.reason else ""
+        return Said(allowed=False, reason=f"a person has to be asked, and there is none here{why}")
+    if said.allowed and said.always and subject:
+        known.add(subject)
+    return said
+
+
+def always_about(question: Question) -> str:
+    """Return what "always" is about: a command's first word, or a tool; "" where that says too little."""
+    if question.name != "bash":
+        return question.name
+    command = str(question.given.get("command", "")).strip()
+    return "" if not command or _SHELL & set(command) else f"bash {command.split()[0]}"

@@ -1,0 +1,34 @@
+"""The stage `tool_gate`, ours: what `approve` says of a call."""
+
+from __future__ import annotations
+
+from harness_lib.loop import approval
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.runtime import Runtime
+
+
+def decide(runtime: Runtime, piped: Piped) -> Piped:
+    """Let what only reads run, and everything where nobody wants to be asked."""
+    call = as_object(piped) or {}
+    try:
+        mode = approval.mode(runtime)
+    except approval.UnknownModeError as error:
+        raise HookError(str(error), {"error": str(error)}) from error
+    if mode == "auto" or _only_reads(runtime, str(call.get("name") or "")):
+        return call
+    if call.get("decision") == "deny":
+        return call
+    if mode == "ask":
+        return {**call, "decision": "ask"}
+    return {**call, "decision": "deny", "reason": "approve=read-only: nothing may be changed here"}
+
+
+def _only_reads(runtime: Runtime, name: str) -> bool:
+    if name == "agent":
+        # Its own calls come to a gate of their own.
+        return True
+    tool = runtime.table.tool(name)
+    schema: Json = (tool.schema(runtime) if tool else None) or {}
+    annotations = schema.get("annotations")
+    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True

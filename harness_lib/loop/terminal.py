@@ -1,0 +1,61 @@
+"""A person at the terminal who is asked whether a call may run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from harness_lib.loop import approval
+from harness_lib.loop.asking import Asker, Question, Said
+from harness_lib.text import harmless
+
+_SHOWN = 2000
+_TERMINAL = Path("/dev/tty")
+
+
+def asker() -> Asker | None:
+    """Return how the person is asked; None where there is no terminal."""
+    return ask if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+def ask(question: Question) -> Said:
+    """Ask, and return what was said; an end of the input is a no."""
+    print(shown(question), file=sys.stderr)
+    try:
+        with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
+            sys.stderr.write(choices(question))
+            sys.stderr.flush()
+            said = terminal.readline()
+    except OSError:
+        return Said(allowed=False, reason="the terminal is gone")
+    return understood(said, question)
+
+
+def shown(question: Question) -> str:
+    """Return the call for a person to look at; nothing in it moves the cursor."""
+    who = f" (subagent {harmless(question.who)})" if question.who else ""
+    lines = [f"hs: may {harmless(question.name)} run{who}? {harmless(question.reason)}".rstrip()]
+    for key, value in question.given.items():
+        text = str(value)
+        cut = f"{text[:_SHOWN]}\n... ({len(text) - _SHOWN} more characters)" if len(text) > _SHOWN else text
+        lines += [f"  {harmless(key)}: {harmless(line)}" for line in cut.splitlines() or [""]]
+    return "\n".join(lines)
+
+
+def choices(question: Question) -> str:
+    """Return the line that says what can be answered."""
+    subject = harmless(approval.always_about(question))
+    always = f", a = always ({subject})" if subject else ""
+    return f"  y = once{always}, n = no, or say why not: "
+
+
+def understood(said: str, question: Question) -> Said:
+    """Return what the words mean: only a clear yes is one."""
+    words = said.strip()
+    if words.lower() in {"y", "yes"}:
+        return Said(allowed=True)
+    if words.lower() in {"a", "always"} and approval.always_about(question):
+        return Said(allowed=True, always=True)
+    if words.lower() in {"", "n", "no", "a", "always"}:
+        return Said(allowed=False, reason="the user said no")
+    return Said(allowed=False, reason=f"the user said no: {words}")

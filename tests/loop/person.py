@@ -1,0 +1,91 @@
+"""A person at a terminal: a real pty whose program has it as its own, what it shows, and what is typed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+PATIENCE = 60.0
+_OWN_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "harness_lib.loop", *sys.argv[1:]])
+"""
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][0-9A-B]?|\r")
+
+
+class Person:
+    """Sits before `hs ARGS`; `plain` is what was shown, without colours and the movements of the cursor."""
+
+    def __init__(self, args: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> None:
+        self.leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
+        base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _OWN_TERMINAL, *args],
+            stdin=follower, stdout=follower, stderr=follower, cwd=cwd,
+            env={**base, "NO_PROXY": "127.0.0.1", "TERM": "xterm", **env},
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(follower)
+        self.raw = ""
+        self._seen = 0
+
+    @property
+    def plain(self) -> str:
+        return _ESCAPES.sub("", self.raw)
+
+    def sees(self, text: str) -> None:
+        """Wait until `text` is shown behind what was waited for before."""
+        end = time.monotonic() + PATIENCE
+        while (at := self.plain.find(text, self._seen)) < 0:
+            assert time.monotonic() < end, f"{text!r} is not shown:\n{self.plain[self._seen :]}"
+            assert self._read() or self.plain.find(text, self._seen) >= 0, f"ended:\n{self.plain}"
+        self._seen = at + len(text)
+
+    def types(self, text: str) -> None:
+        os.write(self.leader, text.encode())
+
+    def leaves(self) -> int:
+        """Wait for the end of the program and return its exit code."""
+        while self._read():
+            continue
+        return self.process.wait(timeout=PATIENCE)
+
+    def _read(self) -> bool:
+        """Read what is there within a moment; return False when the terminal was left."""
+        if select.select([self.leader], [], [], 0.2)[0]:
+            try:
+                data = os.read(self.leader, 65536)
+            except OSError:
+                return False
+            # Line editors ask where the cursor is and wait for the answer.
+            if b"\x1b[6n" in data:
+                os.write(self.leader, b"\x1b[1;1R")
+            self.raw += data.decode("utf-8", "replace")
+            return bool(data)
+        return True
+
+
+@contextlib.contextmanager
+def person(*args: str, cwd: Path, env: Mapping[str, str]) -> Iterator[Person]:
+    found = Person(args, cwd, env)
+    try:
+        yield found
+    finally:
+        if found.process.poll() is None:
+            found.process.kill()
+            found.process.wait()
+        os.close(found.leader)

@@ -1,0 +1,114 @@
+"""`approve`: who is asked before a call runs, and what their words come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.person import person
+from tests.loop.servers.script import say, use
+
+CHAT = WIRES[1]
+ASKED = ("--approve", "ask", "go")
+
+
+@pytest.mark.parametrize(
+    ("mode", "written", "told"),
+    [("auto", True, "wrote"), ("read-only", False, "nothing may be changed"), ("ask", False, "none here")],
+)
+def test_a_mode_says_what_runs_where_nobody_is(
+    hs: Hs, serve: Serve, project: Path, mode: str, *, written: bool, told: str
+) -> None:
+    (project / "there").write_text("content of a file\n", encoding="utf-8")
+    server = serve(
+        CHAT, use("read_file", path="there"), use("write_file", path="made", content="x"), say("Done.")
+    )
+
+    answer = hs("--approve", mode, "go", env=CHAT.environment(server))
+
+    assert answer.code == 0, answer.err
+    assert "content of a file" in str(server.requests[1]["messages"][-1])
+    assert (project / "made").exists() is written
+    assert told in str(server.requests[2]["messages"][-1])
+
+
+def test_a_setting_counts_and_the_option_before_it(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
+    (home / ".harness").mkdir(parents=True)
+    (home / ".harness" / "settings.conf").write_text("approve=read-only\n", encoding="utf-8")
+    server = serve(CHAT, use("bash", command="touch made"), say("Done."), use("bash", command="touch made"))
+
+    hs("go", env=CHAT.environment(server))
+    before = (project / "made").exists()
+    hs("--max-turns", "1", "--approve=auto", "go", env=CHAT.environment(server))
+
+    assert (before, (project / "made").exists()) == (False, True)
+    assert hs("--approve", "perhaps", "go", env=CHAT.environment(server)).code == 2
+
+
+def test_a_setting_that_is_none_runs_nothing(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
+    (home / ".harness").mkdir(parents=True)
+    (home / ".harness" / "settings.conf").write_text("approve=sometimes\n", encoding="utf-8")
+    server = serve(CHAT, use("bash", command="touch made"), say("Done."))
+
+    hs("go", env=CHAT.environment(server))
+
+    assert not (project / "made").exists()
+    assert "approve=sometimes is none of" in str(server.requests[1])
+
+
+def test_a_person_says_yes_always_and_no_with_a_reason(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT,
+        use("bash", command="touch one"),
+        use("bash", command="mkdir two"),
+        use("bash", command="mkdir three"),
+        use("bash", command="mkdir four; touch five"),
+        say("Done."),
+    )
+
+    with person(*ASKED, cwd=project, env=CHAT.environment(server)) as someone:
+        someone.sees("touch one")
+        someone.types("y\n")
+        someone.sees("always (bash mkdir)")
+        someone.types("a\n")
+        someone.sees("mkdir four; touch five")
+        someone.types("not on a Sunday\n")
+        someone.sees("Done.")
+        code = someone.leaves()
+
+    assert code == 0
+    assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
+    assert "the user said no: not on a Sunday" in str(server.requests[4]["messages"][-1])
+
+
+def test_a_question_of_a_subagent_reaches_the_person(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT,
+        use("agent", prompt="make it"),
+        use("bash", command="touch made"),
+        say("Made by the subagent."),
+        say("Done."),
+    )
+
+    with person(*ASKED, cwd=project, env=CHAT.environment(server)) as someone:
+        someone.sees("(subagent ")
+        someone.sees("touch made")
+        someone.types("y\n")
+        someone.sees("Done.")
+        code = someone.leaves()
+
+    assert code == 0
+    assert (project / "made").exists()
+
+
+def test_what_is_asked_moves_no_cursor(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("bash", command="echo \x1b[2J\x1b[Hharmless"), say("Done."))
+
+    with person(*ASKED, cwd=project, env=CHAT.environment(server)) as someone:
+        someone.sees("harmless")
+        someone.types("n\n")
+        someone.leaves()
+
+    assert "\x1b[2J" not in someone.raw

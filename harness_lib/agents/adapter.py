@@ -12,24 +12,30 @@ from typing import Literal, Protocol
 class Launch:
     """How an agent is started: `stdin` is all that it is given to read, `env` is added to the worker's.
 
-    `cost_flag` is the argument before the US dollars at which it stops by itself; "": it has none.
+    `cost_flag` is the argument before the US dollars at which it stops by itself, `usage_flag` the one before
+    the file into which it writes at its end what it has used up, a JSON object for `read`; "": it has none.
     """
 
     argv: tuple[str, ...]
     stdin: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     cost_flag: str = ""
+    usage_flag: str = ""
 
-    def command(self, cost_usd: float | None = None) -> tuple[str, ...]:
-        """Return what is typed so that it costs no more than `cost_usd`, where it can be told so.
+    def command(self, cost_usd: float | None = None, usage: str = "") -> tuple[str, ...]:
+        """Return what is typed so that it costs no more than `cost_usd` and writes its use into `usage`.
 
-        A limit that a person has passed on to the agent stays theirs.
+        Either only where it can be told so, and what a person has passed on to the agent stays theirs.
         """
-        if cost_usd is None or not self.cost_flag:
-            return self.argv
-        if any(word.split("=")[0] == self.cost_flag for word in self.argv):
-            return self.argv
-        return (*self.argv, self.cost_flag, f"{cost_usd:.6f}")
+        typed = self.argv
+        if cost_usd is not None and self._is_free(self.cost_flag):
+            typed = (*typed, self.cost_flag, f"{cost_usd:.6f}")
+        if usage and self._is_free(self.usage_flag):
+            typed = (*typed, self.usage_flag, usage)
+        return typed
+
+    def _is_free(self, flag: str) -> bool:
+        return bool(flag) and not any(word.split("=")[0] == flag for word in self.argv)
 
 
 @dataclass(frozen=True)

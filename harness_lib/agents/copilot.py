@@ -1,12 +1,14 @@
 """GitHub Copilot CLI: the brief on standard input, one JSON object per line.
 
 Recorded from 1.0.102 with a provider of the person's own; GitHub's limits are from users' reports.
-It counts requests, not dollars; `assistant.usage` (tokens) is documented for its SDK and was not seen.
+What it has used up is in a file that it writes at its end, and in no line; `assistant.usage` (tokens) is
+documented for its SDK and was not seen. GitHub bills AI credits of one cent each, which are counted in
+billionths; for a provider of the person's own they are "unavailable".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,7 +16,9 @@ from harness_lib.agents import stream
 from harness_lib.agents.adapter import Launch, Report
 from harness_lib.agents.troubles import of_kind, trouble
 
+# What came from a cache is among the input.
 _COUNTS = ("inputTokens", "outputTokens")
+_NANO_CREDITS_PER_DOLLAR = 10**11
 # Said by the person, they take the place of ours.
 _ALLOWED = frozenset({"--allow-tool", "--allow-all-tools", "--allow-all", "--yolo"})
 
@@ -32,7 +36,8 @@ class Copilot:
         chosen = any(word.partition("=")[0] in _ALLOWED for word in extra)
         allowed = () if chosen else ("--allow-all-tools",)
         argv = ("copilot", "--output-format", "json", *allowed, "--no-ask-user", "--no-color")
-        return Launch((*argv, *(("--model", model) if model else ()), *extra), stdin=brief)
+        typed = (*argv, *(("--model", model) if model else ()), *extra)
+        return Launch(typed, stdin=brief, usage_flag="--usage-output-file")
 
     def read(self, report: Report, line: str, now: datetime) -> Report:
         """Return `report` with what `line` adds to it."""
@@ -53,7 +58,18 @@ class Copilot:
             return replace(report, tokens=report.tokens + stream.total(data, *_COUNTS))
         if kind == "result":
             return replace(report, trouble=None) if event.get("exitCode") == 0 else report
-        return _wrong(report, str(kind), data, now)
+        return _used(report, event) if "modelMetrics" in event else _wrong(report, str(kind), data, now)
+
+
+def _used(report: Report, usage: Mapping[str, object]) -> Report:
+    """Return `report` with what the file says that all of it has used up."""
+    models = usage["modelMetrics"]
+    each = models.values() if isinstance(models, Mapping) else ()
+    tokens = sum(stream.total(stream.get(model, "usage"), *_COUNTS) for model in each)
+    used = stream.number(usage, "totalNanoAiu")
+    known = used or stream.text(usage, "aiCreditsStatus") not in ("", "unavailable")
+    cost = used / _NANO_CREDITS_PER_DOLLAR if known else report.cost_usd
+    return replace(report, tokens=max(report.tokens, tokens), cost_usd=cost)
 
 
 def _wrong(report: Report, kind: str, data: object, now: datetime) -> Report:

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -146,10 +147,13 @@ class Listener:
             self._before.seconds + self.seconds(),
         )
 
-    def hear_all(self) -> None:
-        """Read all that is left of what an agent that has ended had to say."""
+    def hear_all(self, usage: Path) -> None:
+        """Read all that is left of what an agent that has ended had to say, and what it left in `usage`."""
         while self.hear():
             continue
+        with suppress(OSError):
+            # One line, as if it had been printed.
+            self._take(nofollow.read(usage, READ_BYTES).decode("utf-8", "replace").replace("\n", " "))
 
     def hear(self) -> bool:
         """Read a piece of what is new; return whether there was any."""
@@ -234,7 +238,10 @@ def run(
     listener = Listener(ctx, adapter, log, rules, before)
     given = directory / f"{name}.stdin"
     atomic.write(given, launch.stdin.encode("utf-8", "replace"), durable=False)
-    command = launch.command(budget.cost_left(rules.budget, before))
+    usage = directory / f"{name}.usage.json"
+    # A task that is retried has attempts of the same number again.
+    atomic.remove(usage)
+    command = launch.command(budget.cost_left(rules.budget, before), str(usage))
     if adapter.program == OURS:
         command = (_place(adapter, ctx) or OURS, *command[1:])
     finished = runner.run(
@@ -251,7 +258,7 @@ def run(
             **launch.env,
         },
         on_tick=lambda: listener.look() and on_look(listener),
-        at_end=listener.hear_all,
+        at_end=lambda: listener.hear_all(usage),
         tick=LOOK_SECONDS,
         max_log=None if "HARNESS_LOG_LIMIT_BYTES" in ctx.env else MAX_LOG_BYTES,
         clock=ctx.clock,

@@ -106,3 +106,10 @@ def test_a_limit_that_a_person_gives_the_agent_stays_theirs(own: tuple[str, ...]
 
 def test_an_agent_that_knows_no_limit_of_cost_is_told_none() -> None:
     assert "0.500000" not in named("codex").launch("x").command(0.5)
+
+
+def test_an_agent_that_tells_what_it_has_used_up_in_a_file_is_given_one() -> None:
+    assert named("copilot").launch("x").command(0.5, "/u.json")[-2:] == ("--usage-output-file", "/u.json")
+    own = ("--usage-output-file=mine",)
+    assert named("copilot").launch("x", extra=own).command(None, "/u.json")[-1:] == own
+    assert "/u.json" not in named("codex").launch("x").command(None, "/u.json")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
-from harness_lib.agents import ADAPTERS
+from harness_lib.agents import ADAPTERS, named
 from harness_lib.agents.adapter import Report
 
 STREAMS = Path(__file__).parent / "streams"
@@ -96,13 +97,32 @@ def test_work_is_seen(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in WORKED if not name.startswith("copilot")])
 def test_tokens_are_counted_once(name: str) -> None:
-    """Two requests of 10 and 5 tokens each; Copilot does not tell."""
+    """Two requests of 10 and 5 tokens each; Copilot does not tell in its lines."""
     assert reports(name)[-1].tokens == 30
 
 
 @pytest.mark.parametrize(("name", "cost"), [("claude-plain", 0.00028), ("opencode-plain", 0.00004)])
 def test_the_cost_is_what_the_client_says(name: str, cost: float) -> None:
     assert reports(name)[-1].cost_usd == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(
+    ("billed", "cost"),
+    [
+        ({"totalNanoAiu": 0, "aiCreditsStatus": "unavailable"}, None),
+        ({"totalNanoAiu": 150_000_000_000, "aiCreditsStatus": "available"}, 1.5),
+        ({}, None),
+    ],
+)
+def test_what_copilot_leaves_in_its_file_is_tokens_and_credits_of_a_cent(
+    billed: dict[str, object], cost: float | None
+) -> None:
+    used = {"usage": {"inputTokens": 20, "outputTokens": 10, "cacheReadTokens": 4}}
+    line = json.dumps({"modelMetrics": {"one": used, "two": used}, **billed})
+
+    report = named("copilot").read(Report(), line, NOW)
+
+    assert (report.tokens, report.cost_usd) == (60, cost)
 
 
 @pytest.mark.parametrize("name", ["codex-plain", "gemini-plain", "copilot-plain", "hs-plain"])

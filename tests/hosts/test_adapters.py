@@ -39,9 +39,11 @@ def drive(name: str, machine: Machine, env: Mapping[str, str], model: str | None
     """Let the client work on the brief as its adapter starts it; return what was understood."""
     adapter = named(name)
     launch = adapter.launch(BRIEF, model=model)
-    ran = machine.run(*launch.argv, stdin=launch.stdin, env={**env, **launch.env})
+    usage = machine.home / "usage.json"
+    ran = machine.run(*launch.command(usage=str(usage)), stdin=launch.stdin, env={**env, **launch.env})
     report = Report()
-    for line in ran.out.splitlines(keepends=True):
+    left = usage.read_text(encoding="utf-8").replace("\n", " ") if usage.exists() else ""
+    for line in [*ran.out.splitlines(keepends=True), left]:
         report = adapter.read(report, line, NOW)
     return report
 
@@ -156,5 +158,9 @@ def test_copilot(copilot: Copilot, model: Model, machine: Machine) -> None:
         "COPILOT_PROVIDER_API_KEY": "dummy",
     }
 
-    assert_understood(drive("copilot", machine, env))
+    report = drive("copilot", machine, env)
+
+    assert_understood(report)
+    # Credits are GitHub's, and this provider is not.
+    assert (report.tokens, report.cost_usd) == (30, None)
     assert (machine.project / "one").exists()

@@ -88,3 +88,28 @@ def test_a_run_takes_old_logs_away_at_its_end_and_never_rescued_work(workshop: W
     assert not [log for log in old if log.exists()]
     assert list((workshop.top / ".harness/logs/task-002").iterdir())
     workshop.failures_are_kept()
+
+
+COPILOT = """#!/bin/sh
+echo done > f
+while [ $# -gt 1 ]; do
+  [ "$1" != --usage-output-file ] || echo '{
+    "totalNanoAiu": 150000000000,
+    "modelMetrics": {"m": {"usage": {"inputTokens": 1000, "outputTokens": 200}}}
+  }' > "$2"
+  shift
+done
+"""
+
+
+def test_what_an_agent_leaves_in_a_file_about_its_cost_counts(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.file_task("f")
+    copilot = tmp_path / "bin/copilot"
+    copilot.parent.mkdir()
+    copilot.write_text(COPILOT, encoding="utf-8")
+    copilot.chmod(0o755)
+
+    said = workshop.harness("run", "--agent", "copilot", PATH=f"{copilot.parent}:{os.environ['PATH']}")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "$1.50, 1,200 tokens" in said.stdout

@@ -33,11 +33,16 @@ class Claude:
         self, prompt: str, *flags: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> Told:
         """Let it work on `prompt` until it stops by itself."""
+        return self.asking(prompt, "--dangerously-skip-permissions", *flags, cwd=cwd, env=env)
+
+    def asking(
+        self, prompt: str, *flags: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> Told:
+        """Let it work on `prompt` as it does by default: what needs a person's approval is refused."""
         ran = self.machine.run(
             "claude",
             "-p",
             prompt,
-            "--dangerously-skip-permissions",
             "--output-format=stream-json",
             "--verbose",
             "--include-hook-events",

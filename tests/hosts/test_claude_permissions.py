@@ -1,0 +1,76 @@
+"""What Claude Code asks a person about in its default mode: not the loop, but every new command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.hosts.agents import TIRED, launcher
+from tests.hosts.talk import Request, Say, Script
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.hosts.claude import Claude
+    from tests.hosts.machine import Machine
+    from tests.hosts.model import Model
+
+ASKED = "requires approval"
+
+
+@pytest.mark.parametrize("way", ["skill", "plugin"])
+def test_the_loop_is_typed_without_asking(
+    claude: Claude, model: Model, machine: Machine, published: Path, way: str
+) -> None:
+    """From `start` to the last `finish`, beyond a stop that was refused."""
+    flags = ["--plugin-dir", str(published)]
+    if way == "skill":
+        machine.skills.mkdir(parents=True)
+        (machine.skills / "harness").symlink_to(published)
+        flags = []
+    machine.add("Read it", "--validate", "test -f README.md")
+    heard: list[str] = []
+
+    def works(request: Request) -> Script:
+        harness = launcher(request.everything)
+        for command in ("status", "start", "claim", 'checkpoint task-001 1/1 "I have read it"'):
+            request = yield request.shell(f"{harness} {command}")
+            heard.append(request.last)
+        request = yield Say(TIRED)
+        request = yield request.shell(f"{harness} finish task-001")
+        heard.append(request.last)
+        yield Say(TIRED)
+
+    model.play(works)
+
+    told = claude.asking("/harness run", *flags)
+
+    assert not [said for said in heard if ASKED in said]
+    assert len(told.blocks()) == 1
+    assert machine.statuses == ["completed"]
+
+
+@pytest.mark.usefixtures("with_skill")
+@pytest.mark.parametrize(
+    "command",
+    ["add Two --validate 'rm -rf ~'", "edit task-001 --validate 'rm -rf ~'", "trust --yes", "tidy --yes"],
+)
+def test_a_command_that_would_be_run_later_is_asked_about(
+    claude: Claude, model: Model, machine: Machine, command: str
+) -> None:
+    """A check is a command of the shell: whoever may add one without asking may do anything."""
+    machine.add("Read it", "--validate", "test -f README.md")
+    heard: list[str] = []
+
+    def writes(request: Request) -> Script:
+        request = yield request.shell(f"{launcher(request.everything)} {command}")
+        heard.append(request.last)
+        yield Say(TIRED)
+
+    model.play(writes)
+
+    claude.asking("/harness add")
+
+    assert [ASKED in said for said in heard] == [True]
+    assert machine.statuses == ["pending"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from harness_lib.loop.piped import Json, dumps
@@ -22,17 +23,20 @@ class Stream:
     def emit(self, kind: str, **values: object) -> None:
         """Append the event `kind` and tell the listeners."""
         event = {"type": kind, **values}
-        descriptor = self._open()
-        if descriptor is not None:
-            os.write(descriptor, f"{dumps(event)}\n".encode())
+        # What cannot be written here is not lost: it stands in the messages.
+        with suppress(OSError):
+            descriptor = self._open()
+            if descriptor is not None:
+                os.write(descriptor, f"{dumps(event)}\n".encode())
         for listener in self.listeners:
             listener(event)
 
     def empty(self) -> None:
         """Begin anew, as before every request."""
-        descriptor = self._open()
-        if descriptor is not None:
-            os.ftruncate(descriptor, 0)
+        with suppress(OSError):
+            descriptor = self._open()
+            if descriptor is not None:
+                os.ftruncate(descriptor, 0)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -17,9 +17,11 @@ from harness_lib.system import atomic
 def save(session: Session, message: Message, speaker: tuple[str, str, str], blocks: list[Json]) -> None:
     """Keep `blocks`, the native form of `message`; `speaker` is wire, provider and model."""
     directory = session.directory / "native"
-    directory.mkdir(mode=0o700, exist_ok=True)
     value = {"speaker": list(speaker), "sha256": _hash(message), "blocks": blocks}
-    atomic.write(directory / f"{message.seq:04d}.json", dumps(value).encode(), durable=False, mode=0o600)
+    path = directory / f"{message.seq:04d}.json"
+    with session.writing():
+        directory.mkdir(mode=0o700, exist_ok=True)
+        atomic.write(path, dumps(value).encode(), durable=False, mode=0o600)
 
 
 def load(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from harness_lib.errors import HeldError
+from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.loop import conf
 from harness_lib.loop.sessions import message as codec
 from harness_lib.loop.sessions.message import Message
@@ -56,7 +58,8 @@ class Session:
         if self._lock is not None:
             return
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self.directory / ".lock", flags, _PRIVATE)
+        with self.writing():
+            descriptor = os.open(self.directory / ".lock", flags, _PRIVATE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -79,14 +82,26 @@ class Session:
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
         """Write the next message and return it."""
         directory = self.directory / "messages"
-        directory.mkdir(mode=0o700, exist_ok=True)
         entries = self._entries()
         seq = (_number(entries[-1].name) or 0) + 1 if entries else 1
         made = Message(seq, role, body, {"timestamp": now(), **fields})
         path = directory / f"{seq:04d}-{role}.md"
         data = codec.render(made).encode("utf-8", "replace")
-        atomic.write(path, data, durable=False, mode=_PRIVATE)
+        with self.writing():
+            directory.mkdir(mode=0o700, exist_ok=True)
+            atomic.write(path, data, durable=False, mode=_PRIVATE)
         return made
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Turn what the disk refuses into EnvSetupError: the run ends, and what was written stays whole."""
+        try:
+            yield
+        except OSError as error:
+            message = f"The session {self.directory} cannot be written: {error.strerror}."
+            raise EnvSetupError(
+                message, "What stands in it is whole; resume it when it can be written."
+            ) from error
 
     def _entries(self) -> list[os.DirEntry[str]]:
         """Return the message files as the directory has them: there may be thousands, before each request."""

@@ -44,11 +44,14 @@ def _keep(runtime: Runtime, output: IO[bytes]) -> str:
     if runtime.session is None:
         return ""
     directory = runtime.session.directory / "output"
-    directory.mkdir(mode=0o700, exist_ok=True)
-    path = _free(directory)
-    with path.open("xb") as kept:
-        path.chmod(0o600)
-        shutil.copyfileobj(output, kept)
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+        path = _free(directory)
+        with path.open("xb") as kept:
+            path.chmod(0o600)
+            shutil.copyfileobj(output, kept)
+    except OSError as error:
+        return f", which could not be kept: {error.strerror}"
     return f", all of it in {path}"
 
 

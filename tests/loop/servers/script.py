@@ -35,7 +35,11 @@ class Use:
 
 @dataclass(frozen=True)
 class Step:
-    """One answer. `status` other than 200 is an error; `events`: the stream is cut behind so many."""
+    """One answer. `status` other than 200 is an error; `events`: the stream is cut behind so many.
+
+    `inserted` are further events behind the first, `glued` leaves out the space behind `data:`, `html` is
+    what an error has in place of JSON, and a `silent` step says nothing at all.
+    """
 
     text: str = ""
     uses: tuple[Use, ...] = ()
@@ -45,6 +49,10 @@ class Step:
     said: str = "scripted"
     headers: tuple[tuple[str, str], ...] = ()
     events: int | None = None
+    inserted: tuple[Json, ...] = ()
+    glued: bool = False
+    html: str = ""
+    silent: bool = False
 
 
 def say(text: str) -> Step:
@@ -118,16 +126,29 @@ class Handler(BaseHTTPRequestHandler):
             self.server.refusals.append(str(refused))
             self.reply(400, self.error(str(refused)))
             return
+        if step.silent:
+            # Until the client goes.
+            self.rfile.read(1)
+            self.close_connection = True
+            return
+        if step.html:
+            self.send(step.status, "text/html", step.html.encode())
+            return
         if step.status != 200:
             self.reply(step.status, self.error(step.said), step.headers)
             return
-        self.stream(self.events(step, body), step.events)
+        events = self.events(step, body)
+        named = self.path != "/v1/chat/completions"
+        events[1:1] = [(event.get("type", "") if named else "", event) for event in step.inserted]
+        self.stream(events, step.events, "" if step.glued else " ")
 
     def reply(self, status: int, value: Json, headers: tuple[tuple[str, str], ...] = ()) -> None:
-        data = json.dumps(value).encode()
+        self.send(status, "application/json", json.dumps(value).encode(), headers)
+
+    def send(self, status: int, kind: str, data: bytes, headers: tuple[tuple[str, str], ...] = ()) -> None:
         self.send_response(status)
         for name, text in (
-            ("content-type", "application/json"),
+            ("content-type", kind),
             ("content-length", str(len(data))),
             *headers,
         ):
@@ -135,7 +156,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def stream(self, events: list[tuple[str, Json | str]], count: int | None) -> None:
+    def stream(self, events: list[tuple[str, Json | str]], count: int | None, space: str) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
@@ -144,7 +165,7 @@ class Handler(BaseHTTPRequestHandler):
         for name, data in events[:count]:
             head = f"event: {name}\n" if name else ""
             text = data if isinstance(data, str) else json.dumps(data)
-            self.wfile.write(f"{head}data: {text}\n\n".encode())
+            self.wfile.write(f"{head}data:{space}{text}\n\n".encode())
             self.wfile.flush()
 
     def log_message(self, *args: object) -> None:

@@ -1,0 +1,259 @@
+"""Bad weather: hosts, disks, sessions and plugins as they are when something is wrong."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness_lib.loop import follower, foreign
+from harness_lib.loop.follower import Ending
+from harness_lib.loop.wires import http
+from tests.loop.conftest import WIRES, Hs, Serve, Wire, session_of
+from tests.loop.servers.script import Json, Step, Use, say, use
+from tests.loop.test_foreign import program as plugin
+from tests.loop.test_wires import closed, no_pauses, started
+
+__all__ = ["closed", "no_pauses"]
+
+PASSING: dict[str, Json] = {
+    "anthropic": {"type": "error", "error": {"type": "overloaded_error", "message": "Too much."}},
+    "chat": {"error": {"message": "Too much."}},
+    "responses": {"type": "error", "code": "server_error", "message": "Too much."},
+}
+LASTING: dict[str, Json] = {
+    "anthropic": {"type": "error", "error": {"type": "invalid_request_error", "message": "Not this."}},
+    "responses": {"type": "response.failed", "response": {"error": {"code": "bad", "message": "Not this."}}},
+}
+CALL = (Use("bash", {"command": "echo x >> ran"}),)
+
+
+def test_an_answer_with_an_error_in_it_is_asked_again_and_runs_nothing(
+    serve: Serve, wire: Wire, home: Path, project: Path
+) -> None:
+    server = serve(wire, Step(uses=CALL, inserted=(PASSING[wire.name],)), say("Done."))
+
+    assert follower.follow(started(home, project, wire, server)) == Ending("Done.", failed=False)
+
+    assert not (project / "ran").exists()
+
+
+@pytest.mark.parametrize("wire", [WIRES[0], WIRES[2]], ids=lambda wire: wire.name)
+def test_an_error_in_a_stream_that_will_not_pass_is_said(
+    serve: Serve, wire: Wire, home: Path, project: Path
+) -> None:
+    server = serve(wire, Step(uses=CALL, inserted=(LASTING[wire.name],)))
+
+    ending = follower.follow(started(home, project, wire, server))
+
+    assert ending.failed
+    assert "Not this." in ending.output
+    assert len(server.requests) == 1
+
+
+def test_unknown_events_and_data_without_a_space_change_nothing(
+    serve: Serve, wire: Wire, home: Path, project: Path
+) -> None:
+    news: tuple[Json, ...] = ({"type": "news.of.tomorrow", "index": 7, "delta": {"x": 1}}, {"type": "ping"})
+    server = serve(wire, Step(uses=CALL, inserted=news, glued=True), Step("Done.", inserted=news, glued=True))
+
+    assert follower.follow(started(home, project, wire, server)) == Ending("Done.", failed=False)
+
+    assert (project / "ran").read_text(encoding="utf-8") == "x\n"
+
+
+def test_a_page_in_place_of_an_error_is_asked_again_and_shown_in_short(
+    serve: Serve, wire: Wire, home: Path, project: Path
+) -> None:
+    page = f"<html><h1>502 Bad Gateway</h1>{'<br>' * 5000}</html>"
+    server = serve(wire, Step(status=502, html=page))
+
+    ending = follower.follow(started(home, project, wire, server))
+
+    assert ending.failed
+    assert "502 Bad Gateway" in ending.output
+    assert len(ending.output) < 1000
+    assert len(server.requests) == 3
+
+
+def test_a_host_that_says_nothing_is_asked_again(
+    serve: Serve, wire: Wire, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "SILENCE_SECONDS", 0.5)
+    server = serve(wire, Step(silent=True), say("Done."))
+
+    assert follower.follow(started(home, project, wire, server)) == Ending("Done.", failed=False)
+
+
+def test_a_full_disk_ends_the_run_with_its_reason_and_leaves_the_session_whole(
+    hs: Hs, serve: Serve, wire: Wire, home: Path, project: Path
+) -> None:
+    server = serve(wire, Step(text="much " * 2000), say("Done."))
+    env = {**os.environ, **wire.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"}
+
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "harness_lib.loop", "--json", "RUN it"],
+        env=env,
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 7
+    assert "File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert '"stop":"error"' in done.stdout.splitlines()[-1]
+    assert [path.name for path in (session_of(home) / "messages").iterdir()] == ["0001-user.md"]
+    assert hs("--continue", "again", env=wire.environment(server)).out == "Done.\n"
+
+
+def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(
+    hs: Hs, serve: Serve, wire: Wire, home: Path
+) -> None:
+    server = serve(wire, use("bash", command='rm -rf "$HARNESS_SESSION"'), say("Done."))
+
+    answer = hs("RUN it", env=wire.environment(server))
+
+    assert answer.code == 7
+    assert "cannot be written" in answer.err
+    assert "Traceback" not in answer.err
+    assert list((home / ".harness" / "sessions").iterdir()) == []
+
+
+def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(
+    hs: Hs, serve: Serve, home: Path, project: Path
+) -> None:
+    wire = WIRES[1]
+    server = serve(wire, say("Done."), say("never"))
+    hs("RUN it", env=wire.environment(server))
+    session = session_of(home)
+    for path in (session / "messages", session):
+        path.chmod(0o500)
+    # To root nothing is forbidden, unless it gives that up.
+    without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+
+    done = subprocess.run(
+        [*without, sys.executable, "-m", "harness_lib.loop", session.name, "again"],
+        env={**os.environ, **wire.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"},
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+    for path in (session, session / "messages"):
+        path.chmod(0o700)
+    assert done.returncode == 7, done.stderr
+    assert "cannot be written: Permission denied" in done.stderr
+    assert len(server.requests) == 1
+
+
+def test_a_session_that_was_edited_by_hand_goes_on(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
+    server = serve(wire, use("bash", command="echo hello"), say("First."), say("Second."))
+    hs("RUN it", env=wire.environment(server))
+    messages = session_of(home) / "messages"
+    (messages / "0001-user.md").write_text("---\nrole: user\n---\nwithout an end", encoding="utf-8")
+    (messages / "0004-assistant.md").rename(messages / "0009-assistant.md")
+    (messages / "0009-user.md").write_text("of the same number\n", encoding="utf-8")
+    (messages / "0010-user.md").write_bytes(b"---\nrole: user\n---\n\xff\xfe\x00 binary\n")
+    (messages / "notes.txt").write_text("no message\n", encoding="utf-8")
+    (messages / "0011-user.md").mkdir()
+
+    answer = hs("--continue", "and now?", env=wire.environment(server))
+
+    assert (answer.code, answer.out) == (0, "Second.\n"), answer.err
+    sent = str(server.requests[-1])
+    assert all(words in sent for words in ("without an end", "First.", "same number", "binary", "and now?"))
+    assert (messages / "0013-assistant.md").is_file()
+
+
+def test_a_session_of_ten_thousand_messages_goes_on_in_bounded_memory(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    wire = WIRES[1]
+    server = serve(wire, say("First."), say("Second."))
+    # Of this model no context is known, so that all of it is told.
+    env = wire.environment(server) | {"HARNESS_MODEL": "m"}
+    hs("RUN it", env=env)
+    messages = session_of(home) / "messages"
+    for number in range(3, 10_001):
+        role = "user" if number % 2 else "assistant"
+        text = f"---\nrole: {role}\n---\nmessage {number} {'x' * 100}\n"
+        (messages / f"{number:04d}-{role}.md").write_text(text, encoding="utf-8")
+
+    answer = hs("--continue", "and now?", env=env)
+
+    assert (answer.code, answer.out) == (0, "Second.\n"), answer.err
+    assert len(server.requests[-1]["messages"]) == 10_002
+    assert (messages / "10002-assistant.md").is_file()
+    # In kilobytes, of the largest child so far.
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200_000
+
+
+def test_a_tool_whose_flag_hangs_or_floods_is_left_out(
+    serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "_FLAG_SECONDS", 0.5)
+    plugin(home / ".harness" / "tools" / "hangs", "#!/bin/sh\nsleep 600\n")
+    plugin(home / ".harness" / "tools" / "floods", "#!/bin/sh\nexec yes\n")
+    server = serve(WIRES[1], say("Done."))
+
+    assert follower.follow(started(home, project, WIRES[1], server)) == Ending("Done.", failed=False)
+
+    assert {"hangs", "floods"}.isdisjoint(tool["function"]["name"] for tool in server.requests[0]["tools"])
+
+
+def test_a_hook_that_floods_ends_its_stage(hs: Hs, serve: Serve, home: Path) -> None:
+    plugin(home / ".harness" / "hooks.d" / "start" / "50-floods", "#!/bin/sh\nexec yes\n")
+    server = serve(WIRES[1], say("never"))
+
+    answer = hs("RUN it", env=WIRES[1].environment(server))
+
+    assert answer.code == 1
+    assert "printed more than" in answer.err
+    assert server.requests == []
+
+
+def test_a_tool_that_floods_gives_both_ends_and_the_run_goes_on(hs: Hs, serve: Serve, wire: Wire) -> None:
+    server = serve(wire, use("bash", command="yes"), say("Done."))
+
+    answer = hs("RUN it", env=wire.environment(server))
+
+    assert (answer.code, answer.out) == (0, "Done.\n"), answer.err
+    assert "all of it in" in str(server.requests[-1])
+    assert len(str(server.requests[-1])) < 300_000
+
+
+def test_a_hook_that_hangs_is_ended_with_the_run(serve: Serve, home: Path, project: Path) -> None:
+    fifo = project / "pid"
+    os.mkfifo(fifo)
+    plugin(
+        home / ".harness" / "hooks.d" / "start" / "50-hangs",
+        f"#!/bin/sh\necho $$ >'{fifo}'\nexec sleep 600\n",
+    )
+    server = serve(WIRES[1], say("never"))
+    run = subprocess.Popen(
+        [sys.executable, "-m", "harness_lib.loop", "RUN it"],
+        env={**os.environ, **WIRES[1].environment(server), "HOME": str(home)},
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    pid = int(fifo.read_text(encoding="utf-8"))
+
+    run.send_signal(signal.SIGINT)
+
+    assert run.wait(30) == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

@@ -25,6 +25,7 @@ class Question:
     given: Json
     reason: str = ""
     who: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True)

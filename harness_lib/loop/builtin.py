@@ -66,6 +66,7 @@ _TOOLS = {
 }
 _PROVIDERS = {"anthropic": "providers.anthropic:PROVIDER", "openai": "providers.openai:PROVIDER"}
 _COMMANDS = {
+    "acp": "commands.acp:COMMAND",
     "agent": "commands.agent:COMMAND",
     "auth": "commands.auth:COMMAND",
     "help": "commands.help:COMMAND",

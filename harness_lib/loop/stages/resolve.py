@@ -34,7 +34,7 @@ def detect(runtime: Runtime, piped: Piped) -> Piped:
     asked = _asked(piped)
     if asked["provider"]:
         return asked
-    for name in _candidates(runtime):
+    for name in candidates(runtime):
         if is_ready(runtime, name):
             return {**asked, "provider": name}
     wanted = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_API_URL; hs help shows more."
@@ -69,7 +69,8 @@ def _variant_is_ready(runtime: Runtime, variant: Variant) -> bool:
     return keys.is_fresh(keys.first(runtime, variant.name))
 
 
-def _candidates(runtime: Runtime) -> list[str]:
+def candidates(runtime: Runtime) -> list[str]:
+    """Return the names of all providers and variants, in the order of the sources."""
     found: list[str] = []
     for source in trust.usable(runtime):
         directory = str(Path(source, "providers"))

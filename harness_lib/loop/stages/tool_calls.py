@@ -20,8 +20,10 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
     call: Json = queue[0]
     name = str(call.get("name") or "")
-    verdict = _decided(runtime, gate.ask(runtime, call), name)
+    verdict = _decided(runtime, gate.ask(runtime, call), call)
     given = verdict.given
+    if verdict.decision == "allow":
+        runtime.stream.emit("tool_run", id=str(call.get("id") or ""), name=name, input=given)
     result = run(runtime, name, given) if verdict.decision == "allow" else _denied(verdict)
     _show(runtime, name, given, result)
     return {
@@ -35,12 +37,13 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
     }
 
 
-def _decided(runtime: Runtime, verdict: gate.Verdict, name: str) -> gate.Verdict:
+def _decided(runtime: Runtime, verdict: gate.Verdict, call: Json) -> gate.Verdict:
     """Put to a person what the gates leave to one."""
     if verdict.decision != "ask":
         return verdict
     who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
-    said = approval.put(runtime, Question(name, verdict.given, verdict.reason, who))
+    name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
+    said = approval.put(runtime, Question(name, verdict.given, verdict.reason, who, call_id))
     return gate.Verdict("allow" if said.allowed else "deny", said.reason, verdict.given)
 
 

@@ -1,0 +1,98 @@
+"""What a client may set and call in a session: model, approval, and skills as slash commands."""
+
+from __future__ import annotations
+
+from html import unescape
+
+from harness_lib.errors import ConfigError, UsageError
+from harness_lib.loop import approval, conf
+from harness_lib.loop.commands.resolving import resolve
+from harness_lib.loop.piped import Json
+from harness_lib.loop.providers import models, variants
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import accounts
+from harness_lib.loop.stages import resolve as stage
+from harness_lib.loop.tools import skills
+from harness_lib.system import atomic
+
+_APPROVALS = {
+    "ask": "Ask before a command or an edit",
+    "auto": "Run all tools without asking",
+    "read-only": "Run only tools that change nothing",
+}
+
+
+def config(runtime: Runtime) -> list[Json]:
+    """Return the settings, each with its value and what else it may be."""
+    current = f"{runtime.provider}/{runtime.model}"
+    models = list(dict.fromkeys([current, *_models(runtime)]))
+    return [
+        {"id": "model", "name": "Model", "value": current, "options": {name: name for name in models}},
+        {"id": "approval", "name": "Approval", "value": _approval(runtime), "options": _APPROVALS},
+    ]
+
+
+def choose(runtime: Runtime, name: str, value: str) -> None:
+    """Set `name` to `value`. Raises UsageError."""
+    found = next((each for each in config(runtime) if each["id"] == name), None)
+    if found is None or value not in found["options"]:
+        raise UsageError(f"{name} cannot be {value}.")
+    if name == "approval":
+        runtime.env["HARNESS_APPROVE"] = value
+        return
+    runtime.env["HARNESS_PROVIDER"], _, runtime.env["HARNESS_MODEL"] = value.partition("/")
+    resolve(runtime)
+    session = runtime.session
+    assert session is not None
+    # Whoever opens the session again goes on with this one.
+    written = conf.read(session.directory / "session.conf")
+    written |= {"provider": runtime.provider, "model": runtime.model}
+    atomic.write(session.directory / "session.conf", conf.render(written).encode(), durable=False, mode=0o600)
+
+
+def _approval(runtime: Runtime) -> str:
+    try:
+        return approval.mode(runtime)
+    except approval.UnknownModeError as error:
+        raise ConfigError(f"{error}.", "It stands in HARNESS_APPROVE or in a settings.conf.") from error
+
+
+def commands(runtime: Runtime) -> list[Json]:
+    """Return the slash commands: the skills."""
+    return [
+        {"name": skill.name, "description": unescape(skill.description)}
+        for skill in skills.every(runtime).values()
+    ]
+
+
+def expand(runtime: Runtime, text: str) -> str:
+    """Return `text` as the model is told it: a slash command is the skill of its name."""
+    name, _, rest = text.removeprefix("/").partition(" ")
+    if not text.startswith("/") or name.strip() not in skills.every(runtime):
+        return text
+    return f"Load the skill {name.strip()} by the tool `skill` and follow it.\n\n{rest}".rstrip()
+
+
+def usage(runtime: Runtime) -> Json:
+    """Return what the context holds and what the session has cost."""
+    session = runtime.session
+    found = session.messages() if session else []
+    answers = [message for message in found if message.role == "assistant"]
+    last = accounts.total(answers[-1:])
+    return {
+        "used": last.tokens_in + last.tokens_out,
+        "size": models.of(runtime).context,
+        "cost": accounts.total(found).cost,
+    }
+
+
+def _models(runtime: Runtime) -> list[str]:
+    """Return the default model of each provider that is ready, behind the provider's name."""
+    found = []
+    for name in stage.candidates(runtime):
+        variant, provider = variants.find(runtime, name), runtime.table.provider(name)
+        model = variant.values.get("model", "") if variant else ""
+        model = provider.defaults(runtime).get("model", "") if provider else model
+        if model and stage.is_ready(runtime, name):
+            found.append(f"{name}/{model}")
+    return found

@@ -1,0 +1,72 @@
+"""What the process of a session is told: lines of JSON on standard input, read beside the work.
+
+A turn that is to be cancelled is interrupted wherever it is; so is one whose client has gone.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+
+from harness_lib.loop import processes
+from harness_lib.loop.piped import Json, as_object
+
+
+class Inbox:
+    """The lines that have come and were not taken yet."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
+        self._main = threading.main_thread().ident
+        self._answers: dict[int, queue.SimpleQueue[str]] = {}
+        self._asked = 0
+        self._working = 0
+        self._cancelled = 0
+        self._gone = False
+        signal.signal(signal.SIGINT, self._interrupt)
+        signal.signal(signal.SIGTERM, self._interrupt)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def take(self) -> Json | None:
+        """Return the next line; None when no more will come."""
+        return self._lines.get()
+
+    def expect(self) -> tuple[int, queue.SimpleQueue[str]]:
+        """Return the number of a new question, and where its answer will come."""
+        self._asked += 1
+        self._answers[self._asked] = queue.SimpleQueue()
+        return self._asked, self._answers[self._asked]
+
+    def begin(self, turn: int) -> bool:
+        """Let `turn`, a number above 0, be interrupted from now on; return whether it still is to be done."""
+        self._working = turn
+        return self._cancelled != turn and not self._gone
+
+    def end(self) -> None:
+        """Let nothing be interrupted any more."""
+        self._working = 0
+
+    def _interrupt(self, number: int, frame: object) -> None:
+        if self._working:
+            processes.interrupt(number, frame)
+
+    def _read(self) -> None:
+        # Not sys.stdin: the interpreter cannot end while somebody waits in it.
+        for line in open(0, encoding="utf-8", closefd=False):  # noqa: SIM115 (a descriptor, never closed)
+            said = as_object(line)
+            if said is not None and "cancel" in said:
+                self._cancelled = int(said["cancel"])
+                self._wake(self._working == self._cancelled)
+            elif said is not None and "permission" in said:
+                self._answers.pop(int(said["permission"])).put(str(said["answer"]))
+            elif said is not None:
+                self._lines.put(said)
+        self._gone = True
+        self._wake(self._working > 0)
+        self._lines.put(None)
+
+    def _wake(self, needed: bool) -> None:  # noqa: FBT001 (whether it is needed is the one thing to say)
+        # To the main thread: a signal that another thread gets interrupts no waiting there.
+        if needed and self._main is not None:
+            signal.pthread_kill(self._main, signal.SIGINT)

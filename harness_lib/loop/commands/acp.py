@@ -1,0 +1,29 @@
+"""`hs acp`: an agent for editors and other clients of the Agent Client Protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness_lib.errors import UsageError
+from harness_lib.loop.commands.base import Builtin
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+# How `hs acp` starts the process of a session.
+SESSION = "--session"
+
+
+def _acp(runtime: Runtime, args: list[str]) -> int:
+    if args == [SESSION]:
+        from harness_lib.loop.acp import worker  # noqa: PLC0415 (either of the two, in a process of its own)
+
+        return worker.work(runtime)
+    if args:
+        raise UsageError("hs acp takes no arguments.", "Its client speaks over standard input and output.")
+    from harness_lib.loop.acp import agent  # noqa: PLC0415 (the protocol's package is imported here only)
+
+    return agent.serve()
+
+
+COMMAND = Builtin("Serve a client of the Agent Client Protocol on standard input and output", _acp)

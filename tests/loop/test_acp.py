@@ -1,0 +1,375 @@
+"""`hs acp` with the official client library: a real process, over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from acp import RequestError, schema, spawn_agent_process, text_block
+
+from tests.loop.conftest import WIRES, Serve, bodies, session_of
+from tests.loop.servers.script import Step, say, use
+from tests.loop.test_foreign import program
+
+if TYPE_CHECKING:
+    from acp.interfaces import Client
+
+CHAT = WIRES[1]
+
+
+class Editor:
+    """A client that keeps what it is told, and answers each question as it was given."""
+
+    def __init__(self, answer: str = "allow_once") -> None:
+        self.updates: list[Any] = []
+        self.questions: list[tuple[Any, Any]] = []
+        self.answer = answer
+
+    def on_connect(self, conn: Any) -> None:
+        self.conn = conn
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:  # noqa: ARG002
+        self.updates.append(update)
+
+    async def request_permission(
+        self,
+        session_id: str,  # noqa: ARG002
+        tool_call: Any,
+        options: Any,
+        **_: Any,
+    ) -> schema.RequestPermissionResponse:
+        self.questions.append((tool_call, options))
+        if self.answer == "never":
+            await asyncio.Event().wait()
+        outcome = schema.AllowedOutcome(outcome="selected", option_id=self.answer)
+        return schema.RequestPermissionResponse(outcome=outcome)
+
+    def of(self, kind: str) -> list[Any]:
+        return [update for update in self.updates if update.session_update == kind]
+
+    def said(self) -> str:
+        return "".join(update.content.text for update in self.of("agent_message_chunk"))
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline, self.updates
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def connected(editor: Editor, env: dict[str, str]) -> AsyncIterator[Any]:
+    foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
+    base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    command = (sys.executable, "-m", "harness_lib.loop", "acp")
+    env = {**base, "NO_PROXY": "127.0.0.1", **env}
+    root = Path(__file__).parents[2]
+    async with spawn_agent_process(
+        cast("Client", editor), *command, env=env, cwd=root, use_unstable_protocol=True,
+        transport_kwargs={"stderr": None},
+    ) as (conn, _):  # fmt: skip
+        await conn.initialize(protocol_version=1)
+        yield conn
+
+
+def play(work: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        await asyncio.wait_for(work(), 90)
+
+    asyncio.run(bounded())
+
+
+def test_a_turn_is_streamed_and_ends(serve: Serve, home: Path, project: Path) -> None:
+    server = serve(CHAT, use("bash", command="pwd"), say("All done."))
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            done = await conn.prompt(session_id=session.session_id, prompt=[text_block("RUN it")])
+            assert done.stop_reason == "end_turn"
+            assert (done.usage.input_tokens, done.usage.output_tokens) == (20, 10)
+            assert session.session_id == session_of(home).name
+
+    play(work)
+    (call,) = editor.of("tool_call")
+    assert (call.title, call.kind, call.status) == ("pwd", "execute", "pending")
+    assert [update.status for update in editor.of("tool_call_update")] == ["in_progress", "completed"]
+    # The session's directory counts, not that of the process which the editor has started.
+    assert editor.of("tool_call_update")[-1].content[0].content.text == str(project)
+    assert editor.said() == "All done."
+
+
+def test_all_of_a_prompt_reaches_the_model(serve: Serve, home: Path, project: Path) -> None:
+    server = serve(CHAT, say("Read."))
+
+    async def work() -> None:
+        async with connected(Editor(), CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            held = schema.TextResourceContents(uri="zed:///open", text="the open text")
+            blocks = [
+                text_block("first"),
+                schema.ResourceContentBlock(type="resource_link", name="a b.py", uri="file:///x/a%20b.py"),
+                schema.EmbeddedResourceContentBlock(type="resource", resource=held),
+                text_block("second"),
+            ]
+            await conn.prompt(session_id=session.session_id, prompt=blocks)
+            picture = schema.ImageContentBlock(type="image", data="AA==", mime_type="image/png")
+            with pytest.raises(RequestError, match="no images"):
+                await conn.prompt(session_id=session.session_id, prompt=[picture])
+
+    play(work)
+    message = bodies(session_of(home))[0][1]
+    places = [message.find(part) for part in ("first", "[a b.py](/x/a b.py)", "the open text", "second")]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_an_edit_is_asked_about_and_shown_as_a_difference(serve: Serve, project: Path) -> None:
+    (project / "a.txt").write_text("old\n", encoding="utf-8")
+    server = serve(CHAT, use("replace", path="a.txt", old="old", new="new"), say("Done."))
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("change it")])
+
+    play(work)
+    ((asked, options),) = editor.questions
+    assert asked.kind == "edit"
+    assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
+    (difference,) = editor.of("tool_call_update")[-1].content
+    assert (difference.path, difference.old_text, difference.new_text) == (
+        str(project / "a.txt"), "old\n", "new\n"
+    )  # fmt: skip
+    assert editor.of("tool_call")[0].locations[0].path == str(project / "a.txt")
+
+
+def test_no_means_no_and_the_model_is_told(serve: Serve, home: Path, project: Path) -> None:
+    server = serve(CHAT, use("bash", command="touch made"), say("As you like."))
+    editor = Editor("reject_once")
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+
+    play(work)
+    assert not (project / "made").exists()
+    assert "the user said no" in bodies(session_of(home))[2][1]
+    assert editor.of("tool_call_update")[-1].status == "failed"
+
+
+def test_always_is_asked_once(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT, use("bash", command="touch a"), use("bash", command="touch b"),
+        use("bash", command="rm a"), say("Done."),
+    )  # fmt: skip
+    editor = Editor("allow_always")
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+
+    play(work)
+    assert [asked.title for asked, _ in editor.questions] == ["touch a", "rm a"]
+
+
+def test_approval_is_a_setting_of_the_session(serve: Serve, project: Path) -> None:
+    uses = (use("bash", command="touch a"), say("Done."), use("bash", command="touch b"), say("Denied."))
+    server = serve(CHAT, *uses)
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            options = {option.id: option for option in session.config_options}
+            assert options["approval"].current_value == "ask"
+            assert options["model"].current_value.startswith("openai/")
+            name = session.session_id
+            await conn.set_config_option(config_id="approval", session_id=name, value="auto")
+            await conn.prompt(session_id=name, prompt=[text_block("go")])
+            changed = await conn.set_config_option(config_id="approval", session_id=name, value="read-only")
+            assert changed.config_options[1].current_value == "read-only"
+            await conn.prompt(session_id=name, prompt=[text_block("go")])
+            with pytest.raises(RequestError, match="cannot be"):
+                await conn.set_config_option(config_id="model", session_id=name, value="no/such")
+
+    play(work)
+    assert editor.questions == []
+    assert ((project / "a").exists(), (project / "b").exists()) == (True, False)
+
+
+@pytest.mark.parametrize("answer", ["allow_once", "never"])
+def test_cancel_ends_a_turn_at_once(serve: Serve, project: Path, answer: str) -> None:
+    server = serve(CHAT, use("bash", command="echo $$ > pid; sleep 300"), say("Went on."))
+    editor = Editor(answer)
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            prompt = asyncio.create_task(
+                conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+            )
+            started = (project / "pid").exists if answer == "allow_once" else lambda: editor.questions
+            await editor.until(started)
+            await conn.cancel(session_id=session.session_id)
+            assert (await asyncio.wait_for(prompt, 20)).stop_reason == "cancelled"
+            assert editor.of("tool_call_update")[-1].status == "failed"
+            again = await conn.prompt(session_id=session.session_id, prompt=[text_block("go on")])
+            assert again.stop_reason == "end_turn"
+
+    play(work)
+    assert editor.said() == "Went on."
+    if answer == "allow_once":
+        pid = int((project / "pid").read_text(encoding="utf-8"))
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_what_was_said_is_told_again_when_a_session_is_loaded(
+    serve: Serve, home: Path, project: Path
+) -> None:
+    server = serve(CHAT, use("read_file", path="a.txt"), say("Read it."), say("Again."))
+    (project / "a.txt").write_text("text\n", encoding="utf-8")
+    editor, other = Editor(), Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            name = (await conn.new_session(cwd=str(project))).session_id
+            await conn.prompt(session_id=name, prompt=[text_block("read a.txt")])
+            await conn.close_session(session_id=name)
+            with pytest.raises(RequestError, match="not open"):
+                await conn.prompt(session_id=name, prompt=[text_block("hello")])
+        async with connected(other, CHAT.environment(server)) as conn:
+            listed = await conn.list_sessions(cwd=str(project))
+            assert [(each.session_id, each.title) for each in listed.sessions] == [(name, "read a.txt")]
+            assert (await conn.list_sessions(cwd=str(home))).sessions == []
+            await conn.load_session(cwd=str(project), session_id=name)
+            kinds = [update.session_update for update in other.updates]
+            assert [kind for kind in kinds if kind != "available_commands_update"] == [
+                "user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"
+            ]  # fmt: skip
+            other.updates.clear()
+            await conn.resume_session(cwd=str(project), session_id=name)
+            await conn.prompt(session_id=name, prompt=[text_block("again")])
+            assert other.of("user_message_chunk") == []
+
+    play(work)
+    assert other.said() == "Again."
+
+
+@pytest.mark.parametrize(
+    ("step", "env", "reason"),
+    [
+        (Step(text="cut", stop="length"), {}, "max_tokens"),
+        (Step(text="no", stop="content_filter"), {}, "refusal"),
+        (use("read_file", path="."), {"HARNESS_MAX_TURNS": "1"}, "max_turn_requests"),
+    ],
+)
+def test_why_a_turn_stopped_is_said_in_the_words_of_the_protocol(
+    serve: Serve, project: Path, step: Step, env: dict[str, str], reason: str
+) -> None:
+    server = serve(CHAT, step)
+
+    async def work() -> None:
+        async with connected(Editor(), {**CHAT.environment(server), **env}) as conn:
+            session = await conn.new_session(cwd=str(project))
+            done = await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+            assert done.stop_reason == reason
+
+    play(work)
+
+
+def test_failures_say_what_is_wrong(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, Step(status=401, said="invalid key of yours"))
+
+    async def work() -> None:
+        async with connected(Editor(), CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            with pytest.raises(RequestError, match="invalid key of yours"):
+                await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+            with pytest.raises(RequestError, match="There is no session"):
+                await conn.load_session(cwd=str(project), session_id="no-such")
+            with pytest.raises(RequestError, match="absolute path"):
+                await conn.new_session(cwd="here")
+        async with connected(Editor(), {}) as conn:
+            with pytest.raises(RequestError, match="no ready provider"):
+                await conn.new_session(cwd=str(project))
+
+    play(work)
+
+
+def test_two_sessions_of_one_client_work_side_by_side(serve: Serve, project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    # Each waits until the other has begun, too.
+    wait = "for i in $(seq 600); do [ $(ls ../*/began | wc -l) = 2 ] && exit; sleep 0.1; done; exit 1"
+    command = f"touch began; {wait}"
+    step = use("bash", command=command)
+    server = serve(CHAT, step, step, say("Done."))
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            opened = [(await conn.new_session(cwd=str(path))).session_id for path in (project, other)]
+            prompts = [conn.prompt(session_id=each, prompt=[text_block("go")]) for each in opened]
+            await asyncio.gather(*prompts)
+
+    play(work)
+    assert sorted(update.status for update in editor.of("tool_call_update")) == [
+        "completed", "completed", "in_progress", "in_progress"
+    ]  # fmt: skip
+
+
+def test_skills_are_commands_and_the_context_is_counted(serve: Serve, home: Path, project: Path) -> None:
+    server = serve(CHAT, say("Told."))
+    skill = project / ".agents" / "skills" / "tell" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: tell\ndescription: Tell & show\n---\nTell it.\n", encoding="utf-8")
+    (home / ".harness").mkdir()
+    (home / ".harness" / "models.conf").write_text(
+        "a- context=1000 price_in=1 price_out=1\n", encoding="utf-8"
+    )
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, {**CHAT.environment(server), "HARNESS_MODEL": "a-model"}) as conn:
+            session = await conn.new_session(cwd=str(project))
+            await editor.until(lambda: editor.of("available_commands_update"))
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("/tell a joke")])
+
+    play(work)
+    (told,) = editor.of("available_commands_update")
+    assert ("tell", "Tell & show") in [(each.name, each.description) for each in told.available_commands]
+    assert "Load the skill tell" in bodies(session_of(home))[0][1]
+    usage = editor.of("usage_update")[-1]
+    assert (usage.used, usage.size, usage.cost.currency) == (15, 1000, "USD")
+
+
+def test_a_provider_that_streams_nothing_is_heard_too(home: Path, project: Path) -> None:
+    pack = home / ".harness" / "plugins" / "quiet"
+    program(pack / "providers" / "quiet", '#!/bin/sh\ncat >/dev/null\necho "{\\"said\\": \\"Quiet.\\"}"\n')
+    program(pack / "hooks.d" / "assemble" / "10-messages", "#!/bin/sh\ncat\n")
+    program(
+        pack / "hooks.d" / "receive" / "10-save",
+        '#!/bin/sh\ncat >/dev/null\necho "{\\"next_state\\": \\"done\\", \\"output\\": \\"Quiet.\\"}"\n',
+    )
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, {"HARNESS_PROVIDER": "quiet"}) as conn:
+            session = await conn.new_session(cwd=str(project))
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+
+    play(work)
+    assert editor.said() == "Quiet."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -134,7 +135,21 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     first = next((word for word in argv if word != "--json"), None)
     if verb is None and first is not None and not first.startswith("-"):
         raise UsageError(f"There is no verb {first!r}.", _meant(first))
-    return _parser(verb).parse_args(argv)
+    args, unknown = _parser(verb).parse_known_args(argv)
+    if unknown:
+        raise UsageError(
+            f"Unrecognized arguments: {' '.join(unknown)}.", _meant_option(args.syntax, unknown[0])
+        )
+    return args
+
+
+def _meant_option(syntax: argparse.ArgumentParser, word: str) -> str:
+    """Return a hint to the option of a verb that somebody may have meant by `word`, and to its help."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
+
+    options = re.findall(r"--[a-z][a-z-]*", syntax.format_usage())
+    close = get_close_matches(word.partition("=")[0], options, n=1)
+    return " ".join([*(f"Did you mean {option}?" for option in close), f"See: {syntax.prog} --help"])
 
 
 def _meant(word: str) -> str:
@@ -176,5 +191,5 @@ def _parser(wanted: Verb | None) -> argparse.ArgumentParser:
             command = verb.load()
             sub.add_argument("--json", action="store_true", help="print one JSON object")
             command.arguments(sub)
-            sub.set_defaults(verb=verb, command=command)
+            sub.set_defaults(verb=verb, command=command, syntax=sub)
     return parser

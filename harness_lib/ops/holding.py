@@ -114,11 +114,17 @@ def _named(state: State, task_id: str | None, ctx: Context) -> Task:
     return require_task(state, task_id)
 
 
-def require_task(state: State, task_id: str) -> Task:
-    """Return the task called `task_id`, or `task-003` for `3`; UsageError if there is none."""
+def called(state: State, task_id: str) -> Task | None:
+    """Return the task called `task_id`, or `task-003` for `3`; None if there is none."""
     task = state.find(task_id)
     if task is None and task_id.isascii() and task_id.isdigit():
         task = state.find(f"task-{int(task_id):03d}")
+    return task
+
+
+def require_task(state: State, task_id: str) -> Task:
+    """Return the task called `task_id`, or `task-003` for `3`; UsageError if there is none."""
+    task = called(state, task_id)
     if task is None:
         raise UsageError(
             f"There is no task {task_id!r} in this list.", "See which there are: harness status --all"

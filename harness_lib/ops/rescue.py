@@ -23,6 +23,7 @@ NAMED = 5
 
 def show_all(ctx: Context, task_id: str | None = None) -> Reply:
     """List what was rescued, of one task or of all, newest first."""
+    task_id = _named(ctx, task_id) if task_id else None
     prefix = RESCUE_REFS + (f"{checking.safe_name(task_id)}/" if task_id else "")
     found = kept.listed(ctx.git, prefix)
     of = f" of {task_id}" if task_id else ""
@@ -130,13 +131,21 @@ def drop(ctx: Context, ref: str) -> Reply:
 
 
 def _find(ctx: Context, what: str) -> Kept:
-    exact = _exactly(ctx, what)
+    task_id, slash, attempt = what.partition("/")
+    named = _named(ctx, task_id) + slash + attempt
+    exact = _exactly(ctx, named)
     if exact:
         return exact
-    of_task = kept.listed(ctx.git, f"{RESCUE_REFS}{checking.safe_name(what)}/")
+    of_task = kept.listed(ctx.git, f"{RESCUE_REFS}{checking.safe_name(named)}/")
     if not of_task:
         raise UsageError(f"Nothing was rescued under {what!r}.", "See what there is: harness rescue list")
     return of_task[0]
+
+
+def _named(ctx: Context, task_id: str) -> str:
+    """Return the whole id for the number of a task; rescued work may be of one that is not on the list."""
+    task = holding.called(ctx.store.read().state, task_id)
+    return task.id if task else task_id
 
 
 def _exactly(ctx: Context, name: str) -> Kept | None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.ops import brief, checking, delivered, holding, progress, status
+from harness_lib.ops import why as remedies
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import attempts, selection
-from harness_lib.task import Attempt, Task
+from harness_lib.task import Attempt, State, Task
 
 SHOWN = 10
 LINES = 200
@@ -46,7 +47,7 @@ def run(ctx: Context, task_id: str) -> Reply:
         "show",
         "\n".join(lines),
         task=task,
-        next=_next(ctx, task, eligible=why.eligible),
+        next=_next(ctx, snapshot.state, task, eligible=why.eligible),
         warnings=snapshot.warnings,
         extra={
             "eligible": why.eligible,
@@ -145,7 +146,12 @@ def _logs(ctx: Context, task: Task) -> list[Path]:
     return [path for path in directory.glob("*.log") if not NO_CHECK.search(path.name)]
 
 
-def _next(ctx: Context, task: Task, *, eligible: bool) -> str | None:
+def _next(ctx: Context, state: State, task: Task, *, eligible: bool) -> str | None:
     if task.status == "in_progress":
         return holding.finish(ctx, task)
-    return typed.harness("claim", task.id) if eligible else "harness status"
+    if eligible:
+        return typed.harness("claim", task.id)
+    if task.halt is not None and task.validation.command:
+        # `why` would lead back here; the line above says what a person must act on.
+        return typed.harness("retry", task.id)
+    return remedies.remedy(ctx, state, task) or "harness status"

@@ -12,7 +12,7 @@ import pytest
 
 import harness_lib
 from harness_lib.cli import commands, main, parser
-from harness_lib.errors import Exit
+from harness_lib.errors import Exit, UsageError
 from tests.cli.conftest import EXAMPLES, LONG, NAMES
 from tests.conftest import Harness
 from tests.ops.project import Project
@@ -89,3 +89,19 @@ def test_a_verb_that_is_none_is_answered_by_the_one_that_was_meant(
     assert main.main([typed, "task-001"]) == 2
     assert f"{typed!r}" in (said := capsys.readouterr().err)
     assert hint in said
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        (["add", "x", "--valdate", "y"], "Did you mean --validate? See: harness add --help"),
+        (["claim", "--wiat", "3"], "Did you mean --wait? See: harness claim --help"),
+        (["edit", "1", "--max-atempts=3"], "Did you mean --max-attempts? See: harness edit --help"),
+        (["status", "--zzzz"], "See: harness status --help"),
+        (["status", "more"], "See: harness status --help"),
+    ],
+)
+def test_a_misspelt_option_is_told_the_one_that_was_meant(typed: list[str], hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parser.parse(typed)
+    assert refused.value.hint == hint

@@ -35,6 +35,14 @@ def test_the_list_names_every_rescue_newest_first(failed: Project, agent: Agent)
         said = agent.ok(*argv)
         assert [each["ref"] for each in said["rescues"]] == ["refs/harness/rescue/task-001/2", REF]
     assert agent.ok("rescue", "list", "task-002")["count"] == 0
+    assert agent.ok("rescue", "list", "1")["count"] == 2
+
+
+@pytest.mark.usefixtures("failed")
+def test_the_number_of_a_task_is_enough_to_name_its_work(agent: Agent) -> None:
+    assert agent.ok("rescue", "show", "1")["rescue"]["ref"] == REF
+    assert agent.ok("rescue", "show", "1/1")["rescue"]["ref"] == REF
+    assert "'7'" in agent.fails(2, "rescue", "show", "7")["error"]["message"]
 
 
 @pytest.mark.usefixtures("failed")

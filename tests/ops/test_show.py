@@ -113,3 +113,13 @@ def test_the_number_of_a_task_is_its_name_everywhere(agent: Agent, verb: str) ->
         agent.ok("add", "One", "--validate", "true")
     agent.ok(verb, "1", *(["--title", "Other"] if verb == "edit" else []))
     agent.fails(2, "show", "7")
+
+
+def test_what_is_typed_next_helps_the_task_that_is_shown(agent: Agent) -> None:
+    agent.ok("add", "Never", "--validate", "false", "--max-attempts", "1")
+    agent.ok("claim")
+    agent.fails(1, "finish")
+    assert agent.ok("show", "1")["next"] == "harness retry task-001"
+
+    agent.ok("add", "After it", "--validate", "true", "--depends-on", "task-001")
+    assert agent.ok("show", "2")["next"] == "harness retry task-001"

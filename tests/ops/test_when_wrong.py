@@ -52,7 +52,7 @@ def test_everything_can_be_removed_from_a_project(project: Project, agent: Agent
     _in_shell(project, _block("Remove everything"))
 
     assert not project.git("for-each-ref", "refs/harness")
-    assert not (project.top / ".git" / "harness").exists()
+    assert not list((project.top / ".git").glob("harness*"))
     left = {path.name for path in project.top.iterdir()}
     assert not {name for name in left if name.startswith((".harness", "harness-"))}
     assert "mine.txt" in left

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from benchmarks import crowds, hooks, runs, talk, verbs
+from benchmarks import crowds, hooks, runs, talk, turns, verbs
 from benchmarks.measuring import Row
 from benchmarks.projects import Project
 
@@ -120,5 +120,11 @@ ALL = (
         60,
         "`harness run -j 8`: merges per check, check 1.5 s",
         lambda at: runs.merges_per_check(at.path / "merges", 8 if at.quick else 24),
+    ),
+    Measurement(
+        "turns",
+        60,
+        "`hs`: one tool call; from an answer's end to the next request; pieces of an answer; memory; cache",
+        lambda at: turns.compare(at.path / "turns", at.rounds),
     ),
 )

@@ -43,11 +43,13 @@ def settle_in(home: Path) -> None:
     spec = find_spec("jsonschema")
     assert spec is not None
     assert spec.origin is not None
-    env = private_env.environment(data)
-    env.mkdir(parents=True)
-    data.chmod(0o700)
-    private_env.packages(env).symlink_to(Path(spec.origin).parents[1])
-    private_env.ready_marker(env).write_text(private_env.recipe(), encoding="utf-8")
+    data.mkdir(mode=0o700, parents=True)
+    for launcher in ("system", "loop"):
+        pins = CHECKOUT / "harness_lib" / launcher / "requirements.txt"
+        env = private_env.environment(data, pins)
+        env.mkdir()
+        private_env.packages(env).symlink_to(Path(spec.origin).parents[1])
+        private_env.ready_marker(env).write_text(private_env.recipe(pins), encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -63,10 +63,11 @@ def _check(ctx: Context, task: Task) -> tuple[bool, str]:
     try:
         checked = checking.run_check(ctx, task, command, log_name="unproven")
     except ConfigError as error:
-        return False, error.message
+        return False, error.message.rstrip(".")
     if checked.passed:
         return True, f"its check passes: {brief.one_line(command, brief.FAILURE_LENGTH)}"
-    return False, checked.failure()
+    # It becomes a part of a sentence.
+    return False, checked.failure().rstrip(".")
 
 
 def _record(tx: Tx, session: Session, task: Task, head: str | None, why: str, *, passed: bool) -> list[str]:

@@ -31,7 +31,7 @@ def test_start_runs_the_check_of_a_forged_task_and_one_that_fails_is_pending_aga
     assert reply["task"]["id"] == "task-001"
     assert project.task()["attempts"] == 0
     assert project.read("mine.txt") == "not the task's\n"
-    assert project.grep("WARN [task-001]", SAID, "pending again")
+    assert project.grep("WARN [task-001]", SAID, "; The check failed with exit code 1; pending again")
 
 
 def test_a_forged_task_whose_check_passes_is_completed_with_a_warning(project: Project, agent: Agent) -> None:

@@ -214,8 +214,6 @@ def test_an_agent_that_is_not_logged_in_ends_the_run(workshop: Workshop) -> None
     "harm",
     [
         "sh git checkout -q -b elsewhere && git commit -q --allow-empty -m mine",
-        "sh git reset -q --hard HEAD~1",
-        "sh git commit -q --allow-empty -m mine && git rebase -q --root -f",
         "sh git stash -q; true",
         "sh rm .git",
         "sh touch $(git rev-parse --git-dir)/index.lock",
@@ -232,6 +230,36 @@ def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop,
     assert (workshop.top / "first").exists()
     assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
     workshop.done_is_done()
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "sh git reset -q --hard HEAD~1 && git commit -q --allow-empty -m mine",
+        "sh git commit -q --allow-empty -m mine && git rebase -q --root -f",
+        "sh git checkout -q --orphan o && git commit -qm mine && git checkout -q --detach; git branch -qD o",
+    ],
+)
+def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop: Workshop, harm: str) -> None:
+    """Nobody can tell which of the commits that it has left out it meant to: the next agent is told."""
+    workshop.file_task("first")
+    assert workshop.run().returncode == 0
+    base = sh(workshop.top, "rev-parse", "main")
+    workshop.add("Harm", "grep -q done f", do=f"first {harm}\nwrite f done")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    (blame,) = workshop.task("task-002")["error_log"]
+    assert f"no longer has the commit {base[:12]}" in blame
+    assert (workshop.top / "first").exists()
+    assert workshop.git.is_ancestor(base, "refs/heads/main")
+    rescue = "refs/harness/rescue/task-002/1"
+    assert sh(workshop.top, "show", f"{rescue}:f") == "done"
+    assert "mine" in sh(workshop.top, "log", "--format=%s", rescue).splitlines()
+    workshop.done_is_done()
+    workshop.failures_are_kept()
+    workshop.nothing_is_left_over()
 
 
 def test_an_agent_that_deletes_its_work_tree_has_failed(workshop: Workshop) -> None:
@@ -284,18 +312,21 @@ p.write_text(json.dumps(d))
 """
 
 
-def test_an_agent_that_marks_its_own_task_as_done_is_found_out_at_the_end(workshop: Workshop) -> None:
+def test_an_agent_that_marks_its_own_task_as_done_is_asked_for_the_check_all_the_same(
+    workshop: Workshop,
+) -> None:
     workshop.add("Honest work", "grep -q done f")
     cheat = workshop.top.parent / "cheat.py"
     cheat.write_text(CHEAT.replace("STATUS", '"completed"'))
 
-    said = workshop.run(
-        "--max-tasks", "2", agent=f"[ -f {cheat} ] && python3 {cheat} && rm {cheat}; echo done > f"
-    )
+    said = workshop.run(agent=f"if [ -f {cheat} ]; then python3 {cheat}; rm {cheat}; else echo done > f; fi")
 
-    assert "is broken on the final tree" in said.stdout, said.stdout + said.stderr
-    assert [task["status"] for task in workshop.state["tasks"]][1:] == ["completed"]
+    assert said.returncode == 0, said.stdout + said.stderr
+    (blame,) = workshop.task("task-001")["error_log"]
+    assert "The check failed" in blame
+    assert workshop.task("task-001")["proof"]
     workshop.done_is_done()
+    workshop.nothing_is_left_over()
 
 
 def test_a_list_that_an_agent_has_broken_stops_the_run_and_names_the_field(workshop: Workshop) -> None:

@@ -24,8 +24,13 @@ _NAMED = re.compile(
     r"\.py\b"
 )
 # Hosts start hooks in the project, where a relative entry of the PATH would find the project's own python3.
-_RING = '[ ! -f "$f" ] || { HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; exec python3 -I -S "$f"'
-_SPELLING = re.compile(rf"f=(.+); {re.escape(_RING)}(?: [a-z]+)?; }}", re.DOTALL)
+_THERE = '[ ! -f "$f" ] || { '
+# For the one whose failure refuses what an agent wants to do: no Python is no reason to refuse it.
+_ABLE = "command -v python3 >/dev/null || exit 0; "
+_RING = 'HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; exec python3 -I -S "$f"'
+_SPELLING = re.compile(
+    rf"f=(.+); {re.escape(_THERE)}(?:{re.escape(_ABLE)})?{re.escape(_RING)}(?: [a-z]+)?; }}", re.DOTALL
+)
 
 
 def folder() -> Path:
@@ -47,14 +52,15 @@ def folder() -> Path:
     return place
 
 
-def command(script: Path, host: Host) -> str:
+def command(script: Path, host: Host, *, refuses: bool = False) -> str:
     """Return the shell command that rings at `script`; where that is gone it is silent and holds nobody.
 
     A missing script would otherwise hold an agent for ever in Codex and Gemini. Claude Code gets no name:
-    Copilot and others read its settings too, and are known by what they send.
+    Copilot and others read its settings too, and are known by what they send. `refuses`: its failure counts
+    as a refusal.
     """
     name = "" if host.name == "claude" else f" {host.name}"
-    return f"f={shlex.quote(str(script))}; {_RING}{name}; }}"
+    return f"f={shlex.quote(str(script))}; {_THERE}{_ABLE if refuses else ''}{_RING}{name}; }}"
 
 
 def script_of(text: object) -> Path | None:
@@ -96,13 +102,14 @@ def _entry(host: Host, event: str, group: Mapping[str, object], place: Path) -> 
     assert script is not None
     seconds = int(handler["timeout"])
     own: Entry = {} if host.form == "toml" else {"type": "command"}
-    own[host.command_key] = command(place / script[1], host)
+    refuses = host.name == "claude" and "onFailure" in handler
+    own[host.command_key] = command(place / script[1], host, refuses=refuses)
     own[host.timeout_key] = seconds * host.timeout_unit
     own |= host.extra.get(event, {})
     if host.form != "groups":
         return own
-    if host.name == "claude" and "async" in handler:
-        own["async"] = handler["async"]
+    if host.name == "claude":
+        own |= {key: handler[key] for key in ("async", "onFailure") if key in handler}
     if host.name == "gemini":
         own["name"] = script[1].removesuffix(".py")
     matcher = host.matchers[event] if event in host.matchers else group.get("matcher")

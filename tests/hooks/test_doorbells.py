@@ -215,6 +215,18 @@ def test_a_missing_script_holds_nobody(event: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_only_the_guard_refuses_by_failing_and_not_for_want_of_a_python(tmp_path: Path) -> None:
+    """Without a Python every edit in every project would be refused."""
+    refusing = [event for event, ((group),) in CONFIG["hooks"].items() if "onFailure" in group["hooks"][0]]
+    env = {"PATH": str(tmp_path), "CLAUDE_PLUGIN_ROOT": str(CHECKOUT)}
+    done = subprocess.run(
+        ["/bin/sh", "-c", commands()["PreToolUse"]], input=b"{}", env=env, capture_output=True, check=False
+    )
+
+    assert refusing == ["PreToolUse"]
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
 def test_a_skill_folder_with_odd_characters_works(project: Project, tmp_path: Path) -> None:
     odd = tmp_path / 'it\'s $HOME & "more"'
     odd.symlink_to(CHECKOUT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,9 +19,12 @@ from tests.hosts.talk import Actor, Refusal, Request, Say, Script
 
 AT_A_LOSS = Say("I have nothing more to say.")
 
+VERDICT = "that is what the goal's own judge has seen"
+
 # What a client asks on the side: titles (no tools are on offer), and the summary of a compaction.
 ASIDE = Say("<summary>The work goes on.</summary>")
 _WANTS_SUMMARY = "followed by a <summary> block"
+_WANTS_VERDICT = "has the following stopping condition been satisfied?"
 
 
 @dataclass
@@ -54,6 +57,8 @@ class Model:
     requests: list[Request] = field(default_factory=list)
     strays: list[str] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
+    # What Claude Code is answered that asks at a stop whether its own goal is reached.
+    judge: Callable[[], bool] | None = None
 
     def play(self, actor: Actor, when: str = "") -> None:
         """Give the conversations in which the user says `when` to `actor`; the latest such call decides."""
@@ -61,6 +66,8 @@ class Model:
 
     def answer(self, request: Request) -> Say | Refusal:
         """Return what the model says next in this conversation."""
+        if self.judge is not None and _WANTS_VERDICT in request.last:
+            return Say(json.dumps({"ok": self.judge(), "reason": VERDICT}))
         if not request.tools or _WANTS_SUMMARY in request.last:
             return ASIDE
         self.requests.append(request)

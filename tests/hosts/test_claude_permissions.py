@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.hosts.agents import TIRED, launcher
-from tests.hosts.talk import Request, Say, Script
+from tests.hosts.talk import Call, Request, Say, Script
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,3 +75,26 @@ def test_a_command_that_would_be_run_later_is_asked_about(
 
     assert [ASKED in said for said in heard] == [True]
     assert machine.statuses == ["pending"]
+
+
+def test_a_guard_that_breaks_refuses_the_edit(
+    claude: Claude, model: Model, machine: Machine, published: Path, tmp_path: Path
+) -> None:
+    """What was meant to look at it did not: the list stays as it is."""
+    plugin = tmp_path / "plugin"
+    shutil.copytree(published, plugin)
+    (plugin / "hooks" / "harness-pretooluse.py").write_text("raise SystemExit(1)\n", encoding="utf-8")
+    machine.add("Read it", "--validate", "test -f README.md")
+    file = machine.project / "harness-tasks.json"
+    before = file.read_bytes()
+
+    def edits(_request: Request) -> Script:
+        yield Say(calls=(Call("Read", {"file_path": str(file)}),))
+        yield Say(calls=(Call("Write", {"file_path": str(file), "content": "{}"}),))
+        yield Say(TIRED)
+
+    model.play(edits)
+
+    claude("Mark it done.", "--plugin-dir", str(plugin))
+
+    assert file.read_bytes() == before

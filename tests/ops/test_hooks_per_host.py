@@ -93,6 +93,16 @@ def test_the_hooks_answer_in_the_dialect_of_every_host_they_are_installed_for() 
     assert set(hosts.HOSTS) == set(dialect.HOSTS)
 
 
+def test_claude_code_alone_is_told_what_a_guard_that_fails_means(agent: Agent, home: Path) -> None:
+    """Others take no key that they do not know."""
+    for name in ("claude", "codex"):
+        agent.ok("hooks", "install", "--agent", name)
+    entry = json.loads(place(home, "claude").read_text("utf-8"))["hooks"]["PreToolUse"][0]["hooks"][0]
+
+    assert entry["onFailure"] == "block"
+    assert "onFailure" not in place(home, "codex").read_text("utf-8")
+
+
 def test_gemini_waits_as_long_as_the_others(agent: Agent, home: Path) -> None:
     """Its unit is the millisecond."""
     agent.ok("hooks", "install", "--agent", "gemini")

@@ -45,9 +45,12 @@ def is_usable(runtime: Runtime, source: str) -> bool:
 
 def is_projects(runtime: Runtime, source: str) -> bool:
     """Return whether `source` was found on the way to the current directory, outside of home."""
-    path = Path(source)
-    ours = (runtime.home, runtime.root)
-    return ".harness" in path.parts and not any(path.is_relative_to(place) for place in ours)
+    known: dict[str, bool] = runtime.kept.setdefault("projects", {})
+    if source not in known:
+        path = Path(source)
+        ours = (runtime.home, runtime.root)
+        known[source] = ".harness" in path.parts and not any(path.is_relative_to(place) for place in ours)
+    return known[source]
 
 
 def fingerprint(runtime: Runtime, source: str) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness_lib.loop import discovery, pipeline, runtime
 from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.tools import skills
 from tests.loop.conftest import WIRES, Hs, Serve
 from tests.loop.servers.script import say
 from tests.loop.test_foreign import MESSAGES, PROVIDER, SAVE, program
@@ -84,6 +86,31 @@ def test_skills_are_told_by_name_and_their_text_is_escaped(home: Path, project: 
     assert "of the &lt;project&gt;" in catalogue
     assert "of &lt;home&gt;" not in catalogue
     assert "skill" in [tool["name"] for tool in made["tools"]]
+
+
+def test_a_skill_is_parsed_once_and_again_when_it_has_changed(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = home / ".harness" / "skills" / "deploy" / "SKILL.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("---\nname: deploy\ndescription: First\n---\nAsk.\n", encoding="utf-8")
+    run = runtime.start(os.environ, project)
+    discovery.refresh(run)
+    parsed: list[str] = []
+    original = skills._values
+
+    def counted(head: str) -> dict[str, Any]:
+        parsed.append(head)
+        return original(head)
+
+    monkeypatch.setattr(skills, "_values", counted)
+
+    first = [skills.every(run)["deploy"].description for _ in range(5)]
+    once = [head for head in parsed if "deploy" in head]
+    path.write_text("---\nname: deploy\ndescription: Another one\n---\nAsk.\n", encoding="utf-8")
+
+    assert (first, len(once)) == (["First"] * 5, 1)
+    assert skills.every(run)["deploy"].description == "Another one"
 
 
 def test_tools_stand_by_name(home: Path, project: Path) -> None:

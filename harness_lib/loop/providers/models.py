@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import trust
+from harness_lib.loop import remembered, trust
 from harness_lib.loop.providers import variants
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def of(runtime: Runtime, name: str = "") -> Model:
     wanted = name or runtime.model
     lines: dict[str, dict[str, str]] = {}
     for source in trust.usable(runtime):
-        for prefix, values in _read(Path(source, FILE)).items():
+        for prefix, values in (remembered.of(runtime.kept, Path(source, FILE), _read) or {}).items():
             lines[prefix] = {**lines.get(prefix, {}), **values}
     found = max((prefix for prefix in lines if wanted.startswith(prefix)), key=len, default="")
     return _model({**lines.get(found, {}), **_own(runtime, wanted)})

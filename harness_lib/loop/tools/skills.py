@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
+from harness_lib.loop import remembered
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 
@@ -32,12 +33,12 @@ class Skill:
 def every(runtime: Runtime) -> dict[str, Skill]:
     """Return the skills by name, sorted; the most local of a name counts."""
     found: dict[str, Skill] = {}
-    ours = _read(_OURS)
+    ours = remembered.of(runtime.kept, _OURS, _read)
     if ours is not None:
         found[ours.name] = ours
     for directory in _directories(runtime):
         for name in runtime.listing.names(str(directory)):
-            skill = _read(directory / name / "SKILL.md")
+            skill = remembered.of(runtime.kept, directory / name / "SKILL.md", _read)
             if skill is not None:
                 found[skill.name] = skill
     return dict(sorted(found.items()))
@@ -94,7 +95,8 @@ def _values(head: str) -> dict[str, Any]:
     import yaml  # noqa: PLC0415 (only where there are skills)
 
     try:
-        found = yaml.safe_load(head)
+        # The one in C is ten times as fast; not every build of the package has it.
+        found = yaml.load(head, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe)
     except yaml.YAMLError:
         found = None
     if isinstance(found, dict):

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness_lib.errors import ConfigError
 from harness_lib.loop import builtin, pipeline, trust
 from harness_lib.loop.failures import HookError
+from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.plugins import Kind, Plugin, Table
 from harness_lib.loop.runtime import Runtime
@@ -54,7 +55,10 @@ def table(runtime: Runtime) -> Table:
     made = Table()
     for plugin in builtin.PLUGINS:
         made.add(plugin)
-    for source in trust.usable(runtime):
+    usable = trust.usable(runtime)
+    for plugin in tools.known(runtime):
+        made.add(plugin)
+    for source in usable:
         for plugin in _of_source(runtime, source):
             made.add(plugin)
     allowed = allowed_tools(runtime)

@@ -356,6 +356,23 @@ def test_skills_are_commands_and_the_context_is_counted(serve: Serve, home: Path
     assert (usage.used, usage.size, usage.cost.currency) == (15, 1000, "USD")
 
 
+def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("mcp__zed__z_echo", text="x"), say("Done."))
+    editor = Editor()
+    place = str(Path(__file__).parent / "servers" / "mcp_server.py")
+    named = schema.McpServerStdio(name="zed", command=sys.executable, args=[place], env=[])
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project), mcp_servers=[named])
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+
+    play(work)
+    assert editor.of("tool_call_update")[-1].content[0].content.text == "echo: x"
+    # It says of itself that it only reads.
+    assert editor.questions == []
+
+
 def test_a_provider_that_streams_nothing_is_heard_too(home: Path, project: Path) -> None:
     pack = home / ".harness" / "plugins" / "quiet"
     program(pack / "providers" / "quiet", '#!/bin/sh\ncat >/dev/null\necho "{\\"said\\": \\"Quiet.\\"}"\n')

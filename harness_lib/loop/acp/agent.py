@@ -12,7 +12,7 @@ from acp import PROTOCOL_VERSION, RequestError, run_agent, schema
 
 from harness_lib import __version__
 from harness_lib.loop import runtime
-from harness_lib.loop.acp import permission, updates
+from harness_lib.loop.acp import permission, servers, updates
 from harness_lib.loop.acp.prompt import Block, text_of
 from harness_lib.loop.acp.session import Session
 from harness_lib.loop.piped import Json
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from acp.interfaces import Agent as Protocol
     from acp.interfaces import Client
 
+Servers = list[servers.Server] | None
 _INVALID = -32602
 _PAGE = 50
 _TITLE = 80
@@ -59,6 +60,7 @@ class Agent:
             agent_info=schema.Implementation(name="harness", title="Harness", version=__version__),
             agent_capabilities=schema.AgentCapabilities(
                 load_session=True,
+                mcp_capabilities=schema.McpCapabilities(http=True),
                 prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
                 session_capabilities=schema.SessionCapabilities(
                     list=schema.SessionListCapabilities(),
@@ -69,18 +71,22 @@ class Agent:
             auth_methods=[],
         )
 
-    async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
-        session = await self._open(cwd, {})
+    async def new_session(self, cwd: str, mcp_servers: Servers = None, **_: Any) -> schema.NewSessionResponse:
+        session = await self._open(cwd, {}, mcp_servers)
         return schema.NewSessionResponse(session_id=session.id, config_options=updates.config(session.config))
 
-    async def load_session(self, cwd: str, session_id: str, **_: Any) -> schema.LoadSessionResponse:
-        session = await self._open(cwd, {"session": session_id})
+    async def load_session(
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
+    ) -> schema.LoadSessionResponse:
+        session = await self._open(cwd, {"session": session_id}, mcp_servers)
         for update in session.updates.replay(sessions.Session(session.directory).messages()):
             await self._client.session_update(session.id, update)
         return schema.LoadSessionResponse(config_options=updates.config(session.config))
 
-    async def resume_session(self, cwd: str, session_id: str, **_: Any) -> schema.ResumeSessionResponse:
-        session = await self._open(cwd, {"session": session_id})
+    async def resume_session(
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
+    ) -> schema.ResumeSessionResponse:
+        session = await self._open(cwd, {"session": session_id}, mcp_servers)
         return schema.ResumeSessionResponse(config_options=updates.config(session.config))
 
     async def list_sessions(
@@ -124,13 +130,13 @@ class Agent:
         """End every session."""
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
 
-    async def _open(self, cwd: str, first: Json) -> Session:
+    async def _open(self, cwd: str, first: Json, named: Servers) -> Session:
         before = self._sessions.pop(str(first.get("session")), None)
         if before is not None:
             # It is held by the process that has it open.
             await before.close()
         session = Session(_directory(cwd), self._client.session_update, self._ask)
-        await session.open(first)
+        await session.open({**first, "servers": servers.configured(named or [])})
         self._sessions[session.id] = session
         # The client must know the session before it hears of it.
         asyncio.get_running_loop().call_soon(self._announce, session)

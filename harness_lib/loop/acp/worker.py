@@ -13,6 +13,7 @@ from harness_lib.loop.acp.permission import Permission
 from harness_lib.loop.commands import opening
 from harness_lib.loop.commands.options import Options
 from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.mcp.servers import OF_THE_CLIENT
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.turn import Turn
@@ -44,6 +45,7 @@ def _open(runtime: Runtime, first: Json) -> Json:
     found = opening.known(runtime, str(named)) if named else None
     # A client has a person.
     runtime.approve = "ask"
+    runtime.kept[OF_THE_CLIENT] = first.get("servers") or {}
     opening.enter(runtime, found, Options())
     assert runtime.session is not None
     # The client says where it works in it now.

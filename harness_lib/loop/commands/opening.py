@@ -6,6 +6,7 @@ from harness_lib.errors import UsageError
 from harness_lib.loop import discovery
 from harness_lib.loop.commands.options import Options
 from harness_lib.loop.commands.resolving import resolve
+from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import store
 from harness_lib.loop.sessions.session import Session
@@ -76,6 +77,8 @@ def _restore(runtime: Runtime, conf: dict[str, str]) -> None:
 
 
 def _check_tools(runtime: Runtime) -> None:
-    missing = [name for name in discovery.allowed_tools(runtime) or () if not runtime.table.tool(name)]
+    asked = discovery.allowed_tools(runtime) or ()
+    # What a server has is known when it has been asked.
+    missing = [name for name in asked if not name.startswith(PREFIX) and not runtime.table.tool(name)]
     if missing:
         raise UsageError(f"There is no tool {missing[0]}.", "hs tools lists those that there are.")

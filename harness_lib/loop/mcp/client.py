@@ -1,0 +1,190 @@
+"""Connections to MCP servers by the official package, on an event loop of their own beside the run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as Late
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import mcp
+from mcp import types
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+from harness_lib.loop.mcp import remembered
+from harness_lib.loop.mcp.servers import Server, expanded
+from harness_lib.loop.piped import Json
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+START_SECONDS = 10.0
+CALL_SECONDS = 120.0
+_END_SECONDS = 8.0
+_PAGES = 100
+
+T = TypeVar("T")
+
+
+class Connections:
+    """The servers of a run: started when they are first needed, ended with it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._loop = asyncio.new_event_loop()
+        self._open: dict[str, asyncio.Future[mcp.Client]] = {}
+        self._holders: list[asyncio.Task[None]] = []
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def learn(self, servers: list[Server]) -> bool:
+        """Ask all of `servers` for their tools at once; name those that do not answer."""
+        asked = [(server, self._start(self._list(server))) for server in servers]
+        answered = [self._learned(server, future) for server, future in asked]
+        return any(answered)
+
+    def refresh(self, servers: list[Server]) -> None:
+        """Ask them beside the work; who does not answer stays as it was known."""
+        for server in servers:
+            self._start(self._list(server))
+
+    def call(self, server: Server, tool: str, given: Json) -> tuple[str, bool]:
+        """Return what the tool says, and whether that is an error."""
+        future = self._start(self._call(server, tool, given))
+        problem = self._problem(future, CALL_SECONDS + START_SECONDS)
+        return (
+            (f"error: the MCP server {server.name} failed: {problem}", True) if problem else future.result()
+        )
+
+    def close(self) -> None:
+        """End the servers."""
+        with suppress(Late, asyncio.CancelledError):
+            self._start(self._end()).result(_END_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_END_SECONDS)
+
+    def _learned(self, server: Server, future: Future[list[Json]]) -> bool:
+        problem = self._problem(future, START_SECONDS)
+        if problem:
+            self._runtime.log(f"hs: the MCP server {server.name} is left out: {problem}.")
+        return not problem
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _problem(self, future: Future[T], seconds: float) -> str:
+        """Wait for `future`; return "" or why nothing came."""
+        late = f"no answer within {seconds:.0f} s"
+        try:
+            error = future.exception(seconds)
+        except (Late, CancelledError):
+            return late
+        finally:
+            # Nobody waits for it any more, also where the turn is interrupted.
+            future.cancel()
+        if error is None:
+            return ""
+        return late if isinstance(error, asyncio.TimeoutError) else _said(error)
+
+    async def _list(self, server: Server) -> list[Json]:
+        client = await self._client(server)
+        tools: list[Json] = []
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            page = await asyncio.wait_for(client.list_tools(cursor=cursor), START_SECONDS)
+            tools += [_told(tool) for tool in page.tools]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        remembered.save(self._runtime, server, tools)
+        return tools
+
+    async def _call(self, server: Server, tool: str, given: Json) -> tuple[str, bool]:
+        client = await self._client(server)
+        done = await asyncio.wait_for(client.call_tool(tool, given), CALL_SECONDS)
+        parts = [_text(block) for block in done.content]
+        return "\n".join(parts), bool(done.is_error)
+
+    async def _client(self, server: Server) -> mcp.Client:
+        if server.name not in self._open:
+            ready: asyncio.Future[mcp.Client] = self._loop.create_future()
+            self._open[server.name] = ready
+            holder = asyncio.ensure_future(self._hold(server, ready))
+            holder.add_done_callback(lambda _: self._ended(server, ready, holder))
+            self._holders.append(holder)
+        return await asyncio.wait_for(asyncio.shield(self._open[server.name]), START_SECONDS)
+
+    def _ended(self, server: Server, ready: asyncio.Future[mcp.Client], holder: asyncio.Task[None]) -> None:
+        """Let the next call start the server anew, and tell who waits for this one why it is not there."""
+        self._open.pop(server.name, None)
+        error = None if holder.cancelled() else holder.exception()
+        if not ready.done() and error is not None:
+            ready.set_exception(error)
+        elif not ready.done():
+            ready.cancel()
+
+    async def _hold(self, server: Server, ready: asyncio.Future[mcp.Client]) -> None:
+        """Keep the connection in the task that has opened it, as the package demands."""
+        with self._log() as log:
+            async with mcp.Client(self._transport(server, log)) as client:
+                ready.set_result(client)
+                await asyncio.Event().wait()
+
+    def _transport(self, server: Server, log: Any) -> Any:
+        config, run = server.config, self._runtime
+        if "url" in config:
+            headers = {name: expanded(run, value) for name, value in config.get("headers", {}).items()}
+            client = create_mcp_http_client(headers=headers)
+            return streamable_http_client(expanded(run, config["url"]), http_client=client)
+        parameters = mcp.StdioServerParameters(
+            command=expanded(run, config["command"]),
+            args=[expanded(run, arg) for arg in config.get("args", [])],
+            env={name: expanded(run, value) for name, value in config.get("env", {}).items()},
+            cwd=run.work_directory,
+        )
+        return stdio_client(parameters, errlog=log)
+
+    def _log(self) -> Any:
+        session = self._runtime.session
+        path = session.directory / "mcp.log" if session else Path(os.devnull)
+        return path.open("a", encoding="utf-8")
+
+    async def _end(self) -> None:
+        for holder in self._holders:
+            holder.cancel()
+        await asyncio.gather(*self._holders, return_exceptions=True)
+
+
+def _told(tool: types.Tool) -> Json:
+    reads = tool.annotations is not None and tool.annotations.read_only_hint is True
+    return {
+        "name": tool.name,
+        "description": tool.description or tool.title or "",
+        "input_schema": tool.input_schema,
+        "reads": reads,
+    }
+
+
+def _text(block: Any) -> str:
+    if isinstance(block, types.TextContent):
+        return block.text
+    if isinstance(block, types.EmbeddedResource) and isinstance(block.resource, types.TextResourceContents):
+        return block.resource.text
+    if isinstance(block, types.ResourceLink):
+        return f"[{block.name}]({block.uri})"
+    return f"[a block of the type {block.type}, which hs cannot show a model yet]"
+
+
+def _said(error: BaseException) -> str:
+    """Return the words of an error; of a group of them, those of the first."""
+    inner = getattr(error, "exceptions", None)
+    if inner:
+        return _said(inner[0])
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,80 @@
+"""Which MCP servers there are: `mcp.json` of the sources that may be used, and what a client has named."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.loop import trust
+from harness_lib.loop.piped import Json, as_object, dumps
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+FILE = "mcp.json"
+# Where a client of ours puts the servers that it wants used: name -> configuration.
+OF_THE_CLIENT = "mcp servers of the client"
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server by its name; `config` is its entry, with a `command` or a `url`."""
+
+    name: str
+    config: Json
+
+    @property
+    def fingerprint(self) -> str:
+        """What its tools are remembered by: another configuration is another server."""
+        import hashlib  # noqa: PLC0415 (only where there is a server)
+
+        return hashlib.sha256(dumps([self.name, self.config]).encode()).hexdigest()
+
+
+def every(runtime: Runtime) -> list[Server]:
+    """Return the servers by name; the most local of a name counts."""
+    found: dict[str, Json] = {}
+    for source in trust.usable(runtime):
+        path = Path(source, FILE)
+        if path.is_file():
+            found |= _read(runtime, path)
+    found |= runtime.kept.get(OF_THE_CLIENT, {})
+    return [Server(name, found[name]) for name in sorted(found)]
+
+
+def expanded(runtime: Runtime, value: object) -> str:
+    """Return `value` with each ${NAME} replaced by that variable: keys need not stand in a file."""
+    return _VARIABLE.sub(lambda found: runtime.env.get(found[1], ""), str(value))
+
+
+def _read(runtime: Runtime, path: Path) -> dict[str, Json]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    entries = (as_object(text) or {}).get("mcpServers")
+    if not isinstance(entries, dict):
+        _tell(runtime, f'hs: {path} is left out: it is no {{"mcpServers": {{...}}}}.')
+        return {}
+    usable = {name: entry for name, entry in entries.items() if _is_server(entry)}
+    for name in entries.keys() - usable.keys():
+        _tell(runtime, f"hs: the MCP server {name} in {path} is left out: it has neither command nor url.")
+    return {name: entry for name, entry in usable.items() if entry.get("disabled") is not True}
+
+
+def _is_server(entry: object) -> bool:
+    if not isinstance(entry, dict) or entry.get("type") == "sse":
+        return False
+    args, env, headers = entry.get("args", []), entry.get("env", {}), entry.get("headers", {})
+    shaped = isinstance(args, list) and isinstance(env, dict) and isinstance(headers, dict)
+    return shaped and (isinstance(entry.get("command"), str) or isinstance(entry.get("url"), str))
+
+
+def _tell(runtime: Runtime, line: str) -> None:
+    told: set[str] = runtime.kept.setdefault("told of mcp", set())
+    if line not in told:
+        told.add(line)
+        runtime.log(line)

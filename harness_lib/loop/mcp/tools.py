@@ -1,0 +1,99 @@
+"""The tools of MCP servers among ours: their names, and a call of one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness_lib.loop.mcp import remembered, servers
+from harness_lib.loop.mcp.servers import Server
+from harness_lib.loop.piped import Json
+from harness_lib.loop.plugins import Plugin, Result
+
+if TYPE_CHECKING:
+    from harness_lib.loop.mcp.client import Connections
+    from harness_lib.loop.runtime import Runtime
+
+PREFIX = "mcp__"
+_LONGEST = 64
+_HASH = 8
+_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True)
+class McpTool:
+    """A tool of a server, under the name by which the model knows it."""
+
+    name: str
+    server: Server
+    told: Json
+
+    def schema(self, runtime: Runtime) -> Json | None:  # noqa: ARG002 (as the protocol says)
+        made = {
+            "name": self.name,
+            "description": self.told.get("description") or "",
+            "input_schema": self.told["input_schema"],
+        }
+        return {**made, "annotations": {"readOnlyHint": True}} if self.told.get("reads") is True else made
+
+    def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
+        return str(self.told.get("description") or "").partition("\n")[0]
+
+    def execute(self, runtime: Runtime, given: Json) -> Result:
+        import io  # noqa: PLC0415 (only where a tool is called)
+
+        from harness_lib.loop.tools import clip  # noqa: PLC0415
+
+        text, error = connections(runtime).call(self.server, str(self.told["name"]), given)
+        return Result(clip.read(runtime, io.BytesIO(text.encode("utf-8", "replace"))), error=error)
+
+
+def known(runtime: Runtime) -> list[Plugin]:
+    """Return the tools that are known without starting a server."""
+    found: dict[str, Plugin] = {}
+    for server in servers.every(runtime):
+        for told in remembered.load(runtime, server) or ():
+            name = name_of(server.name, str(told["name"]))
+            if name in found:
+                name = name_of(server.name, str(told["name"]), told_apart=True)
+            tool = McpTool(name, server, told)
+            found[name] = Plugin("tools", "", name, f"mcp: {server.name}", tool)
+    return list(found.values())
+
+
+def prepare(runtime: Runtime) -> bool:
+    """Ask the servers whose tools are not known, all at once; return whether there are more tools now.
+
+    Those that were asked long ago are asked again beside the work, for the sessions to come.
+    """
+    if runtime.kept.get("mcp asked"):
+        return False
+    runtime.kept["mcp asked"] = True
+    found = servers.every(runtime)
+    unknown = [server for server in found if remembered.load(runtime, server) is None]
+    old = [server for server in found if server not in unknown and remembered.is_old(runtime, server)]
+    if old:
+        connections(runtime).refresh(old)
+    return bool(unknown) and connections(runtime).learn(unknown)
+
+
+def connections(runtime: Runtime) -> Connections:
+    """Return the servers that this process has started."""
+    # Imported here: the package `mcp` takes a second, and most calls of hs need no server.
+    from harness_lib.loop.mcp.client import Connections  # noqa: PLC0415
+
+    made = runtime.kept.setdefault("clients", {}).setdefault("mcp", None) or Connections(runtime)
+    runtime.kept["clients"]["mcp"] = made
+    return made
+
+
+def name_of(server: str, tool: str, *, told_apart: bool = False) -> str:
+    """Return the name of a tool for the model, of the characters and the length that hosts take."""
+    plain = f"{PREFIX}{_OTHER.sub('_', server)}__{_OTHER.sub('_', tool)}"
+    if len(plain) <= _LONGEST and not told_apart:
+        return plain
+    import hashlib  # noqa: PLC0415 (only where there is such a name)
+
+    mark = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_HASH]
+    return f"{plain[: _LONGEST - _HASH - 1]}_{mark}"

@@ -214,6 +214,9 @@ class Worker:
 
     def _halt(self, task: Task, stuck: attempt.StuckError) -> None:
         """Leave the task alone until a person has acted; what concerns every task ends the run."""
+        if stuck.unstarted and self.draining.is_set():
+            # Another worker may have found out that it is the agent's doing; if not, the next run will.
+            return
         with self.ctx.store.transaction() as tx:
             everywhere = stuck.everywhere or (stuck.unstarted and self._is_the_agents(tx.state, task))
             if everywhere:

@@ -31,7 +31,7 @@ class _Starting:
 
     def __init__(self) -> None:
         self.depth = 0
-        self.pending = False
+        self.pending = 0
 
     def __enter__(self) -> None:
         self.depth += 1
@@ -46,15 +46,15 @@ _starting = _Starting()
 def interrupt(number: int, frame: object) -> None:  # noqa: ARG001 (as signals call it)
     """Raise Interrupted, now or when the program that is being started is known."""
     if _starting.depth:
-        _starting.pending = True
+        _starting.pending = number
         return
-    raise Interrupted
+    raise Interrupted(number)
 
 
 def _raise_pending() -> None:
     if _starting.pending:
-        _starting.pending = False
-        raise Interrupted
+        number, _starting.pending = _starting.pending, 0
+        raise Interrupted(number)
 
 
 @dataclass
@@ -121,10 +121,16 @@ def end_group(child: subprocess.Popen[bytes], grace: float = GRACE_SECONDS) -> N
     """TERM to everything that `child` has started, KILL to what is left after `grace` seconds."""
     deadline = time.monotonic() + grace
     reaper.signal_group(child.pid, signal.SIGTERM)
-    while time.monotonic() < deadline:
-        if child.poll() is not None and not reaper.signal_group(child.pid, 0):
-            return
-        time.sleep(0.02)
+    try:
+        while time.monotonic() < deadline:
+            if child.poll() is not None and not reaper.signal_group(child.pid, 0):
+                return
+            time.sleep(0.02)
+    except Interrupted:
+        # Said twice: at once, then.
+        reaper.signal_group(child.pid, signal.SIGKILL)
+        child.wait()
+        raise
     reaper.signal_group(child.pid, signal.SIGKILL)
     child.wait()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import select
 import sys
+import threading
 from pathlib import Path
 
 from harness_lib.loop import approval
@@ -10,25 +12,44 @@ from harness_lib.loop.asking import Asker, Question, Said
 from harness_lib.text import harmless
 
 _SHOWN = 2000
+_LOOK_SECONDS = 0.2
 _TERMINAL = Path("/dev/tty")
+
+
+class Terminal:
+    """Asks at the terminal; a question that is open when all is stopped is answered with no."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+
+    def begin(self) -> None:
+        """Take questions."""
+        self._stopped.clear()
+
+    def stop(self) -> None:
+        """Give up the open question: its reader would take what is typed for something else."""
+        self._stopped.set()
+
+    def ask(self, question: Question) -> Said:
+        """Ask, and return what was said; an end of the input is a no."""
+        print(shown(question), file=sys.stderr)
+        sys.stderr.write(choices(question))
+        sys.stderr.flush()
+        try:
+            with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
+                while not select.select([terminal], [], [], _LOOK_SECONDS)[0]:
+                    if self._stopped.is_set():
+                        return Said(allowed=False, reason="interrupted")
+                said = terminal.readline()
+        except OSError:
+            return Said(allowed=False, reason="the terminal is gone")
+        return understood(said, question)
 
 
 def asker() -> Asker | None:
     """Return how the person is asked; None where there is no terminal."""
-    return ask if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty() else None
-
-
-def ask(question: Question) -> Said:
-    """Ask, and return what was said; an end of the input is a no."""
-    print(shown(question), file=sys.stderr)
-    try:
-        with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
-            sys.stderr.write(choices(question))
-            sys.stderr.flush()
-            said = terminal.readline()
-    except OSError:
-        return Said(allowed=False, reason="the terminal is gone")
-    return understood(said, question)
+    there = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return Terminal().ask if there else None
 
 
 def shown(question: Question) -> str:

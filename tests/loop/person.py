@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-PATIENCE = 60.0
+PATIENCE = 25.0
 _OWN_TERMINAL = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -60,8 +60,9 @@ class Person:
 
     def leaves(self) -> int:
         """Wait for the end of the program and return its exit code."""
+        end = time.monotonic() + PATIENCE
         while self._read():
-            continue
+            assert time.monotonic() < end, f"does not end:\n{self.plain[self._seen :]}"
         return self.process.wait(timeout=PATIENCE)
 
     def _read(self) -> bool:

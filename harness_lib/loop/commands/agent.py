@@ -12,6 +12,7 @@ from harness_lib.loop.commands.options import Options
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import store
+from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.turn import Turn
 
 
@@ -28,12 +29,17 @@ def _agent(runtime: Runtime, args: list[str]) -> int:
         raise
     finally:
         runtime.close()
+    if done is None:
+        return 0
     shown.end(done)
     return int(done.failed)
 
 
-def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn:
+def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
     session, words = opening.session(runtime, asked)
+    if _is_to_talk(asked, words):
+        _talk(runtime, session, asked)
+        return None
     message = task.read(words, wait="stdin" in asked.flags)
     if session is None and not message.strip():
         raise UsageError("hs was given nothing to do.", 'Say it: hs "find all TODO comments"')
@@ -46,6 +52,24 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn:
     if runtime.env.get("HARNESS_MAX_COST") and done.account.cost is None:
         runtime.log(f"hs: the cost is unknown: no price is known for {runtime.model}.")
     return done
+
+
+def _is_to_talk(asked: Options, words: tuple[str, ...]) -> bool:
+    """Return whether there is a person who has said nothing yet."""
+    return (
+        not words and not asked.flags & {"print", "json", "stdin"} and sys.stdin is not None
+        and sys.stdin.isatty() and sys.stdout.isatty()
+    )  # fmt: skip
+
+
+def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
+    """Talk with the person until they leave."""
+    # Imported here: a task needs none of it.
+    from harness_lib.loop.repl import conversation  # noqa: PLC0415
+
+    runtime.approve = "ask"
+    opening.enter(runtime, session, asked)
+    conversation.talk(runtime)
 
 
 def _ended(runtime: Runtime, stop: str, error: str) -> Turn:

@@ -26,8 +26,7 @@ def test_a_conversation_goes_on_until_the_person_leaves(serve: Serve, project: P
         someone.types("/tools\r")
         someone.sees("read_file")
         someone.sees("You:")
-        someone.types("/quit\r")
-        code = someone.leaves()
+        code = someone.leaves("/quit\r")
 
     assert code == 0
     assert len(server.requests) == 2
@@ -54,8 +53,7 @@ def test_ctrl_c_ends_the_tool_and_gives_the_prompt_back(serve: Serve, project: P
         someone.types("go on\r")
         someone.sees("Went on.")
         someone.sees("You:")
-        someone.types("\x04")
-        code = someone.leaves()
+        code = someone.leaves("\x04")
 
     assert code == 0
     assert "interrupted: this call did not finish" in str(server.requests[1])
@@ -78,8 +76,7 @@ def test_a_person_is_asked_and_may_stop_all_at_the_question(serve: Serve, projec
         someone.sees("You:")
         someone.types("and?\r")
         someone.sees("Stopped, then.")
-        someone.types("\x04")
-        code = someone.leaves()
+        code = someone.leaves("\x04")
 
     assert code == 0
     assert {path.name for path in project.iterdir()} == {"one"}
@@ -97,8 +94,7 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
         someone.sees("You:")
         someone.types("go on\r")
         someone.sees("Second.")
-        someone.types("\x04")
-        someone.leaves()
+        someone.leaves("\x04")
 
     assert server.requests[1]["model"] == "model-two"
     assert "First." in str(server.requests[1])

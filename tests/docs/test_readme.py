@@ -13,8 +13,13 @@ import pytest
 from harness_lib.agents import ADAPTERS
 from harness_lib.cli.parser import VERBS
 from harness_lib.errors import Exit
-from harness_lib.ops import slots, stopped
+from harness_lib.ops import slots, status, stopped
+from harness_lib.ops.board_file import Seen
+from harness_lib.rules import stats
+from harness_lib.rules.board import Board, Row
+from harness_lib.rules.budget import Spent
 from harness_lib.system import git_version
+from harness_lib.task import State, Task
 
 if TYPE_CHECKING:
     from tests.conftest import Harness
@@ -87,10 +92,41 @@ def test_the_plan_is_imported_as_written(harness: Harness, repo: Path) -> None:
 
 def test_what_a_new_work_tree_gets_is_what_the_page_says() -> None:
     """The names of ignored files that are brought in, and the agents that are looked for."""
-    told = section("Unattended")
+    unattended = (CHECKOUT / "docs" / "unattended.md").read_text(encoding="utf-8")
 
-    assert all(f"`{name}`" in told for name in slots.BROUGHT)
-    assert f"the first agent it finds: {', '.join(ADAPTERS)}" in told
+    assert all(f"`{name}`" in unattended for name in slots.BROUGHT)
+    assert f"the first agent it finds: {', '.join(ADAPTERS)}" in section("Unattended")
+
+
+def test_the_sample_of_status_is_what_status_prints() -> None:
+    """Every line of the sample, of a run with two workers of which one is done."""
+    sample = section("Unattended").split("```text\n")[1].split("```")[0]
+    done, left, later = (
+        Task("task-001", title="Multiply", status="completed"),
+        Task("task-002", title="Subtract", status="in_progress"),
+        Task("task-003", title="Document"),
+    )
+    state = State(tasks=(left, later, done), session_count=1)
+    row = Row(
+        2, "task-002", "Subtract", 1, "works", since=8.0, cost=0.02, tokens=2000, last="kept both sides"
+    )
+    moment = "2026-11-22T12:32:4"
+    view = status.View(
+        state=state,
+        counts=stats.count(state),
+        shown=state.tasks,
+        beside={"task-002": f"by run-7508-29d3b349#2 since {moment}6Z"},
+        halts=(),
+        hooks="hooks: on; Claude Code is held until the list is finished (harness pause switches them off)",
+        log=(f"[{moment}6Z] [SESSION-1] Completed [task-001] (commit f49b52689fe5)",),
+        people=(f"open: session 1 of run-7508-29d3b349 since {moment}5Z",),
+        next=status.WATCH,
+        is_finished=False,
+        warnings=(),
+        runs=(Seen(7508, Board(0.0, {2: row}, Spent(0.03, 3400, 0.0, 1))),),
+    )
+
+    assert sample.splitlines() == [*status.plain(view, 10.0), f"next: {status.WATCH}"]
 
 
 def test_what_is_needed_stands_above_the_first_command() -> None:

@@ -39,7 +39,7 @@ def _temporary_files(ctx: Context) -> None:
     for found, _, _ in os.walk(ctx.root.private):
         atomic.sweep(Path(found), "*")
     # Attempts are recovered from here in other work trees, too.
-    for directory in (ctx.git.git_dir, *(ctx.git.common_dir / "worktrees").glob("*/")):
+    for directory in (ctx.git.git_dir, ctx.git.common_dir, *(ctx.git.common_dir / "worktrees").glob("*/")):
         atomic.sweep(directory, "harness-*")
 
 

@@ -46,7 +46,7 @@ def write(path: Path, data: bytes, *, durable: bool = True, mode: int | None = N
 def can_write(directory: Path) -> bool:
     """Return whether a file can be made in `directory`; tried, as no question to a sandbox tells."""
     try:
-        temporary, descriptor = _create(directory / "probe", PRIVATE)
+        temporary, descriptor = _create(directory / "harness-probe", PRIVATE)
     except OSError:
         return False
     os.close(descriptor)

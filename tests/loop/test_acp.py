@@ -31,6 +31,7 @@ class Editor:
         self.updates: list[Any] = []
         self.questions: list[tuple[Any, Any]] = []
         self.answer = answer
+        self.processes: list[Any] = []
 
     def on_connect(self, conn: Any) -> None:
         self.conn = conn
@@ -74,7 +75,8 @@ async def connected(editor: Editor, env: dict[str, str]) -> AsyncIterator[Any]:
     async with spawn_agent_process(
         cast("Client", editor), *command, env=env, cwd=root, use_unstable_protocol=True,
         transport_kwargs={"stderr": None},
-    ) as (conn, _):  # fmt: skip
+    ) as (conn, process):  # fmt: skip
+        editor.processes.append(process)
         await conn.initialize(protocol_version=1)
         yield conn
 
@@ -371,6 +373,28 @@ def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> 
     assert editor.of("tool_call_update")[-1].content[0].content.text == "echo: x"
     # It says of itself that it only reads.
     assert editor.questions == []
+
+
+def test_a_server_that_is_told_to_end_leaves_nothing_running(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("bash", command="echo $$ > pid; sleep 300"))
+    editor = Editor("allow_once")
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            prompt = asyncio.create_task(
+                conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+            )
+            await editor.until(lambda: (project / "pid").exists() and (project / "pid").read_text())
+            (agent,) = editor.processes
+            agent.terminate()
+            assert await asyncio.wait_for(agent.wait(), 10) != 0
+            with pytest.raises(ConnectionError):
+                await prompt
+        pid = int((project / "pid").read_text(encoding="utf-8"))
+        await editor.until(lambda: not Path(f"/proc/{pid}").exists())
+
+    play(work)
 
 
 def test_a_provider_that_streams_nothing_is_heard_too(home: Path, project: Path) -> None:

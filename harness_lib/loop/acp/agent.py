@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -31,6 +32,9 @@ _TITLE = 80
 
 def serve() -> int:
     """Serve the client on standard input and output until it goes."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # This process may die at once: the sessions' processes see it go, and end what they have started.
+        signal.signal(number, signal.SIG_DFL)
     asyncio.run(_serve())
     return 0
 

@@ -63,6 +63,9 @@ def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
     address = {"OPENAI_API_URL": f"{server.address}/v1/chat/completions"}
 
     for line in block.splitlines()[1:]:
+        if line.partition("#")[0].strip() == "bin/hs":
+            # It wants a terminal: tests/loop/test_conversation.py talks to it on one.
+            continue
         command = line.replace("bin/hs", f"{sys.executable} -m harness_lib.loop")
         done = subprocess.run(
             ["sh", "-c", command],
@@ -71,9 +74,11 @@ def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
             capture_output=True,
             encoding="utf-8",
             check=False,
+            timeout=60,
         )
         assert done.returncode == 0, f"{line}: {done.stderr}"
-        assert done.stdout
+        # Who serves a client is silent until it is asked, and nobody asks here.
+        assert done.stdout or line.startswith("bin/hs acp")
     server.shutdown()
     server.server_close()
     assert "it broke" in str(server.requests[1])

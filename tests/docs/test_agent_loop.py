@@ -70,7 +70,7 @@ def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
         done = subprocess.run(
             ["sh", "-c", command],
             env={**os.environ, **address},
-            stdin=subprocess.DEVNULL,
+            input="",
             capture_output=True,
             encoding="utf-8",
             check=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -414,3 +415,16 @@ def test_a_provider_that_streams_nothing_is_heard_too(home: Path, project: Path)
 
     play(work)
     assert editor.said() == "Quiet."
+
+
+def test_without_a_client_it_says_so_instead_of_waiting_for_one() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness_lib.loop", "acp"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "an editor" in done.stderr

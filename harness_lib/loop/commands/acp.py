@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import UsageError
@@ -21,9 +23,19 @@ def _acp(runtime: Runtime, args: list[str]) -> int:
         return worker.work(runtime)
     if args:
         raise UsageError("hs acp takes no arguments.", "Its client speaks over standard input and output.")
+    if not (_is_spoken_through(0) and _is_spoken_through(1)):
+        raise UsageError(
+            "hs acp speaks with a client over pipes, and there is none.", "Let an editor start it: hs acp"
+        )
     from harness_lib.loop.acp import agent  # noqa: PLC0415 (the protocol's package is imported here only)
 
     return agent.serve()
+
+
+def _is_spoken_through(descriptor: int) -> bool:
+    """Return whether somebody can be at the other end: a file or /dev/null would never answer."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 
 
 COMMAND = Builtin("Serve a client of the Agent Client Protocol on standard input and output", _acp)

@@ -69,10 +69,10 @@ def test_ignored_content_in_the_place_of_a_tracked_file_is_saved_or_left(world: 
 
 
 def test_ignored_files_below_a_directory_in_the_place_of_a_tracked_file_are_left(world: World) -> None:
+    put(world.top / ".git/info/exclude", "ignored\n")
     world.begin()
     (world.top / "tracked.txt").unlink()
     put(world.top / "tracked.txt/ignored", "x")
-    put(world.top / "tracked.txt/.gitignore", "ignored\n")
     problems = world.go_back()
     assert "tracked.txt" in problems[0]
     assert (world.top / "tracked.txt/ignored").read_text() == "x"

@@ -45,6 +45,7 @@ OF_THE_LIST: tuple[tuple[str, ...], ...] = (
     ("check", "--all"),
     ("graph", "--all"),
     ("log",),
+    ("tidy",),
     ("trust", "--all"),
     ("doctor",),
     ("start",),

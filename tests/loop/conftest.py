@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +19,7 @@ from tests.loop.servers.script import ModelServer, Step
 
 
 class Hs(Protocol):
-    """Run `hs ARGS` in the test's project; a non-zero exit is an answer too."""
+    """Run `hs ARGS` in the test's project, `through` another command; a non-zero exit is an answer too."""
 
     def __call__(
         self,
@@ -27,6 +27,7 @@ class Hs(Protocol):
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         stdin: str = "",
+        through: Sequence[str] = (),
     ) -> Answer: ...
 
 
@@ -66,12 +67,16 @@ def hs(project: Path) -> Hs:
     """Return a callable that runs `hs` without any key of the developer's."""
 
     def run(
-        *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, stdin: str = ""
+        *args: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+        through: Sequence[str] = (),
     ) -> Answer:
         foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
         base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         done = subprocess.run(
-            [sys.executable, "-m", "harness_lib.loop", *args],
+            [*through, sys.executable, "-m", "harness_lib.loop", *args],
             cwd=cwd or project,
             env={**base, "NO_PROXY": "127.0.0.1", **(env or {})},
             input=stdin,

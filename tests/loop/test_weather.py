@@ -30,6 +30,11 @@ LASTING: dict[str, Json] = {
     "anthropic": {"type": "error", "error": {"type": "invalid_request_error", "message": "Not this."}},
     "responses": {"type": "response.failed", "response": {"error": {"code": "bad", "message": "Not this."}}},
 }
+# Runs the command behind it, and says how many kilobytes it took at most.
+MEASURED = (
+    "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:], check=False); "
+    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)"
+)
 CALL = (Use("bash", {"command": "echo x >> ran"}),)
 
 
@@ -192,13 +197,13 @@ def test_a_session_of_ten_thousand_messages_goes_on_in_bounded_memory(
         text = f"---\nrole: {role}\n---\nmessage {number} {'x' * 100}\n"
         (messages / f"{number:04d}-{role}.md").write_text(text, encoding="utf-8")
 
-    answer = hs("--continue", "and now?", env=env)
+    answer = hs("--continue", "and now?", env=env, through=(sys.executable, "-c", MEASURED))
 
-    assert (answer.code, answer.out) == (0, "Second.\n"), answer.err
+    said, kilobytes = answer.out.splitlines()
+    assert (answer.code, said) == (0, "Second."), answer.err
     assert len(server.requests[-1]["messages"]) == 10_002
     assert (messages / "10002-assistant.md").is_file()
-    # In kilobytes, of the largest child so far.
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200_000
+    assert int(kilobytes) < 200_000
 
 
 def test_a_tool_whose_flag_hangs_or_floods_is_left_out(

@@ -125,8 +125,19 @@ def test_a_torn_note_of_a_killed_check_does_not_stop_recovery(project: Project, 
     assert not any(note.exists() for note in notes)
 
 
-def test_one_that_deletes_all_of_it_is_exit_4_and_the_work_stands(project: Project, agent: Agent) -> None:
+def test_one_that_deletes_all_of_it_ends_nothing_but_itself(project: Project, agent: Agent) -> None:
+    """The newest list lies in the git directory, too."""
     begin(agent, "rm -rf harness-* .harness*")
+    project.put("work.txt", "work\n")
+
+    agent.ok("finish")
+
+    assert project.task()["status"] == "completed"
+    assert "work.txt" in project.in_commit()
+
+
+def test_one_that_deletes_that_copy_too_is_exit_4_and_the_work_stands(project: Project, agent: Agent) -> None:
+    begin(agent, "rm -rf harness-* .harness* .git/harness")
     project.put("work.txt", "work\n")
     base = project.head
 
@@ -136,17 +147,16 @@ def test_one_that_deletes_all_of_it_is_exit_4_and_the_work_stands(project: Proje
     assert project.head == base
 
 
-def test_one_that_writes_into_the_list_is_noticed(project: Project, agent: Agent) -> None:
-    """A check that marks everything as completed has not completed anything."""
+def test_one_that_writes_into_the_list_has_completed_nothing(project: Project, agent: Agent) -> None:
     done = project.top / "harness-tasks.json"
     begin(agent, f"sed -i.orig 's/in_progress/completed/' {done}; false")
     project.put("work.txt", "work\n")
 
     agent.fails(2, "finish", "task-777")
-    said = agent("finish", "--json")
+    said = agent.fails(1, "finish")
 
-    assert said.code == 6, said.text
-    assert project.read("work.txt") == "work\n"
+    assert project.task()["status"] == "failed"
+    assert project.git("show", f"{said['rescue']}:work.txt") == "work"
 
 
 def test_what_it_leaves_behind_is_not_committed(project: Project, agent: Agent) -> None:

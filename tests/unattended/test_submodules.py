@@ -98,7 +98,9 @@ def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(s
 
     said = submodule.run("--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
+    # The submodule's own checkout is the person's to update: meanwhile it differs, and the rest waits.
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert "Take it over with: git merge harness/main" in said.stdout
     assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
     assert "handed back" not in said.stdout
     remote = sh(submodule.top.parent / "lib.git", "rev-parse", "main")

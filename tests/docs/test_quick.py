@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 _TOP = Path(__file__).resolve().parents[2]
-_SLOW = {"contention", "crash", "hosts", "launcher", "unattended", "weather"}
+_SLOW = {"contention", "crash", "hosts", "hostile", "launcher", "loop", "ops", "unattended", "weather"}
 
 
 def test_the_rooms_that_quick_leaves_out_are_rooms_of_the_tests() -> None:

@@ -99,6 +99,7 @@ def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None
             break
 
     assert set(workshop.statuses().values()) == {"completed"}, workshop.printed
+    workshop.take_over()
     workshop.done_is_done()
     assert _of_person(workshop) == sorted(f"Of a person: {number}" for number in range(1, commits + 1))
     _nothing_that_no_task_made(workshop, commits)

@@ -53,10 +53,7 @@ def test_in_the_morning_all_is_done(workshop: Workshop) -> None:
     if ended == 9:
         # An agent that moves the branch while other work arrives leaves the checkout beside it: that waits.
         assert "Take it over with: git merge harness/main" in workshop.printed, workshop.printed
-        workshop.git.run("stash", "--include-untracked")
-        workshop.git.run("merge", "-q", "harness/main")
-        workshop.git.run("branch", "-D", "harness/main")
-        workshop.git.run("stash", "drop")
+        workshop.take_over()
     else:
         assert ended == 0, workshop.printed
     assert set(workshop.statuses().values()) == {"completed"}

@@ -3,7 +3,7 @@
 All values are frozen; a change is `dataclasses.replace`, so an object that is still the same object has not
 changed.
 `extra` holds keys this version does not know; they survive every write.
-Source: seed, "harness-tasks.json (Structured State)"; design section 3 for the fields beyond it.
+Source: docs/protocol.md, "Progress Persistence"; docs/design.md for the fields beyond it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What an attempt may not weaken, taken when it was claimed (design section 6).
+    """What an attempt may not weaken, taken when it was claimed.
 
     `command` is a SHA-256, `protected` a git tree of the protected files, `before` the commit that holds what
     was untracked, `branch` the full name of the ref that HEAD stood for (None when detached).
@@ -96,7 +96,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What is under way in git, written before it begins: a crash can be finished (design section 6).
+    """What is under way in git, written before it begins: a crash can be finished.
 
     `merge`: the checked work `commit` is being brought onto the gate's target; `commit`: `ref` (None: HEAD)
     moves from `head` to `commit`; `rollback`: the work goes to `rescue` and the work tree back to `base`.
@@ -216,7 +216,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open session and the process that owns it (design section 4)."""
+    """An open session and the process that owns it."""
 
     number: int
     worker: str

@@ -1,6 +1,6 @@
 """The house rules of every test: a home of its own, git repositories of its own, and nobody else's session.
 
-Source: design section 10; the guard itself is tested in `tests/test_guard.py`.
+The guard itself is tested in `tests/test_guard.py`.
 """
 
 from __future__ import annotations

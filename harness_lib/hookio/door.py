@@ -2,7 +2,7 @@
 
 Until it is known that a marker stands, only `os` and plain strings are used.
 Here is the outermost counter of the hooks: a bug of ours never holds an agent and never shows a traceback.
-Source: design section 7, the first and the last row of its table; section 11 for the cost.
+Source: docs/design.md, "The Stop hook", the first and the last row of its table.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What is found out about a list of somebody else's is kept, so that it is decoded once.
 Both give the same document, so both give the same answers.
-Source: design section 3, "The summary" and "Reading is strict".
+Source: docs/design.md, "The summary" and "Reading is strict".
 """
 
 from __future__ import annotations

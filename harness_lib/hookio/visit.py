@@ -2,7 +2,7 @@
 
 Here are all effects of the hooks: notes in `.harness/`, lines in the log, the marker, a detached beat. None
 of them writes the list or runs a command that stands in it.
-Source: design sections 2 and 7.
+Source: docs/design.md, "The Stop hook".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An agent session is recognised by the id that its host gives to hooks and to commands alike: in a
 sub-directory, in a worktree, resumed and compacted it is the same, and a fork has one of its own.
-Source: design section 4, "Owner", and section 7.
+Source: docs/design.md, "Sessions and owners" and "The Stop hook".
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def mine(
 ) -> list[Mapping[str, Any]]:
     """Return which of the open `sessions` belong to the agent session `session_id`.
 
-    Without an id nobody can be told apart, so that all of them do, as the seed has it.
+    Without an id nobody can be told apart, so that all of them do, as the protocol has it.
     """
     if not sessions:
         return []

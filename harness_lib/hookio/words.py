@@ -2,7 +2,7 @@
 
 Every text that comes from a list is quoted as data on one line, because a title may try to give orders, and
 nothing here spells out a destructive command, because agents paste what they read.
-Source: design section 7, the last paragraph.
+Source: docs/design.md, "The Stop hook", what a hook says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`harness add`: append a task (seed "Add Command")."""
+"""`harness add`: append a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness beat`: a sign of life, which renews the lease of what this worker holds (design section 4)."""
+"""`harness beat`: a sign of life, which renews the lease of what this worker holds."""
 
 from __future__ import annotations
 

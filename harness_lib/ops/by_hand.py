@@ -37,7 +37,7 @@ def change(ctx: Context) -> Iterator[Tx]:
 def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
     """Log `text`, which begins with a participle, and who did it.
 
-    The seed has no type for changes to the list itself; WARN is the one that whoever reads a log looks at.
+    The protocol has no type for changes to the list itself; WARN is what whoever reads a log looks at.
     """
     done, _, what = text.partition(" ")
     who = owner.in_agent(ctx.env) or "hand"

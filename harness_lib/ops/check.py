@@ -1,7 +1,7 @@
 """`harness check`: what is wrong with the list, and what it would run.
 
 Never writes and takes no lock; `--repair` is `harness_lib.ops.repairing`.
-Source: design section 3, "Reading is strict, and says where", and section 8, "Trust".
+Source: docs/design.md, "Reading is strict" and "Trust".
 """
 
 from __future__ import annotations

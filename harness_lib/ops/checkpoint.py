@@ -1,4 +1,4 @@
-"""`harness checkpoint`: say how far the work has come; evidence for recovery (seed step 2)."""
+"""`harness checkpoint`: say how far the work has come; evidence for recovery."""
 
 from __future__ import annotations
 

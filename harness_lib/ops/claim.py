@@ -1,4 +1,4 @@
-"""`harness claim`: take the next task, atomically (seed "Task Execution Cycle" step 1, design section 6)."""
+"""`harness claim`: take the next task, atomically."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN = 5
 
 
 def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait: float = 0.0) -> Reply:
-    """Take `task_id`, or the next task in the seed's order, and print its brief.
+    """Take `task_id`, or the next task in the protocol's order, and print its brief.
 
     `wait` is how many seconds to wait for others to finish what this one depends on.
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.

@@ -1,4 +1,4 @@
-"""An attempt whose check has passed becomes one commit, and its task completed (design section 6)."""
+"""An attempt whose check has passed becomes one commit, and its task completed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness edit` without an id: the settings of the whole list (seed, `session_config`)."""
+"""`harness edit` without an id: the settings of the whole list."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Context:
 
     @cached_property
     def root(self) -> roots.Root:
-        """The state root; UsageError where there is none (design section 3)."""
+        """The state root; UsageError where there is none."""
         found = roots.find(self.env, self.cwd)
         if found is None:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""What the dependencies of a list rule out, found before every choice (seed "Task Selection Algorithm")."""
+"""What the dependencies of a list rule out, found before every choice."""
 
 from __future__ import annotations
 

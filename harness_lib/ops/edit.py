@@ -1,7 +1,6 @@
 """`harness edit ID`: correct a task.
 
 The check of a task in progress is not the worker's to change: who may set its own exam has passed it already
-(design section 5).
 """
 
 from __future__ import annotations

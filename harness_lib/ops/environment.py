@@ -1,4 +1,4 @@
-"""`harness-init.sh`: the optional set-up and health check (seed "Environment Initialization")."""
+"""`harness-init.sh`: the optional set-up and health check."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_once(ctx: Context) -> runner.Finished:
 def prepare(ctx: Context) -> runner.Finished | None:
     """Run the script, and once more if it fails; None where there is none.
 
-    Source: seed, error category ENV_SETUP: "Run harness-init.sh again immediately".
+    Source: docs/protocol.md, "Error Handling".
     """
     if not exists(ctx):
         return None

@@ -1,4 +1,4 @@
-"""`harness fail`: the agent gives up; rescue and rollback as after a failed check (seed "Error Handling")."""
+"""`harness fail`: the agent gives up; rescue and rollback as after a failed check."""
 
 from __future__ import annotations
 

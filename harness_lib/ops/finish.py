@@ -1,4 +1,4 @@
-"""`harness finish`: the check decides whether the task is done (design section 6)."""
+"""`harness finish`: the check decides whether the task is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness graph`: which task waits for which, as a tree or as a Mermaid diagram (design section 9).
+"""`harness graph`: which task waits for which, as a tree or as a Mermaid diagram.
 
 What waits for a task stands below it. A task that waits for several is drawn in full once, below the first of
 them, and named with an arrow below the others.

@@ -1,6 +1,6 @@
 """What stops a session until somebody has acted is written down, so that the Stop hook lets its agent go.
 
-Source: design section 7, Stop hook: "the session or its task is halted (`CONFIG`, `ENV_SETUP`, refused, …)".
+Source: docs/design.md, "The Stop hook".
 """
 
 from __future__ import annotations

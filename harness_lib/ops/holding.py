@@ -1,4 +1,4 @@
-"""Which task the caller holds, and under what right (design section 4)."""
+"""Which task the caller holds, and under what right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness hooks`: switch our hooks on in a host's own file, look, and take them back (design section 8).
+"""`harness hooks`: switch our hooks on in a host's own file, look, and take them back.
 
 Only our own entries are ever changed, the difference is shown first, and the trust that a host asks of a
 person is named but never given for them.

@@ -1,4 +1,4 @@
-"""`harness init`: make the files of a task list (seed "Init Command", design section 3)."""
+"""`harness init`: make the files of a task list."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Is the attempt done? The check's answer, on exactly the content that will be committed if it is yes.
 
-Source: design section 6, `finish` steps 1 to 3; the recovery matrix asks the same question.
+Source: docs/design.md, "At the finish"; the recovery matrix asks the same question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A check whose claim is kept alive while it runs (design section 4, "A lease")."""
+"""A check whose claim is kept alive while it runs."""
 
 from __future__ import annotations
 

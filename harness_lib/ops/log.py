@@ -1,6 +1,6 @@
 """`harness log`: the end of the log, by type, task or session; what is not near the end is left to grep.
 
-Source: seed, "Standardized Log Format"; design section 9.
+Source: docs/protocol.md, "Standardized Log Format".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The marker `.harness-active`: without it every hook is a silent no-op (seed "Activation Marker")."""
+"""The marker `.harness-active`: without it every hook is a silent no-op."""
 
 from __future__ import annotations
 

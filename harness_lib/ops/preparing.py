@@ -1,4 +1,4 @@
-"""What is recorded before an attempt begins, and what refuses one (design section 6, "At `claim`")."""
+"""What is recorded before an attempt begins, and what refuses one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness recover`: what an earlier session left in progress (seed "Context Window Recovery Protocol")."""
+"""`harness recover`: what an earlier session left in progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`validation.red_first`: the check must fail before work starts (design section 6, "At `claim`").
+"""`validation.red_first`: the check must fail before work starts.
 
 One that passes now would prove nothing later.
 """

@@ -1,6 +1,6 @@
 """`harness check --repair`: what can be mended without asking anybody, and a word about each thing mended.
 
-A list that parses but breaks the contract is a person's edit and stays as it is (design section 3).
+A list that parses but breaks the contract is a person's edit and stays as it is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What every verb answers: one value, rendered as text or as JSON by `cli`.
 
-Source: design section 5, the reply object.
+Source: docs/design.md, "The verbs", the reply object.
 """
 
 from __future__ import annotations

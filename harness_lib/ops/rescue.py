@@ -1,4 +1,4 @@
-"""`harness rescue`: the work of attempts that were rolled back (design section 6, "Rescue first")."""
+"""`harness rescue`: the work of attempts that were rolled back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failed attempt is rescued first and then goes back to its base (design section 6, "Rollback")."""
+"""A failed attempt is rescued first and then goes back to its base."""
 
 from __future__ import annotations
 

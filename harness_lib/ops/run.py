@@ -1,6 +1,6 @@
 """`harness run`: inside an agent the same as `start`, so that an agent that types it starts no second one.
 
-In a shell, or where an agent is asked for by name, it is the supervisor (design section 5).
+In a shell, or where an agent is asked for by name, it is the supervisor.
 """
 
 from __future__ import annotations

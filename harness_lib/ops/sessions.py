@@ -1,7 +1,7 @@
 """Sessions: who works on the list, for how long, and how a session ends.
 
 An exclusive session outlives the shell call that opened it: it is a record in the state, and ends when its
-owner says so or is provably gone (design section 4).
+owner says so or is provably gone.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _is_of_run(session: Session) -> bool:
 
 
 def open_one(tx: Tx, ctx: Context) -> Session:
-    """Add this worker's session, not yet counted, and in exclusive mode keep the seed's lock for it."""
+    """Add this worker's session, not yet counted, and in exclusive mode keep the protocol's lock for it."""
     me = ctx.owner
     taken = [s.number for s in tx.state.sessions or ()]
     session = Session(
@@ -202,7 +202,7 @@ def update(tx: Tx, session: Session) -> None:
 
 
 def close(tx: Tx, session: Session, *, told: bool = False) -> None:
-    """End a session as the seed's "Session Statistics" says: STATS, `last_session`, locks released.
+    """End a session as the protocol's "Session Statistics" says: STATS, `last_session`, locks released.
 
     `told`: its statistics stand in the log already, or will.
     """

@@ -1,4 +1,4 @@
-"""`harness start`: the seed's Session Start, in its order (design section 5)."""
+"""`harness start`: the protocol's Session Start, in its order."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def is_open(session: Session, state: State, ctx: Context) -> bool:
 
 
 def git_facts(ctx: Context) -> dict[str, object]:
-    """Return what the seed reads from git at a session's start."""
+    """Return what the protocol reads from git at a session's start."""
     return {
         "log": ctx.git.recent(COMMITS),
         "diff_stat": ctx.git.diff_stat(),

@@ -1,4 +1,4 @@
-"""`harness status`: where the list stands; reads without a lock (seed "Status Command", design section 9)."""
+"""`harness status`: where the list stands; reads without a lock."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def bar(counts: Counts) -> str:
 
 
 def headline(counts: Counts) -> str:
-    """Return the seed's numbers as a sentence; what there is none of is left out."""
+    """Return the protocol's numbers as a sentence; what there is none of is left out."""
     if not counts.total:
         return "no tasks yet"
     parts = [
@@ -238,7 +238,7 @@ def interesting(state: State) -> list[Task]:
 
 
 def one_line(task: Task) -> str:
-    """Return the seed's line: `[status] task-id: title (attempts/max_attempts)`."""
+    """Return the protocol's line: `[status] task-id: title (attempts/max_attempts)`."""
     return f"[{word(task)}] {task.id}: {brief.title(task)} ({task.attempts}/{task.max_attempts})"
 
 

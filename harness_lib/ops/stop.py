@@ -1,4 +1,4 @@
-"""`harness stop`: the end of a session, at any moment (seed "Session Statistics")."""
+"""`harness stop`: the end of a session, at any moment."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Taking one task: chosen and prepared outside the lock, claimed under it if it is still the right choice.
 
-Source: seed, "Task Execution Cycle" step 1; design section 6, "At `claim`".
+Source: docs/protocol.md, "Task Execution Cycle" step 1; docs/design.md, "At the claim".
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Taken:
 
 
 def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
-    """Take `task_id`, or the next task in the seed's order; one that this worker holds already is that one.
+    """Take `task_id`, or the next task in the protocol's order; one that this worker holds is that one.
 
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
     """

@@ -1,4 +1,4 @@
-"""`harness trust`: a person takes the commands of a list for their own (design section 8, "Trust")."""
+"""`harness trust`: a person takes the commands of a list for their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A list that came with a clone must not run anything (design section 8, "Trust")."""
+"""A list that came with a clone must not run anything."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What an entry of a task's `error_log` looks like: `[TEST_FAIL] what happened`, one line, bounded.
 
-Source: seed, "harness-tasks.json" and "Error Handling & Recovery Strategies".
+Source: docs/protocol.md, "Progress Persistence" and "Error Handling".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a failure means for the attempt, for the task, and for the tasks that wait for it.
 
-Source: seed, "Error Handling & Recovery Strategies" and "Task Selection Algorithm" (dependency validation);
-design section 7.
+Source: docs/protocol.md, "Error Handling" and "Task Selection Algorithm" (dependency validation);
+docs/design.md, "Choosing".
 """
 
 from __future__ import annotations
@@ -98,14 +98,14 @@ class Finding:
 
 
 def strategy(category: Category) -> Strategy:
-    """Return what follows from a failure of this category (seed, "Error Handling & Recovery Strategies")."""
+    """Return what follows from a failure of this category."""
     return STRATEGIES[category]
 
 
 def is_permanent(task: Task) -> bool:
     """Return True if the task has failed and is never retried by itself.
 
-    Its attempts are used up, or one of its errors is a [DEPENDENCY] (seed, "Blocked propagation").
+    Its attempts are used up, or one of its errors is a [DEPENDENCY].
     """
     return task.status == "failed" and (task.attempts >= task.max_attempts or _names_dependency(task))
 

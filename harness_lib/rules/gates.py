@@ -1,6 +1,6 @@
 """The gate: what an attempt must leave as it was at the claim, or its check proves nothing.
 
-Source: design section 6.
+Source: docs/design.md, "The gate".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A completed task waits for nothing, so it closes no ring.
 All searches are loops and linear in tasks and dependencies: chains may be longer than Python's stack is deep.
-Source: seed, "Task Selection Algorithm" (cycle detection); design section 7.
+Source: docs/protocol.md, "Task Selection Algorithm"; docs/design.md, "Choosing".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ It does not say that its holder is alive, nor that nobody else works on the task
 end does not know it, and clocks of two machines differ.
 So nothing is recorded on the strength of a lease: every outcome re-checks the claim's fence under the state
 lock, and whoever comes back late changes nothing.
-Source: design section 4; seed, "Concurrency Control".
+Source: docs/design.md, "Leases and fences"; docs/protocol.md, "Concurrency Control".
 """
 
 from __future__ import annotations

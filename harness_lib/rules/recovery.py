@@ -1,7 +1,7 @@
 """What to do with a task that an earlier session left in progress.
 
-`TABLE` is the decision matrix of the seed, "Context Window Recovery Protocol", row by row; `plan` reads it
-and nothing else.
+`TABLE` is the decision matrix of docs/protocol.md, "Context Window Recovery Protocol", row by row; `plan`
+reads it and nothing else.
 What the matrix would undo because its check fails is no failed attempt here: nobody has handed it in, so it
 goes on. `interrupted` counts how often in a row that came to nothing.
 """
@@ -40,7 +40,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do, the seed's words for it, and for a failure its category.
+    """What to do, the protocol's words for it, and for a failure its category.
 
     `permanent`: the task fails at max_attempts, for without its base nothing can be rolled back for a retry.
     """

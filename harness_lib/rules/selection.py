@@ -2,7 +2,7 @@
 
 Validate dependencies first (`failures.validate_dependencies`): what can never run is then marked, not just
 passed over.
-Source: seed, "Task Selection Algorithm"; design section 7.
+Source: docs/protocol.md, "Task Selection Algorithm"; docs/design.md, "Choosing".
 """
 
 from __future__ import annotations

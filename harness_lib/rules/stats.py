@@ -1,4 +1,4 @@
-"""The numbers of a task list (seed, "Session Statistics")."""
+"""The numbers of a task list."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def _status(task: Task) -> Status:
 def line(state: State) -> str:
     """Return what stands behind `STATS` in the log.
 
-    The seed's fields in the seed's order; `in_progress`, for which it has none, stands last and only if there
-    are some, so that an old reader finds everything where it was.
+    The protocol's fields in its order; `in_progress`, for which it has none, stands last and only if
+    there are some, so that an old reader finds everything where it was.
     """
     return told(count(state))
 

@@ -1,6 +1,6 @@
 """When a session has nothing left to do, or may do no more.
 
-Source: seed, "Stopping Conditions" and "Activation Marker"; design section 7.
+Source: docs/protocol.md, "Stopping Conditions" and "Activation Marker"; docs/design.md, "The Stop hook".
 """
 
 from __future__ import annotations

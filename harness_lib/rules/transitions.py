@@ -13,7 +13,7 @@ E and F, rollback between G and H, and where work goes onto another branch, merg
 The attempt is counted at G, so a crash before H counts it once.
 Every function returns a new task and changes nothing else. An arrow that is not in the table is our bug, not
 the caller's error: who may be late or wrong asks `may` first.
-Source: seed, "Task Execution Cycle"; design section 6.
+Source: docs/protocol.md, "Task Execution Cycle"; docs/design.md, "An attempt".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """harness-tasks.json as values, and back: strict reading that says where, and quick writing.
 
 Standard library only: hooks decode with it.
-Source: seed, "harness-tasks.json (Structured State)"; design section 3, "Reading is strict, and says where".
+Source: docs/protocol.md, "Progress Persistence"; docs/design.md, "Reading is strict".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The contract of harness-tasks.json as tables: which keys an object has, and what each may hold.
 
 Standard library only. `schemas/harness-tasks.schema.json` publishes the same contract; tests compare the two.
-Source: seed, "harness-tasks.json (Structured State)"; design section 3, "Fields beyond the seed".
+Source: docs/protocol.md, "Progress Persistence"; docs/design.md, "On disk".
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ SESSION = Shape(
 
 
 def _config(**known: Any) -> SessionConfig:
-    # A limit that a file does not name is no limit (design section 7), whatever `init` writes into a new one.
+    # A limit that a file does not name is no limit, whatever `init` writes into a new one.
     return SessionConfig(**{"max_tasks_per_session": 0, "max_sessions": 0, **known})
 
 

@@ -1,7 +1,7 @@
-"""A list as the text of harness-tasks.json: the seed's fields, then ours where they say something.
+"""A list as the text of harness-tasks.json: the protocol's fields, then ours where they say something.
 
 Standard library only.
-Source: seed, "harness-tasks.json (Structured State)"; design section 3, "Fields beyond the seed".
+Source: docs/protocol.md, "Progress Persistence"; docs/design.md, "On disk".
 """
 
 from __future__ import annotations

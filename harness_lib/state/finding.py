@@ -1,6 +1,6 @@
 """The list as it can be read right now, from the file itself or from what is left of it. Never writes.
 
-Source: design section 3, "Lost or broken".
+Source: docs/design.md, "Lost or broken".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The last states of the list, each a file of its own, to restore a broken one from.
 
-Source: design section 3: "the last generations of the state (the current one included, …; 20, or 64 MB)".
+Source: docs/design.md, "Lost or broken".
 """
 
 from __future__ import annotations

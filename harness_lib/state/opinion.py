@@ -4,7 +4,7 @@
 else that is done under the lock, and where agents following the prose write between any two of our changes,
 others would wait for it half a minute and be turned away. So nobody asks again about what this process has
 asked about before, or what stands in the list that we wrote last, which the schema has passed.
-Source: design section 3, "`jsonschema` checks … every state that somebody else touched".
+Source: docs/design.md, "Reading is strict".
 """
 
 from __future__ import annotations

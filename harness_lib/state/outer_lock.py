@@ -1,6 +1,6 @@
 """The lock directory of the prose around one transaction, and for whom it stands between transactions.
 
-Source: design section 4: for the whole length of an exclusive session the directory carries its owner's pid.
+Source: docs/design.md, "Sessions and owners".
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 4. A generation, then the summary. If the process dies or the disk fills before them, the next reader decodes
    the list instead of the summary, and the next writer adds a generation: nothing is lost but time.
 
-Source: design section 3.
+Source: docs/design.md, "On disk".
 """
 
 from __future__ import annotations

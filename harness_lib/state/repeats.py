@@ -2,7 +2,7 @@
 
 Whoever edits the list by hand meant one of the two, and which, only that person knows.
 Standard library only: hooks read the list with it.
-Source: design section 3, "Reading is strict, and says where".
+Source: docs/design.md, "Reading is strict".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Putting a lost or broken list back, without losing what is left of the broken one.
 
 Only inside a transaction, and only for a file that is no JSON or is gone: what parses is a person's edit.
-Source: design section 3, "Lost or broken"; seed, "JSON corruption".
+Source: docs/design.md, "Lost or broken"; docs/protocol.md, "Error Handling".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def restore(root: Root, found: Found, now: datetime) -> list[str]:
 
 
 def note_loss(root: Root, now: datetime) -> None:
-    """Log, in the seed's words, that the list is beyond repair. Raises EnvSetupError if even that fails."""
+    """Log, in the protocol's words, that the list is beyond repair. Raises EnvSetupError if that fails."""
     text = f"{root.state.name} corrupted and unrecoverable"
     line = journal.line("ERROR", text, now=now, session=0, category="ENV_SETUP")
     with publishing.explained(root):

@@ -2,7 +2,7 @@
 
 `codec` has said the same before, in better words; this is the second opinion before every write, and the only
 user of jsonschema, which takes longer to import than a whole hook may run.
-Source: design section 3, "Reading is strict, and says where".
+Source: docs/design.md, "Reading is strict".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ neither we in another process nor who follows the prose; leaving it publishes, a
         tx.replace(transitions.claim(task, ...))
         tx.log("Starting", ...)
 
-Source: design sections 3 and 4.
+Source: docs/design.md, "A state change".
 """
 
 from __future__ import annotations

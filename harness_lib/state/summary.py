@@ -2,7 +2,7 @@
 
 It carries the stat stamp of the state it was made from; while that holds, nobody has touched the state since
 we wrote it, and it need not be parsed. Standard library only.
-Source: design section 3, "The summary".
+Source: docs/design.md, "The summary".
 """
 
 from __future__ import annotations

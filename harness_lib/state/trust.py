@@ -1,7 +1,7 @@
 """Whose list this is: a note in the git directory, where no clone can bring one.
 
 Without the note no check, no init script and no cleanup of the list is run.
-Source: design section 8, "Trust".
+Source: docs/design.md, "Trust".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Crash model: a process may die, and the disk may fill, at any line below.
 What is left then is the old file, and perhaps a temporary file beside it that `sweep` removes later.
-Source: design section 3 ("unique temp file in the same directory, fsync, rename, fsync of the directory").
+Source: docs/design.md, "On disk".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 
 class Clock:
-    """Wall clock for what stands on disk, monotonic clock for how long something took (design section 4)."""
+    """Wall clock for what stands on disk, monotonic clock for how long something took."""
 
     def now(self) -> datetime:
         """Return this moment as an aware UTC datetime."""

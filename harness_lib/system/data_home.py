@@ -1,7 +1,7 @@
 """Where our own files live on this machine, and whether others could put code there; in plain strings.
 
 Every hook asks this before it imports anything that may be cached there. Everybody else asks `private_env`.
-Source: design section 8.
+Source: docs/design.md, "On the user's machine".
 """
 
 from __future__ import annotations

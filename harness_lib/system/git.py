@@ -1,6 +1,6 @@
 """Git as a facility: one repository, one method per question.
 
-Source: design sections 6 and 8; how git is called is in gitrun.py.
+Source: docs/design.md, "An attempt"; how git is called is in gitrun.py.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Git:
         return self._answer("symbolic-ref", "--quiet", "HEAD")
 
     def exists(self, oid: str) -> bool:
-        """Say whether `oid` is a commit that is still here (seed: `git cat-file -t`)."""
+        """Say whether `oid` is a commit that is still here."""
         return self._answer("cat-file", "-t", oid) == "commit"
 
     def object_exists(self, oid: str) -> bool:
@@ -263,7 +263,7 @@ class Git:
         """Return a new commit of `tree`; no ref moves, no hook runs, nothing is signed.
 
         `env` may name its author. A machine that has no identity gets one for this call; one that exists is
-        kept (design section 8).
+        kept.
         """
         lineage = [word for parent in parents for word in ("-p", parent)]
         args = ("commit-tree", "--no-gpg-sign", *lineage, "-F", "-", tree)

@@ -6,7 +6,7 @@ So every git process that moves something inherits one flock; whoever gets that 
 none of ours is left, and only foreign processes have to be looked for.
 The file of the flock says since when its holder has been at work; the next one that still finds this there
 knows that the last did not come to its end.
-Source: design section 6, "A leftover git lock is removed only if ...".
+Source: docs/design.md, "The crash model".
 """
 
 from __future__ import annotations

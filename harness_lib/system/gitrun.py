@@ -4,7 +4,7 @@ Real git only, `-z` wherever names come out, and `str` paths in the file system'
 surrogateescape, so that any name a disk can hold survives the trip.
 Hooks, fsmonitor, signing and background maintenance are off for our calls: a person's hook must not run
 inside a rollback, and a detached `git gc` must not outlive us while it holds our lock.
-Source: design section 8.
+Source: docs/design.md, "On the user's machine".
 """
 
 from __future__ import annotations

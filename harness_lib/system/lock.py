@@ -1,7 +1,7 @@
 """The lock around one state change: held for milliseconds, freed by the kernel when its holder dies.
 
 The lock file is never removed: waiters on a removed file would exclude nobody.
-Source: design section 4, "A state change".
+Source: docs/design.md, "A state change".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `O_APPEND` makes position and write one step, so that lines of several writers never mix.
 The file may have grown to gigabytes: it is only ever read from its end.
-Source: design section 3; seed, "Standardized Log Format".
+Source: docs/design.md, "On disk"; docs/protocol.md, "Standardized Log Format".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In plain strings, for hooks (see seeking.py). A note is called by a hash of the session's id, because ids come
 from hosts and could be anything, a path too.
-Source: design sections 3 ("beats and stop counters") and 7.
+Source: docs/design.md, "The Stop hook".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A verb lives for milliseconds; the session belongs to the agent (or the terminal) that typed it.
 `life` fails closed: it says "dead" only when the recorded process is proven gone.
-Source: design section 4, "An exclusive session".
+Source: docs/design.md, "Sessions and owners".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It is a directory of packages, not a virtual environment: there is no interpreter in it to break when the
 machine's Python is upgraded, and the launcher needs no second start of Python to use it.
 Every run of the launcher passes here, so this half only looks; `private_env_build` makes the directory.
-Standard library only. Source: design section 8.
+Standard library only. Source: docs/design.md, "On the user's machine".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Crash model: a run may be killed at any line, and its pip may go on as an orphan. What is left is a directory
 with a name of its own that nobody reads; the next run that makes something removes it.
-Standard library only. Source: design section 8.
+Standard library only. Source: docs/design.md, "On the user's machine".
 """
 
 from __future__ import annotations

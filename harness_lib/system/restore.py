@@ -4,7 +4,7 @@ Crash model: any line may be the last one, and so may any line of git. Every fun
 the same arguments inside `gitlocks.hold()`, ends in the same place.
 The rule: a file is replaced or removed only if its present content is already in a tree that was kept
 (`base`, `made`, `before`); anything else is left where it is, and named.
-Source: design section 6, "Rollback".
+Source: docs/design.md, "Rescue and rollback".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the state of a project lives, and what the files there are called.
 
-Standard library only. Source: design section 3.
+Standard library only. Source: docs/design.md, "On disk".
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Root:
 
     @property
     def backup(self) -> Path:
-        """The generation before, as the seed keeps it."""
+        """The generation before, as the protocol keeps it."""
         return self.path / BACKUP_FILE
 
     @property

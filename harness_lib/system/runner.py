@@ -1,7 +1,7 @@
 """Run one shell command to its end, within a deadline, and leave nothing of it running.
 
 Its output goes straight into a file: it may be larger than memory, and it is there after a crash of ours.
-Source: design section 6, `finish` step 3.
+Source: docs/design.md, "At the finish", step 3.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Its weak moments are not ours to mend: a peer that follows the prose at once tak
 no `pid` yet. So ours never shows without one: it is signed under another name, and taking it and giving it up
 are renames.
 What it does not promise: anything against a peer that was stopped between two of its shell commands.
-Source: seed, "Concurrency Control"; design section 4, "A stale lock directory".
+Source: docs/protocol.md, "Concurrency Control"; docs/design.md, "A stale lock directory".
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _never(_holder: Holder) -> bool:
 
 
 def path_for(root: Path) -> Path:
-    """Return the lock directory of the state root `root`, the same that the seed's shell computes for it."""
+    """Return the lock directory of the root `root`, the same that the protocol's shell computes for it."""
     digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()
     return Path(f"/tmp/harness-{digest[:16]}.lock")  # noqa: S108 (the name is the protocol's)
 

@@ -2,7 +2,7 @@
 
 Hooks ask this on every event of every agent on the machine, nearly always to hear "nowhere": importing
 `pathlib` alone would take longer than all of the answer. Everybody else asks `roots`.
-Source: design section 3.
+Source: docs/design.md, "On disk".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The content of a work tree as git objects, taken without touching its index, HEAD or files.
 
-Source: design section 6, "private index, `write-tree`".
+Source: docs/design.md, "At the finish".
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ its report also has "claims" and "claims_refused": how often it asked for a task
 `--patient`: a directory without a pid belongs to somebody who is just making or removing it. The recipe takes
 it for a dead one's and takes it over, so that several who follow it to the letter break each other's locks.
 Standard library only, and nothing of ours: it stands for somebody who never heard of us.
-Source: seed, "Concurrency Control" (concurrent mode), "Task Execution Cycle", "Backup protocol".
+Source: docs/protocol.md, "Concurrency Control", "Task Execution Cycle" and "Progress Persistence".
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 The full size is 2,000 tasks, which takes minutes on two cores: HARNESS_TEST_CROWD=2000. Without it each
 process has eight, and meets the same locks in the same crowd.
-Source: design section 11.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of design section 7, row by row: pure, without a list on disk."""
+"""The table of docs/design.md, "The Stop hook", row by row: pure, without a list on disk."""
 
 from __future__ import annotations
 

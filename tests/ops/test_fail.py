@@ -23,7 +23,7 @@ def begin(project: Project, agent: Agent) -> None:
 def test_every_category_rescues_rolls_back_and_follows_its_strategy(
     project: Project, agent: Agent, category: str
 ) -> None:
-    """Seed, "Error Handling & Recovery Strategies": who retries, who stops, what costs an attempt."""
+    """docs/protocol.md, "Error Handling": who retries, who stops, what costs an attempt."""
     begin(project, agent)
 
     said = agent("fail", "task-001", "--category", category, "--message", "no\nluck", "--json")

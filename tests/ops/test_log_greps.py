@@ -1,4 +1,4 @@
-"""Each grep that the seed speaks of finds in the log what it promises."""
+"""Each grep that the protocol speaks of finds in the log what it promises."""
 
 from __future__ import annotations
 

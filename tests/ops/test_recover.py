@@ -1,4 +1,4 @@
-"""The seed's decision matrix, every row, through the command line, in both modes."""
+"""The protocol's decision matrix, every row, through the command line, in both modes."""
 
 from __future__ import annotations
 

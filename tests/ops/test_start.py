@@ -1,4 +1,4 @@
-"""`harness start` opens a session in the seed's order, for one owner at a time, and tells what it read."""
+"""`harness start` opens a session in the protocol's order, for one owner at a time, and tells of it."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_for_an_exclusive_session_the_lock_of_the_prose_stands_too(project: Proj
     assert seedlock.look(path) is None
 
 
-# -- what the seed reads
+# -- what the protocol reads
 
 
 def test_it_tells_of_git_and_of_the_log(project: Project, agent: Agent) -> None:

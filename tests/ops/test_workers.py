@@ -219,7 +219,7 @@ def test_a_lease_that_is_no_number_is_a_wrong_argument(shared: Project, value: s
 
 
 def test_a_state_root_outside_of_every_repository(make_project: Make, tmp_path: Path) -> None:
-    """The seed allows any directory: HARNESS_STATE_ROOT=/abs/path/to/state-root."""
+    """The protocol allows any directory: HARNESS_STATE_ROOT=/abs/path/to/state-root."""
     project = make_project(bare=True)
     root = tmp_path / "list of tasks"
     root.mkdir()

@@ -1,4 +1,4 @@
-"""What to do with an interrupted attempt: the seed's matrix, and every combination of facts."""
+"""What to do with an interrupted attempt: the protocol's matrix, and every combination of facts."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 
 
 def _ask_about_gitignore(screen: Screen) -> bool:
-    """Ask as the seed does, but only where a person can answer."""
+    """Ask as the protocol does, but only where a person can answer."""
     if screen.json or not screen.is_answerable:
         return False
     return screen.ask("Add the harness files to .gitignore? (else only .git/info/exclude is used) [y/N] ")

@@ -88,10 +88,16 @@ def _not_yours(state: State, task: Task, ctx: Context) -> LeaseLostError:
     until = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
     held = f"Task {task.id} is held by {who}{since}{until}, not by you ({ctx.owner.worker})."
     if sessions.mine(state, ctx) is not None:
-        return LeaseLostError(f"{held} Nothing was recorded.", "Drop this work and type: harness claim")
+        return LeaseLostError(f"{held} Nothing was recorded.", set_aside(task.id))
     holder = next((s for s in state.sessions or () if leases.works_for(task.claimed_by, s.worker)), None)
     end = f", or end that session: {sessions.how_to_end(holder)}" if holder else ""
     return LeaseLostError(f"{held} You have no work here, and nothing was changed.", f"Let it work{end}")
+
+
+def set_aside(task_id: str) -> str:
+    """Return the hint for whoever has lost the claim of a task: how to keep its work and go on."""
+    save = typed.harness("rescue", "save", task_id)
+    return f"Keep what you have changed and clear your work tree: {save}; then type: harness claim"
 
 
 def require_settled(state: State, task_id: str | None, ctx: Context) -> Held:
@@ -142,7 +148,7 @@ def _refuse_idle(state: State, task: Task, held: Task | None) -> None:
         raise LeaseLostError(
             f"Task {task.id} is {task.status}, no longer in progress: your claim of it has ended. "
             "Nothing was recorded.",
-            "Set your changes aside (git stash --include-untracked), then type: harness claim",
+            set_aside(task.id),
         )
     raise UsageError(
         f"Task {task.id} is {task.status}, not in progress.",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from harness_lib import timestamps
 from harness_lib.errors import LeaseLostError
-from harness_lib.ops import marker, sessions
+from harness_lib.ops import holding, marker, sessions
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases
 from harness_lib.state.store import Tx
@@ -64,7 +64,7 @@ def still_claimed(state: State, task: Task) -> Task:
         holder = f"{now.claimed_by} has it" if now and now.status == "in_progress" else "it was recovered"
         raise LeaseLostError(
             f"The lease of task {task.id} was lost: {holder}. Nothing was recorded.",
-            "Set your changes aside (git stash --include-untracked), then type: harness claim",
+            holding.set_aside(task.id),
         )
     return now
 

@@ -6,11 +6,12 @@ from datetime import datetime, timezone
 
 from harness_lib import timestamps, typed
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.ops import brief, by_hand, checking, holding, rights
+from harness_lib.ops import brief, by_hand, checking, holding, keeping, rights
 from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.ops.reply import Reply
-from harness_lib.system import kept
+from harness_lib.system import gitlocks, kept, restore, snapshot
+from harness_lib.system.git import Git
 from harness_lib.system.kept import Kept
 from harness_lib.text import harmless
 
@@ -100,6 +101,61 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
         warnings=tuple(warnings),
         extra={"rescue": _facts(found), "written": list(brought.written[:SHOWN])},
     )
+
+
+def save(ctx: Context, task_id: str) -> Reply:
+    """Keep what has changed since HEAD as rescued work of `task_id`, and put the work tree back to HEAD.
+
+    It is for work whose claim was lost: a claim refuses to begin on it. What git does not know goes too in a
+    worker's own work tree, and stays in the main one, where a person may have put it.
+
+    Raises RefusedError where it is an attempt's, HeldError where another program has git locked.
+    """
+    holding.refuse_supervised(ctx, "harness rescue save")
+    task_id = _named(ctx, task_id)
+    _refuse_own_attempt(ctx)
+    _refuse_foreign_attempt(ctx)
+    git = ctx.git
+    with gitlocks.hold(git):
+        restore.require_unlocked(git)
+        head, made = git.head(), snapshot.capture(git, ctx.keep_out)
+        untracked_stays = git.git_dir == git.common_dir and not git.changes(ctx.keep_out).tracked
+        if head is None or untracked_stays or made == git.tree_of(head):
+            told = "Nothing has changed here, so there is nothing to save."
+            return Reply("rescue", told, next="harness claim")
+        ref = keeping.free(git, f"{RESCUE_REFS}{checking.safe_name(task_id)}/saved")
+        git.set_ref(ref, snapshot.commit(git, made, [head], f"harness: saved work of {task_id}\n"))
+        left = _clear(ctx, git, head, made)
+    with by_hand.change(ctx) as tx:
+        by_hand.log(tx, ctx, f"saved {ref}", task_id)
+    found = _find(ctx, ref)
+    return Reply(
+        "rescue",
+        f"saved in {ref}; to look at it: {keeping.look_at(ref)}",
+        next="harness claim",
+        warnings=(*left, *tx.warnings),
+        extra={"rescue": _facts(found)},
+    )
+
+
+def _clear(ctx: Context, git: Git, head: str, made: str) -> list[str]:
+    """Put the work tree, whose content is kept as `made`, back to `head`; return what was left as it is."""
+    if git.git_dir != git.common_dir:
+        return restore.go_back(git, head, branch=git.branch(), made=made, keep_out=ctx.keep_out)
+    restore.undo_tracked(git, head, ctx.keep_out)
+    restore.reset_index(git, head)
+    untracked = git.changes(ctx.keep_out).untracked
+    return [f"{_some(untracked)}: not known to git, so saved and left here, too"] if untracked else []
+
+
+def _refuse_own_attempt(ctx: Context) -> None:
+    held = holding.held_by_me(ctx.store.read().state, ctx)
+    if held is not None:
+        release = typed.harness("release", held.id)
+        raise RefusedError(
+            f"What has changed here is your attempt at {held.id}, which you hold.",
+            f"To hand it back with its work kept: {release}",
+        )
 
 
 def drop(ctx: Context, ref: str) -> Reply:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness_lib import typed
 from harness_lib.ops import brief, checking, keeping, outcome, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
@@ -110,8 +111,22 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
         branch = (keeping.branch(git, task) or "HEAD").removeprefix("refs/heads/")
         count = f"{len(gone)} commit{'s' if len(gone) > 1 else ''} left {branch}"
         shown = brief.some([brief.one_line(line, SUBJECT_LENGTH) for line in gone], NAMED)
-        told.append(f"{count}: {shown}. Kept: {keeping.look_at(intent.rescue or task.id)}")
+        told.append(
+            f"{count}: {shown}. Kept: {keeping.look_at(intent.rescue or task.id)}. Those that are a person's "
+            f"come back one by one with git cherry-pick COMMIT, all of them with: "
+            f"{_bring_back(git, intent, tip)}"
+        )
     return told
+
+
+def _bring_back(git: Git, intent: Intent, tip: str | None) -> str:
+    """Return the command that puts the commits up to `tip` on the branch again, from the rescue ref."""
+    parents = git.lines("rev-parse", f"{intent.rescue}^@") if intent.rescue and git.ref(intent.rescue) else []
+    kept = f"{intent.rescue}^{parents.index(tip) + 1}" if tip in parents else tip
+    if git.lines("rev-list", "--min-parents=2", f"{intent.base}..{tip}"):
+        return typed.git("merge", kept)
+    assert intent.base is not None
+    return typed.git("cherry-pick", f"{intent.base[:12]}..{kept}")
 
 
 def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:

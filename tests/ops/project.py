@@ -247,6 +247,13 @@ def begin(agent: Agent, check: str = "test -f done", *options: str) -> None:
     agent.ok("claim")
 
 
+def own_work_tree(project: Project, name: str) -> Agent:
+    """Return a worker in a linked worktree of its own."""
+    place = project.top.parent / name
+    project.git("worktree", "add", "-q", "-b", name, str(place))
+    return project.agent(name, place)
+
+
 def _stream() -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
 

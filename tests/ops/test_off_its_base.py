@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,33 @@ def test_commits_that_a_failed_attempt_takes_off_are_named(project: Project, age
     assert "And another one" in told
     assert "harness rescue show task-001/1" in told
     assert project.grep("WARN", "2 commits left main")
+    back = re.search(r"git cherry-pick (?!COMMIT)'?([^' ]+)'?$", told)
+    assert back
+    assert "refs/harness/rescue/task-001/1" in back[1]
+    project.git("cherry-pick", back[1])
+    assert project.git("log", "--format=%s", "-2").splitlines() == ["And another one", "Made by a person"]
     shown = agent.ok("rescue", "show", "task-001/1")["message"]
     assert "one" in shown
     assert "two" in shown
+
+
+def test_merges_that_left_with_a_failed_attempt_come_back_as_they_were(
+    project: Project, agent: Agent
+) -> None:
+    project.git("checkout", "-q", "-b", "side")
+    project.put("side")
+    project.commit("Of the side")
+    project.git("checkout", "-q", "main")
+    begin(agent)
+    project.git("merge", "-q", "--no-ff", "-m", "Merge by a person", "side")
+
+    reply = agent.fails(1, "finish")
+
+    told = next(line for line in reply["warnings"] if "left main" in line)
+    back = re.search(r"git merge (\S+)$", told)
+    assert back, told
+    project.git("merge", "-q", "--ff-only", back[1].strip("'"))
+    assert (project.top / "side").exists()
 
 
 def _published(project: Project, tmp_path: Path) -> Path:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.ops.project import Agent, Project
+from tests.ops.conftest import Make
+from tests.ops.project import Agent, Project, begin, own_work_tree
+from tests.system.gitrepo import sh
 
 REF = "refs/harness/rescue/task-001/1"
 
@@ -188,3 +192,59 @@ def test_an_agent_drops_nothing(failed: Project, agent: Agent) -> None:
 def test_an_unknown_rescue_is_said_to_be_unknown(agent: Agent) -> None:
     for action in ("show", "apply", "drop"):
         assert "harness rescue list" in agent.fails(2, "rescue", action, "task-009/4")["error"]["hint"]
+
+
+def test_what_a_late_worker_has_changed_is_saved_so_that_its_next_claim_is_not_refused(
+    make_project: Make,
+) -> None:
+    """The hint of exit 6 works as it stands: nothing is stashed, where another worker could pop it."""
+    project = make_project(mode="concurrent")
+    for title in ("One", "Two"):
+        project.agent("person").ok("add", title, "--validate", "test -f done")
+    late, taker = (own_work_tree(project, name) for name in ("late", "taker"))
+    late.ok("claim", "task-001")
+    (late.cwd / "tracked.txt").write_text("precious\n", encoding="utf-8")
+    (late.cwd / "made.txt").write_text("precious too\n", encoding="utf-8")
+    project.clock.pass_(hours=1)
+    taker.ok("start")
+    taker.ok("claim", "task-001")
+
+    hint = late.fails(6, "finish", "task-001")["error"]["hint"]
+    typed = re.findall(r"harness (rescue save \S+?);", hint)
+    saved = late.ok(*typed[0].split())
+
+    assert "stash" not in hint
+    ref = saved["rescue"]["ref"]
+    assert ref == "refs/harness/rescue/task-001/saved"
+    assert project.git("show", f"{ref}:tracked.txt") == "precious"
+    assert project.git("show", f"{ref}:made.txt") == "precious too"
+    assert sh(late.cwd, "status", "--porcelain") == ""
+    assert late.ok("claim")["task"]["id"] == "task-002"
+    assert taker.ok("checkpoint", "task-001", "1/2", "still mine")
+
+
+def test_saving_leaves_what_git_does_not_know_where_a_person_works(project: Project, agent: Agent) -> None:
+    project.put("tracked.txt", "changed\n")
+    project.put("notes.txt", "a person's\n")
+    project.git("add", "tracked.txt")
+
+    ref = agent.ok("rescue", "save", "task-009")["rescue"]["ref"]
+
+    assert project.read("tracked.txt") == "one\n"
+    assert project.read("notes.txt") == "a person's\n"
+    assert project.git("show", f"{ref}:tracked.txt") == "changed"
+    assert project.grep("WARN", "saved by hand", ref)
+    assert "nothing to save" in agent.ok("rescue", "save", "task-009")["message"]
+
+
+def test_nobody_saves_away_the_work_of_an_attempt(project: Project, agent: Agent) -> None:
+    begin(agent)
+    project.put("tracked.txt", "of the attempt\n")
+
+    mine = agent.fails(8, "rescue", "save", "task-001")["error"]
+    theirs = project.agent("person").fails(8, "rescue", "save", "task-001")["error"]
+
+    assert "harness release task-001" in mine["hint"]
+    assert "agent works on task-001" in theirs["message"]
+    assert project.read("tracked.txt") == "of the attempt\n"
+    assert project.refs() == []

@@ -8,6 +8,7 @@ import pytest
 
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
+from tests.ops.project import own_work_tree as worker
 
 
 @pytest.fixture
@@ -17,13 +18,6 @@ def shared(make_project: Make) -> Project:
     for title in ("One", "Two", "Three"):
         person.ok("add", title, "--validate", "test -f done")
     return project
-
-
-def worker(project: Project, name: str) -> Agent:
-    """Return a worker in a linked worktree of its own."""
-    place = project.top.parent / name
-    project.git("worktree", "add", "-q", "-b", name, str(place))
-    return project.agent(name, place)
 
 
 def put(agent: Agent, name: str, text: str = "x\n") -> Path:

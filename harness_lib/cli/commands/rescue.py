@@ -1,4 +1,4 @@
-"""`harness rescue`: the work of failed attempts: list, show, apply, drop."""
+"""`harness rescue`: list, show, apply or drop the work of failed attempts; save that of a lost claim."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from harness_lib.ops.reply import Reply
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
-    parser.add_argument("action", nargs="?", choices=("list", "show", "apply", "drop"), default="list")
     parser.add_argument(
-        "what", nargs="?", help="a ref, ID/ATTEMPT, or an id for the newest of that task (not for drop)"
+        "action", nargs="?", choices=("list", "show", "apply", "save", "drop"), default="list"
+    )
+    parser.add_argument(
+        "what",
+        nargs="?",
+        help="a ref, ID/ATTEMPT, or an id for the newest of that task (save: an id, drop: no id)",
     )
     parser.add_argument("only", nargs="*", metavar="PATH", help="with apply: only these, not everything")
 
@@ -34,4 +38,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         )
     if args.action == "apply":
         return rescue.apply(ctx, args.what, tuple(args.only))
+    if args.action == "save":
+        return rescue.save(ctx, args.what)
     return rescue.show(ctx, args.what) if args.action == "show" else rescue.drop(ctx, args.what)

@@ -17,7 +17,8 @@ from tests.loop.test_wires import closed, no_pauses, started
 
 __all__ = ["closed", "no_pauses"]
 
-LONG = Step(text="Let me see.", uses=(Use("bash", {"command": "printf 'long%.0s' {1..3000}"}),))
+# Of one result a model gets at most a tenth of its context.
+LONG = Step(text="Let me see.", uses=(Use("bash", {"command": "printf 'long%.0s' {1..1000}"}),) * 3)
 WORDS = {
     "anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
     "chat": "This model's maximum context length is 128000 tokens.",

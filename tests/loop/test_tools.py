@@ -221,3 +221,26 @@ def test_a_skill_is_loaded_by_its_name(do: Do, project: Path) -> None:
     assert "Boil it." in result.text
     assert "references/salt.md" in result.text
     assert do("skill", name="baking") == Result("error: skill 'baking' not found", error=True)
+
+
+def test_a_result_may_take_a_tenth_of_the_models_context(do: Do, run: Runtime, home: Path) -> None:
+    (home / ".harness").mkdir(exist_ok=True)
+    (home / ".harness" / "models.conf").write_text("small context=10000\n", encoding="utf-8")
+    discovery.refresh(run)
+    run.env["HARNESS_MODEL"] = "small-1"
+
+    fits, exceeds = do("bash", command="printf %4000d 1"), do("bash", command="printf %4001d 1")
+
+    assert len(fits.text) == 4000
+    assert "4001 bytes in all, all of it in" in exceeds.text
+    assert len(exceeds.text) < 4500
+
+
+def test_a_file_of_one_long_line_is_bounded_too(do: Do, project: Path) -> None:
+    (project / "f").write_text("x" * 1_000_000, encoding="utf-8")
+
+    result = do("read_file", path="f")
+
+    assert result.text.startswith("1#")
+    assert "all of it in" in result.text
+    assert len(result.text) < 60_000

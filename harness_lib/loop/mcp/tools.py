@@ -41,12 +41,10 @@ class McpTool:
         return str(self.told.get("description") or "").partition("\n")[0]
 
     def execute(self, runtime: Runtime, given: Json) -> Result:
-        import io  # noqa: PLC0415 (only where a tool is called)
-
-        from harness_lib.loop.tools import clip  # noqa: PLC0415
+        from harness_lib.loop.tools import clip  # noqa: PLC0415 (only where a tool is called)
 
         text, error = connections(runtime).call(self.server, str(self.told["name"]), given)
-        return Result(clip.read(runtime, io.BytesIO(text.encode("utf-8", "replace"))), error=error)
+        return Result(clip.text(runtime, text), error=error)
 
 
 def known(runtime: Runtime) -> list[Plugin]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.loop import approval, gate
+from harness_lib.loop import approval, gate, repetition
 from harness_lib.loop.asking import Question
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
@@ -67,6 +67,15 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError("no result came in", {"error": "The stage `tool_exec` ended without a JSON object."})
     record(runtime, done)
     left = done.get("tool_calls") or []
+    if repetition.is_endless(runtime, done):
+        runtime.kept["endless"] = str(done.get("name", ""))
+    if not left and (name := runtime.kept.pop("endless", "")):
+        # Behind the last call of the answer: a history with open ones would be told as interrupted.
+        message = (
+            f"The same call of {name} has had the same result {repetition.MOST} times; the turn ends. "
+            "Say what to do differently to go on."
+        )
+        raise HookError(message, {"error": message})
     return {"next_state": "tool_exec", "tool_calls": left} if left else {"next_state": "assemble"}
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.tools import anchors, files
+from harness_lib.loop.tools import anchors, clip, files
 from harness_lib.loop.tools.builtin import Builtin, ToolError, path_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def _execute(runtime: Runtime, given: Json) -> Result:
     ends = "\n" if made and (text.endswith("\n") or not text) else ""
     files.write(path, "\n".join(made) + ends)
     shown = f"\n{anchors.show(made)}" if len(made) <= _SHOWN_LINES else ""
-    return Result(f"edited {given['path']}: {len(lines)} lines before, {len(made)} now{shown}")
+    said = f"edited {given['path']}: {len(lines)} lines before, {len(made)} now{shown}"
+    return Result(clip.text(runtime, said))
 
 
 def _change(edit: Json, lines: list[str]) -> _Change:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.tools import anchors, files
+from harness_lib.loop.tools import anchors, clip, files
 from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def _execute(runtime: Runtime, given: Json) -> Result:
     first = offset or 1
     if first > max(1, len(lines)):
         raise ToolError(f"offset {first} is behind the last line; {path} has {len(lines)}")
-    return Result(anchors.show(lines[first - 1 : first - 1 + (count or most)], first))
+    shown = anchors.show(lines[first - 1 : first - 1 + (count or most)], first)
+    return Result(clip.text(runtime, shown))
 
 
 def _limit(runtime: Runtime) -> int:

@@ -17,6 +17,8 @@ Status = Literal["pending", "in_progress", "completed", "failed"]
 Outcome = Literal["completed", "failed", "pending"]
 Priority = Literal["P0", "P1", "P2"]
 Mode = Literal["exclusive", "concurrent"]
+# Why there is nothing to go on with, from the rule that finds it to the reply that says so.
+StopReason = Literal["done", "blocked", "waiting", "max_tasks_per_session", "max_sessions"]
 Category = Literal[
     "ENV_SETUP", "CONFIG", "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "DEPENDENCY", "SESSION_TIMEOUT"
 ]

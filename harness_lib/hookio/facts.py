@@ -16,15 +16,15 @@ from harness_lib.system import seeking
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from harness_lib.state.finding import Found
+    from harness_lib.state.summary_shape import Summary
 
 # Beyond it the schema takes longer than hosts wait for a hook, and a hook that is cancelled holds nobody.
 CHECKED_BYTES = 1024 * 1024
 
 
-def read(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Mapping[str, Any] | None, str]:
+def read(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summary | None, str]:
     """Return (summary, "") of the list at `root`, or (the last one we wrote, why the list cannot be read).
 
     `thorough`: check a list that somebody else has touched by its schema too, where that is possible.
@@ -37,7 +37,7 @@ def read(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Mapping[
     return (made, "") if made is not None else (summary.last(place), trouble)
 
 
-def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[dict[str, Any] | None, str]:
+def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summary | None, str]:
     from pathlib import Path  # noqa: PLC0415 (all of this takes longer than the whole hook otherwise)
 
     from harness_lib.errors import HarnessError  # noqa: PLC0415

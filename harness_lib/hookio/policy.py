@@ -11,11 +11,11 @@ from harness_lib.hookio.situation import Answer
 
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
     from harness_lib.hookio.payload import Payload
     from harness_lib.hookio.situation import Kind, Situation
+    from harness_lib.state.summary_shape import OpenSession, Summary, WorkingTask
 
 PATIENCE = 8
 UNREADABLE = "unreadable"
@@ -70,7 +70,7 @@ def subagent_stop(now: Situation, payload: Payload) -> Answer:
     if now.digest["sessions"] is None and payload.stop_hook_active:
         # As the prose has it, for the lists that it has made.
         return Answer("allow")
-    working = now.digest["in_progress"]
+    working: Sequence[WorkingTask] = now.digest["in_progress"]
     if payload.names or now.workers:
         working = _claimed(working, (*payload.names, *now.workers))
     return _hold_with(now, "block", working, payload.agent_id or "subagent")
@@ -120,14 +120,14 @@ def beating(now: Situation, payload: Payload) -> str | None:
     return str(own[0]["claimed_by"]) if own else None
 
 
-def held(now: Situation) -> Sequence[Mapping[str, Any]]:
+def held(now: Situation) -> Sequence[WorkingTask]:
     """Return the tasks in progress that the caller's session works on; an exclusive list is all its own.
 
     In one that the prose made, what nobody is named for is everybody's, and all is where nobody has a name.
     """
     if now.digest is None:
         return ()
-    working: Sequence[Mapping[str, Any]] = now.digest["in_progress"]
+    working = now.digest["in_progress"]
     if now.digest["mode"] != "concurrent":
         return working
     if now.digest["sessions"] is not None:
@@ -148,13 +148,13 @@ def _spent(now: Situation) -> str:
     return "max_tasks_per_session" if 0 < counted_tasks(digest) <= now.attempted else ""
 
 
-def counted_tasks(digest: Mapping[str, Any]) -> int:
+def counted_tasks(digest: Summary) -> int:
     """Return how many tasks a session of the prose may do, as far as that can be counted; 0 is no limit.
 
     Workers that share a list write the same number of a session, so theirs cannot be told apart.
     """
     is_one = digest["sessions"] is None and digest["mode"] != "concurrent" and digest["session_count"]
-    return int(digest["max_tasks_per_session"]) if is_one else 0
+    return digest["max_tasks_per_session"] if is_one else 0
 
 
 def _is_elsewhere(now: Situation) -> bool:
@@ -168,7 +168,7 @@ def _unreadable(now: Situation, payload: Payload) -> Answer:
     return Answer("block", words.repair(now), progress=UNREADABLE)
 
 
-def _hold_with(now: Situation, kind: Kind, own: Sequence[Mapping[str, Any]], who: str) -> Answer:
+def _hold_with(now: Situation, kind: Kind, own: Sequence[WorkingTask], who: str) -> Answer:
     """Hold whoever has a task of its `own` that is not halted."""
     own = [task for task in own if not task["halt"]]
     if not own:
@@ -183,7 +183,7 @@ def _hold(now: Situation, kind: Kind, text: str, progress: str) -> Answer:
     return Answer(kind, text, progress=progress)
 
 
-def _claimed(tasks: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+def _claimed(tasks: Sequence[WorkingTask], names: Sequence[str]) -> Sequence[WorkingTask]:
     # A task that nobody is named for is nobody's.
     return [task for task in tasks if task["claimed_by"] and task["claimed_by"] in names]
 
@@ -193,8 +193,9 @@ def _is_plain(name: str) -> bool:
     return name.isascii() and name.translate(dict.fromkeys(map(ord, "-_.@:"), "")).isalnum()
 
 
-def _halt(sessions: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> str:
-    return next((str(each["halt"]) for each in (*sessions, *own) if each.get("halt")), "")
+def _halt(sessions: Sequence[OpenSession], own: Sequence[WorkingTask]) -> str:
+    halts = (*(each.get("halt") for each in sessions), *(task["halt"] for task in own))
+    return next(filter(None, halts), "")
 
 
 def _progress(now: Situation) -> str:
@@ -202,11 +203,11 @@ def _progress(now: Situation) -> str:
     assert now.digest is not None
     if not now.mine:
         counts = now.digest["counts"]
-        names = ("completed", "failed", "pending", "in_progress", "attempts", "checkpoints")
-        return " ".join(str(counts[name]) for name in names)
+        statuses = (counts["completed"], counts["failed"], counts["pending"], counts["in_progress"])
+        return " ".join(map(str, (*statuses, counts["attempts"], counts["checkpoints"])))
     done = " ".join(f"{each['number']}:{each.get('finished_attempts', 0)}" for each in now.mine)
     return f"{done} {_shape(held(now))}"
 
 
-def _shape(tasks: Sequence[Mapping[str, Any]]) -> str:
+def _shape(tasks: Sequence[WorkingTask]) -> str:
     return " ".join(f"{task['id']}/{task['attempts']}/{task['checkpoints']}" for task in tasks)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Literal
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from harness_lib.state.summary_shape import OpenSession, Summary
 
     Kind = Literal["allow", "block", "keep", "context", "deny"]
 
@@ -40,9 +42,9 @@ class Situation:
 
     def __init__(
         self,
-        digest: Mapping[str, Any] | None,
+        digest: Summary | None,
         *,
-        mine: Sequence[Mapping[str, Any]] = (),
+        mine: Sequence[OpenSession] = (),
         workers: Sequence[str] = (),
         trouble: str = "",
         tally: Tally | None = None,
@@ -52,7 +54,7 @@ class Situation:
         self.digest = digest
         self.attempted = 0
         self.mine = mine
-        self.others: Sequence[Mapping[str, Any]] = ()
+        self.others: Sequence[OpenSession] = ()
         self.workers = workers
         self.trouble = trouble
         self.tally = tally or Tally()

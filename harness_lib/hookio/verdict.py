@@ -13,30 +13,39 @@ from harness_lib.system import notes, seeking
 
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from typing import TypedDict
+
+    from harness_lib.state.summary_shape import Summary
+
+    class Verdict(TypedDict):
+        """What is kept; the stamp is that of the list."""
+
+        format: int
+        stamp: summary.Stamp
+        thorough: bool
+        trouble: str
+        summary: Summary | None
+
 
 FILE = "foreign.json"
 
 
-def read(root: str, *, thorough: bool) -> tuple[Mapping[str, Any] | None, str] | None:
+def read(root: str, *, thorough: bool) -> tuple[Summary | None, str] | None:
     """Return the summary of the list at `root` and what is wrong with it, as `write` was told; else None.
 
     `thorough`: only what was found with the schema's help counts.
     """
-    kept = summary.read_at(os.path.join(root, seeking.STATE_FILE), _place(root))
+    kept: Verdict | None = summary.read_stamped(os.path.join(root, seeking.STATE_FILE), _place(root))
     if kept is None or (thorough and not kept["thorough"]):
         return None
     return kept["summary"], kept["trouble"]
 
 
-def write(
-    root: str, stamp: summary.Stamp, made: Mapping[str, Any] | None, trouble: str, *, thorough: bool
-) -> None:
+def write(root: str, stamp: summary.Stamp, made: Summary | None, trouble: str, *, thorough: bool) -> None:
     """Keep `made` and `trouble` for as long as the list has this `stamp`."""
     import json  # noqa: PLC0415 (once for each list)
 
-    kept = {
+    kept: Verdict = {
         "format": summary.FORMAT,
         "stamp": stamp,
         "thorough": thorough,

@@ -168,9 +168,22 @@ def _finish(visit: Visit) -> None:
     now = visit.situation()
     if not policy.stop(now, visit.said).finished or now.digest is None:
         return
-    counts = dict(now.digest["counts"])
-    kept = {name: counts[name] for name in stats.Counts.__dataclass_fields__ if name in counts}
-    _log(now, "STATS", stats.told(stats.Counts(**kept, permanent=counts["failed"] - counts["retryable"])))
+    counts = now.digest["counts"]
+    told = stats.told(
+        stats.Counts(
+            total=counts["total"],
+            completed=counts["completed"],
+            failed=counts["failed"],
+            pending=counts["pending"],
+            in_progress=counts["in_progress"],
+            blocked=counts["blocked"],
+            attempts=counts["attempts"],
+            checkpoints=counts["checkpoints"],
+            retryable=counts["retryable"],
+            permanent=counts["failed"] - counts["retryable"],
+        )
+    )
+    _log(now, "STATS", told)
     notes.remove(os.path.join(visit.root, seeking.MARKER))
 
 
@@ -181,7 +194,8 @@ def _log(now: Situation, kind: str, text: str) -> None:
     from harness_lib.system import log, roots  # noqa: PLC0415
     from harness_lib.system.clock import SYSTEM  # noqa: PLC0415
 
-    session = now.mine[0]["number"] if now.mine else (now.digest or {}).get("session_count", 0)
+    latest = now.digest["session_count"] if now.digest else 0
+    session = now.mine[0]["number"] if now.mine else latest
     line = journal.line(kind, text, now=SYSTEM.now(), session=session)  # type: ignore[arg-type]
     log.append(roots.Root(Path(now.root)).log, line)
 

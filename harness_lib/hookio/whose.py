@@ -13,10 +13,10 @@ import time
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from harness_lib.hookio.payload import Payload
     from harness_lib.hookio.situation import Situation
+    from harness_lib.state.summary_shape import OpenSession
     from harness_lib.system.owner import Owner
     from harness_lib.system.presence import Record
 
@@ -31,8 +31,8 @@ def caller(payload: Payload, env: Mapping[str, str]) -> str:
 
 
 def mine(
-    sessions: Sequence[Mapping[str, Any]] | None, session_id: str, env: Mapping[str, str]
-) -> list[Mapping[str, Any]]:
+    sessions: Sequence[OpenSession] | None, session_id: str, env: Mapping[str, str]
+) -> list[OpenSession]:
     """Return which of the open `sessions` belong to the agent session `session_id`.
 
     Without an id nobody can be told apart, so that all of them do, as the protocol has it.
@@ -47,7 +47,7 @@ def mine(
     return found + (_of_this_process(nameless, env) if nameless else [])
 
 
-def show(own: Sequence[Mapping[str, Any]], root: str, session_id: str) -> None:
+def show(own: Sequence[OpenSession], root: str, session_id: str) -> None:
     """Leave a sign of an agent whose commands run in a sandbox: nobody sees a process that stands for it."""
     if not session_id or not any(map(_is_sandboxed, own)):
         return
@@ -56,7 +56,7 @@ def show(own: Sequence[Mapping[str, Any]], root: str, session_id: str) -> None:
     presence.show(root, session_id)
 
 
-def _is_sandboxed(session: Mapping[str, Any]) -> bool:
+def _is_sandboxed(session: OpenSession) -> bool:
     namespace = str(session.get("boot_id") or "").partition("/")[2]
     if not session.get("pid"):
         return True
@@ -66,16 +66,16 @@ def _is_sandboxed(session: Mapping[str, Any]) -> bool:
         return False
 
 
-def living(now: Situation, root: str, session_id: str) -> list[Mapping[str, Any]]:
+def living(now: Situation, root: str, session_id: str) -> list[OpenSession]:
     """Return the open sessions that are not the caller's and whose agents may still be there."""
     from harness_lib.system import presence  # noqa: PLC0415 (once, when an agent begins)
 
-    opened = (now.digest or {}).get("sessions") or ()
+    opened = now.digest["sessions"] or () if now.digest else ()
     others = [each for each in opened if each not in now.mine]
     return [each for each in others if presence.may_live(root, _record(each), session_id, time.time())]
 
 
-def _record(session: Mapping[str, Any]) -> Record:
+def _record(session: OpenSession) -> Record:
     from harness_lib.system import presence  # noqa: PLC0415 (see `living`)
 
     return presence.Record(
@@ -88,13 +88,13 @@ def _record(session: Mapping[str, Any]) -> Record:
     )
 
 
-def workers(sessions: Sequence[Mapping[str, Any]], session_id: str, env: Mapping[str, str]) -> list[str]:
+def workers(sessions: Sequence[OpenSession], session_id: str, env: Mapping[str, str]) -> list[str]:
     """Return the names under which the caller may have claimed a task, `sessions` being its own."""
     names = [str(each["worker"]) for each in sessions]
     return [*names, *filter(None, (env.get("HARNESS_WORKER_ID", ""), session_id))]
 
 
-def subagent_workers(sessions: Sequence[Mapping[str, Any]], env: Mapping[str, str]) -> list[str]:
+def subagent_workers(sessions: Sequence[OpenSession], env: Mapping[str, str]) -> list[str]:
     """Return the names of a subagent beside those in its payload, `sessions` being its parent's.
 
     A subagent shares the environment of its parent, whose tasks are not its own.
@@ -103,9 +103,7 @@ def subagent_workers(sessions: Sequence[Mapping[str, Any]], env: Mapping[str, st
     return [named] if named and all(each["worker"] != named for each in sessions) else []
 
 
-def _of_this_process(
-    sessions: Sequence[Mapping[str, Any]], env: Mapping[str, str]
-) -> list[Mapping[str, Any]]:
+def _of_this_process(sessions: Sequence[OpenSession], env: Mapping[str, str]) -> list[OpenSession]:
     """Return those of `sessions` that the process owns which runs this hook.
 
     They were opened where the host gives its commands no id (Copilot), or by a person.
@@ -116,6 +114,6 @@ def _of_this_process(
     return [each for each in sessions if each["worker"] == me.worker or _is_owner(each, me)]
 
 
-def _is_owner(session: Mapping[str, Any], me: Owner) -> bool:
+def _is_owner(session: OpenSession, me: Owner) -> bool:
     recorded = (session.get("pid"), session.get("pid_started"), session.get("boot_id"), session.get("host"))
     return recorded == (me.pid, me.pid_started, me.boot_id, me.host)

@@ -5,16 +5,12 @@ Source: docs/protocol.md, "Stopping Conditions" and "Activation Marker"; docs/de
 
 from __future__ import annotations
 
-from typing import Literal
-
 from harness_lib.rules import selection
 from harness_lib.rules.failures import is_permanent
-from harness_lib.task import Session, State, Task
-
-Stop = Literal["done", "blocked", "waiting", "max_tasks_per_session", "max_sessions"]
+from harness_lib.task import Session, State, StopReason, Task
 
 
-def no_work(state: State) -> Stop | None:
+def no_work(state: State) -> StopReason | None:
     """Return why no task can be claimed, or None if one can, or one that is unproven can be proven.
 
     `done`: all are completed (an empty list too); `waiting`: others work on what is left, or a person must
@@ -34,13 +30,13 @@ def awaits_person(state: State) -> bool:
     return no_work(state) == "waiting" and all(task.status != "in_progress" for task in state.tasks)
 
 
-def session_spent(state: State, session: Session) -> Stop | None:
+def session_spent(state: State, session: Session) -> StopReason | None:
     """Return `max_tasks_per_session` if this session has finished as many attempts; 0 is no limit."""
     limit = state.session_config.max_tasks_per_session
     return "max_tasks_per_session" if 0 < limit <= session.finished_attempts else None
 
 
-def sessions_spent(state: State) -> Stop | None:
+def sessions_spent(state: State) -> StopReason | None:
     """Return `max_sessions` if no further session may start; asked before that one is counted."""
     limit = state.session_config.max_sessions
     return "max_sessions" if 0 < limit <= state.session_count else None

@@ -15,11 +15,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec, generations, summary
 from harness_lib.state.codec import ContractError
+from harness_lib.state.summary_shape import Summary
 from harness_lib.system import atomic, log
 from harness_lib.system.roots import Root
 from harness_lib.task import State, Task
@@ -93,11 +93,12 @@ def _stands(root: Root, data: bytes) -> bool:
         return False
 
 
-def _summarize(root: Root, digest: dict[str, Any], size: int) -> None:
+def _summarize(root: Root, digest: Summary, size: int) -> None:
     found = root.state.stat()
     # Another size: somebody saved the list since; a stamp of their file would pass it off as ours.
     if found.st_size == size:
-        summary.write(root, {**digest, "stamp": summary.stamp(found)})
+        digest["stamp"] = summary.stamp(found)
+        summary.write(root, digest)
 
 
 def _bits(root: Root) -> int | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
+    from harness_lib.state.summary_shape import Failure, Summary, TaskName, WorkingTask
     from harness_lib.system.roots import Root
     from harness_lib.task import State, Task
 
@@ -34,7 +35,7 @@ def stamp(found: os.stat_result) -> Stamp:
     return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
 
 
-def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
+def build(state: State, now: datetime, made_from: Stamp) -> Summary:
     """Return the summary of `state`, which was published as the file stamped `made_from`."""
     from harness_lib.rules import failures, selection, stats, stopping  # noqa: PLC0415 (see above)
     from harness_lib.state import codec  # noqa: PLC0415
@@ -44,6 +45,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
     doomed = [finding.task_id for finding in failures.validate_dependencies(state, now)[1]]
     unproven = [task for task in state.tasks if task.status == "completed" and task.unproven]
     working = [task for task in state.tasks if task.status == "in_progress"]
+    sessions: Any = codec.encode_sessions(state)
     return {
         "format": FORMAT,
         "stamp": made_from,
@@ -67,7 +69,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
         "doomed": doomed[:LISTED],
         "unproven": [_named(task) for task in unproven[:LISTED]],
-        "sessions": codec.encode_sessions(state),
+        "sessions": sessions,
         "session_count": state.session_count,
         "sessions_spent": stopping.sessions_spent(state) is not None,
         "max_tasks_per_session": state.session_config.max_tasks_per_session,
@@ -75,13 +77,14 @@ def build(state: State, now: datetime, made_from: Stamp) -> dict[str, Any]:
     }
 
 
-def _named(task: Task) -> dict[str, Any]:
+def _named(task: Task) -> TaskName:
     return {"id": task.id, "title": task.title[:SHORT]}
 
 
-def _worked_on(task: Task) -> dict[str, Any]:
+def _worked_on(task: Task) -> WorkingTask:
     return {
-        **_named(task),
+        "id": task.id,
+        "title": task.title[:SHORT],
         "attempts": task.attempts,
         "checkpoints": len(task.checkpoints),
         "claimed_by": task.claimed_by,
@@ -92,7 +95,7 @@ def _worked_on(task: Task) -> dict[str, Any]:
     }
 
 
-def _last_failure(state: State) -> dict[str, Any] | None:
+def _last_failure(state: State) -> Failure | None:
     told = [task for task in state.tasks if task.error_log and not task.is_done]
     if not told:
         return None
@@ -105,40 +108,52 @@ def _short(text: str | None) -> str | None:
     return None if text is None else text[:SHORT]
 
 
-def read(root: Root) -> dict[str, Any] | None:
+def read(root: Root) -> Summary | None:
     """Return the summary if it was made from the state file as that lies there now, else None."""
     return read_at(os.fspath(root.state), os.fspath(root.summary))
 
 
-def read_at(state: str, summary: str) -> dict[str, Any] | None:
+def read_at(state: str, summary: str) -> Summary | None:
     """Return what `read` does, given the two files in plain strings (for hooks)."""
+    kept: Summary | None = read_stamped(state, summary)
+    return kept
+
+
+def read_stamped(state: str, path: str) -> Any:
+    """Return the document at `path` if it was made from the file `state` as that lies there, else None."""
     try:
         found = os.stat(state)  # noqa: PTH116 (importing pathlib takes longer than all the rest of a hook)
     except OSError:
         return None
-    return _fitting(last(summary), found)
+    return _fitting(_last(path), found)
 
 
-def read_for(root: Root, found: os.stat_result) -> dict[str, Any] | None:
+def read_for(root: Root, found: os.stat_result) -> Summary | None:
     """Return the summary if it was made from the file that `found` describes, else None."""
-    return _fitting(last(os.fspath(root.summary)), found)
+    kept: Summary | None = _fitting(_last(os.fspath(root.summary)), found)
+    return kept
 
 
-def last(summary: str) -> dict[str, Any] | None:
+def last(summary: str) -> Summary | None:
     """Return the summary of the last list that we wrote, whatever has become of that, or None."""
+    kept: Summary | None = _last(summary)
+    return kept
+
+
+def _last(path: str) -> Any:
     try:
-        data = json.loads(nofollow.read(summary))
+        data = json.loads(nofollow.read(path))
     except (OSError, ValueError, RecursionError):
         # It is only a shortcut, and may be deleted or torn at any time.
         return None
     return data if isinstance(data, dict) and data.get("format") == FORMAT else None
 
 
-def _fitting(data: dict[str, Any] | None, found: os.stat_result) -> dict[str, Any] | None:
+def _fitting(data: Any, found: os.stat_result) -> Any:
     return data if data is not None and data.get("stamp") == stamp(found) else None
 
 
-def write(root: Root, data: dict[str, Any]) -> None:
+def write(root: Root, data: Summary) -> None:
     """Replace the summary; not durable, because after a power cut it merely no longer fits the state."""
     from harness_lib.system import atomic  # noqa: PLC0415
 

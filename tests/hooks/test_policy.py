@@ -10,7 +10,7 @@ import pytest
 from harness_lib.hookio import policy
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer, Situation, Tally
-from harness_lib.state import codec, summary
+from harness_lib.state import summary
 from harness_lib.task import Session, SessionConfig, State, Task
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -30,8 +30,8 @@ def situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
     mode = fields.pop("mode", "exclusive")
     fields.setdefault("sessions", (SESSION,))
     state = State(tasks=tasks, session_config=SessionConfig(mode), **fields)
-    own = [each for each in codec.encode_sessions(state) or () if mine and each["worker"] == "me"]
     digest = summary.build(state, NOW, [])
+    own = [each for each in digest["sessions"] or () if mine and each["worker"] == "me"]
     given.setdefault("workers", ["me"] if own else [])
     return Situation(digest, mine=own, program="HARNESS", **given)
 

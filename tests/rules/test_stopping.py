@@ -7,7 +7,7 @@ from hypothesis import given
 
 from harness_lib.rules import selection, stopping
 from harness_lib.rules.failures import is_permanent, validate_dependencies
-from harness_lib.task import Session, SessionConfig, State, Task
+from harness_lib.task import Session, SessionConfig, State, StopReason, Task
 from tests.rules.lists import NOW, state, states, waiting
 
 DONE = Task("done", status="completed")
@@ -43,7 +43,7 @@ HALTED = Task("halted", halt="CONFIG")
         ),
     ],
 )
-def test_no_work_and_work_remains(tasks: tuple[Task, ...], stop: stopping.Stop | None, remains: bool) -> None:
+def test_no_work_and_work_remains(tasks: tuple[Task, ...], stop: StopReason | None, remains: bool) -> None:
     assert stopping.no_work(state(*tasks)) == stop
     assert stopping.work_remains(state(*tasks)) is remains
 

@@ -11,13 +11,14 @@ import pytest
 
 from harness_lib.state import summary
 from harness_lib.state.store import Store
+from harness_lib.state.summary_shape import Summary
 from harness_lib.system.roots import Root
 from harness_lib.task import Session, SessionConfig, State, Task
 
 NOW = datetime(2025, 7, 1, tzinfo=timezone.utc)
 
 
-def build(*tasks: Task, **fields: Any) -> dict[str, Any]:
+def build(*tasks: Task, **fields: Any) -> Summary:
     return summary.build(State(tasks=tasks, **fields), NOW, [1, 2, 3, 4])
 
 
@@ -52,7 +53,7 @@ def test_who_works_on_what_and_until_when() -> None:
 def test_mode_and_sessions_stand_as_in_the_list() -> None:
     found = build(sessions=(Session(3, "w", "h", pid=7),), session_config=SessionConfig("concurrent"))
 
-    assert [(each["number"], each["pid"]) for each in found["sessions"]] == [(3, 7)]
+    assert [(each["number"], each["pid"]) for each in found["sessions"] or ()] == [(3, 7)]
     assert found["mode"] == "concurrent"
     assert build()["sessions"] is None
 

@@ -1,0 +1,92 @@
+"""The shape of the summary that every change leaves for hooks: which keys there are, and what each holds.
+
+It is there so that mypy finds a misspelt key before a hook lets an agent go for it: at run time a summary is
+a plain dict, and hooks do not load this file.
+Source: docs/design.md, "The summary".
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from harness_lib.task import Mode, StopReason
+
+
+class TaskName(TypedDict):
+    """A task as it is spoken of."""
+
+    id: str
+    title: str
+
+
+class WorkingTask(TaskName):
+    """A task in progress: whose it is, how far it has come, and where."""
+
+    attempts: int
+    checkpoints: int
+    claimed_by: str | None
+    claimed_at: str | None
+    lease_expires_at: str | None
+    worktree: str | None
+    halt: str | None
+
+
+class Failure(TypedDict):
+    """What went wrong last, and in which task."""
+
+    id: str
+    text: str | None
+
+
+class Counts(TypedDict):
+    """How many tasks are in which status, and how many attempts and checkpoints all of them have had."""
+
+    total: int
+    completed: int
+    failed: int
+    pending: int
+    in_progress: int
+    blocked: int
+    retryable: int
+    doomed: int
+    attempts: int
+    checkpoints: int
+
+
+class OpenSession(TypedDict):
+    """A session as it stands in the list; other keys than these may be there, too."""
+
+    number: int
+    worker: str
+    host: str
+    boot_id: str | None
+    pid: int | None
+    pid_started: str | None
+    agent_session_id: str | None
+    started_at: str | None
+    finished_attempts: int
+    halt: str | None
+
+
+class Summary(TypedDict):
+    """All that a hook needs of the list; lists of tasks are cut after 100, texts after 300 characters.
+
+    `stamp` is [size in bytes, inode, mtime in ns, ctime in ns] of the list that it was made from.
+    """
+
+    format: int
+    stamp: list[int]
+    version: int
+    mode: Mode
+    counts: Counts
+    work_remains: bool
+    stop: StopReason | None
+    next: TaskName | None
+    in_progress: list[WorkingTask]
+    doomed: list[str]
+    unproven: list[TaskName]
+    sessions: list[OpenSession] | None
+    session_count: int
+    sessions_spent: bool
+    max_tasks_per_session: int
+    last_failure: Failure | None

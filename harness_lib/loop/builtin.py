@@ -5,9 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from harness_lib.loop.plugins import Kind, Plugin
-
-ORIGIN = "built-in"
+from harness_lib.loop.plugins import BUILT_IN, Kind, Plugin
 
 
 class Late:
@@ -73,6 +71,7 @@ _COMMANDS = {
     "hook": "commands.programs:HOOK",
     "hooks": "commands.listing:HOOKS",
     "provider": "commands.programs:PROVIDER",
+    "repl": "commands.agent:REPL",
     "resume": "commands.agent:RESUME",
     "session": "commands.session:COMMAND",
     "tool": "commands.programs:TOOL",
@@ -84,7 +83,7 @@ _COMMANDS = {
 
 def _plugin(kind: Kind, stage: str, name: str, target: str) -> Plugin:
     module, _, attribute = target.partition(":")
-    return Plugin(kind, stage, name, ORIGIN, Late(module, attribute))
+    return Plugin(kind, stage, name, BUILT_IN, Late(module, attribute))
 
 
 PLUGINS = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness_lib.loop import pipeline
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.runtime import Runtime
@@ -44,7 +45,7 @@ def _ask(runtime: Runtime, call: Json) -> Verdict:
         except HookError as failure:
             said, problem = None, str(failure)
         if said is None:
-            runtime.log(f"[harness] hook {plugin.origin} failed during {STAGE}: {problem}")
+            runtime.log(f"[harness] {pipeline.told(plugin, problem)}")
             return Verdict("deny", f"the gate {plugin.name} {problem}", verdict.given)
         verdict = _stricter(verdict, said)
         passed = {**passed, "input": verdict.given, "decision": verdict.decision, "reason": verdict.reason}

@@ -25,11 +25,11 @@ class Output(Protocol):
         ...
 
 
-def choose(*, json: bool) -> Output:
-    """Return what fits standard output."""
+def choose(*, json: bool, streamed: bool = False) -> Output:
+    """Return what fits standard output; `streamed`: a person reads along, though it is no terminal."""
     if json:
         return Events()
-    return Streamed() if sys.stdout.isatty() else Answer()
+    return Streamed() if streamed or sys.stdout.isatty() else Answer()
 
 
 class Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Piped, as_text
+from harness_lib.loop.plugins import Plugin
 from harness_lib.loop.runtime import Runtime
 
 
@@ -14,8 +15,15 @@ def call(runtime: Runtime, stage: str, given: Piped) -> Piped:
         try:
             piped = plugin.target(runtime.at(stage), piped)
         except HookError as failure:
-            runtime.log(f"[harness] hook {plugin.origin} failed during {stage}: {failure}")
+            runtime.log(f"[harness] {told(plugin, failure)}")
             raise
         if isinstance(piped, str):
             piped = as_text(piped)
     return piped
+
+
+def told(plugin: Plugin, problem: object) -> str:
+    """Return the line about a hook that failed, which people look for in logs: which, how, and when."""
+    if plugin.is_ours:
+        return f"hook {plugin.stage}/{plugin.name} failed during {plugin.stage}: {problem}"
+    return f"hook {plugin.origin} {problem} during {plugin.stage}"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["commands", "tools", "hooks.d", "providers"]
 Key = tuple[Kind, str, str]
+# Where a plugin comes from that is no file.
+BUILT_IN = "built-in"
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,11 @@ class Plugin:
     @property
     def key(self) -> Key:
         return self.kind, self.stage, self.name
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a function of this package."""
+        return self.origin == BUILT_IN
 
 
 @dataclass

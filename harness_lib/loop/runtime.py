@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import harness_lib
 from harness_lib.loop.listing import Listing
 from harness_lib.loop.plugins import Table
 from harness_lib.loop.sessions.message import Message
@@ -140,6 +141,7 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
         "HARNESS_LOG": "/dev/stderr",
     }.items():
         env[name] = env.get(name) or value
+    env["HARNESS_VERSION"] = harness_lib.__version__
     env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(_store(cwd, Path(env["HARNESS_HOME"])))
     return Runtime(env=env, cwd=cwd, home_assumed=not environ.get("HARNESS_HOME"))
 

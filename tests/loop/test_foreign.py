@@ -135,7 +135,7 @@ def test_a_hook_that_fails_ends_the_run_with_its_name_and_exit_1(hs: Hs, serve: 
 
     assert (answer.code, answer.out, server.requests) == (1, "", [])
     assert "error: not today" in answer.err
-    assert f"hook {path} failed during send" in answer.err
+    assert f"hook {path} exited 4 during send" in answer.err
 
 
 def test_an_error_hook_can_go_on(hs: Hs, serve: Serve, home: Path) -> None:

@@ -18,7 +18,8 @@ from harness_lib.loop.turn import Turn
 
 def _agent(runtime: Runtime, args: list[str]) -> int:
     asked = options.parse(args)
-    shown = output.choose(json="json" in asked.flags)
+    streamed = runtime.env.get("HARNESS_STREAM") == "1"
+    shown = output.choose(json="json" in asked.flags, streamed=streamed)
     try:
         done = _do(runtime, asked, shown)
     except (HarnessError, Interrupted) as error:
@@ -56,10 +57,11 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
 
 def _is_to_talk(asked: Options, words: tuple[str, ...]) -> bool:
     """Return whether there is a person who has said nothing yet."""
-    return (
-        not words and not asked.flags & {"print", "json", "stdin"} and sys.stdin is not None
-        and sys.stdin.isatty() and sys.stdout.isatty()
-    )  # fmt: skip
+    return not words and not asked.flags & {"print", "json", "stdin"} and _is_at_a_terminal()
+
+
+def _is_at_a_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
@@ -92,5 +94,15 @@ def _resume(runtime: Runtime, args: list[str]) -> int:
     return _agent(runtime, ["--resume", sessions[0].id, *args])
 
 
+def _repl(runtime: Runtime, args: list[str]) -> int:
+    if not _is_at_a_terminal():
+        raise UsageError(
+            "hs repl talks with a person at a terminal, and there is none.",
+            'For one task: hs "find all TODO comments"',
+        )
+    return _agent(runtime, args)
+
+
+REPL = Builtin("Talk: hs repl [SESSION], the same as hs without words", _repl)
 RESUME = Builtin("Go on in the session that changed last: hs resume WORDS...", _resume)
 COMMAND = Builtin("Do a task: hs [SESSION] WORDS...", _agent)

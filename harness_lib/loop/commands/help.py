@@ -35,6 +35,7 @@ Environment:
   HARNESS_SESSIONS       where sessions are (default: the nearest .harness/sessions, else home's)
   HARNESS_HOME           home of plugins (~/.harness)
   HARNESS_LOG            where hooks and tools are shown (/dev/stderr)
+  HARNESS_STREAM         1: show the answer as it comes, into a pipe too
   HARNESS_THINKING       how hard the model shall think (low, medium, high, max)
   HARNESS_TOOL_TIMEOUT   seconds for a command of the tool bash (120)
   HARNESS_READ_LIMIT     lines that read_file shows at once (2000)"""

@@ -41,7 +41,7 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
 def _ask(runtime: Runtime, payload: Json) -> Json:
     variant = variants.find(runtime, runtime.provider)
     foreign = runtime.table.find("providers", variant.protocol if variant else runtime.provider)
-    if foreign is not None and foreign.origin != "built-in":
+    if foreign is not None and not foreign.is_ours:
         answer: Json = foreign.target.ask(runtime, payload)
         return answer
     return exchange.ask(runtime, compaction.fitted(runtime, endpoints.of(runtime)), payload)

@@ -1,0 +1,185 @@
+"""Our own plugins in both of their forms: as the functions that the loop calls, and as programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from harness_lib.loop import discovery, runtime
+from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop.piped import Json, as_object, as_text, dumps
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.stages import tool_calls
+
+FOREIGN = ("OPENAI", "ANTHROPIC", "HARNESS")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a plugin came to: the exit code of the protocol, and what it printed."""
+
+    code: int
+    out: str
+
+    @property
+    def json(self) -> Json:
+        found = as_object(self.out)
+        assert found is not None, self.out
+        return found
+
+
+class Ours(Protocol):
+    """A built-in plugin, called as a function or run as a program."""
+
+    env: dict[str, str]
+
+    def hook(self, name: str, given: Json | str) -> Ran: ...
+
+    def tool(self, name: str, flag: str, given: Json | None = None) -> Ran: ...
+
+    def provider(self, name: str, flag: str = "", given: Json | None = None) -> Ran: ...
+
+
+@dataclass
+class Functions:
+    """The plugins in the table, called in this process."""
+
+    env: dict[str, str]
+    cwd: Path
+    closing: list[Runtime]
+
+    def hook(self, name: str, given: Json | str) -> Ran:
+        run = self._run()
+        stage, _, own = name.partition("/")
+        try:
+            return Ran(0, as_text(run.table.entries["hooks.d", stage, own].target(run.at(stage), given)))
+        except HookError as failure:
+            return Ran(1, as_text(failure.result))
+
+    def tool(self, name: str, flag: str, given: Json | None = None) -> Ran:
+        run = self._run()
+        tool = run.table.tool(name)
+        assert tool is not None
+        if flag == "--schema":
+            return Ran(0, dumps(tool.schema(run)))
+        if flag == "--describe":
+            return Ran(0, tool.describe(run))
+        result = tool_calls.run(run, name, given or {})
+        return Ran(int(result.error), result.text)
+
+    def provider(self, name: str, flag: str = "", given: Json | None = None) -> Ran:
+        run = self._run(HARNESS_PROVIDER=name)
+        provider = run.table.provider(name)
+        assert provider is not None
+        said: dict[str, Callable[[], Ran]] = {
+            "--ready": lambda: Ran(int(not provider.ready(run)), ""),
+            "--describe": lambda: Ran(0, provider.describe(run)),
+            "--env": lambda: Ran(0, provider.environment_help(run).rstrip("\n")),
+            "--defaults": lambda: Ran(0, "\n".join(f"{k}={v}" for k, v in provider.defaults(run).items())),
+            "": lambda: Ran(0, dumps(provider.ask(run, given or {}))),
+        }
+        try:
+            return said[flag]()
+        except ProviderError as error:
+            return Ran(1, str(error))
+
+    def _run(self, **more: str) -> Runtime:
+        made = runtime.start({**self.env, **more}, self.cwd)
+        discovery.refresh(made)
+        directory = self.env.get("HARNESS_SESSION", "")
+        made.session = Session(Path(directory)) if directory else None
+        self.closing.append(made)
+        return made
+
+
+@dataclass
+class Programs:
+    """The same as `hs hook|tool|provider`, spoken with through flags, standard input and output."""
+
+    env: dict[str, str]
+    cwd: Path
+
+    def hook(self, name: str, given: Json | str) -> Ran:
+        return self._run("hook", name, stdin=as_text(given))
+
+    def tool(self, name: str, flag: str, given: Json | None = None) -> Ran:
+        return self._run("tool", name, flag, stdin=dumps(given or {}))
+
+    def provider(self, name: str, flag: str = "", given: Json | None = None) -> Ran:
+        return self._run("provider", name, *([flag] if flag else []), stdin=dumps(given or {}))
+
+    def _run(self, *args: str, stdin: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "harness_lib.loop", *args],
+            cwd=self.cwd,
+            env=self.env,
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=90,
+            check=False,
+        )
+        return Ran(done.returncode, (done.stdout or done.stderr).removesuffix("\n"))
+
+
+@pytest.fixture(params=["function", "program"])
+def ours(request: pytest.FixtureRequest, project: Path) -> Iterator[Ours]:
+    """Return our plugins in each of their forms; the test may change `env` before it calls one."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    env |= {"NO_PROXY": "127.0.0.1", "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "model-one"}
+    env["HARNESS_LOG"] = os.devnull
+    if request.param == "program":
+        yield Programs(env, project)
+        return
+    made = Functions(env, project, [])
+    yield made
+    for run in made.closing:
+        run.close()
+
+
+MESSAGES = {
+    "0001-user": "List files",
+    "0002-assistant": 'I look.\n\n```tool_call id=c1 name=bash\n{"command":"ls"}\n```\n',
+    "0003-tool_result": "README.md",
+}
+FIELDS = {"0003-tool_result": "call_id: c1\ntool: bash\nerror: false\n"}
+
+
+@pytest.fixture
+def session(ours: Ours, home: Path, project: Path) -> Path:
+    """Return the directory of a session in which our plugins are called: one call, answered."""
+    made = home / ".harness" / "sessions" / "20260324-143022-12345"
+    (made / "messages").mkdir(parents=True)
+    (made / "session.conf").write_text(f"id={made.name}\ncwd={project}\n", encoding="utf-8")
+    for name, body in MESSAGES.items():
+        head = f"role: {name[5:]}\nseq: {name[:4]}\n{FIELDS.get(name, '')}"
+        (made / "messages" / f"{name}.md").write_text(f"---\n{head}---\n{body}\n", encoding="utf-8")
+    ours.env["HARNESS_SESSION"] = str(made)
+    return made
+
+
+def write(path: Path, text: str, mode: int = 0o644) -> Path:
+    """Write a file and the directories above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+def events(session: Path) -> list[str]:
+    """Return the lines of `.stream`."""
+    return (session / ".stream").read_text(encoding="utf-8").splitlines()
+
+
+def fields(path: Path) -> dict[str, Any]:
+    """Return the frontmatter of a message file."""
+    head = path.read_text(encoding="utf-8").split("---\n")[1]
+    return dict(line.split(": ", 1) for line in head.splitlines())

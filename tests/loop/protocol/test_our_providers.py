@@ -1,0 +1,129 @@
+"""Each provider of ours has the flags of the protocol, called as a function and run as a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import WIRES, Hs, Serve, Wire
+from tests.loop.protocol.conftest import Ours, Ran, write
+from tests.loop.servers.script import say, use
+
+HELLO = {"messages": [{"role": "user", "content": "hi"}]}
+
+
+@pytest.mark.parametrize(("name", "model"), [("anthropic", "claude-"), ("openai", "gpt-")])
+def test_a_provider_describes_itself_and_names_its_model_and_variables(
+    ours: Ours, name: str, model: str
+) -> None:
+    assert "\n" not in ours.provider(name, "--describe").out
+    assert ours.provider(name, "--defaults").out.startswith(f"model={model}")
+    assert f"{name.upper()}_API_KEY" in ours.provider(name, "--env").out
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "code"),
+    [
+        ("anthropic", "", 1),
+        ("anthropic", "ANTHROPIC_API_KEY", 0),
+        ("openai", "", 1),
+        ("openai", "OPENAI_API_KEY", 0),
+        ("openai", "OPENAI_API_URL", 0),
+    ],
+)
+def test_ready_is_a_status_and_asks_no_network(ours: Ours, name: str, variable: str, code: int) -> None:
+    if variable:
+        ours.env[variable] = "http://127.0.0.1:9"
+
+    assert ours.provider(name, "--ready").code == code
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai"])
+def test_a_stored_credential_is_enough(ours: Ours, home: Path, name: str) -> None:
+    write(home / ".harness" / ".auth.json", f'{{"{name}":[{{"type":"api_key","key":"k"}}]}}', 0o600)
+
+    assert ours.provider(name, "--ready").code == 0
+
+
+def test_a_payload_becomes_the_native_answer(ours: Ours, serve: Serve, wire: Wire) -> None:
+    server = serve(wire, use("bash", command="ls"))
+    ours.env |= wire.environment(server)
+    name = "anthropic" if wire.name == "anthropic" else "openai"
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
+    given = {"messages": [item]} if wire.name == "responses" else HELLO
+
+    native = ours.provider(name, given=given).json
+
+    shape = {"anthropic": "content", "chat": "choices", "responses": "output"}[wire.name]
+    assert "command" in str(native[shape])
+    assert server.requests[0]["model"] == "model-one"
+
+
+def test_a_failure_says_why_and_is_none_of_the_answer(ours: Ours) -> None:
+    ran = ours.provider("anthropic", given=HELLO)
+
+    assert ran == Ran(1, "ANTHROPIC_API_KEY is not set. Set it, or run: hs auth set anthropic")
+
+
+def test_anthropics_variables_shape_the_request(ours: Ours, serve: Serve) -> None:
+    server = serve(WIRES[0], say("Hello."))
+    ours.env |= WIRES[0].environment(server) | {
+        "ANTHROPIC_AUTH_HEADER": "Authorization: Bearer mine", "ANTHROPIC_BETA": "new-thing",
+        "ANTHROPIC_API_VERSION": "2024-01-01", "ANTHROPIC_MAX_TOKENS": "77", "HARNESS_THINKING": "max",
+    }  # fmt: skip
+
+    ours.provider("anthropic", given={**HELLO, "system": "s"})
+
+    headers, body = server.headers[0], server.requests[0]
+    assert headers["authorization"] == "Bearer mine"
+    assert "x-api-key" not in headers
+    assert (headers["anthropic-beta"], headers["anthropic-version"]) == ("new-thing", "2024-01-01")
+    assert (body["max_tokens"], body["system"]) == (77, "s")
+    assert (body["thinking"], body["output_config"]) == ({"type": "adaptive"}, {"effort": "max"})
+
+
+@pytest.mark.parametrize(("thinking", "effort"), [("low", "low"), ("max", "high"), ("off", None)])
+def test_openais_variables_shape_the_request(
+    ours: Ours, serve: Serve, thinking: str, effort: str | None
+) -> None:
+    server = serve(WIRES[1], say("Hello."))
+    ours.env |= WIRES[1].environment(server)
+    ours.env |= {"OPENAI_API_KEY": "k", "OPENAI_MAX_TOKENS": "77", "HARNESS_THINKING": thinking}
+
+    ours.provider("openai", given={**HELLO, "system": "s"})
+
+    body = server.requests[0]
+    assert server.headers[0]["authorization"] == "Bearer k"
+    assert body["messages"][0] == {"role": "system", "content": "s"}
+    assert (body["max_tokens"], body.get("reasoning_effort")) == (77, effort)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_variant_is_its_protocol_with_another_address_key_and_limit(
+    hs: Hs, serve: Serve, home: Path, *, stored: bool
+) -> None:
+    server = serve(WIRES[0], say("Hello."))
+    conf = f"protocol=anthropic\ndescription=Ours\nmodel=m\nurl={server.address}/v1/messages\n"
+    write(home / ".harness/providers/ours.conf", f"{conf}auth_env=OUR_KEY\nmax_tokens=66\n")
+    if stored:
+        write(home / ".harness/.auth.json", '{"ours":[{"type":"api_key","key":"k"}]}', 0o600)
+    env = {"HARNESS_PROVIDER": "ours", "ANTHROPIC_API_KEY": "another"} | ({} if stored else {"OUR_KEY": "k"})
+
+    answer = hs("hello", env=env)
+
+    assert answer.out == "Hello.\n", answer.err
+    assert server.headers[0]["x-api-key"] == "k"
+    assert (server.requests[0]["model"], server.requests[0]["max_tokens"]) == ("m", 66)
+
+
+def test_a_variant_without_its_key_says_which_variable_is_not_set(hs: Hs, home: Path) -> None:
+    write(
+        home / ".harness/providers/ours.conf",
+        "protocol=openai\nmodel=m\nurl=http://127.0.0.1:9\nauth_env=OUR_KEY\n",
+    )
+
+    answer = hs("hello", env={"HARNESS_PROVIDER": "ours", "OPENAI_API_KEY": "another"})
+
+    assert answer.code == 1
+    assert "OUR_KEY is not set" in answer.err

@@ -1,0 +1,152 @@
+"""Each tool of ours has the three flags of the protocol, called as a function and run as a program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import WIRES, Serve
+from tests.loop.protocol.conftest import Ours, Ran, write
+from tests.loop.servers.script import say
+
+TOOLS = ["agent", "bash", "edit_file", "read_file", "replace", "skill", "write_file"]
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_schema_and_description(ours: Ours, name: str) -> None:
+    schema = ours.tool(name, "--schema").json
+
+    assert schema["name"] == name
+    assert schema["description"]
+    assert schema["input_schema"]["type"] == "object"
+    assert set(schema["input_schema"]["required"]) <= set(schema["input_schema"]["properties"])
+    described = ours.tool(name, "--describe")
+    assert described.code == 0
+    assert described.out
+    assert "\n" not in described.out
+
+
+def test_bash_gives_output_and_errors_together_and_says_how_it_ended(ours: Ours, project: Path) -> None:
+    assert ours.tool("bash", "--exec", {"command": "pwd; echo err >&2"}) == Ran(0, f"{project}\nerr")
+    assert ours.tool("bash", "--exec", {"command": "exit 3"}) == Ran(1, "[exit status 3]")
+
+
+@pytest.mark.parametrize(("given", "seconds"), [({"timeout": 1}, 1), ({}, 2)])
+def test_the_time_of_a_command_is_its_own_or_that_of_the_environment(
+    ours: Ours, given: dict[str, int], seconds: int
+) -> None:
+    ours.env["HARNESS_TOOL_TIMEOUT"] = "2"
+
+    ran = ours.tool("bash", "--exec", {"command": "sleep 300", **given})
+
+    assert ran.code == 1
+    assert f"timed out after {seconds} seconds" in ran.out
+
+
+def test_what_is_no_text_in_a_result_is_replaced_or_lost(ours: Ours) -> None:
+    ran = ours.tool("bash", "--exec", {"command": r"printf 'a\0b\377c\n\n'"})
+
+    assert ran == Ran(0, "ab\ufffdc")
+
+
+def test_read_file_shows_anchors_and_refuses_more_lines_than_the_limit(ours: Ours, project: Path) -> None:
+    write(project / "f", "alpha\n\n}\n")
+    ours.env["HARNESS_READ_LIMIT"] = "2"
+
+    whole = ours.tool("read_file", "--exec", {"path": "f"})
+
+    assert whole.code == 1
+    assert "3 lines" in whole.out
+    assert "more than 2" in whole.out
+    assert ours.tool("read_file", "--exec", {"path": "f", "offset": 2, "limit": 2}) == Ran(0, "2#WS:\n3#QR:}")
+
+
+@pytest.mark.parametrize("given", [{"content": "x"}, {"path": None, "content": "x"}])
+def test_write_file_wants_a_path(ours: Ours, given: dict[str, str]) -> None:
+    assert ours.tool("write_file", "--exec", given) == Ran(1, "error: path is required")
+
+
+def test_write_file_makes_parents_and_says_how_much(ours: Ours, project: Path) -> None:
+    given = {"path": "a/b", "content": "two\n\n"}
+
+    assert ours.tool("write_file", "--exec", given) == Ran(0, "wrote 5 bytes to a/b")
+    assert (project / "a" / "b").read_text(encoding="utf-8") == "two\n\n"
+
+
+def test_edit_file_changes_lines_at_their_anchors_and_shows_the_file_anew(ours: Ours, project: Path) -> None:
+    write(project / "f", "alpha\n\n}\n")
+    edits = [
+        {"type": "append_at", "pos": "1#MX", "content": ["1#MX:beta"]},
+        {"type": "replace_range", "pos": "3#QR", "end": "3#QR", "content": None},
+    ]
+
+    ran = ours.tool("edit_file", "--exec", {"path": "f", "edits": edits})
+
+    assert ran.code == 0
+    assert ran.out.splitlines()[1].startswith("1#MX:alpha")
+    assert (project / "f").read_text(encoding="utf-8") == "alpha\nbeta\n\n"
+
+
+@pytest.mark.parametrize(
+    ("pos", "said"),
+    [("2#MX", "MISMATCH at line 2: expected MX, got WS"), ("two", "invalid anchor two")],
+)
+def test_edit_file_changes_nothing_where_an_anchor_does_not_fit(
+    ours: Ours, project: Path, pos: str, said: str
+) -> None:
+    write(project / "f", "alpha\n\n}\n")
+    edits = [{"type": "append_file", "content": "x"}, {"type": "prepend_at", "pos": pos, "content": "y"}]
+
+    ran = ours.tool("edit_file", "--exec", {"path": "f", "edits": edits})
+
+    assert ran.code == 1
+    assert said in ran.out
+    assert (">>> 2#WS:" in ran.out) == ("MISMATCH" in said)
+    assert (project / "f").read_text(encoding="utf-8") == "alpha\n\n}\n"
+
+
+def test_replace_wants_the_text_once(ours: Ours, project: Path) -> None:
+    write(project / "f", "a b a\n")
+
+    assert ours.tool("replace", "--exec", {"path": "f", "old": "a", "new": "x"}).code == 1
+    assert ours.tool("replace", "--exec", {"path": "f", "old": "b", "new": "B"}).code == 0
+    assert (project / "f").read_text(encoding="utf-8") == "a B a\n"
+
+
+def test_skill_prints_its_text_its_directory_and_its_files(ours: Ours, project: Path) -> None:
+    skill = project / ".agents" / "skills" / "cook"
+    write(skill / "SKILL.md", "---\nname: cooking\ndescription: Cooks\n---\nBoil it.\n")
+    write(skill / "scripts" / "heat", "")
+    write(skill / "elsewhere", "")
+
+    ran = ours.tool("skill", "--exec", {"name": "cooking"})
+
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        '<skill name="cooking">', "Boil it.", "", f"Skill directory: {skill}",
+        "<skill-resources>", "scripts/heat", "</skill-resources>", "</skill>",
+    ]  # fmt: skip
+    assert ours.tool("skill", "--exec", {"name": "cook"}) == Ran(1, "error: skill 'cook' not found")
+
+
+def test_agent_gives_the_answer_of_another_hs(ours: Ours, serve: Serve, home: Path) -> None:
+    server = serve(WIRES[1], say("Seven."))
+    ours.env |= WIRES[1].environment(server)
+
+    assert ours.tool("agent", "--exec", {"prompt": "Count."}) == Ran(0, "Seven.")
+    assert server.requests[0]["messages"][-1] == {"role": "user", "content": "Count."}
+    assert len(list((home / ".harness" / "sessions").iterdir())) == 1
+
+
+def test_a_tool_of_somebody_else_is_run_the_same_way(ours: Ours, home: Path) -> None:
+    schema = json.dumps({"name": "mine", "description": "Mine", "input_schema": {"type": "object"}})
+    text = (
+        f"#!/bin/sh\ncase $1 in --schema) echo '{schema}';; --describe) echo Mine;; *) cat; exit 3;; esac\n"
+    )
+    write(home / ".harness" / "tools" / "mine", text, 0o755)
+
+    assert ours.tool("mine", "--schema").json["name"] == "mine"
+    assert ours.tool("mine", "--describe") == Ran(0, "Mine")
+    assert ours.tool("mine", "--exec", {"a": 1}) == Ran(1, '{"a":1}')

@@ -1,0 +1,180 @@
+"""The command line: which word is a command, which a session, and what is a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.person import person
+from tests.loop.protocol.conftest import write
+from tests.loop.servers.script import say
+
+CHAT = WIRES[1]
+COMMANDS = [
+    "acp",
+    "agent",
+    "auth",
+    "help",
+    "hook",
+    "hooks",
+    "provider",
+    "repl",
+    "resume",
+    "session",
+    "tool",
+    "tools",
+    "trust",
+    "version",
+]
+
+
+def test_every_command_of_the_protocol_is_there_with_a_line_about_it(hs: Hs) -> None:
+    shown = hs("help").out.split("\nCommands:\n")[1].split("\n\n")[0]
+
+    lines = [line.split(maxsplit=1) for line in shown.splitlines()]
+    assert [name for name, _ in lines] == COMMANDS
+    assert hs("--help").out == hs("-h").out == hs("help").out
+    assert hs("--version").out == hs("-v").out == hs("version").out
+
+
+def test_help_says_what_was_found(hs: Hs, home: Path) -> None:
+    write(home / ".harness/commands/ship", "#!/bin/sh\necho Ships it\n", 0o755)
+    write(home / ".harness/tools/mine", "#!/bin/sh\necho Mine\n", 0o755)
+    provider = "#!/bin/sh\ncase $1 in --describe) echo Theirs;; --env) echo THEIR_KEY its key;; esac\n"
+    write(home / ".harness/providers/theirs", provider, 0o755)
+
+    shown = hs("help").out
+
+    for line in (
+        "  ship         Ships it",
+        "  theirs       Theirs",
+        "      THEIR_KEY its key",
+        "  mine         Mine",
+    ):
+        assert f"{line}\n" in shown
+    assert f"  {home / '.harness'}\n" in shown
+    assert all(name in shown for name in ("HARNESS_PROVIDER", "HARNESS_STREAM", "HARNESS_LOG"))
+
+
+def test_tools_and_hooks_are_listed_as_the_protocol_does(hs: Hs, home: Path) -> None:
+    tool = write(home / ".harness/tools/bash", "#!/bin/sh\necho Mine\n", 0o755)
+    hooks = [
+        write(home / f".harness/{place}hooks.d/start/10-init", "#!/bin/sh\ncat\n", 0o755)
+        for place in ("plugins/p/", "")
+    ]
+
+    assert f"  bash                 Mine  [{tool}]\n" in hs("tools").out
+    assert hs("tools").out.count("  bash ") == 1
+    assert hs("hooks", "start").out.splitlines() == [
+        "  start/10-init  [built-in]", "  start/90-harness  [built-in]",
+        *(f"  start/10-init  [{path}]" for path in hooks),
+    ]  # fmt: skip
+    assert hs("hooks", "nowhere").code == 2
+
+
+def test_a_command_gets_the_remaining_words_and_the_sources(hs: Hs, home: Path) -> None:
+    text = '#!/bin/sh\necho "$HARNESS_SOURCES"\nfor word; do echo "[$word]"; done\nexit 9\n'
+    write(home / ".harness/commands/ship", text, 0o755)
+
+    answer = hs("ship", "it now", "--fast")
+
+    sources, *words = answer.out.splitlines()
+    assert sources.split(":")[-1] == str(home / ".harness")
+    assert (answer.code, words) == (9, ["[it now]", "[--fast]"])
+
+
+def test_a_first_word_that_is_no_command_is_the_task_with_all_words(hs: Hs, serve: Serve) -> None:
+    server = serve(CHAT, say("Fine."))
+
+    hs("run", "the tests", env=CHAT.environment(server))
+
+    assert server.requests[0]["messages"][-1]["content"] == "run the tests"
+
+
+def test_agent_is_a_command_too_and_takes_a_session(hs: Hs, serve: Serve, home: Path) -> None:
+    server = serve(CHAT, say("One."), say("Two."))
+
+    hs("agent", "first", env=CHAT.environment(server))
+    hs("agent", session_of(home).name, "second", env=CHAT.environment(server))
+
+    assert [message["content"] for message in server.requests[1]["messages"][1:]] == [
+        "first",
+        "One.",
+        "second",
+    ]
+
+
+def test_all_of_standard_input_is_the_task_where_there_are_no_words(hs: Hs, serve: Serve) -> None:
+    server = serve(CHAT, say("One."))
+
+    answer = hs(env=CHAT.environment(server), stdin="first\nsecond\n")
+
+    assert answer.out == "One.\n", answer.err
+    assert server.requests[0]["messages"][-1]["content"] == "first\nsecond"
+
+
+def test_repl_without_a_person_is_a_mistake_and_no_task(hs: Hs, serve: Serve) -> None:
+    server = serve(CHAT, say("never"))
+
+    answer = hs("repl", env=CHAT.environment(server))
+
+    assert (answer.code, answer.out, server.requests) == (2, "", [])
+    assert "terminal" in answer.err
+
+
+def test_repl_goes_on_in_a_session_at_a_terminal(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
+    server = serve(CHAT, say("One."), say("Two."))
+    hs("first", env=CHAT.environment(server))
+
+    with person("repl", session_of(home).name, cwd=project, env=CHAT.environment(server)) as someone:
+        someone.sees("You:")
+        someone.types("second\r")
+        someone.sees("Two.")
+        someone.sees("You:")
+        assert someone.leaves("/quit\r") == 0
+
+    assert [message["content"] for message in server.requests[1]["messages"][1:]] == [
+        "first",
+        "One.",
+        "second",
+    ]
+
+
+def test_an_answer_streams_into_a_pipe_when_asked(hs: Hs, serve: Serve) -> None:
+    # The answer that is printed at once is the one that the stage `done` has seen, this one is as it comes.
+    server = serve(CHAT, say("All\x1b[2J done."))
+
+    answer = hs("go", env=CHAT.environment(server) | {"HARNESS_STREAM": "1"})
+
+    assert answer.out == "All\ufffd[2J done.\n"
+
+
+@pytest.mark.parametrize("nearest", [True, False])
+def test_sessions_are_those_of_the_nearest_directory_that_has_some(
+    hs: Hs, serve: Serve, home: Path, project: Path, *, nearest: bool
+) -> None:
+    store = project / ".harness" / "sessions" if nearest else home / ".harness" / "sessions"
+    (project / ".harness" / ("sessions" if nearest else "tools")).mkdir(parents=True)
+    inner = project / "a" / "b"
+    inner.mkdir(parents=True)
+
+    answer = hs("go", cwd=inner, env=CHAT.environment(serve(CHAT, say("Done."))))
+
+    assert answer.out == "Done.\n", answer.err
+    assert len(list(store.iterdir())) == 1
+    assert hs("session", "dir", cwd=inner).out == f"{store}\n"
+    assert hs("session", "dir", "any", cwd=inner).out == f"{store / 'any'}\n"
+
+
+def test_home_is_where_the_variable_says(hs: Hs, serve: Serve, tmp_path: Path, home: Path) -> None:
+    other = tmp_path / "other"
+    write(other / "prompts" / "10.md", "Be kind.")
+    server = serve(CHAT, say("Done."))
+
+    hs("go", env=CHAT.environment(server) | {"HARNESS_HOME": str(other)})
+
+    assert "Be kind." in server.requests[0]["messages"][0]["content"]
+    assert len(list((other / "sessions").iterdir())) == 1
+    assert not (home / ".harness").exists()

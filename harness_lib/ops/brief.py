@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.ops import checking
+from harness_lib.ops import checking, holding
 from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS, look_at
 from harness_lib.system import snapshot
@@ -66,7 +66,7 @@ def of(task: Task, ctx: Context | None = None, state: State | None = None, progr
     lines = [f"{task.id} [{task.priority}] attempt {task.attempts + 1} of {task.max_attempts}: {title(task)}"]
     if task.description:
         lines += ["description:", *quoted(task.description, whole)]
-    lines += _check(task, whole)
+    lines += _check(task, whole, holding.give_check(ctx, task) if ctx else typed.give_check(task.id))
     if task.validation.protect:
         lines.append(f"do not change: {', '.join(task.validation.protect)}, nor how the check is run")
     if task.checkpoints:
@@ -131,10 +131,10 @@ def _tells(other: Task, task: Task) -> bool:
     return other.is_done or other.id == task.id
 
 
-def _check(task: Task, whole: str) -> list[str]:
+def _check(task: Task, whole: str, cure: str) -> list[str]:
     command = task.validation.command
     if not command:
-        return [f"check: none yet. Give it one, or it cannot be completed: {typed.give_check(task.id)}"]
+        return [f"check: none yet, and without one it cannot be completed; it needs one: {cure}"]
     one = command.strip()
     plain = "\n" not in one and len(one) <= REASON_LENGTH
     lines = [f"check: {_printable(one)}"] if plain else ["check:", *quoted(one, whole)]

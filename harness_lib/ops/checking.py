@@ -60,13 +60,16 @@ def safe_name(task_id: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", lambda found: "%" + found[0].encode().hex(), task_id)
 
 
-def require_command(task: Task, index: int) -> str:
-    """Return the check's command; ConfigError, naming the field, if there is none."""
+def require_command(task: Task, index: int, cure: str | None = None) -> str:
+    """Return the check's command; ConfigError, naming the field, if there is none.
+
+    `cure` says how it gets one, where that is not for the caller to type.
+    """
     command = task.validation.command
     if command is None or not command.strip():
         raise ConfigError(
             f"Missing validation.command (tasks[{index}]): {task.id} cannot be completed without a check.",
-            f"Give it one: {typed.give_check(task.id)}",
+            f"It needs one: {cure or typed.give_check(task.id)}",
         )
     return command
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from harness_lib import typed
 from harness_lib.errors import EnvSetupError
-from harness_lib.ops import brief
+from harness_lib.ops import brief, holding
 from harness_lib.ops.context import Context
 from harness_lib.system import command
 from harness_lib.system.git import Git
@@ -23,13 +22,13 @@ def doubts(ctx: Context, state: State) -> Iterator[str]:
     ground = _Ground(ctx)
     for task in state.tasks:
         if not task.is_done:
-            yield from _about(ground, task)
+            yield from _about(ctx, ground, task)
 
 
-def _about(ground: _Ground, task: Task) -> Iterator[str]:
+def _about(ctx: Context, ground: _Ground, task: Task) -> Iterator[str]:
     check = task.validation.command
     if not check or not check.strip():
-        yield f"{task.id} has no check: {typed.give_check(task.id)}"
+        yield f"{task.id} has no check: {holding.give_check(ctx, task)}"
         return
     cwd = task.validation.cwd or ""
     if not (ground.top / cwd).is_dir():

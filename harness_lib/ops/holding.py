@@ -8,7 +8,8 @@ from harness_lib import typed
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
 from harness_lib.ops import checking, sessions
 from harness_lib.ops.context import Context
-from harness_lib.rules import leases
+from harness_lib.rules import gates, leases
+from harness_lib.system import owner
 from harness_lib.task import Session, State, Task
 
 # In the environment of an agent that `harness run` has started: the task it works on.
@@ -30,7 +31,24 @@ def finish(ctx: Context, task: Task) -> str | None:
     """
     if ctx.env.get(SUPERVISED):
         return None
-    return typed.harness("finish", task.id) if task.validation.command else typed.give_check(task.id)
+    if task.validation.command or is_judged(ctx, task):
+        # Without a check this halts the session, so that an agent may stop until a person has acted.
+        return typed.harness("finish", task.id)
+    return typed.give_check(task.id)
+
+
+def is_judged(ctx: Context, task: Task) -> bool:
+    """Return whether the caller is an agent whose own work the check of `task` judges: it may not set it."""
+    if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
+        return False
+    mine = any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by)
+    return mine or task.status == "in_progress" or gates.is_for_a_person(task.halt)
+
+
+def give_check(ctx: Context, task: Task) -> str:
+    """Return how `task` gets another check: the command, or whom an agent that may not type it asks."""
+    command = typed.give_check(task.id)
+    return f"ask the user to type, in a terminal: {command}" if is_judged(ctx, task) else command
 
 
 def refuse_supervised(ctx: Context, verb: str) -> None:

@@ -12,6 +12,7 @@ from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.ops import (
     brief,
     checking,
+    holding,
     inspecting,
     judged,
     leased_check,
@@ -67,7 +68,7 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
         return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
     if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
         return _off_its_base(ctx, task, task.started_at_commit)
-    command = checking.require_command(task, state.tasks.index(task))
+    command = checking.require_command(task, state.tasks.index(task), holding.give_check(ctx, task))
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.keep_out)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness_lib import typed
 from harness_lib.errors import ConfigError, HarnessError, LeaseLostError
-from harness_lib.ops import checking, committing, keeping, leased_check, outcome, preparing, trusting
+from harness_lib.ops import checking, committing, holding, keeping, leased_check, outcome, preparing, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
 from harness_lib.task import Task
@@ -28,7 +27,7 @@ def prove(ctx: Context, task: Task) -> Task:
     state = ctx.store.read().state
     try:
         trusting.require(ctx, state)
-        command = checking.require_command(task, state.tasks.index(task))
+        command = checking.require_command(task, state.tasks.index(task), holding.give_check(ctx, task))
         checked = leased_check.run(ctx, task, command, suffix="-red-first")
     except LeaseLostError:
         raise
@@ -39,7 +38,7 @@ def prove(ctx: Context, task: Task) -> Task:
         _give_back(ctx, task, f"CONFIG: {PASSES}")
         raise ConfigError(
             f"Task {task.id}: {PASSES}.",
-            f"Write a check that fails now: {typed.give_check(task.id)}",
+            f"It needs a check that fails now: {holding.give_check(ctx, task)}",
         )
     return _without_its_traces(ctx, task)
 

@@ -123,7 +123,7 @@ def save(ctx: Context, task_id: str) -> Reply:
         if head is None or untracked_stays or made == git.tree_of(head):
             told = "Nothing has changed here, so there is nothing to save."
             return Reply("rescue", told, next="harness claim")
-        ref = keeping.free(git, f"{RESCUE_REFS}{checking.safe_name(task_id)}/saved")
+        ref = keeping.free(git, f"{RESCUE_REFS}{checking.safe_name(task_id)}/late-saved")
         git.set_ref(ref, snapshot.commit(git, made, [head], f"harness: saved work of {task_id}\n"))
         left = _clear(ctx, git, head, made)
     with by_hand.change(ctx) as tx:

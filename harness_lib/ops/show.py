@@ -31,7 +31,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     rescued = brief.rescues(task, ctx.git)
     log = _last_log(ctx, task)
     done = delivered.of(ctx.git, snapshot.state, task)
-    lines = [f"{task.id} [{status.word(task)}] {brief.title(task)}", *_fields(task), *_claim(task)]
+    lines = [f"{task.id} [{status.word(task)}] {brief.title(task)}", *_fields(ctx, task), *_claim(task)]
     lines += done.lines(task) if done else _nothing_delivered(task)
     lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
     lines += _block("description", (task.description or "").splitlines())
@@ -71,12 +71,12 @@ def _nothing_delivered(task: Task) -> list[str]:
     return [f"{told}; to have it done anew: {typed.harness('retry', task.id)}"]
 
 
-def _fields(task: Task) -> Iterator[str]:
+def _fields(ctx: Context, task: Task) -> Iterator[str]:
     yield f"priority {task.priority}, attempts {task.attempts} of {task.max_attempts}"
     if task.depends_on:
         yield f"depends on: {brief.one_line(', '.join(task.depends_on), LINE_LENGTH)}"
     if not task.validation.command:
-        yield f"it has no check: {typed.give_check(task.id)}"
+        yield f"it has no check: {holding.give_check(ctx, task)}"
     if task.validation.protect:
         yield f"an attempt may not change: {brief.one_line(', '.join(task.validation.protect), LINE_LENGTH)}"
     if task.touched:

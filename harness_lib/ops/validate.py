@@ -48,7 +48,9 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
     trusting.require(ctx, state)
     before = snapshot.capture(ctx.git, ctx.keep_out)
     if task_id is not None:
-        command = checking.require_command(tasks[0], state.tasks.index(tasks[0]))
+        command = checking.require_command(
+            tasks[0], state.tasks.index(tasks[0]), holding.give_check(ctx, tasks[0])
+        )
         results = [_single(ctx, tasks[0], command)]
     else:
         results = list(_all(ctx, tasks))
@@ -60,7 +62,7 @@ def _single(ctx: Context, task: Task, command: str) -> Result:
     if checked.verdict == "ENV_SETUP":
         raise EnvSetupError(
             f"The check of {task.id} cannot run here. {checked.message}",
-            f"Install it, or correct the check: {typed.give_check(task.id)}",
+            f"Install it, or correct the check: {holding.give_check(ctx, task)}",
         )
     return Result(task, checked.verdict, checked.message, checked)
 
@@ -69,7 +71,7 @@ def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
     for task in tasks:
         command = task.validation.command
         if command is None or not command.strip():
-            yield Result(task, NO_CHECK, typed.give_check(task.id))
+            yield Result(task, NO_CHECK, holding.give_check(ctx, task))
             continue
         try:
             checked = _run(ctx, task, command)
@@ -144,9 +146,9 @@ def _facts(result: Result) -> dict[str, object]:
 
 
 def _next(ctx: Context, results: list[Result], bad: list[Result]) -> str:
-    unchecked = next((each.task.id for each in bad if each.verdict == NO_CHECK), None)
-    if unchecked and all(each.verdict == NO_CHECK for each in bad):
-        return typed.give_check(unchecked)
+    unchecked = next((each.task for each in bad if each.verdict == NO_CHECK), None)
+    if unchecked and all(each.verdict == NO_CHECK for each in bad) and not holding.is_judged(ctx, unchecked):
+        return typed.give_check(unchecked.id)
     if bad:
         return typed.harness("show", bad[0].task.id)
     held = holding.held_by_me(ctx.store.read().state, ctx)

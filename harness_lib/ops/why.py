@@ -42,7 +42,7 @@ def remedy(ctx: Context, state: State, task: Task) -> str | None:
     if task.status == "in_progress":
         return _in_progress(ctx, state, task)
     if task.halt is not None:
-        return _halted(task)
+        return _halted(ctx, task)
     return _waiting(state, task)
 
 
@@ -59,7 +59,7 @@ def _waiting(state: State, task: Task) -> str:
 
 def _in_progress(ctx: Context, state: State, task: Task) -> str:
     if task.halt is not None:
-        return _halted(task)
+        return _halted(ctx, task)
     if holding.is_mine(state, task, ctx):
         return typed.harness("finish", task.id)
     if leases.expired(task, ctx.clock.now()) or task.claimed_by is None:
@@ -67,8 +67,8 @@ def _in_progress(ctx: Context, state: State, task: Task) -> str:
     return "harness status"
 
 
-def _halted(task: Task) -> str:
-    if not task.validation.command:
+def _halted(ctx: Context, task: Task) -> str:
+    if not task.validation.command and not holding.is_judged(ctx, task):
         return typed.give_check(task.id)
     return typed.harness("show", task.id)
 

@@ -215,7 +215,7 @@ def test_what_a_late_worker_has_changed_is_saved_so_that_its_next_claim_is_not_r
 
     assert "stash" not in hint
     ref = saved["rescue"]["ref"]
-    assert ref == "refs/harness/rescue/task-001/saved"
+    assert ref == "refs/harness/rescue/task-001/late-saved"
     assert project.git("show", f"{ref}:tracked.txt") == "precious"
     assert project.git("show", f"{ref}:made.txt") == "precious too"
     assert sh(late.cwd, "status", "--porcelain") == ""

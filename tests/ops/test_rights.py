@@ -97,3 +97,27 @@ def test_an_ordinary_failure_it_may_try_again(chat: Agent) -> None:
     begin(chat, "false", "--max-attempts", "1")
     chat.fails(1, "finish")
     chat.ok("retry", "task-001")
+
+
+def test_an_agent_is_never_advised_to_give_its_own_task_a_check(
+    project: Project, chat: Agent, person: Agent
+) -> None:
+    """It would be refused: the advice is to ask the user, and the command that lets it stop until then."""
+    chat.ok("add", "Without a check")
+    chat.ok("start")
+    claimed = chat.ok("claim")
+    told = [chat(*argv) for argv in (("why", "1"), ("show", "1"), ("check",), ("validate", "1"), ("claim",))]
+    stuck = chat.fails(3, claimed["next"].removeprefix("harness ").split()[0])
+
+    ask = "ask the user to type, in a terminal: harness edit task-001 --validate 'COMMAND'"
+    assert claimed["next"] == "harness finish task-001"
+    assert ask in claimed["message"]
+    assert ask in stuck["error"]["hint"]
+    for said in told:
+        assert "next: harness edit" not in said.text
+        assert all(ask in line for line in said.text.splitlines() if "--validate" in line), said.text
+    assert project.state["sessions"][0]["halt"].startswith("CONFIG")
+    assert person.ok("show", "task-001")["next"] == "harness edit task-001 --validate 'COMMAND'"
+    begun = person("edit", "task-001", "--validate", "true")
+    assert begun.code == 0, begun.text
+    assert chat.ok("finish")["task"]["status"] == "completed"

@@ -28,6 +28,11 @@ def git(*words: object, rest: str = "") -> str:
     return _line(("git", *words), rest)
 
 
+def change_to(directory: object) -> str:
+    """Return the command that makes `directory` the current one."""
+    return _line(("cd", directory), "")
+
+
 def word(text: object) -> str:
     """Return `text` so that a shell takes it as one word, which is `text`."""
     told = str(text)

@@ -116,8 +116,14 @@ All verbs: harness --help. In an agent's chat: /harness run."""
 class _FirstSteps:
     """What is answered to who types no verb."""
 
-    def answer(self, _ctx: Context, _args: argparse.Namespace, _screen: Screen) -> Reply:
-        return Reply("harness", FIRST_STEPS)
+    def answer(self, ctx: Context, _args: argparse.Namespace, _screen: Screen) -> Reply:
+        from harness_lib.system import roots  # noqa: PLC0415 (each verb loads what it needs)
+
+        others = [] if roots.find(ctx.env, ctx.cwd) else roots.elsewhere(ctx.cwd)
+        here = (
+            [f"\nThis repository has its list in {others[0]}: {typed.change_to(others[0])}"] if others else []
+        )
+        return Reply("harness", "\n".join([FIRST_STEPS, *here]))
 
 
 class _Parser(argparse.ArgumentParser):

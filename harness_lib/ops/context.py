@@ -6,12 +6,16 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import leases
 from harness_lib.state.store import Store
 from harness_lib.system import owner, roots
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.git import Git
+
+# So many places of other lists are named.
+NAMED = 3
 
 
 def _silent(_text: str) -> None:
@@ -49,12 +53,18 @@ class Context:
         """The state root; UsageError where there is none."""
         found = roots.find(self.env, self.cwd)
         if found is None:
-            raise UsageError(
-                f"No {roots.STATE_FILE} in {self.cwd} or above it.",
-                "Make one with: harness init",
-            )
+            raise self._no_list()
         roots.require_direct(found)
         return found
+
+    def _no_list(self) -> UsageError:
+        none = f"No {roots.STATE_FILE} in {self.cwd} or above it"
+        others = roots.elsewhere(self.cwd)
+        if not others:
+            return UsageError(f"{none}.", "Make one with: harness init")
+        places = ", ".join(map(str, others[:NAMED]))
+        there = typed.change_to(others[0])
+        return UsageError(f"{none}; this repository has one in {places}.", f"Type it there: {there}")
 
     @cached_property
     def store(self) -> Store:

@@ -44,14 +44,17 @@ def run(
     """Make the list in `path` (default: here); run again it changes nothing that is there.
 
     One that was lost is restored. `start_over`: an empty one takes its place, and it is kept beside that.
-    Raises UsageError (no such directory), EnvSetupError (no git repository, and not `make_git`; or its
-    directory cannot be written), and what `starting_over.begin_anew` does.
+    Raises UsageError (no such directory; or it was not named, and the list is elsewhere), EnvSetupError (no
+    git repository, and not `make_git`; or its directory cannot be written), and what
+    `starting_over.begin_anew` does.
     """
     place = (ctx.cwd / (path or ".")).resolve()
     if not place.is_dir():
         raise UsageError(f"{place} is no directory.", "Make it first, or name another: harness init PATH")
     root = roots.Root(place)
     roots.require_direct(root)
+    if path is None:
+        _refuse_second(ctx, root)
     git = _repository(place, make_git=make_git)
     env = {**ctx.env, "HARNESS_STATE_ROOT": str(place)}
     here = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
@@ -68,6 +71,21 @@ def run(
     if kept:
         return replace(reply, message=f"{root.path} has an empty list now; the old one is kept in {kept}.")
     return _restored(here, reply) if restored else reply
+
+
+def _refuse_second(ctx: Context, root: roots.Root) -> None:
+    """Raise UsageError if this repository has its list elsewhere, above or below this place."""
+    if root.state.exists() or ctx.env.get("HARNESS_STATE_ROOT"):
+        return
+    above = roots.find(ctx.env, root.path)
+    if above is not None and above.path == root.path:
+        return
+    others = [above.path] if above is not None else roots.elsewhere(root.path)
+    if others:
+        raise UsageError(
+            f"This repository has a task list in {others[0]}; nothing was made in {root.path}.",
+            f"Go on with that one: {typed.change_to(others[0])}. To make another one here: harness init .",
+        )
 
 
 def _restored(ctx: Context, reply: Reply) -> Reply:

@@ -1,9 +1,9 @@
-"""`harness why ID`: why a task may or may not be claimed, and what would help."""
+"""`harness why`: why a task, or each that waits, may or may not be claimed, and what would help."""
 
 from __future__ import annotations
 
 from harness_lib import typed
-from harness_lib.ops import brief, holding, status
+from harness_lib.ops import brief, holding, status, stopped
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import failures, graph, leases, selection
@@ -30,6 +30,34 @@ def run(ctx: Context, task_id: str) -> Reply:
         next=remedy(ctx, state, task),
         warnings=snapshot.warnings,
         extra={"eligible": why.eligible, "reasons": reasons[:SHOWN]},
+    )
+
+
+def run_all(ctx: Context) -> Reply:
+    """Return which task comes next, and of each that may not be claimed what keeps it, a line each."""
+    snapshot = ctx.store.read()
+    state = snapshot.state
+    following = selection.pick(state)
+    may = {task.id for task in selection.eligible(state)}
+    told = [task for task in status.interesting(state) if not task.is_done]
+    kept = [task for task in told if task is following or task.id not in may]
+    lines = [f"next: {status.one_line(following)}"] if following else []
+    facts = []
+    for task in kept[:SHOWN]:
+        why = selection.why(state, task.id, ctx.clock.now())
+        reasons = [brief.one_line(reason, LENGTH) for reason in why.reasons[:SHOWN]]
+        facts.append({"id": task.id, "eligible": why.eligible, "reasons": reasons})
+        if task is not following:
+            lines += [status.one_line(task), f"  {reasons[0]}"]
+    if len(kept) > SHOWN:
+        lines.append(f"… and {len(kept) - SHOWN} more that may not be claimed now (harness status --all)")
+    return Reply(
+        "why",
+        "\n".join(lines) or (stopped.words(state, "done")),
+        task=following,
+        next=status.upcoming(ctx, state),
+        warnings=snapshot.warnings,
+        extra={"tasks": facts},
     )
 
 

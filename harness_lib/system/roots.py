@@ -22,6 +22,7 @@ __all__ = [
     "PRIVATE_DIR",
     "STATE_FILE",
     "Root",
+    "elsewhere",
     "find",
     "remember",
     "require_direct",
@@ -145,6 +146,11 @@ def find(env: Mapping[str, str], cwd: Path) -> Root | None:
         return Root(Path(pinned))
     message = f"HARNESS_STATE_ROOT is no directory: {env['HARNESS_STATE_ROOT']}"
     raise EnvSetupError(message, "Make that directory, or unset HARNESS_STATE_ROOT.")
+
+
+def elsewhere(cwd: Path) -> list[Path]:
+    """Return where else in this work tree lists are, as its git directory knows."""
+    return [Path(found) for found in seeking.elsewhere(os.fspath(cwd))]
 
 
 def require_direct(root: Root) -> None:

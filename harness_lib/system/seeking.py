@@ -118,6 +118,30 @@ def spare(root: str) -> str | None:
     return None
 
 
+def elsewhere(start: str) -> list[str]:
+    """Return the directories of this work tree, `start` aside, that the git directory has a list's copy of.
+
+    Nothing is searched for in the work tree; a directory that is gone by now is left out.
+    """
+    here = os.path.realpath(start)
+    for directory in upwards(here):
+        found = git_dir(directory)
+        if found is None:
+            continue
+        try:
+            copies = sorted(os.listdir(os.path.join(found, SPARES)))
+        except OSError:
+            return []
+        ways = (name[: -len(".json")] for name in copies if name.endswith(".json"))
+        roots = (os.path.normpath(os.path.join(directory, _way_of(way))) for way in ways)
+        return [root for root in roots if root != here and os.path.isdir(root) and _is_ours(root)]
+    return []
+
+
+def _way_of(name: str) -> str:
+    return os.curdir if name == "%" else name.replace("%2F", os.sep).replace("%25", "%")
+
+
 def _spare_in(found: str, top: str, root: str) -> str | None:
     way = os.path.relpath(root, top)
     name = "%" if way == os.curdir else way.replace("%", "%25").replace(os.sep, "%2F")

@@ -16,7 +16,7 @@ def test_a_list_in_a_sub_directory_is_told_where_its_checks_run(make_project: Ma
     project = make_project("deep")
     (project.top / "sub dir").mkdir()
     agent = project.agent(cwd=project.top / "sub dir")
-    agent.ok("init")
+    agent.ok("init", ".")
     said = agent.ok("add", "One", "--validate", "true")["message"]
     assert f"runs at the top of the repository, {project.top};" in said
     assert "--cwd 'sub dir'" in said

@@ -108,3 +108,39 @@ def test_a_thousand_reasons_are_a_number(project: Project, agent: Agent) -> None
 
 def test_a_task_that_is_not_there_is_a_usage_error(agent: Agent) -> None:
     assert "no task 'x'" in agent.fails(2, "why", "x")["message"]
+
+
+def test_without_an_id_it_explains_what_comes_next_and_what_waits(project: Project, agent: Agent) -> None:
+    tasks: list[dict[str, Any]] = [
+        {"id": "done", "status": "completed"},
+        {"id": "first", "title": "Begin", "status": "pending"},
+        {"id": "second", "status": "pending"},
+        {"id": "waiting", "status": "pending", "depends_on": ["first"]},
+        {"id": "spent", "status": "failed", "attempts": 3},
+        {"id": "behind", "status": "pending", "depends_on": ["spent"]},
+    ]
+    project.edit(tasks=tasks)
+    project.without_proofs()
+
+    said = agent.ok("why")
+
+    assert said["message"].splitlines()[0] == "next: [pending] first: Begin (0/3)"
+    assert [each["id"] for each in said["tasks"]] == ["spent", "first", "behind", "waiting"]
+    assert "waits for first (pending)" in said["message"]
+    assert "depends on spent, which has failed for good" in said["message"]
+    assert "second" not in said["message"]
+    assert said["next"] == "harness start"
+
+
+def test_without_an_id_of_a_long_list_only_some_are_explained(project: Project, agent: Agent) -> None:
+    tasks = [{"id": f"t-{n}", "status": "pending", "depends_on": ["t-0"] if n else []} for n in range(50)]
+    project.edit(tasks=tasks)
+
+    said = agent.ok("why")
+
+    assert "… and 40 more that may not be claimed now" in said["message"]
+    assert len(said["message"].splitlines()) < 30
+
+
+def test_without_an_id_of_an_empty_list_it_says_so(agent: Agent) -> None:
+    assert "The list is empty" in agent.ok("why")["message"]

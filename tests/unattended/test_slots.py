@@ -104,7 +104,7 @@ def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(
     for place in (above, inside.top, above / "pb"):
         put(place / ".env", f"of {place.name}\n")
     put(inside.top / "node_modules" / "pad.js", "pad\n")
-    inside.ok("init")
+    inside.ok("init", ".")
     brought = "grep -q 'of project' .env && grep -q 'of pa' pa/.env && test -f pa/node_modules/pad.js"
     inside.add("Look", f"{brought} && test ! -e pb && test -f f", do="write f x")
 
@@ -127,7 +127,7 @@ def test_the_list_of_what_is_brought_may_lie_in_either_place(
     sh(above, "commit", "-q", "-m", "A project inside")
     for name in ("keys/one.key", "pa/keys/one.key", ".env", "pa/.env"):
         put(above / name, "here\n")
-    inside.ok("init")
+    inside.ok("init", ".")
     there, other = ("keys", "pa/keys") if not place else ("pa/keys", "keys")
     alone = f"test -f {there}/one.key && test ! -e {other} && test ! -e .env && test ! -e pa/.env"
     inside.add("Look", f"{alone} && test -f f", do="write f x")
@@ -159,7 +159,7 @@ def test_a_project_in_a_directory_of_the_repository(tmp_path: Path, make_worksho
     put(inside.top / "README.md", "inside\n")
     sh(above, "add", "-A")
     sh(above, "commit", "-q", "-m", "A project inside")
-    inside.ok("init")
+    inside.ok("init", ".")
     inside.add("Inside", "grep -q done f", "--cwd", "apps/one", do="write apps/one/f done")
     inside.add("Above", "grep -q done g", do="write g done")
 

@@ -60,7 +60,7 @@ def test_everything_runs_at_the_top_of_the_repository_unless_a_check_says_otherw
     put(inside.top / "README.md", "inside\n")
     sh(above, "add", "-A")
     sh(above, "commit", "-q", "-m", "A project inside")
-    inside.ok("init")
+    inside.ok("init", ".")
     trace = tmp_path / "trace"
     at_the_top = "test -f .gitignore && test -d pa"
     put(inside.top / "harness-init.sh", f"{at_the_top} && echo init >> {trace}\n")

@@ -12,9 +12,9 @@ from harness_lib.ops.reply import Reply
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
-    parser.add_argument("id")
+    parser.add_argument("id", nargs="?", help="the task (default: the next one, and each that waits)")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness why`."""
-    return why.run(ctx, args.id)
+    return why.run(ctx, args.id) if args.id else why.run_all(ctx)

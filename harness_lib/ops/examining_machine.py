@@ -17,7 +17,7 @@ from harness_lib.system import git_version, gitlocks, owner, seeking
 from harness_lib.system.git import Git
 
 LOW_BYTES = 200 * 1024 * 1024
-PACKAGES = ("filelock", "jsonschema", "rich")
+PACKAGES = ("filelock", "jsonschema", "rich", "tomlkit")
 
 
 def python(_ctx: Context) -> Diagnoses:

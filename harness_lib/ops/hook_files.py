@@ -48,9 +48,9 @@ class HostFile:
         """Return (event, command) of every hook, everybody's. Raises ConfigError."""
         if not self.text.strip():
             return []
-        if self.host.form == "toml":
-            return [("Stop", command) for command in hook_toml.commands(self.text)]
         with _named(self.path):
+            if self.host.form == "toml":
+                return [("Stop", command) for command in hook_toml.commands(self.text)]
             return [(each.event, each.command) for each in hook_json.found(self.text)]
 
     def ours(self) -> list[tuple[str, Path]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 _HOME = Path(__file__).resolve().parents[2]
 # Where one of these is, there is what it needs in turn.
-_DEPENDENCIES = ("filelock", "jsonschema", "rich")
+_DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
 _DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "stamina", "yaml")
 
 

@@ -6,10 +6,10 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import tomlkit
 
 from harness_lib.hookio import dialect
 from harness_lib.ops import hook_entries, hosts
@@ -30,11 +30,8 @@ def test_kimi_gets_a_block_at_the_end_and_loses_it(
     agent.ok("hooks", "install", "--agent", "kimi")
     installed = file.read_bytes()
     assert installed.startswith(text.encode())
-    if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415 (not in 3.10)
-
-        found = tomllib.loads(installed.decode())["hooks"][-1]
-        assert set(found) == {"event", "command", "timeout"}
+    found = tomlkit.parse(installed).unwrap()["hooks"][-1]
+    assert set(found) == {"event", "command", "timeout"}
     if touched:
         file.write_bytes(installed + b"b = 2\n")
     agent.ok("hooks", "uninstall", "--agent", "kimi")
@@ -44,11 +41,40 @@ def test_kimi_gets_a_block_at_the_end_and_loses_it(
         assert file.read_bytes() == text.encode() + b"b = 2\n"
 
 
-def test_a_file_of_kimi_in_which_nothing_can_be_added_is_refused(agent: Agent, home: Path) -> None:
-    file = put(place(home, "kimi"), "a = 1\nhooks = []\n")
+THEIRS = '{ event = "Stop", command = "theirs" }'
+
+
+@pytest.mark.parametrize("hooks", ["[]", f"[{THEIRS}]", f"[\n  {THEIRS}, # why\n]"])
+@pytest.mark.parametrize("touched", [False, True])
+def test_a_file_of_kimi_with_one_array_of_hooks_gets_ours_at_its_end(
+    agent: Agent, home: Path, hooks: str, *, touched: bool
+) -> None:
+    text = f"a = 1 # first\nhooks = {hooks}\n[model]\nname = 'x'\n"
+    file = put(place(home, "kimi"), text)
+    agent.ok("hooks", "install", "--agent", "kimi")
+    installed = tomlkit.parse(file.read_text("utf-8")).unwrap()
+    assert [each["command"] == "theirs" for each in installed["hooks"]][:1] == ["theirs" in hooks]
+    assert str(file) in agent.ok("hooks", "status", "--agent", "kimi")["message"]
+    if touched:
+        file.write_text(file.read_text("utf-8") + "b = 2\n", encoding="utf-8")
+    agent.ok("hooks", "uninstall", "--agent", "kimi")
+    left = file.read_text("utf-8")
+    assert "harness" not in left
+    assert tomlkit.parse(left) == tomlkit.parse(text + "b = 2\n" * touched)
+    assert touched or left == text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("a = 1\n[hooks]\nb = 2\n", "hooks is no list"), ("a = \n", "line 1")]
+)
+def test_a_file_of_kimi_in_which_nothing_can_be_added_is_refused(
+    agent: Agent, home: Path, text: str, told: str
+) -> None:
+    file = put(place(home, "kimi"), text)
     said = agent.fails(3, "hooks", "install", "--agent", "kimi")
-    assert f"{file}, line 2" in said["message"]
-    assert file.read_text("utf-8") == "a = 1\nhooks = []\n"
+    assert str(file) in said["message"]
+    assert told in said["message"]
+    assert file.read_text("utf-8") == text
 
 
 def test_opencode_is_told_the_truth(agent: Agent, home: Path) -> None:

@@ -49,7 +49,7 @@ def _told(failed: Iterable[Failed], rows: int) -> list[str]:
 def _counted(rows: Sequence[str], limit: int, between: str) -> str:
     """Return as many of `rows` as there is room for, and how many there are besides."""
     kept: list[str] = []
-    room = limit - len(f"{between}{CUT} and {len(rows)} more")
+    room = limit - len(f"{CUT} and {len(rows)} more")
     for row in rows:
         room -= len(row) + len(between)
         if room < 0 and kept:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from unittest import mock
 
 import pytest
 
+from harness_lib.hookio import door
 from harness_lib.system import private_env
 from tests.ops import project as projects
 from tests.ops.project import Agent, Project
@@ -98,8 +102,11 @@ def ring(tmp_path: Path) -> Ring:
         if not isinstance(payload, bytes):
             usual = {"session_id": ME, "cwd": str(here), "hook_event_name": EVENTS[name]}
             payload = json.dumps({**usual, **payload}).encode()
+        bell = str(HOOKS / f"harness-{name}.py")
+        if projects.MUTATED:
+            return _rung_here(bell, EVENTS[name], payload, here, args, env or {})
         done = subprocess.run(
-            [sys.executable, "-I", "-S", str(HOOKS / f"harness-{name}.py"), *args],
+            [sys.executable, "-I", "-S", bell, *args],
             input=payload,
             cwd=here,
             env={**os.environ, **(env or {})},
@@ -110,6 +117,27 @@ def ring(tmp_path: Path) -> Ring:
         return Heard(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return call
+
+
+def _rung_here(
+    bell: str, event: str, payload: bytes, cwd: Path, args: tuple[str, ...], env: Mapping[str, str]
+) -> Heard:
+    """Answer as the doorbell does, but in this process: a mutant is only known here."""
+    stdin, out, err = io.TextIOWrapper(io.BytesIO(payload)), io.StringIO(), io.StringIO()
+    with ExitStack() as stack:
+        stack.enter_context(projects.placed(cwd, env))
+        stack.enter_context(redirect_stdout(out))
+        stack.enter_context(redirect_stderr(err))
+        for name, value in {
+            "stdin": stdin,
+            "argv": [bell, *args],
+            "path": [*sys.path],
+            "dont_write_bytecode": True,
+            "pycache_prefix": sys.pycache_prefix,
+        }.items():
+            stack.enter_context(mock.patch.object(sys, name, value))
+        code = door.answer(event, args)
+    return Heard(code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture

@@ -36,6 +36,9 @@ LINE = re.compile(
     r"(INIT|Starting|Completed|ERROR|CHECKPOINT|ROLLBACK|RECOVERY|STATS|LOCK|WARN)( \S.*)?$"
 )
 
+# Whether mutmut has broken a function of ours: it is only so in this process, not in those that tests start.
+MUTATED = bool(os.environ.get("MUTANT_UNDER_TEST"))
+
 
 class Time(Clock):
     """The wall clock, moved by `pass_`; the monotonic one hurries once the file `hurry_after` is there."""
@@ -94,7 +97,7 @@ class Agent:
         wanted = {"HARNESS_WORKER_ID": self.name, "CLAUDE_PID": str(self.process.pid), **self.env, **env}
         out, err = _stream(), _stream()
         clocked = mock.patch.object(main, "Context", partial(Context, clock=self.clock))
-        with clocked, _place(self.cwd, wanted), redirect_stdout(out), redirect_stderr(err):
+        with clocked, placed(self.cwd, wanted), redirect_stdout(out), redirect_stderr(err):
             code = main.main(argv)
         return Said(code, _read(out), _read(err))
 
@@ -264,7 +267,7 @@ def _read(stream: io.TextIOWrapper) -> str:
 
 
 @contextmanager
-def _place(cwd: Path, env: Mapping[str, str | None]) -> Iterator[None]:
+def placed(cwd: Path, env: Mapping[str, str | None]) -> Iterator[None]:
     """Be in `cwd` with `env` for a while; None unsets a variable."""
     before, old = Path.cwd(), dict(os.environ)
     os.chdir(cwd)

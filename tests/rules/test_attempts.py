@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
+import pytest
+
 from harness_lib import timestamps
 from harness_lib.rules import attempts
 from harness_lib.task import Attempt, Task
@@ -60,3 +62,22 @@ def test_those_of_a_run_are_those_that_have_ended_since_it_began() -> None:
     task = attempts.ended(replace(claimed(), attempts=1), LATER, "failed")
     assert len(attempts.since(task, LATER)) == 1
     assert attempts.since(task, LATER + timedelta(seconds=1)) == ()
+
+
+def test_a_cost_is_kept_to_the_millionth_of_a_dollar() -> None:
+    task = attempts.spend(attempts.spend(claimed(), 0.1, 0), 0.20000049, 0)
+
+    assert task.attempt_log[0].cost_usd == 0.3
+
+
+@pytest.mark.parametrize(
+    ("began", "ended"),
+    [(None, LATER), (BEGAN, None), (None, None), (BEGAN, BEGAN), (LATER, BEGAN)],
+    ids=["no beginning", "no end", "neither", "at once", "a clock that was set back"],
+)
+def test_an_attempt_of_unknown_or_no_length_took_no_time(
+    began: datetime | None, ended: datetime | None
+) -> None:
+    first, last = (None if moment is None else timestamps.render(moment) for moment in (began, ended))
+
+    assert attempts.seconds(Attempt(1, 1, "failed", first, last)) == 0.0

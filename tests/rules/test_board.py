@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from harness_lib.rules import board
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board, Row
-from harness_lib.rules.budget import Spent
+from harness_lib.rules.budget import Budget, Spent
 
 Event = dict[str, Any]
 
@@ -60,6 +61,12 @@ SAID = event("said", last="hm", tokens=70, cost=0.5)
             [event("idle", at=5.0, why="waiting"), event("step", step="merges")],
             Row(1, step="merges", since=5.0),
         ),
+        ([event("step", at=7.0, step="starts")], Row(1, step="starts", since=7.0)),
+        ([event("claimed", at=7.0, task="t1")], Row(1, "t1", "", 1, "prepares", since=7.0)),
+        (
+            [CLAIMED, event("idle", at=20.0, why="waiting")],
+            Row(1, step="waits", since=20.0, idle="waiting"),
+        ),
     ],
 )
 def test_the_row_of_a_worker_after_its_events(events: list[Event], row: Row) -> None:
@@ -100,6 +107,19 @@ def test_what_a_worker_did_not_come_to_the_end_of_is_paid_for(event_: Event, row
     assert now.spent(0.0) == now.before
 
 
+def test_what_was_spent_is_what_is_paid_and_what_is_under_way() -> None:
+    now = replace(told(CLAIMED, SAID), began=10.0, before=Spent(1.0, 30, 0.0, 2))
+
+    assert now.spent(25.0) == Spent(1.5, 100, 15.0, 2)
+    assert now.spent(5.0).seconds == 0.0
+
+
+def test_limits_go_with_the_board() -> None:
+    limited = Board(limits=Budget(max_cost=2.5, task_tokens=7))
+
+    assert board.read(json.loads(json.dumps(board.write(limited)))) == limited
+
+
 @pytest.mark.parametrize(
     ("durations", "ahead", "workers", "seconds"),
     [
@@ -113,6 +133,7 @@ def test_what_a_worker_did_not_come_to_the_end_of_is_paid_for(event_: Event, row
         ((10.0,), Ahead(4, 3), 4, 30.0),
         # One that waited a night for a limit says nothing about the others.
         ((10.0, 30000.0, 12.0), Ahead(2, 1), 1, 24.0),
+        ((1.0, 2.0, 3.0, 4.0), Ahead(1, 1), 1, 3.0),
     ],
 )
 def test_the_estimate(

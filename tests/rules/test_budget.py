@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +44,14 @@ def test_what_was_spent_is_told_beside_each_limit() -> None:
         "hours: 0.50 (no limit)",
         "attempts: 2 of 3",
     )
+    assert budget.told(ALL, Spent(tokens=7, seconds=900.0)) == (
+        "cost: $0.00 of $5.00",
+        "tokens: 7 of 1,000",
+        "hours: 0.25 of 2.00",
+        "attempts: 0 of 3",
+    )
     assert budget.task_told(half) == "tokens 1,000"
+    assert budget.task_told(ALL) == "cost $1.00, tokens 100, hours 0.50"
     assert budget.task_told(Budget()) == "no limit"
 
 
@@ -94,6 +103,26 @@ def test_a_budget_is_the_same_after_its_way_through_a_file(limits: Budget) -> No
         {"max_cost": float("inf")},
     ],
 )
-def test_what_is_no_budget_is_refused(document: object) -> None:
-    with pytest.raises(UsageError):
+def test_what_is_no_budget_is_refused_with_its_name_and_where_to_look(document: object) -> None:
+    with pytest.raises(UsageError) as refused:
         budget.read(document)
+
+    named = (
+        (*document, *document.values())
+        if isinstance(document, dict)
+        else ("A budget is an object of limits",)
+    )
+    assert all(str(each) in refused.value.message for each in named)
+    assert refused.value.hint == "See: harness budget --help"
+
+
+def test_a_limit_of_nothing_is_read_as_none() -> None:
+    assert budget.read({"max_cost": 0, "max_tokens": 0}) == Budget()
+
+
+def test_a_change_names_some_limits_and_leaves_the_others() -> None:
+    changed = budget.changed(ALL, {"max_cost": 7.5, "max_tokens": 0})
+
+    assert changed == replace(ALL, max_cost=7.5, max_tokens=0)
+    with pytest.raises(UsageError, match="max_cots"):
+        budget.changed(ALL, {"max_cots": 1})

@@ -118,6 +118,18 @@ def test_an_item_without_a_check_groups_what_is_below_it_and_what_it_says_holds_
     assert problems == []
 
 
+def test_what_a_group_waits_for_its_items_wait_for_beside_their_own() -> None:
+    items, _ = checklist.parse("- [ ] a\n  - after: z\n  - [ ] b\n    - after: y\n")
+
+    assert [value for _, value in items[1].fields["after"]] == ["z", "y"]
+
+
+def test_a_field_is_blamed_where_it_stands_and_a_missing_one_where_its_task_does() -> None:
+    items, _ = checklist.parse("# h\n- [ ] a\n  - check: x\n")
+
+    assert (items[0].line_of("check"), items[0].line_of("cwd")) == (3, 2)
+
+
 def test_one_space_makes_no_child_and_a_heading_ends_a_group() -> None:
     items, _ = checklist.parse("- [ ] a\n - [ ] b\n# h\n  - [ ] c\n")
     assert [item.parent for item in items] == [None, None, None]

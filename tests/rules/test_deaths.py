@@ -18,6 +18,7 @@ def after(*times: float) -> Deaths:
 def test_four_deaths_in_a_row_are_too_many_and_three_are_not() -> None:
     assert not after(0, 1, 2).too_many
     assert after(0, 1, 2, 3).too_many
+    assert after(90_000, 90_001, 90_002, 90_003).too_many
 
 
 def test_deaths_of_a_whole_night_are_not_counted_together() -> None:
@@ -33,6 +34,7 @@ def test_a_clock_that_was_set_back_makes_no_death_eternal() -> None:
     [
         (-9, "", "killed by signal 9: out of memory?"),
         (-15, "", "killed by signal 15"),
+        (0, "", "ended with 0"),
         (1, "", "ended with 1"),
         (1, "KeyError: 'x'", "ended with 1; its last words: KeyError: 'x'"),
     ],

@@ -191,3 +191,27 @@ def test_torn_output_never_breaks_it(runner: str) -> None:
 def test_a_line_without_end_is_cut() -> None:
     assert len(excerpt.of(["x" * 1_000_000])) <= excerpt.LIMIT
     assert len(excerpt.of(["FAILED " + "y" * 1_000_000])) <= excerpt.LIMIT
+
+
+@pytest.mark.parametrize("limit", range(90, 130))
+def test_as_many_names_are_shown_as_there_is_room_for(limit: int) -> None:
+    names = [f"test_{n}" for n in range(10, 40)]
+    rows = ["=== short test summary info ===", *(f"FAILED {name} - no" for name in names)]
+
+    shown = excerpt.of(rows, limit)
+
+    *kept, last = shown.splitlines()
+    assert kept == names[: len(kept)]
+    assert last == f"\u2026 and {len(names) - len(kept)} more"
+    assert limit - len(f"\n{names[0]}") < len(shown) <= limit
+
+
+@pytest.mark.parametrize("limit", range(150, 190))
+def test_a_third_of_the_room_is_for_the_beginning_and_the_rest_for_the_end(limit: int) -> None:
+    lines = [f"line {n:04}" for n in range(500)]
+
+    first, last = (part.split("\n") for part in excerpt.of(lines, limit).split("\n\u2026\n"))
+
+    # Each row has nine characters and a line break.
+    assert first == lines[: limit // 3 // 10]
+    assert last == lines[-((limit - limit // 3 - 3) // 10) :]

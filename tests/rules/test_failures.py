@@ -190,3 +190,13 @@ def test_who_was_blocked_through_a_ring_is_found_and_the_ring_is_left() -> None:
     after, _found = validate_dependencies(before, NOW)
 
     assert failures.blocked_through(after, "a") == ("b", "c", "d")
+
+
+def test_who_failed_for_reasons_of_its_own_is_not_blocked_through_what_it_waits_for() -> None:
+    before = state(
+        Task("a", status="failed", attempts=3),
+        Task("b", status="failed", attempts=3, depends_on=("a",), error_log=("[TEST_FAIL] no",)),
+        Task("c", depends_on=("a",), error_log=(BLOCKED,)),
+    )
+
+    assert failures.blocked_through(before, "a") == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -41,6 +42,27 @@ def test_a_claim_made_by_the_prose_recorded_nothing_that_could_differ() -> None:
 def test_command_and_directory_cannot_be_shifted_into_one_another() -> None:
     assert gates.command_hash(Validation("a", cwd="b")) != gates.command_hash(Validation("ab"))
     assert gates.command_hash(Validation("a", cwd="b")) != gates.command_hash(Validation("b", cwd="a"))
+
+
+def test_every_part_of_a_check_is_in_its_hash() -> None:
+    checks = [Validation(command, cwd=cwd) for command in ("a", "b", None) for cwd in ("c", "d", None)]
+
+    assert len({gates.command_hash(check) for check in checks}) == len(checks)
+
+
+def test_a_hash_in_a_list_is_understood_by_every_later_version() -> None:
+    def told(data: bytes) -> str:
+        return "sha256:" + hashlib.sha256(data).hexdigest()
+
+    assert gates.command_hash(Validation("make test", cwd="app")) == told(b"make test\0app")
+    assert gates.command_hash(Validation("make test")) == told(b"make test\0")
+    assert gates.command_hash(Validation(None, cwd="app")) == told(b"\0app")
+
+
+def test_only_a_halt_over_the_check_itself_is_for_a_person() -> None:
+    assert gates.is_for_a_person(f"CONFIG: {gates.PERSON}")
+    assert not gates.is_for_a_person("CONFIG: no check")
+    assert not gates.is_for_a_person(None)
 
 
 def test_the_hash_names_its_algorithm_and_takes_any_text_that_json_can_carry() -> None:

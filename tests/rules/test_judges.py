@@ -25,6 +25,30 @@ def test_what_a_check_names_judges(command: str, named: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("bash check.sh --conf=conf/c.ini", ("check.sh", "conf/c.ini")),
+        ("sh check.sh || sh other.sh", ("check.sh", "other.sh")),
+        ("true&&sh check.sh;sh b.sh", ("check.sh", "b.sh")),
+        ("A=1 b=2 bash 'a b.sh'", ("a b.sh",)),
+        ("sh scripts/a+b.sh", ("scripts/a+b.sh",)),
+        ("python -X dev check.py", ("dev", "check.py")),
+        ("python check.py --sep=- --set=a=b.ini", ("check.py", "a=b.ini")),
+        ("bash /etc/profile check.sh", ("check.sh",)),
+        ("bash toolsX/ X.sh", ("toolsX", "X.sh")),
+        # What a program is told to do is no program.
+        ("python check.py --only test", ("check.py", "test")),
+        # Only what goes into a program that looks is looked at.
+        ("python check.py && grep -q x out", ("check.py",)),
+        ("cat a | python check.py | bash report.sh", ("check.py", "report.sh")),
+        ("python check.py |", ("check.py",)),
+    ],
+)
+def test_nothing_else_of_it_does(command: str, named: tuple[str, ...]) -> None:
+    assert judges.of(command).named == named
+
+
+@pytest.mark.parametrize(
     "command",
     [
         "grep -q Usage README.md",
@@ -59,6 +83,13 @@ def test_what_is_only_looked_at_does_not(command: str) -> None:
 )
 def test_a_known_runner_brings_its_configuration(command: str, config: str) -> None:
     assert config in judges.of(command).config
+
+
+def test_each_of_several_runners_brings_its_configuration_and_its_tests() -> None:
+    found = judges.of("pytest -q && npx jest")
+
+    assert {"pytest.ini", "jest.config.*"} <= set(found.config)
+    assert {"**/test_*.py", "**/*.test.*"} <= set(found.tests)
 
 
 def test_no_runner_has_none() -> None:
@@ -97,6 +128,13 @@ line-length = 80
         ("Cargo.toml", "[package]\n", '[package]\n[dependencies]\na = "1"\n', False),
         ("Cargo.toml", "[package]\n", "[package]\n[lib]\ntest = false\n", True),
         ("Makefile", "test:\n\tpytest\n", "test:\n\ttrue\n", True),
+        # How it is written: comments, empty lines, what trails, the order of keys.
+        ("tox.ini", "[pytest]\na = 1\n", "[pytest]\n\n# b\n  # c\na = 1  \n", False),
+        ("package.json", '{"scripts": {"a": "1", "b": "2"}}', '{"scripts": {"b": "2", "a": "1"}}', False),
+        ("go.mod", "replace a => ./b\n", "replace a => ./b // for now\n", False),
+        # Which section a line stands in.
+        ("tox.ini", "[pytest]\na = 1\n[mypy]\n", "[pytest]\n[mypy]\na = 1\n", True),
+        ("pyproject.toml", "", "[tool.'pytest'.ini_options]\naddopts = '-k none'\n", True),
     ],
 )
 def test_of_a_file_only_that_counts_which_the_runner_reads(
@@ -104,3 +142,22 @@ def test_of_a_file_only_that_counts_which_the_runner_reads(
 ) -> None:
     then, now = (judge_parts.part(name, text.encode()) for text in (old, new))
     assert (then != now) is changes
+
+
+@pytest.mark.parametrize("name", ["package.json", "sub/pyproject.toml", "setup.cfg", "go.mod"])
+def test_a_file_of_which_only_a_part_counts_may_hold_nothing_that_does(name: str) -> None:
+    assert judge_parts.is_partial(name)
+    assert judge_parts.part(name, b"{}") is None or not name.endswith(".json")
+    assert judge_parts.part(name, b"") is None or name.endswith(".json")
+
+
+@pytest.mark.parametrize("name", ["Makefile", "tests/test_a.py", "package.json/Makefile"])
+def test_any_other_file_counts_whole(name: str) -> None:
+    assert not judge_parts.is_partial(name)
+    assert judge_parts.part(name, b"\0 any") == b"\0 any"
+
+
+def test_a_file_in_another_encoding_is_read_all_the_same() -> None:
+    assert judge_parts.part("setup.cfg", b"[tool:pytest]\naddopts = \xff\n") == (
+        b"[tool:pytest]\naddopts = \xff"
+    )

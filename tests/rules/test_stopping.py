@@ -66,7 +66,15 @@ def test_once_dependencies_are_validated_blocked_means_that_all_the_rest_failed_
 
 @pytest.mark.parametrize(
     ("limit", "finished", "spent"),
-    [(20, 19, False), (20, 20, True), (20, 21, True), (1, 0, False), (0, 1000, False), (-1, 5, False)],
+    [
+        (20, 19, False),
+        (20, 20, True),
+        (20, 21, True),
+        (1, 0, False),
+        (1, 1, True),
+        (0, 1000, False),
+        (-1, 5, False),
+    ],
 )
 def test_max_tasks_per_session_counts_finished_attempts_and_0_is_no_limit(
     limit: int, finished: int, spent: bool
@@ -79,7 +87,7 @@ def test_max_tasks_per_session_counts_finished_attempts_and_0_is_no_limit(
 
 @pytest.mark.parametrize(
     ("limit", "count", "spent"),
-    [(50, 49, False), (50, 50, True), (50, 51, True), (1, 0, False), (0, 999, False)],
+    [(50, 49, False), (50, 50, True), (50, 51, True), (1, 0, False), (1, 1, True), (0, 999, False)],
 )
 def test_max_sessions_may_run_the_last_one_too(limit: int, count: int, spent: bool) -> None:
     limited = State(session_config=SessionConfig(max_sessions=limit), session_count=count)

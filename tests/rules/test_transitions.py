@@ -132,6 +132,41 @@ def test_what_is_unproven_is_confirmed_or_doubted_by_its_check() -> None:
     assert arrows.doubt(said) == Task("a", attempts=1, proof="y")
 
 
+def test_what_is_confirmed_or_doubted_keeps_nothing_of_how_it_ended_before() -> None:
+    said = Task(
+        "a",
+        status="completed",
+        completed_commit=HEAD,
+        failed_at=STAMP,
+        handback=Handback("it conflicts", 1, RESCUE, BASE),
+        unproven=True,
+    )
+
+    confirmed, doubted = arrows.confirm(said, now=NOW, commit=COMMIT), arrows.doubt(said)
+
+    assert confirmed == Task("a", status="completed", completed_at=STAMP, completed_commit=COMMIT)
+    assert doubted == Task("a", handback=said.handback)
+
+
+def test_a_merge_says_what_is_brought_where_from() -> None:
+    task = claim(Task("a"))
+
+    assert CALLS["begin_merge"](task).intent == Intent("merge", STAMP, base=BASE, commit=COMMIT)
+    onto = arrows.begin_merge(task, now=NOW, commit=COMMIT, base=HEAD)
+    assert onto.intent == Intent("merge", STAMP, base=HEAD, commit=COMMIT)
+
+
+def test_a_claim_is_handed_back_with_what_was_said_and_where_its_work_is_kept() -> None:
+    begun = arrows.release(
+        claim(Task("a", attempts=1)), now=NOW, message="no\ntime", rescue=RESCUE, head=HEAD
+    )
+
+    assert begun.intent == Intent(
+        "rollback", STAMP, base=BASE, head=HEAD, rescue=RESCUE, message="no | time", outcome="pending"
+    )
+    assert (begun.attempts, begun.error_log) == (1, ())
+
+
 def test_a_claim_begins_a_fresh_attempt() -> None:
     old = Task(
         "a",

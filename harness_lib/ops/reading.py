@@ -86,12 +86,22 @@ def json_tasks(data: bytes) -> Drafts:
             f"The JSON is {shapes.show(document)} without a list of tasks.",
             'It must be [{"title": …}, …] or {"tasks": [{"title": …}, …]}.',
         )
-    past = 0
+    past, unread = 0, []
     for number, task in enumerate(tasks):
+        if isinstance(task, dict):
+            unread += [f"{shapes.show(key)} ({path}[{number}])" for key in task if not _is_read(key)]
         past += _take(found, f"{path}[{number}]", {"title": task} if isinstance(task, str) else task)
     if past:
         found.notes.append(f"{past} of the tasks had been tried elsewhere; they begin anew here.")
+    if unread:
+        known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
+        told = f"Kept, but read by nobody: {_some(unread)}."
+        found.notes.append(f"{told} A task has {', '.join(sorted(WISHES))}; short for those are {known}.")
     return found
+
+
+def _is_read(key: str) -> bool:
+    return key in WISHES or key in PAST or key == "status" or checklist.field_of(key) is not None
 
 
 def _parsed(data: bytes) -> object:
@@ -113,32 +123,52 @@ def _take(found: Drafts, place: str, task: object) -> bool:
     if task.get("status", "pending") != "pending":
         said = f"{place}.status: is {shapes.show(task['status'])}; only a check says what is done, so only "
         found.problems.append((number, said + "pending tasks are imported"))
-    waits = task.get("depends_on")
-    names = waits if isinstance(waits, list) else []
-    if waits is not None and not isinstance(waits, list):
-        found.problems.append((number, f"{place}.depends_on: is {shapes.show(waits)}, must be a list"))
-    for at, name in enumerate(names):
-        if type(name) not in (str, int):
-            said = f"{place}.depends_on[{at}]: is {shapes.show(name)}, must be an id, a title or a position"
-            found.problems.append((number, said))
-    found.items.append(
-        Draft(
-            place,
-            _wishes(task),
-            tuple(
-                Wait(f"{place}.depends_on[{at}]", name)
-                for at, name in enumerate(names)
-                if type(name) in (str, int)
-            ),
-        )
-    )
+    keys = [key for key in task if key == "depends_on" or _short(key) == "after"]
+    waits = [wait for key in keys for wait in _awaited(found, number, f"{place}.{key}", task[key])]
+    wanted, twice = _wishes(task)
+    found.problems += [(number, f"{place}.{key}: says again what another field has said") for key in twice]
+    found.items.append(Draft(place, wanted, tuple(waits)))
     return any(task.get(key) for key in PAST)
 
 
-def _wishes(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `task` without its past, and without a null where an id could stand."""
+def _awaited(found: Drafts, number: int, place: str, names: object) -> Iterator[Wait]:
+    """Yield what the names at `place` mean to wait for; note in `found` what is none."""
+    if names is not None and not isinstance(names, list):
+        found.problems.append((number, f"{place}: is {shapes.show(names)}, must be a list"))
+    for at, name in enumerate(names if isinstance(names, list) else []):
+        if type(name) in (str, int):
+            yield Wait(f"{place}[{at}]", name)
+        else:
+            said = f"{place}[{at}]: is {shapes.show(name)}, must be an id, a title or a position"
+            found.problems.append((number, said))
+
+
+def _short(key: str) -> str | None:
+    """Return the field that `key` is another name for, as in a check list; None if it is the list's own."""
+    return None if key in WISHES or key in PAST else checklist.field_of(key)
+
+
+def _wishes(task: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return `task` in the list's own words, without its past, and the keys that say a thing once more.
+
+    A null where an id could stand is left out.
+    """
     gone = {*PAST, "status", "depends_on", *(["id"] if task.get("id") is None else [])}
-    return {key: value for key, value in task.items() if key not in gone}
+    wanted = {key: value for key, value in task.items() if key not in gone and _short(key) is None}
+    twice = []
+    for key, value in task.items():
+        path = _SHORT.get(_short(key) or "")
+        if path is None:
+            continue
+        within, _, name = path.rpartition(".")
+        inside = wanted.setdefault(within, {}) if within else wanted
+        if not isinstance(inside, dict) or name in inside:
+            twice.append(key)
+        elif within:
+            wanted[within] = {**inside, name: value}
+        else:
+            wanted[name] = value
+    return wanted, twice
 
 
 # -- Markdown ---------------------------------------------------------------------------------------------
@@ -222,6 +252,10 @@ _PATHS = {
     "validation.red_first": "red_first",
     "on_failure.cleanup": "cleanup",
 }
+
+
+# By the short name of a field, where the list has it; what a task waits for is no wish but resolved.
+_SHORT = {short: path for path, short in _PATHS.items()}
 
 
 def _number(text: str | None) -> int | str | None:

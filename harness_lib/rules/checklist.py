@@ -56,6 +56,11 @@ _KEYED = re.compile(r"^\**([A-Za-z][A-Za-z_ -]*?)\**:\**(?: +(.*))?$")
 _FENCE = re.compile(r"^ *(```+|~~~+)")
 
 
+def field_of(word: str) -> str | None:
+    """Return the field that `word` means; None if it means none."""
+    return KEYS.get(re.sub("[-_]", " ", word.lower()))
+
+
 @dataclass
 class Item:
     """A task or a group of the list: where it stands, and each field's values with their lines.
@@ -173,7 +178,7 @@ def _indent(row: str) -> int:
 def _add(item: Item, line: int, row: str, *, is_code: bool) -> None:
     bullet = None if is_code else _BULLET.match(row)
     keyed = None if is_code else _KEYED.match(bullet[1] if bullet else row.strip())
-    name = KEYS.get(re.sub("[-_]", " ", keyed[1].lower())) if keyed else None
+    name = field_of(keyed[1]) if keyed else None
     if keyed and name and bullet:
         item.fields.setdefault(name, []).append((line, _bare(keyed[2] or "")))
         return

@@ -205,6 +205,41 @@ def test_every_problem_of_a_json_file_is_told_with_its_path_and_nothing_is_added
     assert project.file.read_bytes() == before
 
 
+def test_the_other_names_of_fields_mean_the_same_in_json(project: Project, agent: Agent) -> None:
+    tasks: list[dict[str, object]] = [
+        {
+            "title": "A",
+            "check": "make a",
+            "timeout": 9,
+            "cleanup": "rm a",
+            "maxAttempts": 1,
+            "max-attempts": 5,
+        },
+        {"title": "B", "depends": ["A"], "validate": "make b"},
+        {"title": "C", "needs": [1], "requires": ["B"], "owner": "me"},
+    ]
+    said = agent.ok("import", _json(project, tasks))
+
+    first, second, third = (project.task(f"task-00{number}") for number in (1, 2, 3))
+    assert first["validation"]["command"] == "make a"
+    assert first["validation"]["timeout_seconds"] == 9
+    assert first["on_failure"]["cleanup"] == "rm a"
+    assert first["max_attempts"] == 5
+    assert (second["depends_on"], second["validation"]["command"]) == (["task-001"], "make b")
+    assert third["depends_on"] == ["task-001", "task-002"]
+    told = " ".join(said["warnings"])
+    assert "'maxAttempts' ([0])" in told
+    assert "'owner' ([2])" in told
+    assert third["owner"] == "me"
+
+
+def test_a_field_that_is_said_twice_in_json_is_a_problem(project: Project, agent: Agent) -> None:
+    tasks = [{"title": "A", "check": "make", "validation": {"command": "true"}}, {"title": "B", "needs": "A"}]
+    message = agent.fails(2, "import", _json(project, tasks))["message"]
+    assert "[0].check: " in message
+    assert "[1].needs: is 'A', must be a list" in message
+
+
 def test_every_problem_of_a_check_list_is_told_with_its_line(project: Project, agent: Agent) -> None:
     text = (
         "- [ ] A\n  - after: nothing like it\n  - timeout: soon\n- [ ]\n"

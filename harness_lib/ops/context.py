@@ -136,13 +136,17 @@ class Context:
 
     @cached_property
     def list_is_tracked(self) -> bool:
-        """Whether git tracks the list or its init script: then either may change with every pull."""
+        """Whether git tracks the list, its init script, or what a lost list is restored from.
+
+        Any of them may then change with every pull.
+        """
+        root = self.root
         try:
-            inside = self.git.top == self.root.path or self.git.top in self.root.path.parents
+            inside = self.git.top == root.path or self.git.top in root.path.parents
             git = self.git if inside else self._root_git
         except EnvSetupError:
             return False
-        return git.is_tracked(self.root.state, self.root.init_script)
+        return git.is_tracked(root.state, root.init_script, root.backup, root.private)
 
     @property
     def lease_seconds(self) -> int:

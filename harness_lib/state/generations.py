@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError, UnparseableError
-from harness_lib.system import atomic, nofollow, seeking
+from harness_lib.system import atomic, nofollow, second_name, seeking
 from harness_lib.system.roots import Root
 from harness_lib.task import Task
 
@@ -52,6 +52,23 @@ def save_spare(root: Root, data: bytes) -> None:
     except OSError as error:
         if error.errno not in CLOSED:
             raise
+
+
+def keep_log(root: Root) -> None:
+    """Let a name in the git directory keep the log, too, which only grows."""
+    place = seeking.spare(os.path.realpath(root.path))
+    if place is not None:
+        second_name.keep(root.log, _log_beside(place))
+
+
+def give_back_log(root: Root) -> bool:
+    """Put the log back where it was lost; return whether there was one to put back."""
+    place = seeking.spare(os.path.realpath(root.path))
+    return place is not None and second_name.give_back(_log_beside(place), root.log)
+
+
+def _log_beside(place: str) -> Path:
+    return Path(place).with_suffix(".log")
 
 
 def newest_good(root: Root) -> tuple[str, object] | None:

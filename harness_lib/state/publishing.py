@@ -71,6 +71,7 @@ def publish(
     warnings = _replace(root, data)
     warnings += attempt("the generation for a later repair", lambda: generations.save(root, data))
     warnings += attempt("the copy in the git directory", lambda: generations.save_spare(root, data))
+    generations.keep_log(root)
     return warnings + attempt("the summary for hooks", lambda: _summarize(root, digest, len(data)))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from datetime import datetime
 
-from harness_lib.state import journal, publishing
+from harness_lib.state import generations, journal, publishing
 from harness_lib.state.finding import Found
 from harness_lib.system import atomic, log
 from harness_lib.system.roots import Root
@@ -23,12 +23,22 @@ def restore(root: Root, found: Found, now: datetime) -> list[str]:
     text = f"{root.state.name} {found.why}: restored from {found.source} ({len(found.state.tasks)} tasks)"
     if found.data is None:
         text += "; what was written after that is lost"
+        text += _log_too(root)
     else:
         text += f"; what only the broken file holds is kept in {_set_aside(root, found.data, now)}"
     # .bak stays as it is: it may be what we restore from, and the broken bytes are no backup.
     warnings = [text, *publishing.publish(root, found.state, now, old=None)]
     line = journal.line("WARN", text, now=now, session=found.state.session_count)
     return warnings + publishing.append(root, [line])
+
+
+def _log_too(root: Root) -> str:
+    """Put the log back if it went with the list, and return what to say of it."""
+    if os.path.lexists(root.log):
+        return ""
+    if generations.give_back_log(root):
+        return f"; {root.log.name} was put back, too"
+    return f"; {root.log.name} was lost with it and begins anew"
 
 
 def note_loss(root: Root, now: datetime) -> None:

@@ -98,6 +98,45 @@ def test_a_list_that_git_clean_took_comes_back_from_the_git_directory(project: P
     assert project.marker
 
 
+def test_the_log_that_git_clean_took_comes_back_with_the_list(project: Project, agent: Agent) -> None:
+    begin(agent)
+    before = project.log
+    project.git("clean", "-fdxq")
+
+    told = " ".join(agent.ok("start")["warnings"])
+
+    assert "harness-progress.txt was put back, too" in told
+    assert project.log[: len(before)] == before
+    agent.ok("checkpoint", "task-001", "1/2", "after it came back")
+    project.git("clean", "-fdxq")
+    agent.ok("start")
+    assert project.grep("CHECKPOINT", "after it came back")
+
+
+def test_a_log_that_is_nowhere_any_more_is_said_to_begin_anew(project: Project, agent: Agent) -> None:
+    begin(agent)
+    (project.top / ".git/harness/lists/%.log").unlink()
+    project.git("clean", "-fdxq")
+
+    told = " ".join(agent.ok("start")["warnings"])
+
+    assert "harness-progress.txt was lost with it and begins anew" in told
+    assert len(project.log) >= 1
+
+
+def test_a_log_that_a_person_has_replaced_is_the_one_that_comes_back(project: Project, agent: Agent) -> None:
+    begin(agent)
+    (project.top / "harness-progress.txt").unlink()
+    project.put("harness-progress.txt", "cut short by a person\n")
+    agent.ok("checkpoint", "task-001", "1/2", "later")
+    project.git("clean", "-fdxq")
+
+    agent.ok("start")
+
+    assert project.log[0] == "cut short by a person"
+    assert project.grep("CHECKPOINT", "later")
+
+
 def test_lists_in_one_repository_each_come_back_as_their_own(project: Project, agent: Agent) -> None:
     agent.ok("add", "At the top", "--validate", "true")
     part = project.top / "part"

@@ -57,6 +57,29 @@ def test_commands_that_a_pull_has_changed_are_asked_about_again(clone: Project, 
     visitor.fails(8, "validate", "task-001")
 
 
+@pytest.mark.parametrize("brought", ["harness-tasks.json.bak", ".harness/generations/9999999999.json"])
+def test_what_a_pull_has_brought_to_restore_a_list_from_is_not_a_persons_own(
+    project: Project, agent: Agent, brought: str
+) -> None:
+    """The list is theirs, and trusted; what a clone can bring is not the list, but takes its place once lost."""
+    agent.ok("add", "First", "--validate", "true")
+    agent.ok("validate", "task-001")
+    tasks = [{"id": "task-001", "status": "pending", "validation": {"command": "touch ran"}}]
+    (project.top / brought).unlink(missing_ok=True)
+    project.put(brought, json.dumps({"version": 2, "tasks": tasks}))
+    project.git("add", "--force", brought)
+    project.commit_only("Pulled from somebody")
+    for lost in [project.file, *project.generations]:
+        if str(lost.relative_to(project.top)) != brought:
+            lost.unlink()
+
+    error = agent.fails(8, "validate", "task-001")["error"]
+
+    assert "harness trust" in error["hint"]
+    agent.fails(8, "start")
+    assert not (project.top / "ran").exists()
+
+
 def test_yes_needs_a_terminal_or_a_variable_that_a_person_sets(clone: Project, visitor: Agent) -> None:
     """An agent that nobody knows types what it is shown."""
     assert visitor.fails(8, "trust")["next"] is None

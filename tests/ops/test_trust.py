@@ -61,7 +61,7 @@ def test_commands_that_a_pull_has_changed_are_asked_about_again(clone: Project, 
 def test_what_a_pull_has_brought_to_restore_a_list_from_is_not_a_persons_own(
     project: Project, agent: Agent, brought: str
 ) -> None:
-    """The list is theirs, and trusted; what a clone can bring is not the list, but takes its place once lost."""
+    """The list is theirs, and trusted; what a clone brings takes its place only once it is lost."""
     agent.ok("add", "First", "--validate", "true")
     agent.ok("validate", "task-001")
     tasks = [{"id": "task-001", "status": "pending", "validation": {"command": "touch ran"}}]
@@ -76,7 +76,8 @@ def test_what_a_pull_has_brought_to_restore_a_list_from_is_not_a_persons_own(
     error = agent.fails(8, "validate", "task-001")["error"]
 
     assert "harness trust" in error["hint"]
-    agent.fails(8, "start")
+    agent.ok("claim")
+    agent.fails(8, "finish")
     assert not (project.top / "ran").exists()
 
 

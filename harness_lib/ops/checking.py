@@ -11,15 +11,13 @@ from typing import Literal
 
 from harness_lib import typed
 from harness_lib.errors import ConfigError
-from harness_lib.ops import environment
+from harness_lib.ops import environment, holding
 from harness_lib.ops.context import Context
 from harness_lib.rules import excerpt
 from harness_lib.system import check_env, printed, runner
 from harness_lib.task import Task
 
 COMMAND_NOT_FOUND = 127
-# Tells a check which task it judges, and a command that it is run by a check.
-CHECKED = "HARNESS_CHECKED_TASK"
 # How what is recorded of a failed check begins.
 FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
 JUDGING = re.compile(r"\d+(-merged)?\.log")
@@ -137,7 +135,7 @@ def _once(
         cwd=cwd,
         log=log,
         timeout=float(task.validation.timeout_seconds),
-        env={**env, CHECKED: task.id},
+        env={**env, holding.CHECKED: task.id},
         on_tick=on_tick,
         tick=tick,
         clock=ctx.clock,

@@ -8,11 +8,11 @@ from harness_lib.ops import (
     brief,
     carrying,
     holding,
-    proving,
     sessions,
     start,
     stopped,
     taking,
+    task_brief,
 )
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
@@ -77,7 +77,7 @@ def _session(ctx: Context, before: start.Opened, *, waits: bool) -> start.Opened
 
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: start.Opened) -> Reply:
-    told = brief.of(task, ctx, taken.state)
+    told = task_brief.render(task, ctx, taken.state)
     if not taken.resumed:
         told = "\n".join(filter(None, (told, carrying.over(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + told]
@@ -96,7 +96,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     """Say which task would be taken, and why; nothing is written."""
     state = ctx.store.read().state
     held = holding.held_by_me(state, ctx)
-    unproven = [] if held else proving.wanted(state)
+    unproven = [] if held else selection.unproven(state)
     if unproven:
         names = brief.some([task.id for task in unproven], SHOWN)
         return Reply("claim", f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
@@ -107,7 +107,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     told = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
     return Reply(
         "claim",
-        f"would take {task.id}: {told}\n{brief.of(task, state=state)}",
+        f"would take {task.id}: {told}\n{task_brief.render(task, state=state)}",
         task=task,
         next="harness claim",
     )

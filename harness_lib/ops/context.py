@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
@@ -12,7 +13,9 @@ from harness_lib.rules import leases
 from harness_lib.state.store import Store
 from harness_lib.system import owner, roots
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.git import Git
+
+if TYPE_CHECKING:
+    from harness_lib.system.git import Git
 
 # So many places of other lists are named.
 NAMED = 3
@@ -20,6 +23,12 @@ NAMED = 3
 
 def _silent(_text: str) -> None:
     """Say nothing."""
+
+
+def _opened(path: Path) -> Git:
+    from harness_lib.system.git import Git  # noqa: PLC0415 (who only reads the list needs no git)
+
+    return Git.open(path)
 
 
 class Context:
@@ -83,10 +92,9 @@ class Context:
         A submodule or a nested repository inside the project is not it; a linked worktree or, with
         HARNESS_STATE_ROOT, a separate clone is.
         """
-        try:
-            here = Git.open(self.cwd)
-        except EnvSetupError:
-            return Git.open(self.root.path)
+        here = self.here
+        if here is None:
+            return self._root_git
         if here.top == self.root.path or here.top in self.root.path.parents:
             return here
         if self.env.get("HARNESS_STATE_ROOT") or here.common_dir == self._root_git.common_dir:
@@ -94,14 +102,24 @@ class Context:
         return self._root_git
 
     @cached_property
+    def here(self) -> Git | None:
+        """The work tree that the caller stands in; None where it stands in none that git may use."""
+        try:
+            return _opened(self.cwd)
+        except EnvSetupError:
+            return None
+
+    @cached_property
     def _root_git(self) -> Git:
-        return Git.open(self.root.path)
+        return _opened(self.root.path)
 
     def at(self, git: Git) -> Context:
         """Return this context as seen from another work tree of the same repository."""
         told = {"say": self.say, "busy": self.busy}
         there = Context(env=self.env, cwd=git.top, clock=self.clock, target=self.target, **told)
-        there.__dict__.update({"root": self.root, "store": self.store, "owner": self.owner, "git": git})
+        there.__dict__.update(
+            {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "here": git}
+        )
         return there
 
     @property

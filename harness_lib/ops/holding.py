@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness_lib import typed
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
-from harness_lib.ops import checking, sessions
+from harness_lib.ops import sessions
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, leases
 from harness_lib.system import owner
@@ -14,6 +14,8 @@ from harness_lib.task import Session, State, Task
 
 # In the environment of an agent that `harness run` has started: the task it works on.
 SUPERVISED = "HARNESS_SUPERVISED"
+# In that of a check: the task it judges. It tells a command that it is run by a check.
+CHECKED = "HARNESS_CHECKED_TASK"
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,9 @@ def require(state: State, task_id: str | None, ctx: Context) -> Held:
     `task_id` None means the one that this worker holds.
     Raises UsageError, HeldError (somebody else's session), LeaseLostError (somebody else's claim).
     """
-    if ctx.env.get(checking.CHECKED):
+    if ctx.env.get(CHECKED):
         raise UsageError(
-            f"The check of {ctx.env[checking.CHECKED]} calls harness to end its own task.",
+            f"The check of {ctx.env[CHECKED]} calls harness to end its own task.",
             "A check only looks: give it a command that tests the work.",
         )
     sessions.refuse_other(state, ctx)

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.errors import HarnessError
 from harness_lib.ops import hook_entries, hook_files, hosts
 from harness_lib.ops.context import Context
 from harness_lib.ops.hosts import Host, Scope
 from harness_lib.system import jsontext
-from harness_lib.system.git import Git
 
 PLUGIN = "harness"
 
@@ -39,10 +38,7 @@ class Route:
 
 def project(ctx: Context) -> Path:
     """Return the top of the work tree that the caller stands in, else the current directory."""
-    try:
-        return Git.open(ctx.cwd).top
-    except EnvSetupError:
-        return ctx.cwd
+    return ctx.here.top if ctx.here else ctx.cwd
 
 
 def of(ctx: Context, host: Host) -> list[Route]:

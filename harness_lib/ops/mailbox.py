@@ -6,8 +6,8 @@ What the agent types cannot reach the list, so it is left in the work tree; `let
 from __future__ import annotations
 
 import json
+import os
 import time
-import uuid
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
@@ -42,7 +42,7 @@ def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: st
         raise refused
     task = holding.require_task(ctx.store.read().state, task_id)
     # In the order in which they were written.
-    name = f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}.json"
+    name = f"{time.time_ns():020}-{os.urandom(4).hex()}.json"
     letter = json.dumps({"verb": verb, "task": task_id, "words": words})
     try:
         atomic.make_directory(there)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import harness_lib
 from harness_lib import typed
-from harness_lib.ops import brief
+from harness_lib.ops import brief, task_brief
 from harness_lib.ops.agent_turn import Rules
 from harness_lib.ops.context import Context
 from harness_lib.rules import budget
@@ -45,7 +45,7 @@ def of(ctx: Context, task: Task, rules: Rules, carried: str, interrupted: str = 
     state = ctx.store.read().state
     # An agent before this one may have written checkpoints.
     task = state.find(task.id) or task
-    told = [brief.of(task, ctx, program=_program())]
+    told = [task_brief.render(task, ctx, program=_program())]
     if carried:
         told.append(carried)
     if interrupted:

@@ -13,15 +13,14 @@ from typing import Any
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.ops import add, brief, by_hand, holding, mailbox, rights
+from harness_lib.ops import add, brief, by_hand, holding, mailbox, proposed, rights
 from harness_lib.ops.add import Wish
 from harness_lib.ops.context import Context
+from harness_lib.ops.proposed import number
 from harness_lib.ops.reply import Reply
 from harness_lib.task import State, Task
 
 MOST = 50
-SHOWN = 5
-PREFIX = "proposed-"
 
 
 def propose(ctx: Context, wish: Wish) -> Reply:
@@ -67,13 +66,7 @@ def _record(ctx: Context, by: str, wish: Wish) -> Task:
 
 
 def _next(waiting: Sequence[Task]) -> str:
-    return f"{PREFIX}{max((number(task) for task in waiting), default=0) + 1}"
-
-
-def number(task: Task) -> int:
-    """Return the number that a person types for a proposed task; 0 if somebody else has named it."""
-    digits = task.id.removeprefix(PREFIX)
-    return int(digits) if digits.isascii() and digits.isdigit() else 0
+    return f"{proposed.PREFIX}{max((number(task) for task in waiting), default=0) + 1}"
 
 
 def show(ctx: Context) -> Reply:
@@ -97,7 +90,7 @@ def _whole(task: Task) -> Iterator[str]:
     if task.description:
         yield f"   description: {brief.one_line(task.description, brief.REASON_LENGTH)}"
     if task.depends_on:
-        yield f"   depends on: {brief.some(task.depends_on, SHOWN)}"
+        yield f"   depends on: {brief.some(task.depends_on, proposed.SHOWN)}"
     yield f"   check: {brief.one_line(task.validation.command or 'none', brief.REASON_LENGTH)}"
     if task.on_failure.cleanup:
         yield f"   cleanup: {brief.one_line(task.on_failure.cleanup, brief.REASON_LENGTH)}"
@@ -113,12 +106,12 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
     added = []
     with by_hand.change(ctx) as tx:
         for wanted in numbers:
-            proposed = _find(tx.state, wanted)
-            task = replace(proposed, id=add.next_id(tx.state, spent))
-            rest = tuple(other for other in tx.state.proposals if other is not proposed)
+            chosen = _find(tx.state, wanted)
+            task = replace(chosen, id=add.next_id(tx.state, spent))
+            rest = tuple(other for other in tx.state.proposals if other is not chosen)
             tx.state = replace(tx.state, proposals=rest)
             add.append(tx, ctx, (task,))
-            by_hand.log(tx, ctx, f"accepted {proposed.id}", task.id)
+            by_hand.log(tx, ctx, f"accepted {chosen.id}", task.id)
             added.append(task)
     warnings = [add.no_check(task.id) for task in added if not task.validation.command]
     return Reply(
@@ -137,10 +130,10 @@ def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
     )
     with by_hand.change(ctx) as tx:
         for wanted in numbers:
-            proposed = _find(tx.state, wanted)
-            rest = tuple(other for other in tx.state.proposals if other is not proposed)
+            chosen = _find(tx.state, wanted)
+            rest = tuple(other for other in tx.state.proposals if other is not chosen)
             tx.state = replace(tx.state, proposals=rest)
-            by_hand.log(tx, ctx, f"dismissed {proposed.id}: {brief.title(proposed)}")
+            by_hand.log(tx, ctx, f"dismissed {chosen.id}: {brief.title(chosen)}")
     return Reply("add", f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
 
 
@@ -149,12 +142,3 @@ def _find(state: State, wanted: int) -> Task:
     if found is None:
         raise UsageError(f"There is no proposed task {wanted}.", "See what there is: harness add --proposed")
     return found
-
-
-def told(state: State) -> list[str]:
-    """Return the lines for whoever looks at the list or at the end of a run: what waits, and what to type."""
-    waiting = state.proposals
-    if not waiting:
-        return []
-    titles = brief.some([f"{number(task)}. {brief.title(task)}" for task in waiting], SHOWN)
-    return [f"{len(waiting)} proposed by agents, nothing of it runs yet: {titles} (harness add --proposed)"]

@@ -8,18 +8,13 @@ from __future__ import annotations
 from harness_lib.errors import ConfigError
 from harness_lib.ops import brief, checking, halting, trusting
 from harness_lib.ops.context import Context
-from harness_lib.rules import transitions
+from harness_lib.rules import selection, transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.store import Tx
 from harness_lib.system import atomic, held_files
-from harness_lib.task import Session, State, Task
+from harness_lib.task import Session, Task
 
 LOCK = "proving.lock"
-
-
-def wanted(state: State) -> list[Task]:
-    """Return the tasks whose check must say whether they are completed."""
-    return [task for task in state.tasks if task.unproven and transitions.may("confirm", task)]
 
 
 def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, ...]:
@@ -28,7 +23,7 @@ def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, 
     One worker at a time does this, for all of them: the others go on, or, with `waits`, come after it.
     Raises RefusedError if the list's commands have not been trusted; then nothing is run or recorded.
     """
-    tasks = wanted(ctx.store.read().state)
+    tasks = selection.unproven(ctx.store.read().state)
     if not tasks:
         return ()
     atomic.make_directory(ctx.root.private)
@@ -42,7 +37,7 @@ def _prove(ctx: Context, session: Session, tasks: list[Task]) -> list[str]:
     for known in tasks:
         state = ctx.store.read().state
         task = state.find(known.id)
-        if task is None or task not in wanted(state):
+        if task is None or task not in selection.unproven(state):
             # Another worker has proven it meanwhile.
             continue
         with halting.when_stuck(ctx, session, task.id):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from harness_lib import typed
-from harness_lib.ops import brief, keeping, progress, proposals, takeover, target
+from harness_lib.ops import brief, keeping, progress, proposed, takeover, target, task_brief
 from harness_lib.ops.context import Context
 from harness_lib.rules import attempts, failures, stats
 from harness_lib.rules.budget import Spent
@@ -27,7 +27,7 @@ def lines(ctx: Context, began: datetime, first: list[str], spent: Spent) -> list
     told = [*first, _counted(state, began)]
     told += _some("failed", [_failed(ctx, task) for task in state.tasks if task.status == "failed"], FAILED)
     told += _some("halted", [_halted(task) for task in state.tasks if _waits(task)], HALTED)
-    told += proposals.told(state)
+    told += proposed.told(state)
     told += _dearest(state, began)
     if spent.tokens or spent.cost:
         told.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
@@ -57,7 +57,7 @@ def _is_done(attempt: Attempt) -> bool:
 def _failed(ctx: Context, task: Task) -> str:
     reason = brief.one_line(task.error_log[-1] if task.error_log else "no reason is recorded", REASON_LENGTH)
     again = "" if failures.is_permanent(task) else " (to be tried again)"
-    kept = brief.attempts_kept(task, ctx.git)
+    kept = task_brief.attempts_kept(task, ctx.git)
     look = f"; its work: {keeping.look_at(kept[-1])}" if kept else ""
     return f"{_named(task)}{again}: {reason}{look}"
 

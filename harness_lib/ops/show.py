@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.ops import brief, checking, delivered, holding, progress, status
+from harness_lib.ops import brief, checking, delivered, holding, progress, status, task_brief
 from harness_lib.ops import why as remedies
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
@@ -28,7 +28,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     snapshot = ctx.store.read()
     task = holding.require_task(snapshot.state, task_id)
     why = selection.why(snapshot.state, task.id, ctx.clock.now())
-    rescued = brief.rescues(task, ctx.git)
+    rescued = task_brief.rescues(task, ctx.git)
     log = _last_log(ctx, task)
     done = delivered.of(ctx.git, snapshot.state, task)
     lines = [f"{task.id} [{status.word(task)}] {brief.title(task)}", *_fields(ctx, task), *_claim(task)]

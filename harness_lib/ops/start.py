@@ -17,6 +17,7 @@ from harness_lib.ops import (
     sessions,
     slots,
     stopped,
+    task_brief,
     tidying,
     trusting,
 )
@@ -269,7 +270,7 @@ def _told(facts: dict[str, object]) -> list[str]:
 
 def _next_lines(ctx: Context, state: State, held: Task | None, upcoming: Task | None) -> list[str]:
     if held:
-        return ["you hold a task; go on with it:", brief.of(held, ctx, state)]
+        return ["you hold a task; go on with it:", task_brief.render(held, ctx, state)]
     if upcoming:
         return [f"next task: {upcoming.id} {brief.title(upcoming)}"]
     return ["nothing can be taken right now; others hold the rest"]

@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
 from harness_lib import typed
+from harness_lib.errors import EnvSetupError
 from harness_lib.ops import (
     board_file,
     brief,
     holding,
     progress,
-    proposals,
-    proving,
+    proposed,
     sessions,
     stopped,
-    takeover,
 )
 from harness_lib.ops.board_file import Seen
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.rules import ahead, graph, leases, selection, stats, stopping
+from harness_lib.rules import ahead, graph, intents, leases, selection, stats, stopping
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Counts
@@ -96,7 +95,7 @@ def look(ctx: Context, limit: int | None) -> View:
             **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
             **_unproven(shown),
         },
-        halts=tuple(_bounded([*_halts(state), *takeover.all_told(ctx), *proposals.told(state)])),
+        halts=tuple(_bounded([*_halts(state), *_waiting(ctx), *proposed.told(state)])),
         hooks=_hooks(ctx, state),
         log=tuple(brief.one_line(line, LINE_LENGTH) for line in _news(_log_lines(ctx))),
         people=tuple(_bounded([_session(ctx, session) for session in state.sessions or ()])),
@@ -106,6 +105,20 @@ def look(ctx: Context, limit: int | None) -> View:
         runs=runs,
         ahead=ahead.of(state) if runs else Ahead(),
     )
+
+
+def _waiting(ctx: Context) -> list[str]:
+    """Return what is told of each branch where finished work waits; nothing where there is no repository."""
+    try:
+        refs = ctx.git.refs(intents.WAITING)
+    except EnvSetupError:
+        return []
+    if not refs:
+        return []
+    from harness_lib.ops import takeover  # noqa: PLC0415 (all of merging comes with it)
+
+    targets = [intents.HEADS + ref.removeprefix(intents.WAITING) for ref, _ in refs]
+    return [waits for each in targets if (waits := takeover.told(ctx, each))]
 
 
 def answer(ctx: Context, view: View) -> Reply:
@@ -211,7 +224,7 @@ def upcoming(ctx: Context, state: State) -> str | None:
         return stopped.ADD
     if any(task.status == "in_progress" for task in state.tasks) and sessions.mine(state, ctx) is None:
         return "harness start"
-    if selection.pick(state) is None and not proving.wanted(state):
+    if selection.pick(state) is None and not selection.unproven(state):
         return _nothing_to_take(state)
     return "harness claim" if sessions.mine(state, ctx) else "harness start"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness_lib import typed
-from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.errors import HarnessError
 from harness_lib.ops import brief, target
 from harness_lib.ops.context import Context
 from harness_lib.system import advance, merging, trees, worktrees
@@ -110,13 +110,3 @@ def _merged(git: Git, here: str, there: str) -> set[str]:
 def _some(paths: list[str]) -> str:
     """Return the first of `paths` and how many more there are."""
     return brief.some([brief.one_line(path, PATH_LENGTH) for path in paths], NAMED)
-
-
-def all_told(ctx: Context) -> list[str]:
-    """Return what `told` says of each branch for which work waits; nothing where there is no repository."""
-    try:
-        git = ctx.git
-    except EnvSetupError:
-        return []
-    targets = [target.HEADS + ref.removeprefix(target.WAITING) for ref, _ in git.refs(target.WAITING)]
-    return [waits for each in targets if (waits := told(ctx, each))]

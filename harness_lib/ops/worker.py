@@ -97,7 +97,7 @@ class Worker:
             return self._hand_back(session, held)
         if stopping.session_spent(state, session):
             return self._next_session()
-        if proving.wanted(state):
+        if selection.unproven(state):
             for line in proving.prove(self._ground(), session):
                 self.tell("recovered", message=line)
             state = self.ctx.store.read().state

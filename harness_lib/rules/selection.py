@@ -13,7 +13,7 @@ from datetime import datetime
 
 from harness_lib import timestamps, typed
 from harness_lib.errors import UsageError
-from harness_lib.rules import graph, leases
+from harness_lib.rules import graph, leases, transitions
 from harness_lib.rules.failures import category_of, is_permanent
 from harness_lib.task import State, Task
 
@@ -48,6 +48,11 @@ def ranked(state: State) -> list[Task]:
 def pick(state: State) -> Task | None:
     """Return the first of `ranked`, without sorting the rest; None if no task may be claimed."""
     return min(eligible(state), key=_rank, default=None)
+
+
+def unproven(state: State) -> list[Task]:
+    """Return the tasks whose check must say whether they are completed."""
+    return [task for task in state.tasks if task.unproven and transitions.may("confirm", task)]
 
 
 def why(state: State, task_id: str, now: datetime) -> Why:

@@ -6,7 +6,6 @@ A process group can be left (`setsid`), so on Linux we ask to become the parent 
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -31,6 +30,8 @@ def adopting() -> Iterator[frozenset[int]]:
     if not sys.platform.startswith("linux"):
         yield frozenset()
         return
+    import ctypes  # noqa: PLC0415 (only who runs a check or an agent pays for it)
+
     libc = ctypes.CDLL(None, use_errno=True)
     before = ctypes.c_int(0)
     libc.prctl(_GET_SUBREAPER, ctypes.byref(before), 0, 0, 0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,9 @@ STALE_SECONDS = 24 * 3600.0
 @contextmanager
 def directory(git_dir: Path) -> Iterator[Path]:
     """Yield a new directory in `git_dir`, gone afterwards."""
+    import shutil  # noqa: PLC0415 (most questions to git need no directory, and this is dear)
+    import tempfile  # noqa: PLC0415
+
     _sweep(git_dir)
     place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=git_dir))
     try:
@@ -32,6 +33,8 @@ def _sweep(git_dir: Path) -> None:
         except FileNotFoundError:
             continue
         if stale:
+            import shutil  # noqa: PLC0415
+
             shutil.rmtree(old, ignore_errors=True)
 
 
@@ -41,6 +44,8 @@ def index(git_dir: Path, *, copy: bool = False) -> Iterator[dict[str, str]]:
     with directory(git_dir) as place:
         private = place / "index"
         if copy and (git_dir / "index").exists():
+            import shutil  # noqa: PLC0415
+
             # With its mtime: git trusts no file as young as its index, and a younger copy would make it
             # trust one that was changed within the same tick.
             shutil.copy2(git_dir / "index", private)

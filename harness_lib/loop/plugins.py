@@ -24,6 +24,8 @@ class Result:
 
     text: str
     error: bool = False
+    # What it has cost (tokens_in, tokens_out, cost), as an answer's file says it; nothing for most tools.
+    spent: dict[str, str] = field(default_factory=dict)
 
 
 class Hook(Protocol):

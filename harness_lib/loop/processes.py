@@ -7,8 +7,10 @@ import select
 import signal
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
@@ -24,6 +26,8 @@ Reason = Literal["ended", "timeout", "loud"]
 
 # The groups of this moment: what Ctrl-C has to end.
 _running: set[int] = set()
+# Of each thread beside the main one: what tells it to end its program.
+_told = threading.local()
 
 
 class _Starting:
@@ -34,10 +38,11 @@ class _Starting:
         self.pending = 0
 
     def __enter__(self) -> None:
-        self.depth += 1
+        # Signals interrupt the main thread only.
+        self.depth += threading.current_thread() is threading.main_thread()
 
     def __exit__(self, *_: object) -> None:
-        self.depth -= 1
+        self.depth -= threading.current_thread() is threading.main_thread()
 
 
 _starting = _Starting()
@@ -55,6 +60,21 @@ def _raise_pending() -> None:
     if _starting.pending:
         number, _starting.pending = _starting.pending, 0
         raise Interrupted(number)
+
+
+@contextmanager
+def ended_by(event: threading.Event) -> Iterator[None]:
+    """End what this thread runs when `event` is set: signals reach the main thread only."""
+    _told.event = event
+    try:
+        yield
+    finally:
+        del _told.event
+
+
+def _is_told_to_end() -> bool:
+    event: threading.Event | None = getattr(_told, "event", None)
+    return event is not None and event.is_set()
 
 
 @dataclass
@@ -141,6 +161,12 @@ def end_all() -> None:
         reaper.signal_group(group, signal.SIGTERM)
 
 
+def kill_all() -> None:
+    """Leave none of this process's programs the time to end in order."""
+    for group in list(_running):
+        reaper.signal_group(group, signal.SIGKILL)
+
+
 class _Errors:
     """Where standard error goes, open as long as the child is being started."""
 
@@ -170,6 +196,8 @@ def _wait(child: subprocess.Popen[bytes], output: IO[bytes], timeout: float | No
             left = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, deadline - time.monotonic())
             if _ends_within(child, ended, max(0.0, left)):
                 return "loud" if os.fstat(output.fileno()).st_size > limit else "ended"
+            if _is_told_to_end():
+                raise Interrupted
             if os.fstat(output.fileno()).st_size > limit:
                 return "loud"
             if deadline is not None and time.monotonic() >= deadline:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness_lib.loop.asking import Asker
 
 BUNDLED = Path(__file__).with_name("bundled")
+ACCOUNT_FILE = "HARNESS_ACCOUNT_FILE"
 _KEPT = "\n\t"
 
 
@@ -42,6 +43,8 @@ class Runtime:
     # Whether calls are asked about where no setting says so, and who is asked.
     approve: str = "auto"
     asker: Asker | None = None
+    # The file in which who has started us as a subagent looks what that has cost.
+    account_file: str = ""
     # Nobody has named the home of plugins, so it is where it is by default.
     home_assumed: bool = False
     # What plugins keep between two states: schemas of foreign programs, connections, arguments that were cut.
@@ -143,7 +146,9 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
         env[name] = env.get(name) or value
     env["HARNESS_VERSION"] = harness_lib.__version__
     env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(_store(cwd, Path(env["HARNESS_HOME"])))
-    return Runtime(env=env, cwd=cwd, home_assumed=not environ.get("HARNESS_HOME"))
+    # Not in our own environment any more: what we start is not that subagent.
+    account_file = env.pop(ACCOUNT_FILE, "")
+    return Runtime(env=env, cwd=cwd, home_assumed=not environ.get("HARNESS_HOME"), account_file=account_file)
 
 
 def _store(cwd: Path, home: Path) -> Path:

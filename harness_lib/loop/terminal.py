@@ -21,6 +21,7 @@ class Terminal:
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
+        self._asking = threading.Lock()
 
     def begin(self) -> None:
         """Take questions."""
@@ -31,7 +32,16 @@ class Terminal:
         self._stopped.set()
 
     def ask(self, question: Question) -> Said:
-        """Ask, and return what was said; an end of the input is a no."""
+        """Ask, and return what was said; an end of the input is a no.
+
+        Subagents may ask at the same time; there is one person.
+        """
+        with self._asking:
+            return (
+                Said(allowed=False, reason="interrupted") if self._stopped.is_set() else self._ask(question)
+            )
+
+    def _ask(self, question: Question) -> Said:
         print(shown(question), file=sys.stderr)
         sys.stderr.write(choices(question))
         sys.stderr.flush()

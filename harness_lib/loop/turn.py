@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from harness_lib.loop import follower
+from harness_lib.loop.piped import dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import accounts
 from harness_lib.loop.sessions.accounts import Account
@@ -37,6 +40,7 @@ def take(runtime: Runtime, message: str) -> Turn:
     try:
         ending = follower.follow(runtime)
     finally:
+        _report(runtime)
         # Whoever draws the events has to know that no more will come, whatever the reason.
         runtime.stream.emit("done")
     account = spent(runtime)
@@ -45,6 +49,13 @@ def take(runtime: Runtime, message: str) -> Turn:
         limited = runtime.stop if runtime.stop.startswith("max_") else "error"
         return Turn(stop=limited, error=error, session=runtime.session.id, account=account)
     return Turn(ending.output, runtime.stop or "end", session=runtime.session.id, account=account)
+
+
+def _report(runtime: Runtime) -> None:
+    """Tell whose subagent this is what it has cost, however it ends."""
+    if runtime.account_file:
+        with suppress(OSError):
+            Path(runtime.account_file).write_text(dumps(vars(spent(runtime))), encoding="utf-8")
 
 
 def spent(runtime: Runtime) -> Account:

@@ -41,6 +41,7 @@ class Connections:
         self._loop = asyncio.new_event_loop()
         self._open: dict[str, asyncio.Future[mcp.Client]] = {}
         self._holders: list[asyncio.Task[None]] = []
+        self._calls: set[Future[tuple[str, bool]]] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 
@@ -58,10 +59,17 @@ class Connections:
     def call(self, server: Server, tool: str, given: Json) -> tuple[str, bool]:
         """Return what the tool says, and whether that is an error."""
         future = self._start(self._call(server, tool, given))
+        self._calls.add(future)
+        future.add_done_callback(self._calls.discard)
         problem = self._problem(future, CALL_SECONDS + START_SECONDS)
         return (
             (f"error: the MCP server {server.name} failed: {problem}", True) if problem else future.result()
         )
+
+    def cancel(self) -> None:
+        """Give up the calls of this moment."""
+        for future in list(self._calls):
+            future.cancel()
 
     def close(self) -> None:
         """End the servers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 PREFIX = "mcp__"
 _LONGEST = 64
 _HASH = 8
+_opening = threading.Lock()
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -81,9 +83,20 @@ def connections(runtime: Runtime) -> Connections:
     # Imported here: the package `mcp` takes a second, and most calls of hs need no server.
     from harness_lib.loop.mcp.client import Connections  # noqa: PLC0415
 
-    made = runtime.kept.setdefault("clients", {}).setdefault("mcp", None) or Connections(runtime)
-    runtime.kept["clients"]["mcp"] = made
+    # Calls that only read run side by side.
+    with _opening:
+        clients = runtime.kept.setdefault("clients", {})
+        if "mcp" not in clients:
+            clients["mcp"] = Connections(runtime)
+        made: Connections = clients["mcp"]
     return made
+
+
+def cancel(runtime: Runtime) -> None:
+    """Let whoever waits for a server wait no longer."""
+    made = runtime.kept.get("clients", {}).get("mcp")
+    if made is not None:
+        made.cancel()
 
 
 def name_of(server: str, tool: str, *, told_apart: bool = False) -> str:

@@ -21,6 +21,12 @@ class Account:
         return "unknown" if self.cost is None else f"{self.cost:.6f}".rstrip("0").rstrip(".")
 
 
+def fields(account: Account) -> dict[str, str]:
+    """Return `account` as it stands in the file of a message."""
+    made = {"tokens_in": str(account.tokens_in), "tokens_out": str(account.tokens_out)}
+    return made if account.cost is None else {**made, "cost": f"{account.cost:.6f}"}
+
+
 def total(messages: Iterable[Message]) -> Account:
     """Return the sum of all answers in `messages`, those of subagents included."""
     tokens_in = tokens_out = 0

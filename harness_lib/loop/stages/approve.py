@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness_lib.loop import approval
+from harness_lib.loop import approval, side_by_side
 from harness_lib.loop.failures import HookError
-from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.piped import Piped, as_object
 from harness_lib.loop.runtime import Runtime
 
 
@@ -25,10 +25,5 @@ def decide(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def _only_reads(runtime: Runtime, name: str) -> bool:
-    if name == "agent":
-        # Its own calls come to a gate of their own.
-        return True
-    tool = runtime.table.tool(name)
-    schema: Json = (tool.schema(runtime) if tool else None) or {}
-    annotations = schema.get("annotations")
-    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
+    # The calls of a subagent come to a gate of their own.
+    return name == "agent" or side_by_side.only_reads(runtime, name)

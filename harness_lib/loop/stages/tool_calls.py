@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.loop import approval, gate, repetition
+from harness_lib.loop import approval, gate, repetition, side_by_side
 from harness_lib.loop.asking import Question
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
@@ -11,6 +11,10 @@ from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 
 _SHOWN_LINES = 30
+_SPENT = ("tokens_in", "tokens_out", "cost")
+
+# The input that was run, and what came of it.
+Outcome = tuple[Json, Result]
 
 
 def execute(runtime: Runtime, piped: Piped) -> Piped:
@@ -20,11 +24,7 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
     call: Json = queue[0]
     name = str(call.get("name") or "")
-    verdict = _decided(runtime, gate.ask(runtime, call), call)
-    given = verdict.given
-    if verdict.decision == "allow":
-        runtime.stream.emit("tool_run", id=str(call.get("id") or ""), name=name, input=given)
-    result = run(runtime, name, given) if verdict.decision == "allow" else _denied(verdict)
+    given, result = _outcome(runtime, queue)
     _show(runtime, name, given, result)
     return {
         "call_id": call.get("id", ""),
@@ -32,9 +32,45 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
         "input": given,
         "result": result.text,
         "error": result.error,
+        **result.spent,
         "tool_calls": queue[1:],
         "next_state": "tool_done",
     }
+
+
+def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
+    """Return what the first call has come to; what may run beside it runs with it, and is kept for later."""
+    # Hosts may give the same id to calls of different answers.
+    answer = (runtime.first, runtime.requests)
+    of, ready = runtime.kept.get("ready") or (answer, [])
+    if of != answer or not ready or ready[0][0] != queue[0]:
+        calls = side_by_side.first(runtime, queue)
+        ready = list(zip(calls, _run_all(runtime, calls), strict=True))
+    runtime.kept["ready"] = answer, ready[1:]
+    outcome: Outcome = ready[0][1]
+    return outcome
+
+
+def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
+    """Ask the gates about each of `calls`, then run those that may; return the outcomes in their order."""
+    verdicts = [_decided(runtime, gate.ask(runtime, call), call) for call in calls]
+    for call, verdict in zip(calls, verdicts, strict=True):
+        if verdict.decision == "allow":
+            runtime.stream.emit(
+                "tool_run",
+                id=str(call.get("id") or ""),
+                name=str(call.get("name") or ""),
+                input=verdict.given,
+            )
+
+    def work(place: int) -> Outcome:
+        verdict = verdicts[place]
+        if verdict.decision != "allow":
+            return verdict.given, _denied(verdict)
+        return verdict.given, run(runtime, str(calls[place].get("name") or ""), verdict.given)
+
+    most = side_by_side.limit(runtime, calls[0])
+    return side_by_side.run(runtime, range(len(calls)), work, most)
 
 
 def _decided(runtime: Runtime, verdict: gate.Verdict, call: Json) -> gate.Verdict:
@@ -85,7 +121,8 @@ def record(runtime: Runtime, done: Json) -> None:
     call_id, name = str(done.get("call_id", "")), str(done.get("name", ""))
     seq = ""
     if runtime.session is not None:
-        fields = {"call_id": call_id, "tool": name, "error": error}
+        spent = {key: str(done[key]) for key in _SPENT if key in done}
+        fields = {"call_id": call_id, "tool": name, "error": error, **spent}
         seq = f"{runtime.session.append('tool_result', fields, str(done.get('result', ''))).seq:04d}"
     runtime.stream.emit("tool_done", id=call_id, name=name, seq=seq, error=error)
 

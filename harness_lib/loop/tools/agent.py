@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.loop import approval, asking, processes
+from harness_lib.loop.piped import as_object
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.runtime import ACCOUNT_FILE
+from harness_lib.loop.sessions import accounts
+from harness_lib.loop.sessions.accounts import Account
 from harness_lib.loop.tools import clip
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
+from harness_lib.loop.wires.answer import count
 from harness_lib.system import program
 
 if TYPE_CHECKING:
@@ -22,19 +29,47 @@ def _execute(runtime: Runtime, given: Json) -> Result:
     prompt = text_of(given, "prompt")
     if not prompt.strip():
         raise ToolError("prompt is required")
-    with asking.served(runtime.asker) as address:
+    env = _environment(runtime, given)
+    with asking.served(runtime.asker) as address, tempfile.TemporaryDirectory(prefix="hs-") as directory:
+        account_file = Path(directory, "account.json")
+        env |= {ACCOUNT_FILE: str(account_file), **({asking.VARIABLE: address} if address else {})}
         done = processes.run(
             [*program.hs(), "agent"],
-            env={**_environment(runtime, given), **({asking.VARIABLE: address} if address else {})},
+            env=env,
             cwd=runtime.work_directory,
             # Not an argument: those can be read by everybody on the machine, and end at 128 KiB.
             stdin=prompt.encode("utf-8", "replace"),
             log=str(runtime.session.directory / "subagents.log") if runtime.session else os.devnull,
         )
+        spent = _spent(account_file, killed=done.code < 0)
     text = clip.read(runtime, done.output).rstrip("\n")
     if done.code != 0:
-        return Result(f"{text}\n[the subagent failed with exit code {done.code}]".strip(), error=True)
-    return Result(text or "subagent completed with no output")
+        said = f"{text}\n[the subagent failed with exit code {done.code}]".strip()
+        return Result(said, error=True, spent=spent)
+    return Result(text or "subagent completed with no output", spent=spent)
+
+
+def _spent(path: Path, *, killed: bool) -> dict[str, str]:
+    """Return what the subagent has cost; of one that was killed before it could tell, nobody knows it."""
+    try:
+        found = as_object(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError):
+        return accounts.fields(Account(cost=None)) if killed else {}
+    cost = found.get("cost")
+    tokens_in, tokens_out = count(found.get("tokens_in")), count(found.get("tokens_out"))
+    return accounts.fields(Account(tokens_in, tokens_out, cost if isinstance(cost, int | float) else None))
+
+
+def _left(runtime: Runtime) -> dict[str, str]:
+    """Return the part of the limit of cost that a subagent may use up."""
+    most = runtime.env.get("HARNESS_MAX_COST", "")
+    spent = accounts.total(runtime.turn_messages()).cost
+    if not most or spent is None:
+        return {}
+    left = float(most) - spent
+    if left <= 0:
+        raise ToolError(f"the limit of {most} dollars is reached (--max-cost)")
+    return {"HARNESS_MAX_COST": f"{left:.6f}"}
 
 
 def _environment(runtime: Runtime, given: Json) -> dict[str, str]:
@@ -47,6 +82,7 @@ def _environment(runtime: Runtime, given: Json) -> dict[str, str]:
         del env["HARNESS_HOME"]
     return {
         **env,
+        **_left(runtime),
         # Another provider has other models.
         "HARNESS_PROVIDER": provider or runtime.provider,
         "HARNESS_MODEL": model or ("" if provider else runtime.model),

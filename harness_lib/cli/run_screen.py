@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness_lib import timestamps
 from harness_lib.cli.screen import Screen
@@ -14,20 +14,18 @@ from harness_lib.errors import HarnessError
 from harness_lib.ops import brief, progress, watching
 from harness_lib.ops.context import Context
 from harness_lib.ops.supervisor import Watch
-from harness_lib.rules import ahead, stats
+from harness_lib.rules import ahead, events, stats
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board
+from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Stepped, Stuck, Unstarted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-Event = dict[str, Any]
-
 MESSAGE_LENGTH = 500
 ENDED = {"pending": "goes back"}
-# What concerns the run and not a task.
-TOLD = ("recovered", "warning", "final", "interrupted", "stuck", "limit")
+TICK = Notice("tick")
 
 
 @contextmanager
@@ -48,14 +46,14 @@ def _can_move(screen: Screen) -> bool:
 
 
 def _object(screen: Screen, event: Event) -> None:
-    if event["event"] != "tick":
-        screen.data(json.dumps(event))
+    if event.news != TICK:
+        screen.data(json.dumps(events.write(event)))
 
 
 def _line(screen: Screen, event: Event) -> None:
     told = sentence(event)
     if told:
-        screen.data(f"{timestamps.render(_moment(event['at']))} {told}")
+        screen.data(f"{timestamps.render(_moment(event.at))} {told}")
 
 
 @contextmanager
@@ -95,7 +93,7 @@ class _Shown:
             self._count(seen)
         told = sentence(event)
         if told:
-            clock = _moment(event["at"]).astimezone().strftime("%H:%M:%S")
+            clock = _moment(event.at).astimezone().strftime("%H:%M:%S")
             live.console.print(drawing.coloured(f"{clock} {told}"))
 
     def _count(self, seen: object) -> None:
@@ -116,26 +114,29 @@ def sentence(event: Event) -> str | None:
     told = _sentence(event)
     if told is None:
         return None
-    who = f"[{event['worker']}] " if event.get("worker") else ""
+    who = f"[{event.worker}] " if event.worker else ""
     return who + brief.one_line(told, MESSAGE_LENGTH)
 
 
 def _sentence(event: Event) -> str | None:
-    kind, message = event["event"], event.get("message") or ""
-    if kind == "claimed":
-        return f"{event['task']} attempt {event['attempt']}: {event['title']}"
-    if kind == "ended":
-        how = ENDED.get(event["status"], event["status"])
-        return f"{event['task']} {how}{message and f': {message}'}"
-    if kind == "step" and message:
-        return f"{_step(event)}: {message}"
-    if kind == "gone":
-        return f"the worker has died: {message}" if event["code"] else None
-    return message or None if kind in TOLD else None
+    news = event.news
+    if isinstance(news, Claimed):
+        return f"{news.task} attempt {news.attempt}: {news.title}"
+    if isinstance(news, Ended):
+        how = ENDED.get(news.status, news.status)
+        return f"{news.task} {how}{news.message and f': {news.message}'}"
+    if isinstance(news, Stepped) and news.message:
+        return f"{_step(news, event.at)}: {news.message}"
+    if isinstance(news, Gone):
+        is_death = news.code and not isinstance(news, Unstarted)
+        return f"the worker has died: {news.message}" if is_death else None
+    return news.message or None if isinstance(news, (Notice, Stuck)) else None
 
 
-def _step(event: Event) -> str:
-    step, until = progress.STEPS.get(event["step"], event["step"]), event.get("until")
-    if until is None:
-        return str(step)
-    return f"{step}, goes on at {timestamps.render(_moment(until))} (in {progress.span(until - event['at'])})"
+def _step(news: Stepped, at: float) -> str:
+    step = progress.STEPS.get(news.step, news.step)
+    if news.until is None:
+        return step
+    return (
+        f"{step}, goes on at {timestamps.render(_moment(news.until))} (in {progress.span(news.until - at)})"
+    )

@@ -41,6 +41,7 @@ from harness_lib.ops import (
 from harness_lib.ops.agent_turn import Listener, Rules, Turn
 from harness_lib.ops.context import Context
 from harness_lib.rules import attempts, budget
+from harness_lib.rules.events import News, Notice, Said, Step, Stepped
 from harness_lib.system import gitlocks, placing, snapshot, trees
 from harness_lib.task import Category, Session, Task
 
@@ -74,8 +75,8 @@ class Desk(Protocol):
         """Return what the run wants of agents."""
         ...
 
-    def tell(self, event: str, **facts: object) -> None:
-        """Send one event to the run."""
+    def tell(self, news: News) -> None:
+        """Send an event to the run."""
         ...
 
     def rules(self) -> Rules:
@@ -120,7 +121,7 @@ def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended
     if not slots.is_there(ctx.git):
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rolling_back.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
-    desk.tell("step", step="checks")
+    desk.tell(Stepped("checks"))
     try:
         # Notes, checkpoints and renewals have changed it meanwhile.
         state = ctx.store.read().state
@@ -131,7 +132,7 @@ def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended
             verdict = _blame(turn) or judged.verdict()
             return rolling_back.roll_back(ctx, session, task, verdict)
         large_files.refuse(ctx, task, judged.tree, desk.orders.max_file)
-        desk.tell("step", step="merges")
+        desk.tell(Stepped("merges"))
         return completing.complete(ctx, session, task, judged)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise _stuck(error) from error
@@ -169,11 +170,11 @@ def _work(ctx: Context, task: Task, desk: Desk, carried: str) -> Turn:
     tries, interrupted = _Tries(), ""
     while True:
         tries.agents += 1
-        desk.tell("step", step="works")
+        desk.tell(Stepped("works"))
         turn = _one(ctx, task, desk, tries, mission.of(ctx, task, desk.rules(), carried, interrupted))
         tries.spent = _add(tries.spent, turn)
         _keep_spent(ctx, task, turn)
-        desk.tell("said", last=turn.report.last, tokens=tries.spent.tokens, cost=tries.spent.cost)
+        desk.tell(Said(turn.report.last, tries.spent.tokens, tries.spent.cost))
         if turn.how == "told":
             raise KeyboardInterrupt
         if turn.how == "login":
@@ -203,7 +204,7 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
         if listener.report != said:
             said = listener.report
             spent = listener.spent()
-            desk.tell("said", last=said.last, tokens=spent.tokens, cost=spent.cost)
+            desk.tell(Said(said.last, spent.tokens, spent.cost))
         _renew(ctx, task, listener)
         _open_letters(ctx, desk)
         listener.hold_to(desk.rules())
@@ -235,12 +236,12 @@ def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task
     wanted, base = task.gate.target if task.gate else None, task.started_at_commit
     undone = repository_guard.undo(ctx, seen, task)
     for told in [*undone, *(branch_guard.after_agent(ctx, wanted, base) if wanted and base else ())]:
-        desk.tell("warning", message=told)
+        desk.tell(Notice("warning", told))
 
 
 def _open_letters(ctx: Context, desk: Desk) -> None:
     for problem in letters.open_all(ctx):
-        desk.tell("warning", message=problem)
+        desk.tell(Notice("warning", problem))
 
 
 def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) -> bool:
@@ -273,7 +274,7 @@ def _has_finished(ctx: Context, task: Task, desk: Desk, turn: Turn) -> bool:
     """Return whether the check passes after an agent whose exit code says little."""
     if desk.adapter.exit_tells or not 0 < (turn.code or 0) < BY_SIGNAL or _has_done_nothing(ctx):
         return False
-    desk.tell("step", step="checks")
+    desk.tell(Stepped("checks"))
     try:
         state = ctx.store.read().state
         judged = judging.judge(ctx, state, outcome.still_claimed(state, task))
@@ -314,11 +315,11 @@ def _add(before: budget.Spent, turn: Turn) -> budget.Spent:
     )
 
 
-def _pause(ctx: Context, task: Task, desk: Desk, step: str, seconds: float, why: str) -> None:
+def _pause(ctx: Context, task: Task, desk: Desk, step: Step, seconds: float, why: str) -> None:
     """Wait, with the claim kept alive; the run shows until when."""
     until = ctx.clock.now() + timedelta(seconds=max(0.0, seconds))
     # The monotonic clock stands still while a laptop sleeps, the other one may be set back.
-    desk.tell("step", step=step, until=until.timestamp(), message=why)
+    desk.tell(Stepped(step, until.timestamp(), why))
     end = ctx.clock.monotonic() + max(0.0, seconds)
     renewed = ctx.clock.monotonic()
     while (left := end - ctx.clock.monotonic()) > 0 and ctx.clock.now() < until:

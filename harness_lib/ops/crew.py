@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness_lib.ops import orders
 from harness_lib.ops.context import Context
 from harness_lib.ops.orders import Orders
-from harness_lib.rules import deaths
+from harness_lib.rules import deaths, events
 from harness_lib.rules.budget import Budget
+from harness_lib.rules.events import Event, Gone, Unstarted
 from harness_lib.system import program
 
 ENDING_SECONDS = 60.0
@@ -100,7 +100,7 @@ class Crew:
         self._selector.register(process.stdout, selectors.EVENT_READ, hand)
         self._say(hand, orders.write(given))
 
-    def listen(self, seconds: float) -> Iterator[dict[str, Any]]:
+    def listen(self, seconds: float) -> Iterator[Event]:
         """Yield what workers say within `seconds`, and `gone` for each whose process has ended."""
         for key, _ in self._selector.select(seconds):
             hand: Hand = key.data
@@ -110,9 +110,9 @@ class Crew:
                 continue
             hand.started = True
             *lines, hand.rest = (hand.rest + new).split(b"\n")
-            yield from (json.loads(line) for line in lines)
+            yield from (events.read(json.loads(line)) for line in lines)
 
-    def _bury(self, hand: Hand) -> dict[str, Any]:
+    def _bury(self, hand: Hand) -> Event:
         assert hand.process.stdout is not None
         self._selector.unregister(hand.process.stdout)
         hand.process.stdout.close()
@@ -126,13 +126,8 @@ class Crew:
         words = complaint.decode("utf-8", "replace").strip()
         # One that was killed could have started.
         unstarted = code > 0 and not hand.started
-        return {
-            "event": "unstarted" if unstarted else "gone",
-            "worker": hand.orders.number,
-            "at": self._ctx.clock.now().timestamp(),
-            "code": code,
-            "message": _cause(words) if unstarted else deaths.told(code, words),
-        }
+        news = Unstarted(code, _cause(words)) if unstarted else Gone(code, deaths.told(code, words))
+        return Event(hand.orders.number, self._ctx.clock.now().timestamp(), news)
 
     @property
     def numbers(self) -> list[int]:
@@ -159,7 +154,7 @@ class Crew:
         for hand in self._hands.values():
             hand.process.send_signal(signal.SIGTERM)
 
-    def end(self) -> Iterator[dict[str, Any]]:
+    def end(self) -> Iterator[Event]:
         """End all that are left, yielding what they still say; those that do not end are killed."""
         self.stop()
         until = self._ctx.clock.monotonic() + ENDING_SECONDS

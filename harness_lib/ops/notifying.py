@@ -6,7 +6,7 @@ It never holds up the run: it goes on beside it, for a minute at most. That it f
 from __future__ import annotations
 
 import subprocess
-from typing import Any, Literal
+from typing import Literal
 
 from harness_lib.errors import Exit, HarnessError
 from harness_lib.ops import brief
@@ -15,6 +15,7 @@ from harness_lib.ops.reply import Reply
 from harness_lib.ops.supervisor import Watch
 from harness_lib.rules import failures
 from harness_lib.rules.board import Board
+from harness_lib.rules.events import Ended, Event, Notice, Stepped, Stuck
 from harness_lib.system import bounded
 
 Kind = Literal["done", "stopped", "failed", "stuck", "limit"]
@@ -38,7 +39,7 @@ class Notifier:
         self._limited_until = 0.0
         self._began = self._stuck = False
 
-    def watch(self, event: dict[str, Any], board: Board) -> None:
+    def watch(self, event: Event, board: Board) -> None:
         """Take one event of the run."""
         self._began, self._board = True, board
         self._watch(event, board)
@@ -58,21 +59,21 @@ class Notifier:
             self._tell("stopped" if self._stuck else "stuck", problem.message, REPORT_LENGTH)
         self._wait()
 
-    def _news(self, event: dict[str, Any]) -> tuple[Kind, str] | None:
-        kind, message = event["event"], event.get("message") or ""
-        if kind == "stuck":
+    def _news(self, event: Event) -> tuple[Kind, str] | None:
+        news = event.news
+        if isinstance(news, Stuck):
             # Where nobody else is at work the end comes at once, and says more.
             rows = self._board.rows.values()
-            self._stuck = any(row.task and row.worker != event["worker"] for row in rows)
-            return ("stuck", message) if self._stuck else None
-        if kind == "limit":
-            return "limit", message
-        if kind == "step" and event["step"] == "limit" and event["at"] >= self._limited_until:
+            self._stuck = any(row.task and row.worker != event.worker for row in rows)
+            return ("stuck", news.message) if self._stuck else None
+        if isinstance(news, Notice) and news.kind == "limit":
+            return "limit", news.message
+        if isinstance(news, Stepped) and news.step == "limit" and event.at >= self._limited_until:
             # All workers meet the same limit within seconds of each other: that is one piece of news.
-            self._limited_until = event["until"]
-            return "limit", message
-        if kind == "ended" and event["status"] == "failed" and self._is_lost(event["task"]):
-            return "failed", f"{event['task']} failed for good. {message}"
+            self._limited_until = news.until or event.at
+            return "limit", news.message
+        if isinstance(news, Ended) and news.status == "failed" and self._is_lost(news.task):
+            return "failed", f"{news.task} failed for good. {news.message}"
         return None
 
     def _is_lost(self, name: str) -> bool:
@@ -111,4 +112,4 @@ class Notifier:
 
     def _say(self, message: str) -> None:
         at = self._ctx.clock.now().timestamp()
-        self._watch({"event": "warning", "worker": None, "at": at, "message": message}, self._board)
+        self._watch(Event(None, at, Notice("warning", message)), self._board)

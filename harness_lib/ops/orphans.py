@@ -9,6 +9,7 @@ from harness_lib.errors import HarnessError
 from harness_lib.ops import giving_up, handing_back, recovering, sessions
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases
+from harness_lib.rules.events import NoticeKind
 from harness_lib.system.git import Git
 from harness_lib.task import State
 
@@ -18,7 +19,7 @@ RETRY_SECONDS = 5.0
 class Orphans:
     """Those of one run; `tell` shows the watcher an event and its message."""
 
-    def __init__(self, ctx: Context, tell: Callable[[str, str], None]) -> None:
+    def __init__(self, ctx: Context, tell: Callable[[NoticeKind, str], None]) -> None:
         self._ctx, self._tell = ctx, tell
         self._next_try = 0.0
         self._tries = giving_up.Tries()

@@ -11,7 +11,6 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.ops import (
@@ -33,10 +32,20 @@ from harness_lib.ops.run_options import Options
 from harness_lib.rules import board, budget, leases, stopping
 from harness_lib.rules.board import Board
 from harness_lib.rules.deaths import Deaths
+from harness_lib.rules.events import (
+    Ended,
+    Event,
+    Gone,
+    Notice,
+    NoticeKind,
+    Ready,
+    Stepped,
+    Stuck,
+    Unstarted,
+)
 from harness_lib.system import detached, held_files, owner
 from harness_lib.task import State
 
-Event = dict[str, Any]
 Watch = Callable[[Event, Board], None]
 
 LOOK_SECONDS = 0.25
@@ -107,10 +116,10 @@ class Supervisor:
         self.branches: frozenset[str] = frozenset()
         self._ready: list[int] = []
 
-    def tell(self, kind: str, message: str = "") -> None:
+    def tell(self, kind: NoticeKind, message: str = "") -> None:
         """Show the watcher something that concerns no single worker."""
         at = self._ctx.clock.now().timestamp()
-        self._watch({"event": kind, "worker": None, "at": at, "message": message}, self.board)
+        self._watch(Event(None, at, Notice(kind, message)), self.board)
 
     def warn(self, message: str) -> None:
         """Tell what did not go as it should, and stops nothing."""
@@ -172,37 +181,36 @@ class Supervisor:
         crew.start(self._options.orders(me, number, str(found.path), wanted, self.board.limits))
 
     def _hear(self, crew: Crew, found: slots.Place, event: Event) -> None:
-        if event["event"] == "ready":
-            # It has no task, also where it was let take one and another worker was faster.
-            self.board = board.fold(self.board, {**event, "event": "step", "step": "waits"})
-            self._ready.append(event["worker"])
-            return
         self.board = board.fold(self.board, event)
-        self._watch(event, self.board)
-        if event["event"] == "stuck":
-            self._kind = event["kind"]
-            self._drain(crew, "stuck", event["message"], event.get("hint") or "")
-        elif event["event"] == "ended" and event["status"] != "pending":
-            self._deaths = Deaths()
-        elif event["event"] in board.GONE:
-            self._bury(crew, found, event)
-
-    def _bury(self, crew: Crew, found: slots.Place, event: Event) -> None:
-        """Hand back what a worker that has ended had in progress, and start another one if it was killed."""
-        number = event["worker"]
-        self.orphans.of(leases.slot(self._ctx.owner.worker, number))
-        if self._draining or event["code"] == 0:
+        number, news = event.worker, event.news
+        if isinstance(news, Ready) and number is not None:
+            # It has no task, also where it was let take one and another worker was faster.
+            self._ready.append(number)
             return
-        if event["event"] == "unstarted":
+        self._watch(event, self.board)
+        if isinstance(news, Stuck):
+            self._kind = news.kind
+            self._drain(crew, "stuck", news.message, news.hint)
+        elif isinstance(news, Ended) and news.status != "pending":
+            self._deaths = Deaths()
+        elif isinstance(news, Gone) and number is not None:
+            self._bury(crew, found, number, news, event.at)
+
+    def _bury(self, crew: Crew, found: slots.Place, number: int, news: Gone, at: float) -> None:
+        """Hand back what a worker that has ended had in progress, and start another one if it was killed."""
+        self.orphans.of(leases.slot(self._ctx.owner.worker, number))
+        if self._draining or news.code == 0:
+            return
+        if isinstance(news, Unstarted):
             # The next one would not start either.
             self._kind = EnvSetupError.kind
-            told = f"A worker cannot start: {event['message']}"
+            told = f"A worker cannot start: {news.message}"
             self._drain(crew, "stuck", told, "See: harness doctor")
             return
-        self._deaths = self._deaths.another(event["at"])
+        self._deaths = self._deaths.another(at)
         if self._deaths.too_many:
             self._kind = EnvSetupError.kind
-            told = f"Workers keep dying, and no task gets finished; the last one: {event['message']}"
+            told = f"Workers keep dying, and no task gets finished; the last one: {news.message}"
             self._drain(crew, "stuck", told, "See: harness doctor")
             return
         self._start(crew, found, number)
@@ -275,9 +283,7 @@ class Supervisor:
                 return
             number = self._ready.pop(0)
             at = self._ctx.clock.now().timestamp()
-            self.board = board.fold(
-                self.board, {"event": "step", "worker": number, "at": at, "step": "takes"}
-            )
+            self.board = board.fold(self.board, Event(number, at, Stepped("takes")))
             crew.let(number)
 
     def _why_idle(self, state: State, said: set[str]) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from harness_lib import typed
 from harness_lib.errors import (
@@ -39,6 +38,7 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.orders import Orders
 from harness_lib.ops.watching import stamps
 from harness_lib.rules import budget, selection, stopping, transitions
+from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Ready, Stepped, Stuck
 from harness_lib.state.store import Tx
 from harness_lib.task import Session, State, Task
 
@@ -50,7 +50,7 @@ HALTED = f"ENV_SETUP: {attempt.UNSTARTED}"
 class Worker:
     """What a worker knows, and its two lines to the run."""
 
-    def __init__(self, ctx: Context, orders: Orders, say: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, ctx: Context, orders: Orders, say: Callable[[Event], None]) -> None:
         self.ctx, self.orders, self._say = ctx, orders, say
         self.adapter = orders.adapter()
         self.limits = budget.read(orders.limits)
@@ -60,13 +60,13 @@ class Worker:
         self._has_worked = False
         self._tries = giving_up.Tries()
 
-    def tell(self, event: str, **facts: object) -> None:
-        """Send one event to the run."""
-        if event == "idle" and facts.get("why") == self._idle:
+    def tell(self, news: News) -> None:
+        """Send an event to the run; why there is nothing to do is told once."""
+        why = news.why if isinstance(news, Idle) else ""
+        if why and why == self._idle:
             return
-        self._idle = str(facts.get("why", "")) if event == "idle" else ""
-        at = self.ctx.clock.now().timestamp()
-        self._say({"event": event, "worker": self.orders.number, "at": at, **facts})
+        self._idle = why
+        self._say(Event(self.orders.number, self.ctx.clock.now().timestamp(), news))
 
     def rules(self) -> Rules:
         """Return what an agent may take, the limits as they are now."""
@@ -80,7 +80,7 @@ class Worker:
                 goes_on = self._one()
             except HeldError as error:
                 # Somebody keeps the list or git for longer than usual; what is in progress stays ours.
-                self.tell("idle", why=f"{error.kind}: {error.message}")
+                self.tell(Idle(f"{error.kind}: {error.message}"))
                 goes_on = False
             if not goes_on:
                 self._wait(seen)
@@ -90,7 +90,7 @@ class Worker:
         state = self.ctx.store.read().state
         session = sessions.mine(state, self.ctx)
         if session is None:
-            self.tell("idle", why="closed")
+            self.tell(Idle("closed"))
             return False
         held = holding.held_by_me(state, self.ctx)
         if held is not None:
@@ -99,25 +99,25 @@ class Worker:
             return self._next_session()
         if selection.unproven(state):
             for line in proving.prove(self._ground(), session):
-                self.tell("recovered", message=line)
+                self.tell(Notice("recovered", line))
             state = self.ctx.store.read().state
         wanted = selection.pick(state)
         if wanted is None:
-            self.tell("idle", why=stopping.no_work(state) or "waiting")
+            self.tell(Idle(stopping.no_work(state) or "waiting"))
             return False
         return not self._may() or self._take(session, state, wanted)
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Hand back what the worker before us had, if the run could not when it was killed."""
         try:
-            self.tell("recovered", message=recovering.bereaved(self.ctx, session, held))
+            self.tell(Notice("recovered", recovering.bereaved(self.ctx, session, held)))
         except (HarnessError, OSError) as error:
             now = self.ctx.store.read().state.find(held.id)
             if now is None or not self._tries.spent(now):
-                self.tell("idle", why=f"{held.id} cannot be handed back yet: {error}")
+                self.tell(Idle(f"{held.id} cannot be handed back yet: {error}"))
                 return False
             given_up = giving_up.give_up(self.ctx, session, now, error)
-            self.tell("ended", task=held.id, status="pending", message=given_up.halt)
+            self.tell(Ended(held.id, "pending", given_up.halt or ""))
         return True
 
     def _take(self, session: Session, state: State, wanted: Task) -> bool:
@@ -140,36 +140,36 @@ class Worker:
             self._halt(wanted, attempt.StuckError(error.kind, reason, error.hint or ""))
             return True
         if taken.task is None:
-            self.tell("idle", why=taken.stop or "waiting")
+            self.tell(Idle(taken.stop or "waiting"))
             return taken.stop is None
         self._attempt(there, session, taken.task)
         return True
 
     def _may(self) -> bool:
         """Ask the run for leave to take a task: only it knows what all of them have spent."""
-        self.tell("ready")
+        self.tell(Ready())
         self.allowed.acquire()
         return not self.draining.is_set()
 
     def _ground(self) -> Context:
         """Return the context of a clean work tree that has all that was merged so far."""
         for told in branch_guard.put_back_lost(self.ctx, self.orders.target):
-            self.tell("warning", message=told)
+            self.tell(Notice("warning", told))
         commit = target.tip(self.ctx.git, self.orders.target)
         path = slots.free(self.ctx, slots.Place(Path(self.orders.place)), self.orders.number)
         git, new = slots.stand(self.ctx, path, commit)
         there = self.ctx.at(git)
         if new:
-            self.tell("step", step="prepares")
+            self.tell(Stepped("prepares"))
             slots.set_up(there)
         return there
 
     def _attempt(self, there: Context, session: Session, task: Task) -> None:
-        self.tell("claimed", task=task.id, title=task.title, attempt=task.attempts + 1)
+        self.tell(Claimed(task.id, task.title, task.attempts + 1))
         try:
             ended = attempt.run(there, session, task, self)
         except LeaseLostError as error:
-            self.tell("ended", task=task.id, status="pending", message=error.message)
+            self.tell(Ended(task.id, "pending", error.message))
         except KeyboardInterrupt:
             self._give_back(there, session, task, "the run was stopped")
             raise
@@ -188,13 +188,7 @@ class Worker:
             if now.status == "pending" and now.handback:
                 message = now.handback.reason
             self.tell(
-                "ended",
-                task=now.id,
-                status=now.status,
-                message=message,
-                commit=now.completed_commit,
-                rescue=ended.rescue,
-                warnings=list(ended.warnings),
+                Ended(now.id, now.status, message, now.completed_commit, ended.rescue, tuple(ended.warnings))
             )
 
     def _give_back(self, there: Context, session: Session, task: Task, why: str) -> None:
@@ -208,9 +202,9 @@ class Worker:
             else:
                 ended = handing_back.interrupted(there, session, now, why)
         except LeaseLostError as error:
-            self.tell("ended", task=task.id, status="pending", message=error.message)
+            self.tell(Ended(task.id, "pending", error.message))
             return
-        self.tell("ended", task=task.id, status=ended.task.status, message=why, rescue=ended.rescue)
+        self.tell(Ended(task.id, ended.task.status, why, rescue=ended.rescue))
 
     def _halt(self, task: Task, stuck: attempt.StuckError) -> None:
         """Leave the task alone until a person has acted; what concerns every task ends the run."""
@@ -227,7 +221,7 @@ class Worker:
                 if now is not None and transitions.may("halt", now):
                     tx.replace(transitions.halt(now, f"{stuck.kind}: {stuck.reason}{hint}"))
         if everywhere:
-            self.tell("stuck", task=task.id, kind=stuck.kind, message=stuck.reason, hint=stuck.hint)
+            self.tell(Stuck(task.id, stuck.kind, stuck.reason, stuck.hint))
             self.draining.set()
 
     def _is_the_agents(self, state: State, task: Task) -> bool:
@@ -247,7 +241,7 @@ class Worker:
             if current is None or not stopping.session_spent(tx.state, current):
                 return True
             if stopping.sessions_spent(tx.state):
-                self.tell("idle", why="max_sessions")
+                self.tell(Idle("max_sessions"))
                 return False
             sessions.follow(tx, current)
         return True

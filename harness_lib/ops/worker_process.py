@@ -1,6 +1,6 @@
 """The process of a worker, and its two lines to the run.
 
-It speaks in JSON lines on standard output (`rules.board` says which), and hears the run on standard input:
+It speaks in JSON lines on standard output (`rules.events` says which), and hears the run on standard input:
 its orders first; then `go` lets it take a task, `limits` gives it others, `drain` means to take no further
 task, and the end of the input that the run is dead.
 """
@@ -13,13 +13,13 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
-from harness_lib.errors import HarnessError
+from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import orders
 from harness_lib.ops.context import Context
 from harness_lib.ops.worker import Worker
-from harness_lib.rules import budget
+from harness_lib.rules import budget, events
+from harness_lib.rules.events import Event, Idle, Started, Stuck
 from harness_lib.system import leftover
 
 
@@ -32,13 +32,13 @@ def main() -> None:
     env = {**os.environ, **given.env()}
     out = sys.stdout
 
-    def say(event: dict[str, Any]) -> None:
-        out.write(json.dumps(event) + "\n")
+    def say(event: Event) -> None:
+        out.write(json.dumps(events.write(event)) + "\n")
         out.flush()
 
     ctx = Context(env=env, cwd=Path(os.environ["HARNESS_STATE_ROOT"]), target=given.target)
     worker = Worker(ctx, given, say)
-    worker.tell("started")
+    worker.tell(Started())
     note = Path(given.place) / f"worker-{given.number}.log"
     leftover.note(note, os.getpid())
     signal.signal(signal.SIGTERM, _interrupt)
@@ -46,15 +46,13 @@ def main() -> None:
     try:
         worker.work()
     except HarnessError as error:
-        worker.tell("stuck", task=None, kind=error.kind, message=error.message, hint=error.hint)
+        worker.tell(Stuck(None, error.kind, error.message, error.hint or ""))
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         message = f"The system said: {error.strerror or error}{where}."
-        worker.tell(
-            "stuck", task=None, kind="ENV_SETUP", message=message, hint="Free some space: harness run"
-        )
+        worker.tell(Stuck(None, EnvSetupError.kind, message, "Free some space: harness run"))
     except KeyboardInterrupt:
-        worker.tell("idle", why="stopped")
+        worker.tell(Idle("stopped"))
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         leftover.forget(note)

@@ -1,10 +1,4 @@
-"""What a run looks like while it goes on: one row per worker, and what was spent; a fold over its events.
-
-An event is a JSON object with `event` and what belongs to it:
-`started` {}, `claimed` {task, title, attempt}, `step` {step, until?}, `said` {last, tokens, cost},
-`idle` {why}, `ended` {task, status, message}, `gone` or, if it never said `started`, `unstarted` {code,
-message}; every one bears `worker` and `at` (seconds since the epoch).
-"""
+"""What a run looks like while it goes on: one row per worker, and what was spent; a fold over its events."""
 
 from __future__ import annotations
 
@@ -15,10 +9,7 @@ from typing import Any
 from harness_lib.rules import budget
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.budget import Budget, Spent
-
-Event = Mapping[str, Any]
-
-GONE = ("gone", "unstarted")
+from harness_lib.rules.events import Claimed, Ended, Event, Gone, Idle, News, Ready, Said, Stepped
 
 
 @dataclass(frozen=True)
@@ -62,45 +53,43 @@ class Board:
 
 
 def fold(board: Board, event: Event) -> Board:
-    """Return the board after `event`; one of an unknown kind changes nothing."""
-    number = event.get("worker")
-    if not isinstance(number, int):
+    """Return the board after `event`; what is no news of a worker's place changes nothing."""
+    number, news = event.worker, event.news
+    if number is None:
         return board
-    row = board.rows.get(number, Row(number, since=event["at"]))
-    kind = event["event"]
-    if kind == "ended":
-        return _ended(board, row, event)
-    if kind in ("claimed", "idle", *GONE):
+    row = board.rows.get(number, Row(number, since=event.at))
+    if isinstance(news, Ended):
+        return _ended(board, row, event.at, news)
+    if isinstance(news, (Claimed, Idle, Gone)):
         # What a worker was killed in, or could not end, was paid for all the same.
         board = _paid(board, row)
-    if kind in GONE:
+    if isinstance(news, Gone):
         return replace(board, rows={each: kept for each, kept in board.rows.items() if each != number})
-    changed = _row(row, kind, event)
+    changed = _row(row, event.at, news)
     return board if changed is None else replace(board, rows={**board.rows, number: changed})
 
 
-def _row(row: Row, kind: str, event: Event) -> Row | None:
-    at = event["at"]
-    if kind == "claimed":
-        return Row(
-            row.worker, event["task"], event.get("title", ""), event.get("attempt", 1), "prepares", since=at
-        )
-    if kind == "step":
-        return replace(row, step=event["step"], until=event.get("until"), idle=None)
-    if kind == "said":
-        return replace(row, last=event["last"], tokens=event["tokens"], cost=event["cost"])
-    if kind == "idle":
-        return Row(row.worker, step="waits", since=row.since if row.idle else at, idle=event["why"])
+def _row(row: Row, at: float, news: News) -> Row | None:
+    if isinstance(news, Claimed):
+        return Row(row.worker, news.task, news.title, news.attempt, "prepares", since=at)
+    if isinstance(news, Stepped):
+        return replace(row, step=news.step, until=news.until, idle=None)
+    if isinstance(news, Ready):
+        return replace(row, step="waits", until=None, idle=None)
+    if isinstance(news, Said):
+        return replace(row, last=news.last, tokens=news.tokens, cost=news.cost)
+    if isinstance(news, Idle):
+        return Row(row.worker, step="waits", since=row.since if row.idle else at, idle=news.why)
     return None
 
 
-def _ended(board: Board, row: Row, event: Event) -> Board:
+def _ended(board: Board, row: Row, at: float, news: Ended) -> Board:
     paid = _paid(board, row).before
-    before = replace(paid, attempts=paid.attempts + (event["status"] != "pending"))
+    before = replace(paid, attempts=paid.attempts + (news.status != "pending"))
     durations = board.durations
-    if event["status"] == "completed":
-        durations = (*durations, event["at"] - row.since)
-    empty = Row(row.worker, step="waits", since=event["at"])
+    if news.status == "completed":
+        durations = (*durations, at - row.since)
+    empty = Row(row.worker, step="waits", since=at)
     return replace(board, rows={**board.rows, row.worker: empty}, before=before, durations=durations)
 
 

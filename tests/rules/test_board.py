@@ -10,22 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_lib.rules import board
+from harness_lib.rules import board, events
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board, Row
 from harness_lib.rules.budget import Budget, Spent
-
-Event = dict[str, Any]
+from harness_lib.rules.events import Ended, Event
 
 
 def event(kind: str, worker: int | None = 1, at: float = 0.0, **facts: Any) -> Event:
-    return {"event": kind, "worker": worker, "at": at, **facts}
+    return events.read({"event": kind, "worker": worker, "at": at, **facts})
 
 
-def told(*events: Event) -> Board:
-    """Return the board after `events`."""
+def told(*those: Event) -> Board:
+    """Return the board after `those` events."""
     now = Board()
-    for each in events:
+    for each in those:
         now = board.fold(now, each)
     return now
 
@@ -35,7 +34,7 @@ SAID = event("said", last="hm", tokens=70, cost=0.5)
 
 
 @pytest.mark.parametrize(
-    ("events", "row"),
+    ("those", "row"),
     [
         ([CLAIMED], Row(1, "t1", "One", 2, "prepares", since=10.0)),
         ([CLAIMED, event("step", step="works")], Row(1, "t1", "One", 2, "works", since=10.0)),
@@ -61,23 +60,22 @@ SAID = event("said", last="hm", tokens=70, cost=0.5)
             [event("idle", at=5.0, why="waiting"), event("step", step="merges")],
             Row(1, step="merges", since=5.0),
         ),
-        ([event("step", at=7.0, step="starts")], Row(1, step="starts", since=7.0)),
-        ([event("claimed", at=7.0, task="t1")], Row(1, "t1", "", 1, "prepares", since=7.0)),
+        ([event("step", at=7.0, step="takes")], Row(1, step="takes", since=7.0)),
         (
             [CLAIMED, event("idle", at=20.0, why="waiting")],
             Row(1, step="waits", since=20.0, idle="waiting"),
         ),
     ],
 )
-def test_the_row_of_a_worker_after_its_events(events: list[Event], row: Row) -> None:
-    assert told(*events).rows == {1: row}
+def test_the_row_of_a_worker_after_its_events(those: list[Event], row: Row) -> None:
+    assert told(*those).rows == {1: row}
 
 
 @pytest.mark.parametrize(
-    "unknown", [event("tick", None), event("warning", None, message="x"), event("brand-new", 7)]
+    "other", [event("tick", None), event("warning", None, message="x"), event("warning", 7, message="x")]
 )
-def test_what_is_no_news_of_a_worker_changes_nothing(unknown: Event) -> None:
-    assert told(unknown) == Board()
+def test_what_is_no_news_of_a_worker_changes_nothing(other: Event) -> None:
+    assert told(other) == Board()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +96,6 @@ def test_what_ended_is_paid_for_and_only_an_attempt_counts(
         (event("idle", 1, why="waiting"), (1,)),
         (event("claimed", 1, task="t2", title="T", attempt=1), (1,)),
     ],
-    ids=lambda each: each["event"] if isinstance(each, dict) else "",
 )
 def test_what_a_worker_did_not_come_to_the_end_of_is_paid_for(event_: Event, rows: tuple[int, ...]) -> None:
     now = told(CLAIMED, SAID, event_)
@@ -167,26 +164,26 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-def test_a_board_is_the_same_after_its_way_through_a_file(events: list[Event]) -> None:
-    now = told(*events)
+def test_a_board_is_the_same_after_its_way_through_a_file(those: list[Event]) -> None:
+    now = told(*those)
     assert board.read(json.loads(json.dumps(board.write(now)))) == now
 
 
 @given(EVENTS)
-def test_what_was_spent_on_ended_attempts_is_never_forgotten(events: list[Event]) -> None:
+def test_what_was_spent_on_ended_attempts_is_never_forgotten(those: list[Event]) -> None:
     now = Board()
-    for each in events:
+    for each in those:
         following = board.fold(now, each)
-        if each["event"] == "ended":
+        if isinstance(each.news, Ended):
             assert following.spent(300.0).tokens == now.spent(300.0).tokens
         assert following.before.tokens >= now.before.tokens
         now = following
     assert now.spent(300.0).attempts == sum(
-        each["event"] == "ended" and each["status"] != "pending" for each in events
+        isinstance(each.news, Ended) and each.news.status != "pending" for each in those
     )
 
 
 @pytest.mark.parametrize("document", [{}, {"rows": [{"worker": 1, "new": 2}]}, {"rows": [3]}])
-def test_what_is_no_board_is_said_so(document: Event) -> None:
+def test_what_is_no_board_is_said_so(document: dict[str, Any]) -> None:
     with pytest.raises((KeyError, TypeError)):
         board.read(document)

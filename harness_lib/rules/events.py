@@ -1,0 +1,149 @@
+"""What is told while a run goes on: by a worker of its task, and by the run of itself.
+
+On a pipe and with `--json` an event is an object: `event` says which kind it is, `worker` who tells it (null:
+the run), `at` when (seconds since the epoch), and the fields of its kind stand beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from harness_lib.task import Status
+
+Step = Literal["prepares", "works", "checks", "merges", "waits", "takes", "limit", "pauses"]
+NoticeKind = Literal["recovered", "warning", "tick", "interrupted", "limit", "final"]
+
+
+@dataclass(frozen=True)
+class Started:
+    """The process of a worker runs our code."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A worker has no task, and waits for leave to take one."""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A worker has taken a task, whose attempt this is."""
+
+    task: str
+    title: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """A worker is at another step of its task; `until` (seconds since the epoch): when it goes on."""
+
+    step: Step
+    until: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Said:
+    """The last line of a worker's agent, and what the attempt has cost so far."""
+
+    last: str
+    tokens: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A worker has nothing to do."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An attempt is over; `pending`: the task goes back at no cost. `rescue` is a ref, `commit` an id."""
+
+    task: str
+    status: Status
+    message: str = ""
+    commit: str | None = None
+    rescue: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A person must act before anybody can go on; `kind` is that of an error."""
+
+    task: str | None
+    kind: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Gone:
+    """The process of a worker has ended with this exit code, below zero: by a signal."""
+
+    code: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Unstarted(Gone):
+    """A worker has ended before it could run our code."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that a person may want to know, or with `tick` that time has passed."""
+
+    kind: NoticeKind
+    message: str = ""
+
+
+News = Started | Ready | Claimed | Stepped | Said | Idle | Ended | Stuck | Gone | Notice
+
+
+@dataclass(frozen=True)
+class Event:
+    """Who tells it (None: the run itself), when (seconds since the epoch), and what."""
+
+    worker: int | None
+    at: float
+    news: News
+
+
+_KINDS: dict[str, type[News]] = {
+    "started": Started,
+    "ready": Ready,
+    "claimed": Claimed,
+    "step": Stepped,
+    "said": Said,
+    "idle": Idle,
+    "ended": Ended,
+    "stuck": Stuck,
+    "gone": Gone,
+    "unstarted": Unstarted,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def write(event: Event) -> dict[str, Any]:
+    """Return `event` as an object for JSON."""
+    fields = asdict(event.news)
+    name = event.news.kind if isinstance(event.news, Notice) else _NAMES[type(event.news)]
+    if isinstance(event.news, Notice):
+        del fields["kind"]
+    return {"event": name, "worker": event.worker, "at": event.at, **fields}
+
+
+def read(written: Mapping[str, Any]) -> Event:
+    """Return what `write` has written. Raises KeyError, TypeError: it is no event."""
+    fields = dict(written)
+    if "warnings" in fields:
+        fields["warnings"] = tuple(fields["warnings"])
+    name, worker, at = fields.pop("event"), fields.pop("worker"), fields.pop("at")
+    kind = _KINDS.get(name)
+    return Event(worker, at, kind(**fields) if kind else Notice(name, **fields))

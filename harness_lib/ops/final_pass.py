@@ -107,15 +107,22 @@ class _Found:
     elsewhere: bool = False
 
     def note(self, ctx: Context, task: Task, checked: Checked, tip: str, tell: Callable[[str], None]) -> None:
-        if task.completed_commit and not ctx.git.is_ancestor(task.completed_commit, tip):
+        # A commit that this repository does not have proves nothing: a clone can name any.
+        if _stands_elsewhere(ctx, task, tip):
             self.elsewhere = True
+            commit, branch = (task.completed_commit or "")[:12], target.short(ctx.target or "")
             tell(
-                f"{task.id} was finished elsewhere: its commit {task.completed_commit[:12]} is not on "
-                f"{target.short(ctx.target or '')}, where its check fails"
+                f"{task.id} was finished elsewhere: its commit {commit} is not on {branch}, "
+                "where its check fails"
             )
             return
         self.broken.setdefault(_key(task), (task, checked))
         tell(f"{task.id} is broken on the final tree: {checked.message}")
+
+
+def _stands_elsewhere(ctx: Context, task: Task, tip: str) -> bool:
+    commit = task.completed_commit
+    return commit is not None and ctx.git.exists(commit) and not ctx.git.is_ancestor(commit, tip)
 
 
 def _has_check(task: Task) -> bool:

@@ -39,6 +39,7 @@ _HOOKS = {
     },
     "start": {"10-init": "stages.turn:start", "90-harness": "stages.tasks:begin"},
     "assemble": {
+        "05-typed": "stages.typed:tell",
         "10-messages": "stages.assemble:messages",
         "20-tools": "stages.assemble:tools",
         "30-prompts": "stages.prompts:prompts",

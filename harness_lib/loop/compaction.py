@@ -45,7 +45,7 @@ def compact(runtime: Runtime, payload: Json) -> bool:
     problem = _compact(runtime, runtime.session.messages(), payload)
     if problem:
         runtime.kept["summary failed"] = runtime.first
-        runtime.log(f"hs: the conversation is not summarised: {problem}")
+        runtime.notice(f"the conversation is not summarised: {problem}")
     return not problem
 
 

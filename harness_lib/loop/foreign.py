@@ -81,7 +81,7 @@ class ForeignTool(Program):
             found = as_object(self.flag(runtime, "--schema") or "")
             usable = found if found and isinstance(found.get("name"), str) else None
             if usable is None:
-                runtime.log(f"hs: the tool {self.path} is left out: its --schema prints no tool.")
+                runtime.notice(f"the tool {self.path} is left out: its --schema prints no tool.")
             known[self.path, stamp] = usable
         return known[self.path, stamp]
 

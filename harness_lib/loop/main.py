@@ -21,7 +21,7 @@ _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version
 
 def entry() -> int:
     """Run the command line; return the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Who starts us in the background of a script may want Ctrl-C to pass us by.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, processes.interrupt)

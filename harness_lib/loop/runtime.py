@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,9 @@ class Runtime:
     asker: Asker | None = None
     # The file in which who has started us as a subagent looks what that has cost.
     account_file: str = ""
+    # What a person has typed while a turn is under way and that turn is to hear; who is told what we notice.
+    typed_meanwhile: Callable[[], list[str]] | None = None
+    notices: list[Callable[[str], None]] = field(default_factory=list)
     # Nobody has named the home of plugins, so it is where it is by default.
     home_assumed: bool = False
     # What plugins keep between two states: schemas of foreign programs, connections, arguments that were cut.
@@ -116,6 +120,12 @@ class Runtime:
         # No command may put questions to the person.
         env.pop("HARNESS_ASK", None)
         return {**env, owner.OURS: self.session.id} if self.session else env
+
+    def notice(self, text: str) -> None:
+        """Say what the person should know: in the log, and where they talk with us and do not see that."""
+        self.log(f"hs: {text}")
+        for told in self.notices:
+            told(text)
 
     def log(self, line: str) -> None:
         """Append a line to HARNESS_LOG; a log that cannot be written ends no run."""

@@ -37,9 +37,7 @@ def is_usable(runtime: Runtime, source: str) -> bool:
     told: set[str] = runtime.kept.setdefault("untrusted", set())
     if source not in told:
         told.add(source)
-        runtime.log(
-            f"hs: the plugins and settings in {source} are not used; look at them, then run: hs trust"
-        )
+        runtime.notice(f"the plugins and settings in {source} are not used; look at them, then run: hs trust")
     return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -13,8 +14,10 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+
+import pyte
 
 PATIENCE = 25.0
 _OWN_TERMINAL = """
@@ -41,7 +44,34 @@ class Person:
         )  # fmt: skip
         os.close(follower)
         self.raw = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._screen = pyte.Screen(100, 30)
+        self._terminal = pyte.Stream(self._screen)
         self._seen = 0
+
+    @property
+    def screen(self) -> str:
+        """What stands on the terminal now, without the empty lines at its end."""
+        return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+
+    def resizes(self, columns: int, rows: int) -> None:
+        """Make the window of the terminal another size, as a person does with the mouse."""
+        fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self._screen.resize(rows, columns)
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Read until `condition` holds."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end, self.screen
+            self.reads()
+
+    def has_on_screen(self, text: str, *, gone: bool = False) -> None:
+        """Wait until `text` stands on the terminal, or does so no more."""
+        end = time.monotonic() + PATIENCE
+        while (text in self.screen) is gone:
+            assert time.monotonic() < end, f"{text!r}:\n{self.screen}"
+            assert self.reads() or (text in self.screen) is not gone, f"ended:\n{self.screen}"
 
     @property
     def plain(self) -> str:
@@ -52,33 +82,37 @@ class Person:
         end = time.monotonic() + PATIENCE
         while (at := self.plain.find(text, self._seen)) < 0:
             assert time.monotonic() < end, f"{text!r} is not shown:\n{self.plain[self._seen :]}"
-            assert self._read() or self.plain.find(text, self._seen) >= 0, f"ended:\n{self.plain}"
+            assert self.reads() or self.plain.find(text, self._seen) >= 0, f"ended:\n{self.plain}"
         self._seen = at + len(text)
 
     def types(self, text: str) -> None:
         os.write(self.leader, text.encode())
 
+    def hangs_up(self) -> None:
+        """Close the window of the terminal."""
+        os.close(self.leader)
+        self.leader = -1
+
     def leaves(self, by: str = "") -> int:
         """Wait for the end of the program and return its exit code; `by` is typed until it is heard."""
         end = time.monotonic() + PATIENCE
-        while self._read():
+        while self.reads():
             if by:
                 with contextlib.suppress(OSError):
                     self.types(by)
             assert time.monotonic() < end, f"does not end:\n{self.plain[self._seen :]}"
         return self.process.wait(timeout=PATIENCE)
 
-    def _read(self) -> bool:
+    def reads(self) -> bool:
         """Read what is there within a moment; return False when the terminal was left."""
         if select.select([self.leader], [], [], 0.2)[0]:
             try:
                 data = os.read(self.leader, 65536)
             except OSError:
                 return False
-            # Line editors ask where the cursor is and wait for the answer.
-            if b"\x1b[6n" in data:
-                os.write(self.leader, b"\x1b[1;1R")
-            self.raw += data.decode("utf-8", "replace")
+            text = self._decoder.decode(data)
+            self.raw += text
+            self._terminal.feed(text)
             return bool(data)
         return True
 
@@ -92,4 +126,5 @@ def person(*args: str, cwd: Path, env: Mapping[str, str]) -> Iterator[Person]:
         if found.process.poll() is None:
             found.process.kill()
             found.process.wait()
-        os.close(found.leader)
+        if found.leader >= 0:
+            os.close(found.leader)

@@ -67,10 +67,10 @@ def test_a_person_is_asked_and_may_stop_all_at_the_question(serve: Serve, projec
     with person(cwd=project, env=CHAT.environment(server)) as someone:
         someone.sees("You:")
         someone.types("do both\r")
-        someone.sees("or say why not: ")
+        someone.sees("or say why not:")
         someone.types("y\n")
         someone.sees("touch two")
-        someone.sees("or say why not: ")
+        someone.sees("or say why not:")
         someone.types("\x03")
         someone.sees("interrupted")
         someone.sees("You:")

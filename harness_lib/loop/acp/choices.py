@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import unescape
 
 from harness_lib.errors import ConfigError, UsageError
-from harness_lib.loop import approval, conf
+from harness_lib.loop import approval
 from harness_lib.loop.commands.resolving import resolve
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import models, variants
@@ -13,7 +13,6 @@ from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import accounts
 from harness_lib.loop.stages import resolve as stage
 from harness_lib.loop.tools import skills
-from harness_lib.system import atomic
 
 _APPROVALS = {
     "ask": "Ask before a command or an edit",
@@ -42,12 +41,8 @@ def choose(runtime: Runtime, name: str, value: str) -> None:
         return
     runtime.env["HARNESS_PROVIDER"], _, runtime.env["HARNESS_MODEL"] = value.partition("/")
     resolve(runtime)
-    session = runtime.session
-    assert session is not None
-    # Whoever opens the session again goes on with this one.
-    written = conf.read(session.directory / "session.conf")
-    written |= {"provider": runtime.provider, "model": runtime.model}
-    atomic.write(session.directory / "session.conf", conf.render(written).encode(), durable=False, mode=0o600)
+    assert runtime.session is not None
+    runtime.session.goes_on_with(runtime.provider, runtime.model)
 
 
 def _approval(runtime: Runtime) -> str:

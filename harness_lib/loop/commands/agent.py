@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.loop import output, terminal, turn
+from harness_lib.loop import discovery, output, terminal, turn
 from harness_lib.loop.commands import opening, options, task
 from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.commands.options import Options
 from harness_lib.loop.failures import Interrupted
-from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.runtime import Runtime, start
 from harness_lib.loop.sessions import store
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.turn import Turn
@@ -69,9 +70,25 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
     # Imported here: a task needs none of it.
     from harness_lib.loop.repl import conversation  # noqa: PLC0415
 
-    runtime.approve = "ask"
-    opening.enter(runtime, session, asked)
-    conversation.talk(runtime)
+    while True:
+        runtime.approve = "ask"
+        opening.enter(runtime, session, asked)
+        try:
+            session = conversation.talk(runtime)
+        finally:
+            _leave(runtime)
+        if session is None:
+            return
+        # Another session is another run: with its own plugins, approvals, provider and model.
+        runtime = start(os.environ, runtime.cwd)
+        discovery.refresh(runtime)
+        asked = asked.without("model", "provider")
+
+
+def _leave(runtime: Runtime) -> None:
+    runtime.close()
+    if runtime.session is not None:
+        runtime.session.release()
 
 
 def _ended(runtime: Runtime, stop: str, error: str) -> Turn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness_lib.errors import UsageError
 from harness_lib.loop import approval
@@ -31,6 +31,10 @@ class Options:
     def value(self, name: str) -> str | None:
         """Return the value of the option `name`; None if it was not given."""
         return self.values.get(name)
+
+    def without(self, *names: str) -> Options:
+        """Return them but for the options `names`."""
+        return replace(self, values={key: value for key, value in self.values.items() if key not in names})
 
 
 def parse(args: list[str]) -> Options:

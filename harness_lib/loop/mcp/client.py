@@ -81,7 +81,7 @@ class Connections:
     def _learned(self, server: Server, future: Future[list[Json]]) -> bool:
         problem = self._problem(future, START_SECONDS)
         if problem:
-            self._runtime.log(f"hs: the MCP server {server.name} is left out: {problem}.")
+            self._runtime.notice(f"the MCP server {server.name} is left out: {problem}.")
         return not problem
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Future[T]:

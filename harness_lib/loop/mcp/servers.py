@@ -57,11 +57,11 @@ def _read(runtime: Runtime, path: Path) -> dict[str, Json]:
         text = ""
     entries = (as_object(text) or {}).get("mcpServers")
     if not isinstance(entries, dict):
-        _tell(runtime, f'hs: {path} is left out: it is no {{"mcpServers": {{...}}}}.')
+        _tell(runtime, f'{path} is left out: it is no {{"mcpServers": {{...}}}}.')
         return {}
     usable = {name: entry for name, entry in entries.items() if _is_server(entry)}
     for name in entries.keys() - usable.keys():
-        _tell(runtime, f"hs: the MCP server {name} in {path} is left out: it has neither command nor url.")
+        _tell(runtime, f"the MCP server {name} in {path} is left out: it has neither command nor url.")
     return {name: entry for name, entry in usable.items() if entry.get("disabled") is not True}
 
 
@@ -77,4 +77,4 @@ def _tell(runtime: Runtime, line: str) -> None:
     told: set[str] = runtime.kept.setdefault("told of mcp", set())
     if line not in told:
         told.add(line)
-        runtime.log(line)
+        runtime.notice(line)

@@ -2,60 +2,76 @@
 
 from __future__ import annotations
 
-from harness_lib.errors import HarnessError
+from harness_lib.errors import UsageError
 from harness_lib.loop import compaction, pipeline
+from harness_lib.loop.commands import opening
 from harness_lib.loop.commands.resolving import resolve
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.repl.drawing import Drawing
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions.session import Session
 
 LEAVE = frozenset({"/quit", "/exit"})
 NAMES = ("/compact", "/exit", "/help", "/model", "/quit", "/session", "/tools")
 _HELP = """\
 /model [NAME]   the model, or another one from now on
 /compact        summarise what was said so far
-/session        where this session is
+/session [ID]   where this session is, or go on in another one
 /tools          what the model may call
-/quit           leave (Ctrl-D, too); /NAME of a skill loads it
-Enter sends, Alt-Enter begins another line, Ctrl-C ends what is under way."""
+/quit           leave (Ctrl-D, too); /NAME of a skill loads it; Tab completes
+Enter sends, Alt-Enter begins another line, Ctrl-C ends what is under way or empties the line.
+While it works: Enter sends what is typed behind the running tools, Alt-Enter when the turn ends."""
 
 
-def run(runtime: Runtime, line: str, drawing: Drawing) -> bool:
-    """Do what `line` says; return whether it was one of ours."""
+def is_one(line: str) -> bool:
+    """Return whether `line` is for us, and never for a turn that is under way."""
+    return line.partition(" ")[0] in NAMES
+
+
+def run(runtime: Runtime, line: str, drawing: Drawing) -> Session | None:
+    """Do what `line` says; return the session that the person goes to, held. Raises HarnessError."""
     word, _, rest = line.partition(" ")
-    if word == "/help":
-        drawing.note(_HELP)
-    elif word == "/session":
+    rest = rest.strip()
+    if word == "/session" and rest:
+        return _other(runtime, rest)
+    if word == "/session":
         drawing.note(str(runtime.session.directory) if runtime.session else "")
     elif word == "/tools":
         tools = runtime.table.of("tools")
         drawing.note("\n".join(f"{tool.name:<20} {tool.target.describe(runtime)}" for tool in tools))
     elif word == "/model":
-        _model(runtime, rest.strip(), drawing)
+        _model(runtime, rest, drawing)
     elif word == "/compact":
         _compact(runtime, drawing)
     else:
-        return False
-    return True
+        drawing.note(_HELP)
+    return None
+
+
+def _other(runtime: Runtime, name: str) -> Session:
+    found = opening.known(runtime, name)
+    if runtime.session is not None and found.id == runtime.session.id:
+        raise UsageError("This is that session already.")
+    found.hold()
+    return found
 
 
 def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
     if name:
         runtime.env["HARNESS_MODEL"] = name
-        try:
-            resolve(runtime)
-        except HarnessError as error:
-            drawing.note(error.message, "red")
+        resolve(runtime)
+        if runtime.session is not None:
+            runtime.session.goes_on_with(runtime.provider, runtime.model)
     drawing.note(f"{runtime.model} ({runtime.provider})")
 
 
 def _compact(runtime: Runtime, drawing: Drawing) -> None:
+    """Summarise the conversation; what comes of it is told as an event or a notice."""
     runtime.kept.pop("summary failed", None)
     try:
         payload = as_object(pipeline.call(runtime, "assemble", {})) or {}
     except HookError as failure:
         drawing.note(str(failure), "red")
         return
-    done = compaction.compact(runtime, payload)
-    drawing.note("summarised" if done else "not summarised: there is too little, or see /session's repl.log")
+    compaction.compact(runtime, payload)

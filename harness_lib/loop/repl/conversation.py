@@ -3,73 +3,166 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 
 from harness_lib.errors import HarnessError
 from harness_lib.loop import processes, terminal, turn
+from harness_lib.loop.asking import Question, Said
 from harness_lib.loop.failures import Interrupted
-from harness_lib.loop.repl import commands, typing
+from harness_lib.loop.repl import commands, lines
+from harness_lib.loop.repl.completion import Words
 from harness_lib.loop.repl.drawing import Drawing
+from harness_lib.loop.repl.editor import Editor
+from harness_lib.loop.repl.lines import Fragments
+from harness_lib.loop.repl.status import status
+from harness_lib.loop.repl.typed import Typed
+from harness_lib.loop.repl.under_way import UnderWay
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import accounts, context
+from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.tools import skills
+from harness_lib.loop.wires import http
 
 _LOG = "repl.log"
+_HISTORY = "repl_history"
+_MEANWHILE = "Enter: after the running tools · Alt-Enter: when the turn ends · Ctrl-C: stop"
 
 
-def talk(runtime: Runtime) -> int:
-    """Talk in the run's session until the person leaves."""
+def talk(runtime: Runtime) -> Session | None:
+    """Talk in the run's session until the person leaves; return the session to go on in, held."""
     assert runtime.session is not None
-    drawing = Drawing()
-    person = terminal.Terminal()
-    runtime.asker = person.ask
     if runtime.env["HARNESS_LOG"] == "/dev/stderr":
         # What hooks and tools say would fall into the line that is being typed.
         runtime.env["HARNESS_LOG"] = str(runtime.session.directory / _LOG)
-    runtime.stream.listeners.append(drawing.hear)
-    drawing.note(f"session: {runtime.session.id}   /help says what can be typed")
-    editor = typing.line(runtime, lambda before: _words(runtime, before), lambda: _status(runtime))
-    while True:
-        try:
-            said = editor.prompt("You: ").strip()
-        except KeyboardInterrupt:
-            continue
-        except EOFError:
-            return 0
-        if said in commands.LEAVE:
-            return 0
-        if said:
-            _do(runtime, said, drawing, person)
-
-
-def _do(runtime: Runtime, said: str, drawing: Drawing, person: terminal.Terminal) -> None:
-    person.begin()
+    conversation = Conversation(runtime)
+    conversation.editor.start()
     try:
-        if commands.run(runtime, said, drawing):
-            return
-        turn.take(runtime, said)
-        drawing.finish()
-    except Interrupted as interrupted:
-        person.stop()
+        return conversation.go_on()
+    finally:
+        conversation.editor.close()
+
+
+class Conversation:
+    """A person, the line that they type in, and the session that they talk in."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._typed = Typed(commands.is_one)
+        self._under_way = UnderWay()
+        self._stopped = False
+        self._skills: list[str] = []
+        self._status = ""
+        words = Words(runtime, lambda: self._skills)
+        self.editor = Editor(runtime.home / _HISTORY, words, self, self._above)
+        self._drawing = Drawing(self.editor.show, self.editor.draw)
+        runtime.asker = self._ask
+        runtime.notices.append(lambda text: self._drawing.note(text, "yellow"))
+        runtime.typed_meanwhile = self._soon
+        runtime.stream.listeners += [self._drawing.hear, self._hear]
+
+    def go_on(self) -> Session | None:
+        """Do what is typed, until the person leaves."""
+        session = self._runtime.session
+        assert session is not None
+        self._drawing.note(f"session: {session.id}   /help says what can be typed")
+        while True:
+            self._look()
+            text = self._typed.take()
+            if text is None or text in commands.LEAVE:
+                return None
+            self._drawing.typed(text)
+            other = self._guarded(lambda text=text: self._do(text))  # type: ignore[misc]
+            if other is not None:
+                return other
+
+    # What the keys come to, in the thread of the line.
+
+    def sent(self, text: str, *, later: bool) -> None:
+        self._typed.put(text, soon=self._under_way.now and not later)
+
+    def stopped(self) -> bool:
+        return self._under_way.interrupt()
+
+    def left(self) -> None:
+        self._typed.leave()
+
+    def is_busy(self) -> bool:
+        return self._under_way.now
+
+    def _guarded(self, work: Callable[[], Session | None]) -> Session | None:
+        """Do `work`; what goes wrong, or is stopped, is shown."""
+        self._stopped = False
+        try:
+            with self._under_way:
+                return work()
+        except Interrupted as interrupted:
+            self._under_way.now = False
+            self._wind_up()
+            if interrupted.args != (signal.SIGINT,):
+                raise
+            self._drawing.note("interrupted", "yellow")
+        except HarnessError as error:
+            self._drawing.finish()
+            self._drawing.note(f"{error.message} {error.hint}".rstrip(), "red")
+            self._put_back()
+        return None
+
+    def _do(self, text: str) -> Session | None:
+        if commands.is_one(text):
+            return commands.run(self._runtime, text, self._drawing)
+        if turn.take(self._runtime, text).failed:
+            # What was to follow an answer may make no sense without it.
+            self._put_back()
+        return None
+
+    def _wind_up(self) -> None:
+        self._stopped = True
+        self.editor.give_up()
         processes.end_all()
-        drawing.finish()
-        if interrupted.args == (signal.SIGTERM,):
-            raise
-        drawing.note("interrupted", "yellow")
-    except HarnessError as error:
-        drawing.finish()
-        drawing.note(error.message, "red")
+        # What was half read from the provider is nobody's any more.
+        http.forget(self._runtime.kept)
+        self._drawing.finish()
+        self._put_back()
 
+    def _put_back(self) -> None:
+        if waiting := self._typed.withdraw():
+            self.editor.put_back("\n".join(waiting))
 
-def _words(runtime: Runtime, before: str) -> list[str]:
-    if " " in before:
-        return []
-    return sorted({*commands.NAMES, *(f"/{name}" for name in skills.every(runtime))})
+    def _soon(self) -> list[str]:
+        found = self._typed.soon()
+        for text in found:
+            self._drawing.typed(text)
+        return found
 
+    def _ask(self, question: Question) -> Said:
+        """Ask the person; also for subagents, which may ask at the same time."""
+        if self._stopped:
+            return Said(allowed=False, reason="interrupted")
+        said = self.editor.ask(
+            terminal.choices(question), lambda: self._drawing.note(terminal.shown(question))
+        )
+        return (
+            terminal.understood(said, question)
+            if said is not None
+            else Said(allowed=False, reason="interrupted")
+        )
 
-def _status(runtime: Runtime) -> str:
-    messages = runtime.session.messages() if runtime.session else []
-    account = accounts.total(messages)
-    return (
-        f" {runtime.model}  context {context.tokens(messages)}  "
-        f"tokens {account.tokens_in} in, {account.tokens_out} out  cost {account.shown()} "
-    )
+    def _hear(self, event: dict[str, object]) -> None:
+        if event["type"] in {"stop", "summary", "tool_done"}:
+            self._status = status(self._runtime)
+
+    def _look(self) -> None:
+        self._status = status(self._runtime)
+        self._skills = list(skills.every(self._runtime))
+
+    def _above(self, below: int) -> Fragments:
+        """Return what stands above the line."""
+        width = self._drawing.width()
+        waiting = [f"waits: {line}" for text in self._typed.waiting for line in text.splitlines()]
+        hint = [_MEANWHILE] if self._under_way.now else []
+        under = [*waiting, *hint]
+        return [
+            *self._drawing.live(below + len(under)),
+            *[("ansibrightblack", f"{lines.cut(line, width)}\n") for line in under],
+            ("reverse", lines.cut(self._status, width)),
+            ("", "\n"),
+        ]

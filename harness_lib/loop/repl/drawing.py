@@ -2,64 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Console
-from rich.live import Live
 from rich.markdown import Markdown
 from rich.text import Text
 
 from harness_lib.loop.piped import Json
-from harness_lib.text import harmless
+from harness_lib.loop.repl import lines
+from harness_lib.loop.repl.lines import Fragments
+from harness_lib.text import harmless, in_one_line
 
 _KEPT = "\n\t"
 _SHOWN_LINES = 12
+# Of the lines below what streams: what runs, the status, and one for the terminal.
 _ROOM = 4
+_LEAST_LINES = 3
 
 
 class Drawing:
-    """Listens to the events of a session."""
+    """Listens to the events of a session; `show` puts lines above the one that is typed in."""
 
-    def __init__(self) -> None:
-        self.console = Console(highlight=False)
+    def __init__(self, show: Callable[[str], None], draw: Callable[[], None]) -> None:
+        self._console = Console(highlight=False)
+        self._show = show
+        self._draw = draw
+        self._thought = ""
         self._said = ""
-        self._live: Live | None = None
+        self._runs = ""
 
     def hear(self, event: Json) -> None:
         """Draw one event."""
         kind = event["type"]
-        if kind == "text":
-            self._stream(str(event.get("text", "")))
+        if kind in {"text", "thinking"}:
+            self._stream(kind, harmless(str(event.get("text", "")), keep=_KEPT))
         elif kind in {"stop", "retry", "done"}:
             self.finish(drop=kind == "retry")
-        if kind == "tool_output":
+        if kind == "tool_run":
+            self._runs = in_one_line(f"{event.get('name')}: {_about(event.get('input'))}")
+            self._draw()
+        elif kind == "tool_output":
             self._tool(str(event.get("text", "")))
         elif kind in {"retry", "error"}:
             self.note(str(event.get("message", "")), "red")
         elif kind == "held":
             self.note(f"held: {event.get('reason', '')}", "yellow")
+        elif kind == "summary":
+            self.note(f"The conversation so far was summarised ({event.get('seq')}-summary.md).")
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Show a line of ours."""
-        self.console.print(Text(harmless(text, keep=_KEPT), style=style))
+        """Show lines of ours."""
+        self._print(Text(harmless(text, keep=_KEPT), style=style))
+
+    def typed(self, text: str) -> None:
+        """Show what the person has sent."""
+        self._print(Text.assemble(("You: ", "bold cyan"), harmless(text, keep=_KEPT)))
 
     def finish(self, *, drop: bool = False) -> None:
         """End what streams: the answer is complete, or what came of it does not count."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-        if self._said.strip() and not drop:
-            self.console.print(Markdown(self._said))
-        self._said = ""
+        thought, self._thought = self._thought.strip(), ""
+        said, self._said = self._said, ""
+        self._runs = ""
+        if thought and not drop:
+            self.note(thought)
+        if said.strip() and not drop:
+            # The address behind a link is shown: its text may say another one.
+            self._print(Markdown(said, hyperlinks=False))
+        self._draw()
 
-    def _stream(self, text: str) -> None:
-        self._said += harmless(text, keep=_KEPT)
-        if self._live is None:
-            self._live = Live(console=self.console, transient=True, refresh_per_second=8)
-            self._live.start()
-        # What does not fit on the screen could not be taken back when the Markdown comes.
-        lines = self._said.splitlines()[-max(1, self.console.height - _ROOM) :]
-        self._live.update(Text("\n".join(lines)))
+    def live(self, below: int) -> Fragments:
+        """Return the newest lines of what streams, and what runs, so that `below` lines have room, too."""
+        width, height = self._console.size
+        room = max(_LEAST_LINES, height - _ROOM - below)
+        style, text = ("ansibrightblack", self._thought) if not self._said else ("", self._said)
+        shown: Fragments = [(style, f"{line}\n") for line in lines.last(text, width, room)]
+        runs = self._runs
+        return [*shown, ("ansibrightblack", f"{lines.cut(runs, width)}\n")] if runs else shown
+
+    def width(self) -> int:
+        """Return how many columns there are."""
+        return self._console.width
+
+    def _stream(self, kind: str, text: str) -> None:
+        if kind == "text":
+            self._said += text
+        else:
+            self._thought += text
+        self._draw()
 
     def _tool(self, text: str) -> None:
-        lines = text.splitlines()
-        more = [f"... ({len(lines) - _SHOWN_LINES} more lines)"] if len(lines) > _SHOWN_LINES else []
-        self.note("\n".join([*lines[:_SHOWN_LINES], *more]))
+        self._runs = ""
+        found = text.splitlines()
+        more = [f"... ({len(found) - _SHOWN_LINES} more lines)"] if len(found) > _SHOWN_LINES else []
+        self.note("\n".join([*found[:_SHOWN_LINES], *more]))
+
+    def _print(self, what: Text | Markdown) -> None:
+        with self._console.capture() as shown:
+            self._console.print(what)
+        self._show(shown.get())
+
+
+def _about(given: object) -> str:
+    if not isinstance(given, dict):
+        return ""
+    return str(given.get("command") or given.get("path") or " ".join(str(value) for value in given.values()))

@@ -71,6 +71,19 @@ class Session:
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._lock = descriptor
 
+    def release(self) -> None:
+        """Let others work in it again."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def goes_on_with(self, provider: str, model: str) -> None:
+        """Let whoever opens it again go on with this provider and model."""
+        path = self.directory / "session.conf"
+        written = conf.read(path) | {"provider": provider, "model": model}
+        with self.writing():
+            atomic.write(path, conf.render(written).encode(), durable=False, mode=_PRIVATE)
+
     def files(self) -> list[Path]:
         """Return the message files, by number and then by name."""
         return [Path(entry.path) for entry in self._entries()]

@@ -48,5 +48,5 @@ def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
     told: set[str] = runtime.kept.setdefault("misnamed", set())
     if name not in told:
         told.add(name)
-        runtime.log(f"hs: the tool {name} is left out: its schema has the name {schema.get('name')}.")
+        runtime.notice(f"the tool {name} is left out: its schema has the name {schema.get('name')}.")
     return None

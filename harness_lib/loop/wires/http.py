@@ -55,6 +55,14 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
         raise TransientError(f"The provider at {url} cannot be reached: {_reason(error)}") from error
 
 
+def forget(kept: dict[str, Any]) -> None:
+    """Close the run's connections to hosts: a request that was interrupted may have left one half read."""
+    clients: dict[Any, Any] = kept.get("clients", {})
+    for secure in (True, False):
+        if secure in clients:
+            clients.pop(secure).close()
+
+
 def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
     """Return the run's client for such addresses: connections stay open from one request to the next."""
     clients: dict[bool, httpx2.Client] = kept.setdefault("clients", {})

@@ -38,7 +38,8 @@ class Step:
     """One answer. `status` other than 200 is an error; `events`: the stream is cut behind so many.
 
     `inserted` are further events behind the first, `glued` leaves out the space behind `data:`, `html` is
-    what an error has in place of JSON, and a `silent` step says nothing at all.
+    what an error has in place of JSON, and a `silent` step says nothing at all; one that
+    `hangs` says no more behind the events that it sends.
     """
 
     text: str = ""
@@ -53,6 +54,7 @@ class Step:
     glued: bool = False
     html: str = ""
     silent: bool = False
+    hangs: bool = False
 
 
 def say(text: str) -> Step:
@@ -139,6 +141,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         events = self.events(step, body)
         named = self.path != "/v1/chat/completions"
+        self.hangs = step.hangs
         events[1:1] = [(event.get("type", "") if named else "", event) for event in step.inserted]
         self.stream(events, step.events, "" if step.glued else " ")
 
@@ -167,6 +170,9 @@ class Handler(BaseHTTPRequestHandler):
             text = data if isinstance(data, str) else json.dumps(data)
             self.wfile.write(f"{head}data:{space}{text}\n\n".encode())
             self.wfile.flush()
+        if self.hangs:
+            # Until the client goes.
+            self.rfile.read(1)
 
     def log_message(self, *args: object) -> None:
         """Say nothing."""

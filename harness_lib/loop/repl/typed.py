@@ -1,0 +1,75 @@
+"""What a person has typed and nobody has taken yet.
+
+The line editor puts it in from a thread of its own, also while a turn is under way; the conversation and
+that turn take it out.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Line:
+    """What was sent; `soon`: the turn that is under way is to hear of it behind its running tools."""
+
+    text: str
+    soon: bool
+
+
+class Typed:
+    """The lines that wait; `is_command` says which of them are ours, and those never go to a turn."""
+
+    def __init__(self, is_command: Callable[[str], bool]) -> None:
+        self._is_command = is_command
+        self._sent: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
+        self._sorted: deque[Line] = deque()
+        self._left = False
+        # What is shown as waiting: by value, since it is only looked at.
+        self.waiting: list[str] = []
+
+    def put(self, text: str, *, soon: bool) -> None:
+        """Send a line."""
+        self.waiting.append(text)
+        self._sent.put(Line(text, soon and not self._is_command(text)))
+
+    def leave(self) -> None:
+        """Let `take` return that nothing more will come."""
+        self._sent.put(None)
+
+    def take(self) -> str | None:
+        """Wait for the next line and return it; None when the person leaves."""
+        self._sort()
+        while not self._sorted and not self._left:
+            self._keep(self._sent.get())
+        return self._taken(self._sorted.popleft()) if self._sorted else None
+
+    def soon(self) -> list[str]:
+        """Return what the turn under way is to hear now."""
+        self._sort()
+        found = [line for line in self._sorted if line.soon]
+        self._sorted = deque(line for line in self._sorted if not line.soon)
+        return [self._taken(line) for line in found]
+
+    def withdraw(self) -> list[str]:
+        """Take back all that waits."""
+        self._sort()
+        found, self._sorted = self._sorted, deque()
+        return [self._taken(line) for line in found]
+
+    def _sort(self) -> None:
+        while not self._sent.empty():
+            self._keep(self._sent.get())
+
+    def _keep(self, line: Line | None) -> None:
+        if line is None:
+            self._left = True
+        else:
+            self._sorted.append(line)
+
+    def _taken(self, line: Line) -> str:
+        self.waiting.remove(line.text)
+        return line.text

@@ -1,0 +1,37 @@
+"""What is being done for a person, which their Ctrl-C ends wherever it is.
+
+It is done in the main thread, the only one that a signal can take out of any waiting; the keys are read in
+another one.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+from harness_lib.loop import processes
+
+
+class UnderWay:
+    """A block of work: inside it a SIGINT is raised as Interrupted, outside it is nothing."""
+
+    def __init__(self) -> None:
+        self.now = False
+        self._main = threading.main_thread().ident
+        signal.signal(signal.SIGINT, self._signalled)
+
+    def __enter__(self) -> None:
+        self.now = True
+
+    def __exit__(self, *_: object) -> None:
+        self.now = False
+
+    def interrupt(self) -> bool:
+        """End the work from another thread; return whether there was any."""
+        if self.now and self._main is not None:
+            signal.pthread_kill(self._main, signal.SIGINT)
+        return self.now
+
+    def _signalled(self, number: int, frame: object) -> None:
+        if self.now:
+            processes.interrupt(number, frame)

@@ -1,0 +1,141 @@
+"""What a person types while `hs` works: kept, shown as waiting, and sent where they said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.loop.conftest import WIRES, Serve, Wire, bodies, session_of
+from tests.loop.person import person
+from tests.loop.servers.script import Step, say, use
+
+CHAT = WIRES[1]
+WAITS = use("bash", command="while [ ! -e go ]; do sleep 0.05; done; echo went")
+LATER = "\x1b\r"
+
+
+def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_ends(
+    serve: Serve, wire: Wire, project: Path, home: Path
+) -> None:
+    server = serve(wire, WAITS, say("Both seen."), say("The third, too."))
+
+    with person("--approve", "auto", cwd=project, env=wire.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("first\r")
+        someone.has_on_screen("bash: while")
+        someone.types(f"third{LATER}")
+        someone.has_on_screen("waits: third")
+        someone.types("second\r")
+        someone.has_on_screen("waits: second")
+        (project / "go").touch()
+        someone.has_on_screen("The third, too.")
+        someone.has_on_screen("waits:", gone=True)
+        someone.leaves("\x04")
+
+    names = [(name[5:-3], body.strip()) for name, body in bodies(session_of(home))]
+    assert [(role, body) for role, body in names if role == "user"] == [
+        ("user", "first"), ("user", "second"), ("user", "third")
+    ]  # fmt: skip
+    assert [role for role, _ in names] == [
+        "user", "assistant", "tool_result", "user", "assistant", "user", "assistant"
+    ]  # fmt: skip
+    assert "second" in str(server.requests[1])
+    assert "third" not in str(server.requests[1])
+    assert len(server.requests) == 3
+
+
+def test_what_is_half_typed_stays_while_answers_are_shown(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, WAITS, say("# Shown\n\nabove it"), say("Sent."))
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("first\r")
+        someone.has_on_screen("bash: while")
+        someone.types("half ")
+        someone.has_on_screen("You: half")
+        (project / "go").touch()
+        someone.has_on_screen("above it")
+        someone.has_on_screen("You: half")
+        someone.types("typed\r")
+        someone.has_on_screen("Sent.")
+        someone.leaves("\x04")
+
+    assert server.requests[-1]["messages"][-1]["content"] == "half typed"
+
+
+def test_what_waits_is_typed_again_when_the_turn_is_stopped(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, WAITS, say("Went on."))
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("first\r")
+        someone.has_on_screen("bash: while")
+        someone.types("second\r")
+        someone.has_on_screen("waits: second")
+        someone.types("third")
+        someone.types("\x03")
+        someone.has_on_screen("interrupted")
+        someone.has_on_screen("You: second")
+        someone.types("\r")
+        someone.has_on_screen("Went on.")
+        someone.leaves("\x04")
+
+    assert len(server.requests) == 2
+    assert server.requests[1]["messages"][-1]["content"] == "second\nthird"
+
+
+def test_what_waits_for_an_answer_that_fails_is_typed_again(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, WAITS, Step(status=401, said="no such key"))
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("first\r")
+        someone.has_on_screen("bash: while")
+        someone.types(f"later{LATER}")
+        someone.has_on_screen("waits: later")
+        (project / "go").touch()
+        someone.has_on_screen("no such key")
+        someone.has_on_screen("You: later")
+        someone.types("\x03")
+        someone.has_on_screen("You: later", gone=True)
+        someone.leaves("\x04")
+
+    assert len(server.requests) == 2
+
+
+def test_our_own_commands_wait_for_the_end_of_the_turn(serve: Serve, project: Path, home: Path) -> None:
+    server = serve(CHAT, WAITS, say("Done with it."))
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("first\r")
+        someone.has_on_screen("bash: while")
+        someone.types("/session\r")
+        someone.has_on_screen("waits: /session")
+        someone.types("/quit\r")
+        (project / "go").touch()
+        code = someone.leaves()
+
+    assert code == 0
+    assert someone.plain.index("Done with it.") < someone.plain.index(str(session_of(home)))
+    assert "/session" not in str(server.requests)
+
+
+def test_a_skill_that_is_called_meanwhile_is_loaded(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, WAITS, say("Told."))
+    skill = project / ".agents" / "skills" / "tell" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: tell\ndescription: Tell\n---\nTell all of it.\n", encoding="utf-8")
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("first\r")
+        someone.has_on_screen("bash: while")
+        someone.types("/te\t")
+        someone.has_on_screen("You: /tell")
+        someone.types(" now\r")
+        someone.has_on_screen("waits: /tell now")
+        (project / "go").touch()
+        someone.has_on_screen("Told.")
+        someone.leaves("\x04")
+
+    assert "Tell all of it." in server.requests[1]["messages"][-1]["content"]

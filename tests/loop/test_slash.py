@@ -1,0 +1,124 @@
+"""What is typed behind a slash at the prompt, and how Tab completes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.person import person
+from tests.loop.servers.script import say
+
+CHAT = WIRES[1]
+LONG = say("long " * 3000)
+
+
+def small_context(home: Path) -> None:
+    (home / ".harness").mkdir()
+    (home / ".harness" / "models.conf").write_text("gpt-4o context=10000\n", encoding="utf-8")
+
+
+def test_compact_summarises_what_was_said(serve: Serve, project: Path, home: Path) -> None:
+    small_context(home)
+    server = serve(CHAT, LONG, LONG, say("They said long."), say("Went on."))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        for cost in ("$0.00007", "$0.00014"):
+            someone.has_on_screen("You:")
+            someone.types("more\r")
+            someone.has_on_screen(f"cost {cost}")
+            someone.has_on_screen("Ctrl-C: stop", gone=True)
+        someone.types("/compact\r")
+        someone.has_on_screen("The conversation so far was summarised (0005-summary.md).")
+        someone.types("go on\r")
+        someone.has_on_screen("Went on.")
+        assert someone.leaves("\x04") == 0
+
+    assert "They said long." in str(server.requests[-1])
+    assert "long long" not in str(server.requests[-1])
+    assert [name for name, _ in bodies(session_of(home))][4] == "0005-summary.md"
+
+
+def test_compact_says_why_it_does_nothing(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("Hello."))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("/compact\r")
+        someone.has_on_screen("not summarised: there is too little")
+        assert someone.leaves("\x04") == 0
+
+    assert server.requests == []
+
+
+def test_another_model_counts_when_the_session_is_resumed(hs: Hs, serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("One."), say("Two."))
+    env = CHAT.environment(server)
+
+    with person(cwd=project, env=env) as someone:
+        someone.has_on_screen("You:")
+        someone.types("/model gpt-4o-mini\r")
+        someone.has_on_screen("gpt-4o-mini (openai)")
+        someone.types("one\r")
+        someone.has_on_screen("One.")
+        someone.has_on_screen("gpt-4o-mini  context 15")
+        assert someone.leaves("/quit\r") == 0
+    hs("--continue", "two", env=env)
+
+    assert [request["model"] for request in server.requests] == ["gpt-4o-mini"] * 2
+
+
+def test_another_session_is_gone_on_in_and_the_first_is_free(
+    hs: Hs, serve: Serve, project: Path, home: Path
+) -> None:
+    server = serve(CHAT, say("Long ago."), say("Here."), say("There."), say("Free."))
+    env = CHAT.environment(server)
+    hs("begin", env=env)
+    before = session_of(home)
+
+    with person("--approve", "auto", cwd=project, env=env) as someone:
+        someone.has_on_screen("You:")
+        someone.types("hello\r")
+        someone.has_on_screen("Here.")
+        someone.types("/session no-such\r")
+        someone.has_on_screen("There is no session no-such.")
+        someone.types("/ses\t")
+        someone.has_on_screen("You: /session")
+        someone.types(f" {before.name[:8]}\t")
+        someone.has_on_screen(f"  {before.name}")
+        someone.types("\x15")
+        someone.types(f"/session {before.name}\r")
+        someone.has_on_screen(f"session: {before.name}")
+        someone.types("go on\r")
+        someone.has_on_screen("There.")
+        (other,) = (each for each in before.parent.iterdir() if each != before)
+        assert hs(other.name, "free?", env=env).out == "Free.\n"
+        assert hs(before.name, "free?", env=env).code == 5
+        assert someone.leaves("\x04") == 0
+
+    assert [body.strip() for _, body in bodies(before)] == ["begin", "Long ago.", "go on", "There."]
+
+
+def test_the_session_and_the_tools_are_shown_and_skills_completed(
+    serve: Serve, project: Path, home: Path
+) -> None:
+    server = serve(CHAT, say("Told."))
+    skill = project / ".agents" / "skills" / "tell-all" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: tell-all\ndescription: Tell\n---\nTell all of it.\n", encoding="utf-8")
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("/session\r")
+        someone.has_on_screen(str(session_of(home))[-40:])
+        someone.types("/tools\r")
+        someone.has_on_screen("read_file")
+        someone.types("/help\r")
+        someone.has_on_screen("Tab completes")
+        someone.types("/te\t")
+        someone.has_on_screen("You: /tell-all")
+        someone.types(" please\r")
+        someone.has_on_screen("Told.")
+        assert someone.leaves("/exit\r") == 0
+
+    assert "Tell all of it." in str(server.requests[0]["messages"][-1])
+    assert "The user typed: /tell-all please" in str(server.requests[0]["messages"][-1])

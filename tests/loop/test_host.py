@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,53 @@ def test_an_agent_of_a_run_is_not_held(hs: Hs, serve: Serve, workshop: Workshop)
     answer = hs("go", env=env, cwd=workshop.top)
 
     assert (answer.code, answer.out) == (0, "Stop.\n"), answer.err
+
+
+@pytest.mark.parametrize("spelled", ["harness-tasks.json", "sub/../link"])
+def test_no_tool_edits_the_list_by_hand(hs: Hs, serve: Serve, workshop: Workshop, spelled: str) -> None:
+    workshop.add("Make one", "grep -q done one")
+    (workshop.top / "sub").mkdir()
+    (workshop.top / "link").symlink_to("harness-tasks.json")
+    before = (workshop.top / "harness-tasks.json").read_bytes()
+    server = serve(
+        CHAT,
+        use("write_file", path=spelled, content="{}"),
+        use("replace", path=spelled, old="pending", new="completed", all=True),
+        use("read_file", path=spelled),
+        use("write_file", path="mine", content="mine"),
+        use("bash", command=harness("pause")),
+        say("Done."),
+    )
+    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
+
+    answer = hs("go", env=env, cwd=workshop.top)
+
+    assert answer.out == "Done.\n", answer.err
+    told = [str(request["messages"][-1]["content"]) for request in server.requests[1:5]]
+    assert ["is kept by harness" in text for text in told] == [True, True, False, False]
+    assert "Make one" in told[2]
+    assert (workshop.top / "harness-tasks.json").read_bytes() == before
+    assert (workshop.top / "mine").is_file()
+
+
+def test_work_renews_the_lease_of_a_task(hs: Hs, serve: Serve, tmp_path: Path) -> None:
+    workshop = Workshop.make(tmp_path, mode="concurrent")
+    task = workshop.add("Make one", "grep -q done one")
+    server = serve(
+        CHAT,
+        use("bash", command=f"HARNESS_LEASE_SECONDS=600 {harness('claim')}"),
+        use("bash", command=harness("pause")),
+        say("Later."),
+    )
+    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home), "HARNESS_LEASE_SECONDS": "36000"}
+
+    answer = hs("go", env=env, cwd=workshop.top)
+
+    assert answer.out == "Later.\n", answer.err
+
+    def hours() -> float:
+        ends = datetime.fromisoformat(workshop.task(task)["lease_expires_at"].replace("Z", "+00:00"))
+        return (ends - datetime.now(timezone.utc)).total_seconds() / 3600
+
+    workshop.wait_for(f"the lease is not renewed: {server.requests[1]['messages'][-1]}", lambda: hours() > 9)
+    workshop.close()

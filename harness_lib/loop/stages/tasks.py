@@ -1,15 +1,19 @@
 """The bridge to the task list: a session is told of it, and held while its tasks are not done.
 
+Its files are changed by no tool, and who works on a task gives signs of life.
+
 What is decided, the hooks of harness decide, as for every other host: they run as a program of their own.
 Where no list is under way, looking for one is all that happens.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import processes
+from harness_lib.loop import processes, side_by_side
 from harness_lib.loop.piped import Json, Piped, as_object, dumps
 from harness_lib.system import program, seeking
 
@@ -17,6 +21,10 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 _SECONDS = 30.0
+# How often the hook itself passes on a sign of life.
+_BEAT_SECONDS = 60.0
+_PATH = 4096
+_KEPT_BY_HARNESS = (seeking.STATE_FILE, seeking.BACKUP_FILE, seeking.LOG_FILE, seeking.MARKER)
 
 
 def begin(runtime: Runtime, piped: Piped) -> Piped:
@@ -45,15 +53,56 @@ def hold(runtime: Runtime, piped: Piped) -> Piped:
     return {"next_state": "assemble"}
 
 
-def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
-    """Return what the hook of `event` answers; None where it says nothing, or nobody is at home."""
+def guard(runtime: Runtime, piped: Piped) -> Piped:
+    """Let no tool edit the files of the list; a guard that cannot answer is a no."""
+    call = as_object(piped) or {}
+    root = _root(runtime)
+    if not root or not _edits_list(runtime, call, root):
+        return call
+    said = _ring(runtime, "PreToolUse", {"tool_name": call.get("name"), "tool_input": call.get("input")})
+    if said is None:
+        return {**call, "decision": "deny", "reason": "the guard of the task list could not answer"}
+    output = said.get("hookSpecificOutput") or {}
+    if output.get("permissionDecision") != "deny":
+        return call
+    return {**call, "decision": "deny", "reason": str(output.get("permissionDecisionReason") or "")}
+
+
+def _edits_list(runtime: Runtime, call: Json, root: str) -> bool:
+    """Return whether `call` may be about to change a file of the list: only then it is worth a process."""
+    given = call.get("input")
+    if not isinstance(given, dict) or side_by_side.only_reads(runtime, str(call.get("name") or "")):
+        return False
+    paths = (value for value in given.values() if isinstance(value, str) and "\0" not in value)
+    kept = {f"{root}{os.sep}{name}" for name in _KEPT_BY_HARNESS}
+    return any(os.path.realpath(runtime.work_directory / path) in kept for path in paths if len(path) < _PATH)
+
+
+def beat(runtime: Runtime, piped: Piped) -> Piped:
+    """Tell the list once in a while that this session lives."""
+    now = time.monotonic()
+    if now - runtime.kept.get("beat", -_BEAT_SECONDS) >= _BEAT_SECONDS:
+        runtime.kept["beat"] = now
+        done = as_object(piped) or {}
+        _ring(runtime, "PostToolUse", {"tool_name": done.get("name"), "tool_input": done.get("input")})
+    return piped
+
+
+def _root(runtime: Runtime) -> str | None:
+    """Return where the list lies that is under way here; None where there is none."""
     env = runtime.harness_environment()
-    cwd = str(runtime.work_directory)
     if runtime.session is None or seeking.switched_off(env):
         return None
-    root = seeking.pinned(env) or seeking.search(env, cwd)
-    if not root or not Path(root, seeking.MARKER).exists():
+    root = seeking.pinned(env) or seeking.search(env, str(runtime.work_directory))
+    return root if root and Path(root, seeking.MARKER).exists() else None
+
+
+def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
+    """Return what the hook of `event` answers, {} for nothing; None where it fails, or nobody is at home."""
+    if _root(runtime) is None or runtime.session is None:
         return None
+    env = runtime.harness_environment()
+    cwd = str(runtime.work_directory)
     payload = {"session_id": runtime.session.id, "cwd": cwd, "hook_event_name": event, **more}
     code = f"from harness_lib.hookio import door; sys.exit(door.answer({event!r}, ['claude']))"
     done = processes.run(
@@ -64,4 +113,5 @@ def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
         log=runtime.env["HARNESS_LOG"],
         timeout=_SECONDS,
     )
-    return as_object(done.text())
+    said = done.text()
+    return None if done.code else as_object(said.strip() or "{}")

@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.hosts.agents import launcher
 from tests.hosts.claude import QUIET
-from tests.hosts.talk import Actor, Refusal, Request, Say, Script
+from tests.hosts.talk import Actor, Call, Refusal, Request, Say, Script
 
 if TYPE_CHECKING:
     from tests.hosts.claude import Claude
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from tests.hosts.machine import Machine
     from tests.hosts.model import Model
 
+CEILING = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
 DONE = Say("Done.")
 NOTE = "One is written in small letters."
 MINUTE = timedelta(minutes=1)
@@ -93,6 +96,57 @@ def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
 
     assert spent["cost_usd"] > 0
     assert spent["tokens"] > 0
+
+
+def test_claude_code_waits_for_its_background_agents(claude: Claude, model: Model, machine: Machine) -> None:
+    """By itself it ends them after ten minutes; what a run tells it is that there is no such end.
+
+    Here its own ten minutes are one second, so that the run's word is what lets the subagent come to its end.
+    """
+    machine.add("Make one", "--validate", "grep -qx one one")
+
+    def delegates(request: Request) -> Script:
+        request = yield request.shell(f"printenv {CEILING}")
+        assert request.last.strip() == "0"
+        work = {"description": "work", "prompt": "MAKE ONE SLOWLY", "subagent_type": "general-purpose"}
+        yield Say(calls=(Call("Agent", {**work, "run_in_background": True}),))
+        yield Say("I wait.")
+        yield DONE
+
+    model.play(delegates, when="task-001 [P1] attempt")
+    model.play(_slowly, when="MAKE ONE SLOWLY")
+    env = {**QUIET, "ANTHROPIC_BASE_URL": claude.address, CEILING: "1000"}
+
+    machine.harness("run", "--agent", "claude", env=env).check()
+
+    (task,) = machine.state["tasks"]
+    assert (task["status"], task["attempts"]) == ("completed", 0)
+
+
+@pytest.mark.parametrize(("ceiling", "made"), [("1000", False), ("0", True)])
+def test_claude_code_ends_a_background_agent_at_the_ceiling_that_it_is_told(
+    claude: Claude, model: Model, machine: Machine, ceiling: str, *, made: bool
+) -> None:
+    """What the test above relies on: without it the client could as well wait by itself."""
+
+    def delegates(_request: Request) -> Script:
+        work = {"description": "work", "prompt": "MAKE ONE SLOWLY", "subagent_type": "general-purpose"}
+        yield Say(calls=(Call("Agent", {**work, "run_in_background": True}),))
+        yield Say("I wait.")
+        yield DONE
+
+    model.play(delegates)
+    model.play(_slowly, when="MAKE ONE SLOWLY")
+
+    claude("Work.", env={CEILING: ceiling})
+
+    assert (machine.project / "one").exists() is made
+
+
+def _slowly(request: Request) -> Script:
+    """Play the subagent, whose work takes longer than the ceiling."""
+    yield request.shell("sleep 5; echo one > one")
+    yield DONE
 
 
 def test_codex(codex: Codex, model: Model, machine: Machine) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import sys
 import threading
 from pathlib import Path
@@ -12,48 +11,27 @@ from harness_lib.loop.asking import Asker, Question, Said
 from harness_lib.text import harmless
 
 _SHOWN = 2000
-_LOOK_SECONDS = 0.2
 _TERMINAL = Path("/dev/tty")
 
 
 class Terminal:
-    """Asks at the terminal; a question that is open when all is stopped is answered with no."""
+    """Asks at the terminal, one question after another: subagents may ask at the same time."""
 
     def __init__(self) -> None:
-        self._stopped = threading.Event()
-        self._asking = threading.Lock()
-
-    def begin(self) -> None:
-        """Take questions."""
-        self._stopped.clear()
-
-    def stop(self) -> None:
-        """Give up the open question: its reader would take what is typed for something else."""
-        self._stopped.set()
+        self._one_person = threading.Lock()
 
     def ask(self, question: Question) -> Said:
-        """Ask, and return what was said; an end of the input is a no.
-
-        Subagents may ask at the same time; there is one person.
-        """
-        with self._asking:
-            return (
-                Said(allowed=False, reason="interrupted") if self._stopped.is_set() else self._ask(question)
-            )
-
-    def _ask(self, question: Question) -> Said:
-        print(shown(question), file=sys.stderr)
-        sys.stderr.write(choices(question))
-        sys.stderr.flush()
-        try:
-            with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
-                while not select.select([terminal], [], [], _LOOK_SECONDS)[0]:
-                    if self._stopped.is_set():
-                        return Said(allowed=False, reason="interrupted")
-                said = terminal.readline()
-        except OSError:
-            return Said(allowed=False, reason="the terminal is gone")
-        return understood(said, question)
+        """Ask, and return what was said; an end of the input is a no."""
+        with self._one_person:
+            print(shown(question), file=sys.stderr)
+            sys.stderr.write(choices(question))
+            sys.stderr.flush()
+            try:
+                with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
+                    said = terminal.readline()
+            except OSError:
+                return Said(allowed=False, reason="the terminal is gone")
+            return understood(said, question)
 
 
 def asker() -> Asker | None:

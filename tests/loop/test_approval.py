@@ -112,3 +112,85 @@ def test_what_is_asked_moves_no_cursor(serve: Serve, project: Path) -> None:
         someone.leaves()
 
     assert "\x1b[2J" not in someone.raw
+
+
+def test_at_the_prompt_a_person_says_yes_always_and_no_with_a_reason(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT,
+        use("bash", command="touch one"),
+        use("bash", command="mkdir two"),
+        use("bash", command="mkdir three"),
+        use("replace", path="one", old="", new="x"),
+        use("bash", command="touch four"),
+        say("Done."),
+    )
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("touch one")
+        someone.has_on_screen("or say why not:")
+        someone.types("y\r")
+        someone.has_on_screen("a = always (bash mkdir)")
+        someone.types("a\r")
+        someone.has_on_screen("a = always (replace)")
+        someone.types("n\r")
+        someone.has_on_screen("command: touch four")
+        someone.types("not on a Sunday\r")
+        someone.has_on_screen("Done.")
+        someone.leaves("\x04")
+
+    assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
+    told = [message["content"] for message in server.requests[5]["messages"] if message["role"] == "tool"]
+    assert "denied: the user said no" in told[3]
+    assert "denied: the user said no: not on a Sunday" in told[4]
+    assert someone.raw.count("may bash run?") == 3
+
+
+def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(serve: Serve, project: Path) -> None:
+    slow = use("bash", command="while [ ! -e go ]; do sleep 0.05; done")
+    server = serve(CHAT, slow, use("bash", command="touch made"), say("Done."), say("Sent."))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("or say why not:")
+        someone.types("y\r")
+        someone.has_on_screen("bash: while")
+        someone.types("y")
+        someone.has_on_screen("You: y")
+        (project / "go").touch()
+        someone.has_on_screen("touch made")
+        someone.types("\r")
+        someone.has_on_screen("denied: the user said no")
+        someone.has_on_screen("Done.")
+        someone.has_on_screen("You: y")
+        someone.types("es\r")
+        someone.has_on_screen("Sent.")
+        someone.leaves("\x04")
+
+    assert not (project / "made").exists()
+    assert server.requests[3]["messages"][-1]["content"] == "yes"
+
+
+def test_always_holds_for_the_session_and_all_its_subagents(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT,
+        use("agent", prompt="make one"),
+        use("bash", command="touch one"),
+        say("Made one."),
+        use("bash", command="touch two"),
+        use("agent", prompt="make three"),
+        use("bash", command="touch three"),
+        say("Made three."),
+        say("Done."),
+    )
+
+    with person(*ASKED, cwd=project, env=CHAT.environment(server)) as someone:
+        someone.sees("always (bash touch)")
+        someone.types("a\n")
+        someone.sees("Done.")
+        someone.leaves()
+
+    assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
+    assert someone.raw.count("may bash run") == 1

@@ -30,7 +30,7 @@ def _execute(runtime: Runtime, given: Json) -> Result:
     if not prompt.strip():
         raise ToolError("prompt is required")
     env = _environment(runtime, given)
-    with asking.served(runtime.asker) as address, tempfile.TemporaryDirectory(prefix="hs-") as directory:
+    with asking.served(_asker(runtime)) as address, tempfile.TemporaryDirectory(prefix="hs-") as directory:
         account_file = Path(directory, "account.json")
         env |= {ACCOUNT_FILE: str(account_file), **({asking.VARIABLE: address} if address else {})}
         done = processes.run(
@@ -70,6 +70,11 @@ def _left(runtime: Runtime) -> dict[str, str]:
     if left <= 0:
         raise ToolError(f"the limit of {most} dollars is reached (--max-cost)")
     return {"HARNESS_MAX_COST": f"{left:.6f}"}
+
+
+def _asker(runtime: Runtime) -> asking.Asker | None:
+    """Return who answers a subagent: what the person has said for good holds for it, too."""
+    return (lambda question: approval.put(runtime, question)) if runtime.asker is not None else None
 
 
 def _environment(runtime: Runtime, given: Json) -> dict[str, str]:

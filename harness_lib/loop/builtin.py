@@ -52,7 +52,7 @@ _HOOKS = {
     "tool_done": {"10-save": "stages.tool_calls:save", "90-harness": "stages.tasks:beat"},
     "done": {"90-harness": "stages.tasks:hold"},
     "error": {"10-display": "stages.turn:display"},
-    "auth-set": {"50-default": "stages.auth_set:ask"},
+    "auth-set": {"10-oauth": "stages.auth_set:log_in", "50-default": "stages.auth_set:ask"},
 }
 _TOOLS = {
     "agent": "tools.agent:TOOL",

@@ -28,6 +28,10 @@ class TransientError(ProviderError):
         self.after = after
 
 
+class UnauthorizedError(ProviderError):
+    """The host takes the key or the token of the request no more."""
+
+
 class ContextError(ProviderError):
     """The request was longer than the model's context."""
 

@@ -56,6 +56,14 @@ def interrupt(number: int, frame: object) -> None:  # noqa: ARG001 (as signals c
     raise Interrupted(number)
 
 
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold signals back as long as the block lasts, for what would be lost when it is left in the middle."""
+    with _starting:
+        yield
+    _raise_pending()
+
+
 def _raise_pending() -> None:
     if _starting.pending:
         number, _starting.pending = _starting.pending, 0

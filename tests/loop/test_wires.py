@@ -298,7 +298,7 @@ def test_a_variant_of_home_speaks_through_its_protocol(hs: Hs, serve: Serve, hom
     without = hs("go", env={"HARNESS_PROVIDER": "there"})
     found = hs("go", env={"THERE_KEY": "sesame"})
 
-    assert (without.code, "THERE_KEY is not set" in without.err) == (1, True)
+    assert (without.code, "THERE_KEY is not set" in without.err) == (7, True)
     assert (found.code, found.out) == (0, "Hello from there.\n"), found.err
     assert server.headers[0]["authorization"] == "Bearer sesame"
     assert (server.requests[0]["model"], server.requests[0]["max_completion_tokens"]) == ("big-one", 77)
@@ -327,5 +327,5 @@ def test_a_variant_without_an_address_sends_its_key_nowhere(hs: Hs, home: Path) 
 
     answer = hs("go", env={"THERE_KEY": "sesame"})
 
-    assert answer.code == 1
+    assert answer.code == 7
     assert "no url=" in answer.err

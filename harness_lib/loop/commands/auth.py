@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from harness_lib.errors import ConfigError, EnvSetupError, UsageError
+from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.loop import pipeline
 from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.loop.providers import keys
+from harness_lib.loop.providers import key_store, keys, variants
 from harness_lib.loop.runtime import Runtime
-from harness_lib.system import atomic
 
-_USAGE = "hs auth set PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
+_USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
 _SHORT = 8
 _SHOWN = 4
 
@@ -22,13 +22,23 @@ _SHOWN = 4
 def _auth(runtime: Runtime, args: list[str]) -> int:
     local = "--local" in args
     words = [word for word in args if word != "--local"]
-    if words[:1] == ["set"] and len(words) == 2 and is_name(words[1]):  # noqa: PLR2004 (set PROVIDER)
+    if words[:1] in (["set"], ["login"]) and len(words) == 2 and is_name(words[1]):  # noqa: PLR2004 (set NAME)
+        if words[0] == "login":
+            _check_known(runtime, words[1])
         return _set(runtime, words[1], _file(runtime, local=local))
+    if words[:1] == ["logout"] and len(words) == 2:  # noqa: PLR2004 (logout PROVIDER)
+        return _log_out(runtime, words[1], _file(runtime, local=local))
     if words[:1] == ["rm"] and len(words) == 3 and words[2].isdigit():  # noqa: PLR2004 (rm PROVIDER INDEX)
-        return _remove(words[1], int(words[2]), _file(runtime, local=local))
+        return _remove(runtime, words[1], int(words[2]), _file(runtime, local=local))
     if (words or ["list"])[0] == "list" and len(words) <= 2 and not local:  # noqa: PLR2004 (list PROVIDER)
         return _list(runtime, words[1:])
     raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
+
+
+def _check_known(runtime: Runtime, provider: str) -> None:
+    """Raise UsageError for a name that no provider has: a key would be asked for that nobody uses."""
+    if runtime.table.provider(provider) is None and variants.find(runtime, provider) is None:
+        raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
 
 
 def _set(runtime: Runtime, provider: str, path: Path) -> int:
@@ -39,18 +49,33 @@ def _set(runtime: Runtime, provider: str, path: Path) -> int:
         raise EnvSetupError(f"No credential for {provider}: {failure}.") from failure
     if not found.get("type"):
         raise EnvSetupError(f"No credential for {provider}: the stage auth-set gave none with a type.")
-    _write(path, {**_stored(path), provider: [found]})
+    with key_store.held(runtime):
+        key_store.write(path, {**key_store.stored(path), provider: [found]})
+    if found["type"] == "oauth":
+        print(f"hs: logged in at {provider}", file=sys.stderr)
     return 0
 
 
-def _remove(provider: str, index: int, path: Path) -> int:
-    stored = _stored(path)
-    entries = stored.get(provider)
-    if isinstance(entries, list) and index < len(entries):
-        left = entries[:index] + entries[index + 1 :]
-        _write(
-            path, {**stored, provider: left} if left else {k: v for k, v in stored.items() if k != provider}
-        )
+def _log_out(runtime: Runtime, provider: str, path: Path) -> int:
+    """Forget every credential of `provider`."""
+    with key_store.held(runtime):
+        stored = key_store.stored(path)
+        if provider not in stored:
+            print(f"hs: nobody is logged in at {provider} ({path})", file=sys.stderr)
+            return 0
+        key_store.write(path, {name: value for name, value in stored.items() if name != provider})
+    print(f"hs: logged out of {provider}", file=sys.stderr)
+    return 0
+
+
+def _remove(runtime: Runtime, provider: str, index: int, path: Path) -> int:
+    with key_store.held(runtime):
+        stored = key_store.stored(path)
+        entries = stored.get(provider)
+        if isinstance(entries, list) and index < len(entries):
+            left = entries[:index] + entries[index + 1 :]
+            others = {name: value for name, value in stored.items() if name != provider}
+            key_store.write(path, {**others, provider: left} if left else others)
     return 0
 
 
@@ -78,21 +103,6 @@ def _file(runtime: Runtime, *, local: bool) -> Path:
         if source.is_dir() and source != runtime.home:
             return source / keys.FILE
     raise UsageError("There is no .harness directory from here upwards.", "Make one, or leave out --local.")
-
-
-def _stored(path: Path) -> Json:
-    """Return the credentials in `path`. Raises ConfigError for a broken file: it would be overwritten."""
-    if not path.exists():
-        return {}
-    found = as_object(path.read_text(encoding="utf-8", errors="replace"))
-    if found is None:
-        raise ConfigError(f"{path} is no JSON object.", "Repair it or move it away, then call again.")
-    return found
-
-
-def _write(path: Path, credentials: Json) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    atomic.write(path, keys.render(credentials).encode(), mode=0o600)
 
 
 COMMAND = Builtin(f"Keep credentials: {_USAGE}", _auth)

@@ -51,9 +51,9 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
         for line in plugin.target.environment_help(runtime).splitlines():
             print(f"      {line}")
     for variant in variants.every(runtime):
-        print(
-            f"  {variant.name:<12} {variant.values.get('description', '')} ({variant.auth_env or 'no key'})"
-        )
+        login = f"hs auth login {variant.name}" if variant.values.get("auth") else ""
+        needs = login or variant.auth_env or "no key"
+        print(f"  {variant.name:<12} {variant.values.get('description', '')} ({needs})")
     print("\nTools:")
     for plugin in runtime.table.of("tools"):
         print(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")

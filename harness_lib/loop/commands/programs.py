@@ -14,6 +14,7 @@ from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.commands.resolving import resolve
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object, as_text, dumps
+from harness_lib.loop.providers import described
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages import tool_calls
@@ -64,9 +65,9 @@ def _provider(runtime: Runtime, args: list[str]) -> int:
         resolve(runtime)
         print(f"provider={runtime.provider}\nmodel={runtime.model}")
         return 0
-    provider = runtime.table.provider(args[0]) if args else None
+    provider = described.find(runtime, args[0]) if args else None
     if provider is None:
-        raise UsageError("hs provider wants a NAME that is no variant.", "hs help lists them.")
+        raise UsageError("hs provider wants the NAME of one.", "hs help lists them.")
     runtime.env["HARNESS_PROVIDER"] = args[0]
     _enter(runtime)
     flag = args[1] if len(args) > 1 else ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.loop import discovery, pipeline
-from harness_lib.loop.failures import HookError
+from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object
+from harness_lib.loop.providers import endpoints, variants
 from harness_lib.loop.runtime import Runtime
 
 
@@ -20,3 +21,15 @@ def resolve(runtime: Runtime) -> None:
     runtime.env["HARNESS_PROVIDER"] = str(found.get("provider") or "")
     runtime.env["HARNESS_MODEL"] = str(found.get("model") or "")
     discovery.refresh(runtime)
+    _check(runtime)
+
+
+def _check(runtime: Runtime) -> None:
+    """Raise EnvSetupError where the provider lacks a key or a login: a session could not go on."""
+    foreign = runtime.table.find("providers", variants.protocol_of(runtime, runtime.provider))
+    if foreign is not None and foreign.origin != "built-in":
+        return
+    try:
+        endpoints.of(runtime)
+    except ProviderError as error:
+        raise EnvSetupError(str(error)) from error

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
+if TYPE_CHECKING:
+    from harness_lib.loop.oauth.renewal import Login
+
 Wire = Literal["anthropic", "responses", "chat"]
+
+# What a `.conf` says as `max_tokens_field` where its host takes no limit at all.
+NO_FIELD = "none"
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,8 @@ class Endpoint:
     effort: str = ""
     cached: bool = False
     session: str = ""
+    # Whoever is logged in: its headers are made at each request, as its tokens are renewed.
+    login: Login | None = field(default=None, repr=False, compare=False)
 
 
 def complete(url: str, path: str) -> str:

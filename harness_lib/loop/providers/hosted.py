@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.oauth import client
 from harness_lib.loop.providers import keys, models
 from harness_lib.loop.providers.endpoint import Endpoint, Wire
 from harness_lib.loop.wires import exchange
@@ -13,6 +14,7 @@ from harness_lib.loop.wires import exchange
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from harness_lib.loop.oauth.renewal import Login
     from harness_lib.loop.piped import Json
     from harness_lib.loop.providers.variants import Variant
     from harness_lib.loop.runtime import Runtime
@@ -50,9 +52,11 @@ class Hosted:
 
     def at(self, runtime: Runtime, variant: Variant | None = None) -> Endpoint:
         """Return where requests of this run go. Raises ProviderError without the key that is needed."""
-        env = _environment(runtime, self.name, variant) if variant else runtime.env
+        login = _login(runtime, variant)
+        env = _environment(runtime, self.name, variant, login) if variant else runtime.env
         key = keys.secret(keys.first(runtime, variant.name if variant else self.name))
         made = self.endpoint(env, key)
+        made = replace(made, login=login, headers={**made.headers, **(variant.headers if variant else {})})
         if not all(value.isascii() and value.isprintable() for value in made.headers.values()):
             # Said here: whoever meets it later would print the key.
             raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
@@ -103,13 +107,25 @@ def _wire(name: str) -> Wire | None:
     return wires[name]
 
 
-def _environment(runtime: Runtime, protocol: str, variant: Variant) -> dict[str, str]:
+def _login(runtime: Runtime, variant: Variant | None) -> Login | None:
+    """Return the login of a variant that has one. Raises ProviderError where nobody is logged in."""
+    if variant is None or not client.is_used(variant):
+        return None
+    # Imported here: only who is logged in pays for it.
+    from harness_lib.loop.oauth.renewal import Login  # noqa: PLC0415
+
+    login = Login(runtime, client.of(variant))
+    login.check()
+    return login
+
+
+def _environment(runtime: Runtime, protocol: str, variant: Variant, login: Login | None) -> dict[str, str]:
     """Return the environment that a variant is: the one of its protocol with other values."""
     prefix = protocol.upper()
     values = variant.values
     key = runtime.env.get(variant.auth_env, "") if variant.auth_env else ""
     key = key or keys.secret(keys.first(runtime, variant.name))
-    if variant.auth_env and not key:
+    if variant.auth_env and not key and login is None:
         raise ProviderError(f"{variant.auth_env} is not set. Set it, or run: hs auth set {variant.name}")
     if not values.get("url"):
         # Its key would go to the host of the protocol.
@@ -118,6 +134,7 @@ def _environment(runtime: Runtime, protocol: str, variant: Variant) -> dict[str,
         f"{prefix}_API_URL": values["url"],
         f"{prefix}_MAX_TOKENS": values.get("max_tokens", ""),
         f"{prefix}_API_KEY": key,
-        f"{prefix}_AUTH_HEADER": "",
+        # The login's own takes its place at each request.
+        f"{prefix}_AUTH_HEADER": "authorization: (login)" if login else "",
     }
     return {**runtime.env, **changed}

@@ -28,6 +28,12 @@ class Variant:
     def auth_env(self) -> str:
         return self.values.get("auth_env", "")
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of every request, from lines `header.NAME=VALUE`."""
+        prefix = "header."
+        return {key[len(prefix) :]: value for key, value in self.values.items() if key.startswith(prefix)}
+
 
 def find(runtime: Runtime, name: str) -> Variant | None:
     """Return the most local variant `name`; a program of that name goes before it."""

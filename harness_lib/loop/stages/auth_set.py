@@ -5,9 +5,26 @@ from __future__ import annotations
 import getpass
 import os
 
-from harness_lib.loop.failures import HookError
+from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop.oauth import client
 from harness_lib.loop.piped import Piped, as_object
+from harness_lib.loop.providers import variants
 from harness_lib.loop.runtime import Runtime
+
+
+def log_in(runtime: Runtime, piped: Piped) -> Piped:
+    """Log in where the provider's `.conf` says `auth=oauth`, unless there is a credential already."""
+    found = as_object(piped) or {}
+    variant = variants.find(runtime, runtime.env.get("HARNESS_AUTH_PROVIDER", ""))
+    try:
+        if found.get("type") or variant is None or not client.is_used(variant):
+            return found
+        # Imported here: only who logs in needs a server and a browser.
+        from harness_lib.loop.oauth import login  # noqa: PLC0415
+
+        return login.log_in(client.of(variant))
+    except ProviderError as error:
+        raise HookError(str(error), {"error": str(error)}) from error
 
 
 def ask(runtime: Runtime, piped: Piped) -> Piped:

@@ -7,8 +7,7 @@ from pathlib import Path
 from harness_lib.loop import conf, trust
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json, Piped, as_object
-from harness_lib.loop.providers import keys, variants
-from harness_lib.loop.providers.variants import Variant
+from harness_lib.loop.providers import described, variants
 from harness_lib.loop.runtime import Runtime
 
 # In the order in which bundled packs of providers stand among the sources.
@@ -47,26 +46,14 @@ def defaults(runtime: Runtime, piped: Piped) -> Piped:
     asked = _asked(piped)
     if asked["model"]:
         return asked
-    variant = variants.find(runtime, asked["provider"])
-    if variant is not None:
-        return {**asked, "model": variant.values.get("model", "")}
-    provider = runtime.table.provider(asked["provider"])
+    provider = described.find(runtime, asked["provider"])
     return {**asked, "model": provider.defaults(runtime).get("model", "") if provider else ""}
 
 
 def is_ready(runtime: Runtime, name: str) -> bool:
     """Return whether the provider or variant `name` has what it needs."""
-    provider = runtime.table.provider(name)
-    if provider is not None:
-        return provider.ready(runtime)
-    variant = variants.find(runtime, name)
-    return variant is not None and _variant_is_ready(runtime, variant)
-
-
-def _variant_is_ready(runtime: Runtime, variant: Variant) -> bool:
-    if variant.auth_env and runtime.env.get(variant.auth_env):
-        return True
-    return keys.is_fresh(keys.first(runtime, variant.name))
+    provider = described.find(runtime, name)
+    return provider is not None and provider.ready(runtime)
 
 
 def candidates(runtime: Runtime) -> list[str]:

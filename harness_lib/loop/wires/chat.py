@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError
 from harness_lib.loop.piped import Json, dumps
-from harness_lib.loop.providers.endpoint import Endpoint
+from harness_lib.loop.providers.endpoint import NO_FIELD, Endpoint
 from harness_lib.loop.sessions.history import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
@@ -36,9 +36,10 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
     if payload.get("system"):
         said.insert(0, {"role": "system", "content": payload["system"]})
     newest = "max_completion_tokens" if endpoint.url.startswith(_VENDOR) else "max_tokens"
+    limit = endpoint.max_tokens_field or newest
     made: Json = {
         "model": payload.get("model") or endpoint.model,
-        endpoint.max_tokens_field or newest: endpoint.max_tokens,
+        **({} if limit == NO_FIELD else {limit: endpoint.max_tokens}),
         "messages": said,
     }
     tools = tools_of(payload)

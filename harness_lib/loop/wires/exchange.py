@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from harness_lib.loop.failures import ProviderError, TransientError
+from harness_lib.loop.failures import ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.wires import anthropic, chat, http, responses, retry
 from harness_lib.loop.wires.answer import Wire
@@ -29,7 +30,26 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
         runtime.log(f"hs: {text}")
         runtime.stream.emit("retry", message=text)
 
-    return retry.until_answered(lambda: _once(runtime, endpoint, body, quiet=quiet), told)
+    return retry.until_answered(lambda: _authorized(runtime, endpoint, body, quiet=quiet), told)
+
+
+def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
+    """Ask with the headers of a login, and once more with renewed ones where those are refused."""
+    login = endpoint.login
+    if login is None:
+        try:
+            return _once(runtime, endpoint, body, quiet=quiet)
+        except UnauthorizedError as error:
+            raise ProviderError(f"{error} Check the key.") from error
+    headers = login.headers(endpoint.headers)
+    try:
+        return _once(runtime, replace(endpoint, headers=headers), body, quiet=quiet)
+    except UnauthorizedError:
+        headers = login.headers(endpoint.headers, refused=headers["authorization"])
+    try:
+        return _once(runtime, replace(endpoint, headers=headers), body, quiet=quiet)
+    except UnauthorizedError as error:
+        raise ProviderError(f"{error} {login.advice}") from error
 
 
 def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:

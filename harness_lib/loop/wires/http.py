@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from harness_lib.loop.failures import ContextError, ProviderError, TransientError
+from harness_lib.loop.failures import ContextError, ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.wires.overflow import is_overflow
 
@@ -18,7 +18,6 @@ SILENCE_SECONDS = 300.0
 EVENT_LIMIT = 64 * 1024 * 1024
 _PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
 _ADVICE = {
-    401: "Check the key.",
     403: "Check the key and what it may use.",
     404: "Check the address and the model.",
     413: "The request is too large.",
@@ -41,7 +40,7 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
         ) as source:
             response = source.response
             if response.status_code != httpx2.codes.OK:
-                raise _refused(response)
+                raise _refused(response, headers)
             if response.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
                 yield _whole(response)
                 return
@@ -84,7 +83,7 @@ def _whole(response: httpx2.Response) -> Json:
     return found
 
 
-def _refused(response: httpx2.Response) -> ProviderError:
+def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderError:
     status = response.status_code
     text = response.read().decode("utf-8", "replace")
     found = as_object(text)
@@ -96,11 +95,21 @@ def _refused(response: httpx2.Response) -> ProviderError:
     after = _retry_after(response.headers.get("retry-after", "")) if status in _PASSING else None
     # Whoever waits for us has to know how long.
     wait = f"Retry after {after:.0f} s." if after else ""
-    words = (f"The provider answered {status}:", said or "(nothing)", advice, wait)
+    words = (f"The provider answered {status}:", _without_secrets(said, headers) or "(nothing)", advice, wait)
     message = " ".join(part for part in words if part)
+    if status == httpx2.codes.UNAUTHORIZED:
+        return UnauthorizedError(message)
     if status in _PASSING:
         return TransientError(message, after)
     return ContextError(message) if is_overflow(text, status) else ProviderError(message)
+
+
+def _without_secrets(said: str, headers: Mapping[str, str]) -> str:
+    """Return what a host said without the key that it may repeat."""
+    for name, value in headers.items():
+        if "auth" in name.lower() or "key" in name.lower():
+            said = said.replace(value.split(" ")[-1] or value, "***")
+    return said
 
 
 def _message(found: Json) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError
 from harness_lib.loop.piped import Json, dumps
-from harness_lib.loop.providers.endpoint import Endpoint
+from harness_lib.loop.providers.endpoint import NO_FIELD, Endpoint
 from harness_lib.loop.sessions.history import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
@@ -35,7 +35,9 @@ def messages(history: list[Entry]) -> list[Json]:
 def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request."""
     model = str(payload.get("model") or endpoint.model)
-    made: Json = {"model": model, "max_output_tokens": endpoint.max_tokens, "store": False}
+    made: Json = {"model": model, "store": False}
+    if endpoint.max_tokens_field != NO_FIELD:
+        made["max_output_tokens"] = endpoint.max_tokens
     if payload.get("system"):
         made["instructions"] = payload["system"]
     tools = tools_of(payload)

@@ -137,7 +137,9 @@ class Handler(BaseHTTPRequestHandler):
             self.send(step.status, "text/html", step.html.encode())
             return
         if step.status != 200:
-            self.reply(step.status, self.error(step.said), step.headers)
+            # Some hosts repeat the key that they do not like.
+            said = step.said.replace("{authorization}", self.headers.get("authorization") or "")
+            self.reply(step.status, self.error(said), step.headers)
             return
         events = self.events(step, body)
         named = self.path != "/v1/chat/completions"

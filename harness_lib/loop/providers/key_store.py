@@ -1,0 +1,84 @@
+"""Changes of stored credentials: one process at a time, whole files only, for their owner alone."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.errors import ConfigError, EnvSetupError
+from harness_lib.loop import trust
+from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.providers import keys
+from harness_lib.system import atomic
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+_LOCK = ".auth.lock"
+
+
+@contextmanager
+def held(runtime: Runtime) -> Iterator[None]:
+    """Let no other process change credentials as long as the block lasts."""
+    try:
+        runtime.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(runtime.home / _LOCK, flags, 0o600)
+    except OSError as error:
+        message = f"{runtime.home} cannot be written: {error.strerror}."
+        raise EnvSetupError(
+            message, "Credentials are kept there; HARNESS_HOME names another place."
+        ) from error
+    try:
+        # The kernel lets go of it when its holder dies.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def where(runtime: Runtime, provider: str) -> Path:
+    """Return the file whose credentials of `provider` are used; home's where there are none."""
+    for source in reversed(trust.usable(runtime)):
+        path = Path(source, keys.FILE)
+        if provider in keys.load(path):
+            return path
+    return runtime.home / keys.FILE
+
+
+def stored(path: Path) -> Json:
+    """Return the credentials in `path`. Raises ConfigError for a broken file: it would be overwritten."""
+    if not path.exists():
+        return {}
+    found = as_object(path.read_text(encoding="utf-8", errors="replace"))
+    if found is None:
+        raise ConfigError(f"{path} is no JSON object.", "Repair it or move it away, then call again.")
+    return found
+
+
+def check_writable(path: Path) -> None:
+    """Raise EnvSetupError where `path` could not be written: what a server gives only once would be lost."""
+    if not atomic.can_write(path.parent):
+        raise EnvSetupError(f"{path.parent} cannot be written, and the login has to be renewed there.")
+
+
+def replace_first(runtime: Runtime, path: Path, provider: str, credential: Json) -> None:
+    """Put `credential` in the place of the first one of `provider`; what is trusted stays trusted."""
+    source = str(path.parent)
+    found = stored(path)
+    entries = found.get(provider)
+    others = entries[1:] if isinstance(entries, list) else []
+    write(path, {**found, provider: [credential, *others]})
+    if trust.is_projects(runtime, source):
+        # It was used, so it was trusted; nobody has to look at what we have written ourselves.
+        trust.save(runtime, [source])
+
+
+def write(path: Path, credentials: Json) -> None:
+    """Replace the file `path`."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic.write(path, keys.render(credentials).encode(), mode=0o600)

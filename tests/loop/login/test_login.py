@@ -1,0 +1,242 @@
+"""Logging in: OAuth 2 with PKCE against a strict server, in a browser or by pasting."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import Hs
+from tests.loop.login.hosted import browser, describe, expire, logged_in, stored
+from tests.loop.person import person
+from tests.loop.servers.oauth import ACCOUNT, AuthServer
+from tests.loop.servers.script import ModelServer
+
+pytestmark = pytest.mark.usefixtures("provider")
+
+
+def test_a_person_logs_in_by_the_browser_and_the_token_is_used(
+    hs: Hs, auth: AuthServer, model: ModelServer, home: Path, tmp_path: Path
+) -> None:
+    said = logged_in(hs, tmp_path)
+
+    assert re.search(r"^  http://\S+/authorize\?\S+$", said.err, re.MULTILINE)
+    assert said.err.splitlines()[-1] == "hs: logged in at hosted"
+    assert stored(home)["type"] == "oauth"
+    assert stored(home)["account_id"] == ACCOUNT
+    assert 3000 < int(stored(home)["expires_at"]) - time.time() <= 3300
+    assert (home / ".harness" / ".auth.json").stat().st_mode & 0o777 == 0o600
+
+    assert hs("--provider", "hosted", "hello").out == "Hello.\n"
+
+    sent = model.headers[0]
+    assert auth.is_good(sent["authorization"])
+    assert (sent["chatgpt-account-id"], sent["originator"]) == (ACCOUNT, "hs")
+    assert "max_output_tokens" not in model.requests[0]
+    assert auth.refusals == model.refusals == []
+
+
+def test_who_is_not_logged_in_is_told_what_to_type(hs: Hs, home: Path) -> None:
+    said = hs("--provider", "hosted", "hello")
+
+    assert (said.code, said.out) == (7, "")
+    assert said.err == "hs: Nobody is logged in at hosted. Log in: hs auth login hosted\n"
+    assert not (home / ".harness" / "sessions").exists()
+    assert hs("provider", "hosted", "--ready").code == 1
+
+
+def test_a_login_makes_its_provider_ready_until_the_person_logs_out(
+    hs: Hs, home: Path, tmp_path: Path
+) -> None:
+    logged_in(hs, tmp_path)
+    expire(home)
+
+    # It is renewed when it is used.
+    assert hs("provider", "hosted", "--ready").code == 0
+    assert hs("provider", "--ready").out == "provider=hosted\nmodel=gpt-5.5\n"
+
+    assert hs("auth", "logout", "hosted").err == "hs: logged out of hosted\n"
+    assert hs("provider", "hosted", "--ready").code == 1
+    assert "nobody is logged in" in hs("auth", "logout", "hosted").err
+
+
+@pytest.mark.parametrize("form", ["{address}", "{code}", "{code}#{state}", "code={code}&state={state}"])
+def test_without_a_browser_the_code_or_the_address_is_pasted(
+    form: str, auth: AuthServer, project: Path, home: Path
+) -> None:
+    with person("auth", "login", "hosted", cwd=project, env={}) as typed:
+        typed.sees("paste the address that it ends up at:")
+        address = redirect(opened(typed.plain))
+        parts = dict(pair.split("=") for pair in address.partition("?")[2].split("&"))
+        typed.types(f"nonsense?code={parts['code']}&state=another\n")
+        typed.sees("This belongs to another login. Paste it again")
+        typed.types(f"{form.format(address=address, **parts)}\n")
+        typed.sees("hs: logged in at hosted")
+        assert typed.leaves() == 0
+
+    assert stored(home)["access_token"] == auth.access_tokens[-1]
+    assert auth.refusals == []
+
+
+def opened(shown: str) -> str:
+    """Return the address that hs shows."""
+    found = re.search(r"  (http://\S+/authorize\?\S+)", shown)
+    assert found, shown
+    return found[1]
+
+
+def redirect(address: str) -> str:
+    """Return where the authorization server sends the browser that opens `address`."""
+
+    class Stay(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_: object) -> None:
+            return None
+
+    opener = urllib.request.build_opener(Stay, urllib.request.ProxyHandler({}))
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        opener.open(address)
+    with caught.value as answer:
+        assert answer.code == 302, answer.read()
+        return str(answer.headers["location"])
+
+
+def test_where_the_port_is_taken_pasting_is_left(
+    auth: AuthServer, model: ModelServer, project: Path, home: Path, hs: Hs
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        describe(home, auth, model, redirect_port=str(port))
+        refused = hs("auth", "login", "hosted", through=("setsid", "-w"))
+        assert refused.code == 7
+        assert f"Another program listens at port {port}" in refused.err
+        with person("auth", "login", "hosted", cwd=project, env={}) as typed:
+            typed.sees(f"Another program listens at port {port}")
+            typed.sees("paste the address that it ends up at:")
+            address = redirect(opened(typed.plain))
+            assert f"127.0.0.1:{port}/callback" in address
+            typed.types(f"{address}\n")
+            assert typed.leaves() == 0
+    assert stored(home)["type"] == "oauth"
+
+
+def test_an_answer_with_another_state_is_not_taken_and_the_login_goes_on(
+    auth: AuthServer, project: Path, home: Path
+) -> None:
+    with person("auth", "login", "hosted", cwd=project, env={}) as typed:
+        typed.sees("paste the address that it ends up at:")
+        address = redirect(opened(typed.plain))
+        for wrong, status in (
+            (re.sub("state=.*", "state=another", address), 400),
+            (address.partition("&state")[0], 400),
+            (address.replace("/callback", "/other"), 404),
+        ):
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                get(wrong)
+            with caught.value as answer:
+                assert answer.code == status
+        assert auth.forms == []
+        assert "close this window" in get(address)
+        assert typed.leaves() == 0
+    assert stored(home)["access_token"] == auth.access_tokens[-1]
+
+
+def get(address: str) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(address) as answer:
+        return str(answer.read().decode())
+
+
+def test_a_person_who_says_no_is_not_logged_in(hs: Hs, auth: AuthServer, home: Path, tmp_path: Path) -> None:
+    auth.denied = True
+
+    said = hs("auth", "login", "hosted", env=browser(tmp_path), through=("setsid", "-w"))
+
+    assert said.code == 7
+    assert "The login was refused: The person\ufffd[2J said no." in said.err
+    assert not (home / ".harness" / ".auth.json").exists()
+
+
+def test_ctrl_c_ends_a_login(project: Path, home: Path) -> None:
+    with person("auth", "login", "hosted", cwd=project, env={}) as typed:
+        typed.sees("paste the address that it ends up at:")
+        typed.types("\x03")
+        assert typed.leaves() == 130
+    assert not (home / ".harness" / ".auth.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("token_url", "http://example.com/token", "would send a login unencrypted; it wants https"),
+        ("authorize_url", "ftp://127.0.0.1/", "would send a login unencrypted; it wants https"),
+        ("client_id", "", "has no client_id= in its .conf file"),
+        ("redirect_port", "99999", "redirect_port=99999 of hosted is no port"),
+        ("auth", "magic", "auth=magic in the .conf file of hosted is none that hs knows"),
+    ],
+)
+def test_a_wrong_description_says_what_is_wrong(
+    key: str, value: str, problem: str, hs: Hs, home: Path, auth: AuthServer, model: ModelServer
+) -> None:
+    describe(home, auth, model, **{key: value})
+
+    said = hs("auth", "login", "hosted", through=("setsid", "-w"))
+
+    assert said.code == 7
+    assert problem in said.err
+    assert auth.forms == []
+
+
+def test_a_misspelt_provider_is_not_asked_a_key_for(hs: Hs) -> None:
+    said = hs("auth", "login", "chatgtp")
+
+    assert (said.code, said.err) == (2, "hs: There is no provider chatgtp. hs help lists them.\n")
+
+
+def test_the_bundled_chatgpt_says_what_it_needs(hs: Hs) -> None:
+    assert hs("provider", "chatgpt", "--ready").code == 1
+    assert hs("provider", "chatgpt", "--describe").out.startswith("ChatGPT subscription")
+    assert hs("provider", "chatgpt", "--defaults").out == "model=gpt-5.5\n"
+    assert hs("provider", "chatgpt", "--env").out == "(a login: hs auth login chatgpt)\n"
+    assert hs("--provider", "chatgpt", "hello").err == (
+        "hs: Nobody is logged in at chatgpt. Log in: hs auth login chatgpt\n"
+    )
+    assert "(hs auth login chatgpt)" in hs("help").out
+
+
+def test_the_bundled_chatgpt_goes_where_codex_goes(project: Path) -> None:
+    with person("auth", "login", "chatgpt", cwd=project, env={}) as typed:
+        typed.sees("code_challenge_method=S256")
+        found = re.search(r"  (https://auth\.openai\.com/oauth/authorize\?\S+)", typed.plain)
+        typed.types("\x03")
+        typed.leaves()
+    assert found
+    for part in (
+        "response_type=code",
+        "client_id=app_EMoamEEZ73f0CkXaXp7hrann",
+        "redirect_uri=http%3A%2F%2Flocalhost%3A1455%2Fauth%2Fcallback",
+        "scope=openid+profile+email+offline_access",
+    ):
+        assert part in found[1]
+
+
+def test_the_stage_is_a_program_of_its_own(project: Path, auth: AuthServer, tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["setsid", "-w", sys.executable, "-m", "harness_lib.loop", "hook", "auth-set/10-oauth"],
+        cwd=project,
+        env={**os.environ, **browser(tmp_path), "HARNESS_AUTH_PROVIDER": "hosted"},
+        input="{}",
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+    assert json.loads(done.stdout)["access_token"] == auth.access_tokens[-1]

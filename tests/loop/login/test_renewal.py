@@ -1,0 +1,172 @@
+"""Tokens are renewed by one process for all, and are seen by nobody."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import Hs
+from tests.loop.login.hosted import browser, expire, logged_in, stored
+from tests.loop.servers.oauth import ACCOUNT, AuthServer
+from tests.loop.servers.script import ModelServer, Step, say, use
+
+pytestmark = pytest.mark.usefixtures("provider")
+
+
+REFUSED = Step(status=401, said="the token is not taken")
+
+
+def test_a_token_is_renewed_before_it_expires(
+    hs: Hs, auth: AuthServer, model: ModelServer, home: Path, tmp_path: Path
+) -> None:
+    logged_in(hs, tmp_path)
+    expire(home)
+
+    assert hs("--provider", "hosted", "hello").out == "Hello.\n"
+
+    assert len(auth.renewals) == 1
+    assert auth.is_good(model.headers[0]["authorization"])
+    assert stored(home)["refresh_token"] == auth.refresh_token
+    assert stored(home)["account_id"] == ACCOUNT
+    assert (home / ".harness" / ".auth.json").stat().st_mode & 0o777 == 0o600
+    assert hs("--provider", "hosted", "hello").code == 0
+    assert len(auth.renewals) == 1
+
+
+def test_a_token_that_is_refused_is_renewed_once(
+    hs: Hs, auth: AuthServer, model: ModelServer, tmp_path: Path
+) -> None:
+    logged_in(hs, tmp_path)
+    model.steps = [REFUSED, say("Hello.")]
+
+    assert hs("--provider", "hosted", "hello").out == "Hello.\n"
+
+    assert len(auth.renewals) == 1
+    assert auth.is_good(model.headers[1]["authorization"])
+    assert model.headers[0]["authorization"] != model.headers[1]["authorization"]
+
+
+def test_a_host_that_takes_no_token_at_all_is_not_asked_for_ever(
+    hs: Hs, auth: AuthServer, model: ModelServer, tmp_path: Path
+) -> None:
+    logged_in(hs, tmp_path)
+    model.steps = [REFUSED]
+
+    said = hs("--provider", "hosted", "hello")
+
+    assert said.code == 1
+    assert "answered 401: the token is not taken Log in again: hs auth login hosted" in said.err
+    assert (len(auth.renewals), len(model.requests)) == (1, 2)
+
+
+def test_many_at_once_renew_once(
+    hs: Hs, auth: AuthServer, model: ModelServer, home: Path, tmp_path: Path
+) -> None:
+    logged_in(hs, tmp_path)
+    expire(home)
+    auth.gate.clear()
+
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(hs, "--provider", "hosted", "hello") for _ in range(4)]
+        # The first renewal waits at the server until the others wait for the lock, or have sent theirs.
+        wait_until(lambda: waiting(home) == 3 or len(auth.forms) > 2)
+        auth.gate.set()
+        assert [run.result().out for run in runs] == ["Hello.\n"] * 4
+
+    assert len(auth.renewals) == 1
+    assert auth.refusals == []
+    assert len({sent["authorization"] for sent in model.headers}) == 1
+
+
+def waiting(home: Path) -> int:
+    """Return how many processes wait for the lock of the credentials, as the kernel says."""
+    inode = (
+        (home / ".harness" / ".auth.lock").stat().st_ino if (home / ".harness" / ".auth.lock").exists() else 0
+    )
+    lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    return sum("->" in line and f":{inode} " in line for line in lines)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_login_that_has_ended_says_what_to_type_and_shows_no_token(
+    hs: Hs, auth: AuthServer, home: Path, tmp_path: Path
+) -> None:
+    logged_in(hs, tmp_path)
+    known = auth.secrets_given()
+    expire(home)
+    auth.refresh_token = "revoked"
+
+    said = hs("--provider", "hosted", "hello")
+
+    assert said.code == 1
+    assert "answered 400: unknown refresh token" in said.err
+    assert "Log in again: hs auth login hosted" in said.err
+    assert auth.refusals == ["unknown refresh token"]
+    assert not any(secret in said.err + said.out for secret in known if secret)
+
+
+def test_an_authorization_server_that_is_ill_is_asked_again(
+    hs: Hs, auth: AuthServer, home: Path, tmp_path: Path
+) -> None:
+    logged_in(hs, tmp_path)
+    expire(home)
+    auth.ill = 1
+
+    said = hs("--provider", "hosted", "hello")
+
+    assert said.out == "Hello.\n"
+    assert "answered 503" in said.err
+
+
+def test_tokens_are_nowhere_but_in_the_file_of_credentials(
+    hs: Hs, auth: AuthServer, model: ModelServer, home: Path, tmp_path: Path, project: Path
+) -> None:
+    said = logged_in(hs, tmp_path)
+    expire(home)
+    # The host repeats what it was sent, as some do.
+    model.steps = [use("bash", command="env; cat /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'"), say("Done.")]
+    done = hs("--provider", "hosted", "--json", "hello", env={"HARNESS_LOG": str(tmp_path / "log")})
+    model.steps = [Step(status=401, said="Incorrect token provided: {authorization}")]
+    model.requests.clear()
+    failed = hs("--provider", "hosted", "hello")
+
+    assert (done.code, failed.code) == (0, 1)
+    assert "Incorrect token provided: Bearer ***" in failed.err
+    told = f"{said}{done}{failed}"
+    secrets = [secret for secret in auth.secrets_given() if secret]
+    assert len(secrets) > 4
+    credentials = {home / ".harness" / name for name in (".auth.json", ".auth-cache.json")}
+    files = [path for path in (*home.rglob("*"), *project.rglob("*"), tmp_path / "log") if path.is_file()]
+    kept = "".join(path.read_text("utf-8", "replace") for path in files if path not in credentials)
+    assert [secret for secret in secrets if secret in told + kept] == []
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in credentials)
+
+
+def test_the_kept_login_of_a_trusted_project_is_renewed_there_and_stays_trusted(
+    hs: Hs, auth: AuthServer, home: Path, project: Path, tmp_path: Path
+) -> None:
+    (project / ".harness").mkdir()
+    hs("auth", "login", "hosted", "--local", env=browser(tmp_path), through=("setsid", "-w"))
+    path = project / ".harness" / ".auth.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    found["hosted"][0]["expires_at"] = "1"
+    path.write_text(json.dumps(found), encoding="utf-8")
+    assert hs("trust").code == 0
+
+    assert hs("--provider", "hosted", "hello").out == "Hello.\n"
+    assert hs("--provider", "hosted", "hello").err.count("not used") == 0
+
+    assert json.loads(path.read_text(encoding="utf-8"))["hosted"][0]["access_token"] == auth.access_tokens[-1]
+    assert not (home / ".harness" / ".auth.json").exists()
+    assert len(auth.renewals) == 1

@@ -14,7 +14,7 @@ from tests.loop.servers.oauth import CLIENT, SCOPE, AuthServer
 from tests.loop.servers.script import ModelServer
 
 
-def describe(home: Path, auth: AuthServer, model: ModelServer, **more: str) -> Path:
+def describe(home: Path, auth: AuthServer, model: ModelServer, /, **more: str) -> Path:
     values = {
         "protocol": "openai",
         "model": "gpt-5.5",

@@ -61,14 +61,20 @@ case "$1" in
   --ready) exit 0 ;;
   --defaults) echo "model=echo-1" ;;
   --env) echo "ECHO_KEY  none is needed" ;;
-  *) payload=$(cat); said=${payload#*\\"messages\\":[\\"}; echo "{\\"said\\":\\"$HARNESS_MODEL: ${said%%\\"*}\\"}" ;;
+  *)
+    payload=$(cat)
+    said=${payload#*\\"messages\\":[\\"}
+    echo "{\\"said\\":\\"$HARNESS_MODEL: ${said%%\\"*}\\"}"
+    ;;
 esac
 """,
     "python3": """\
 #!/usr/bin/env python3
 import json, os, sys
 flag = sys.argv[1] if len(sys.argv) > 1 else ""
-lines = {"--describe": "Repeats", "--ready": "", "--defaults": "model=echo-1", "--env": "ECHO_KEY  none is needed"}
+lines = {
+    "--describe": "Repeats", "--ready": "", "--defaults": "model=echo-1", "--env": "ECHO_KEY  none is needed",
+}
 if flag in lines:
     print(lines[flag])
 else:

@@ -46,7 +46,8 @@ def test_a_hook_in_each_stage_reads_what_the_protocol_says(
     first = {
         "resolve": ("provider", "provider"), "start": ("", "next_state"),
         "assemble": ("", "messages"), "send": ("messages", "id"), "receive": ("id", "next_state"),
-        "tool_exec": ("tool_calls", "call_id"), "tool_gate": ("id", "id"), "tool_done": ("call_id", "next_state"),
+        "tool_exec": ("tool_calls", "call_id"), "tool_gate": ("id", "id"),
+        "tool_done": ("call_id", "next_state"),
         "error": ("error", "output"), "done": ("output", "output"),
     }  # fmt: skip
     for stage in first:

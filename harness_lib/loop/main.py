@@ -1,7 +1,7 @@
 """`hs`: which command is meant, and what its failures come to.
 
 Exit codes: 0 answered, 1 the provider or a hook failed, 2 usage, 3 configuration, 5 the session is held,
-7 no provider is ready or the machine lacks something, 130 interrupted.
+7 no provider is ready or the machine lacks something, 70 a bug of ours, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
-from harness_lib.loop import discovery, processes, runtime
+from harness_lib.loop import bug, discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted
 
 _INTERRUPTED = 130
@@ -38,9 +38,21 @@ def entry() -> int:
         # Whoever read our output has seen enough; Python must not try again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.CHECK_FAILED)
-    except ModuleNotFoundError as error:
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"hs: The system said: {error.strerror or error}{where}.", file=sys.stderr)
+        return int(Exit.ENV_SETUP)
+    except Exception as error:  # noqa: BLE001 - the outermost counter of hs: a bug is reported, not shown
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    """Say what nobody has foreseen; return the exit code."""
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("harness_lib"):
         print(f"hs: the package {error.name} is missing. Install harness-skill[hs].", file=sys.stderr)
         return int(Exit.ENV_SETUP)
+    print(f"hs: {bug.told(error)} {bug.keep(error, os.environ)}", file=sys.stderr)
+    return int(Exit.BUG)
 
 
 def _dispatch(args: list[str]) -> int:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.loop import discovery, output, terminal, turn
+from harness_lib.loop import bug, discovery, output, terminal, turn
 from harness_lib.loop.commands import opening, options, task
 from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.commands.options import Options
@@ -23,11 +23,10 @@ def _agent(runtime: Runtime, args: list[str]) -> int:
     shown = output.choose(json="json" in asked.flags, streamed=streamed)
     try:
         done = _do(runtime, asked, shown)
-    except (HarnessError, Interrupted) as error:
+    except BaseException as error:
         # A program that reads events is told of every end by the last of them.
-        stop = "interrupted" if isinstance(error, Interrupted) else "error"
         if isinstance(shown, output.Events):
-            shown.end(_ended(runtime, stop, str(error) or stop))
+            shown.end(_ended(runtime, error))
         raise
     finally:
         runtime.close()
@@ -91,9 +90,14 @@ def _leave(runtime: Runtime) -> None:
         runtime.session.release()
 
 
-def _ended(runtime: Runtime, stop: str, error: str) -> Turn:
+def _ended(runtime: Runtime, error: BaseException) -> Turn:
     session = runtime.session.id if runtime.session else ""
-    return Turn(stop=stop, error=error, session=session, account=turn.spent(runtime))
+    stop, words = "error", bug.told(error)
+    if isinstance(error, Interrupted):
+        stop = words = "interrupted"
+    elif isinstance(error, HarnessError | OSError):
+        words = str(error)
+    return Turn(stop=stop, error=words, session=session, account=turn.spent(runtime))
 
 
 def _announce(runtime: Runtime) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from tests.loop.conftest import WIRES, Serve, bodies, session_of
 from tests.loop.person import person
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.test_mcp import configure
 
 CHAT = WIRES[1]
 
@@ -33,30 +33,6 @@ def test_a_conversation_goes_on_until_the_person_leaves(serve: Serve, project: P
     said = [body.strip() for name, body in bodies(session_of(home)) if "user" in name]
     assert said == ["hello", "two\nlines"]
     assert "gpt-4o" in someone.plain
-
-
-def test_ctrl_c_ends_the_tool_and_gives_the_prompt_back(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, use("bash", command="touch began; sleep 60"), say("Went on."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.sees("You:")
-        someone.types("\x03")
-        someone.sees("You:")
-        someone.types("wait\r")
-        end = time.monotonic() + 60
-        while not (project / "began").exists():
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        someone.types("\x03")
-        someone.sees("interrupted")
-        someone.sees("You:")
-        someone.types("go on\r")
-        someone.sees("Went on.")
-        someone.sees("You:")
-        code = someone.leaves("\x04")
-
-    assert code == 0
-    assert "interrupted: this call did not finish" in str(server.requests[1])
 
 
 def test_a_person_is_asked_and_may_stop_all_at_the_question(serve: Serve, project: Path) -> None:
@@ -99,3 +75,108 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
     assert server.requests[1]["model"] == "model-two"
     assert "First." in str(server.requests[1])
     assert len(list(session_of(home).glob("messages/*"))) == 4
+
+
+def test_markdown_is_drawn_when_the_answer_is_complete(serve: Serve, project: Path) -> None:
+    text = "# A title\n\nSome **bold** words and a [link](http://127.0.0.1/else).\n\n```python\nx = 1\n```\n"
+    server = serve(CHAT, say(text))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("Some bold words and a link (http://127.0.0.1/else).")
+        someone.has_on_screen("# A title", gone=True)
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        # Once, and nothing of what has streamed is left beside it.
+        assert someone.screen.count("A title") == 1
+        assert "```" not in someone.screen
+        someone.leaves("\x04")
+
+
+def test_an_answer_is_seen_while_it_streams(serve: Serve, project: Path) -> None:
+    lines = "\n".join(f"line {number}" for number in range(100))
+    server = serve(CHAT, Step(text=lines, events=5, hangs=True))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        # The end of what has come so far, above the line that can be typed in.
+        someone.has_on_screen("line 9")
+        someone.types("half")
+        someone.has_on_screen("You: half")
+        assert "line 0\n" not in someone.screen
+        someone.types("\x03")
+        someone.has_on_screen("interrupted")
+        someone.leaves("\x04\x15\x04")
+
+
+def test_what_a_model_and_a_tool_say_moves_no_cursor(serve: Serve, project: Path) -> None:
+    evil = "\x1b[2J\x1b]0;title\x07\x1b[31m\x9b2J\rharmless"
+    (project / "evil").write_text(evil, encoding="utf-8")
+    server = serve(
+        CHAT,
+        Step(text=f"Text {evil}", uses=(Use("bash", {"command": f"cat evil; # {evil}"}),)),
+        Step(status=400, said=f"Error {evil}"),
+    )
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("Text")
+        someone.has_on_screen("Error")
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        someone.leaves("\x04")
+
+    for escape in ("\x1b[2J", "\x1b]0;", "\x9b", "\x07"):
+        assert escape not in someone.raw
+    assert someone.plain.count("harmless") >= 3
+
+
+def test_the_line_follows_the_size_of_the_window(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("word " * 40))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("a message that is longer than the window will be")
+        someone.has_on_screen("will be")
+        someone.resizes(30, 12)
+        someone.has_on_screen("…")
+        someone.types("\r")
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        someone.until(lambda: server.requests)
+        someone.has_on_screen("word word")
+        someone.resizes(100, 30)
+        someone.has_on_screen("tokens 10 in, 5 out")
+        someone.leaves("\x04")
+
+    assert server.requests[0]["messages"][-1]["content"] == "a message that is longer than the window will be"
+
+
+def test_the_status_tells_model_context_tokens_and_cost(serve: Serve, project: Path, home: Path) -> None:
+    (home / ".harness").mkdir()
+    (home / ".harness" / "models.conf").write_text(
+        "big- context=200000 price_in=1 price_out=2\n", encoding="utf-8"
+    )
+    server = serve(CHAT, say("One."), say("Two."))
+
+    with person(cwd=project, env=CHAT.environment(server) | {"HARNESS_MODEL": "big-one"}) as someone:
+        someone.has_on_screen("big-one  context 0 of 200k  tokens 0 in, 0 out  cost $0")
+        someone.types("go\r")
+        someone.has_on_screen("big-one  context 15 of 200k  tokens 10 in, 5 out  cost $0.00002")
+        someone.types("/model other\r")
+        someone.has_on_screen("other  context 15  tokens 10 in, 5 out  cost $0.00002")
+        someone.types("go\r")
+        someone.has_on_screen("other  context 15  tokens 20 in, 10 out  cost unknown")
+        someone.leaves("\x04")
+
+
+def test_what_we_notice_is_said_above_the_line(serve: Serve, project: Path, home: Path) -> None:
+    configure(home / ".harness", absent={"command": "/no/such/program"})
+    server = serve(CHAT, say("Done."))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("the MCP server absent is left out")
+        someone.has_on_screen("Done.")
+        someone.leaves("\x04")

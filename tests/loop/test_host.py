@@ -12,7 +12,8 @@ import pytest
 
 from tests.conftest import CHECKOUT
 from tests.loop.conftest import WIRES, Hs, Serve, bodies
-from tests.loop.servers.script import say, use
+from tests.loop.person import person
+from tests.loop.servers.script import Step, say, use
 from tests.unattended.workshop import Workshop
 
 CHAT = WIRES[1]
@@ -54,6 +55,51 @@ def test_a_session_is_held_until_its_task_is_done(hs: Hs, serve: Serve, workshop
     assert held["role"] == "user"
     assert task in held["content"]
     assert "held" in answer.err
+
+
+def test_at_the_prompt_too_a_session_is_held_until_its_task_is_done(serve: Serve, workshop: Workshop) -> None:
+    task = workshop.add("Make one", "grep -q done one")
+    server = serve(
+        CHAT,
+        use("bash", command=harness("run")),
+        say("I would rather stop here."),
+        use("bash", command=f"{harness('claim')} && echo done > one"),
+        use("bash", command=harness("finish", task)),
+        say("All tasks are completed."),
+        say("You are welcome."),
+    )
+    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
+
+    with person("--approve", "auto", cwd=workshop.top, env=env) as someone:
+        someone.has_on_screen("You:")
+        someone.types("/harness run\r")
+        someone.sees("I would rather stop here.")
+        someone.sees("held: ")
+        someone.has_on_screen("All tasks are completed.")
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        someone.types("thank you\r")
+        someone.has_on_screen("You are welcome.")
+        assert someone.leaves("\x04") == 0
+
+    assert workshop.statuses() == {task: "completed"}
+    assert "The user typed: /harness run" in json.dumps(server.requests[0])
+    assert task in server.requests[2]["messages"][-1]["content"]
+
+
+def test_a_session_that_is_held_is_let_go_by_ctrl_c(serve: Serve, workshop: Workshop) -> None:
+    workshop.add("Make one", "grep -q done one")
+    server = serve(
+        CHAT, use("bash", command=harness("run")), say("Enough."), Step(silent=True), say("Hello.")
+    )
+    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
+
+    with person("--approve", "auto", cwd=workshop.top, env=env) as someone:
+        someone.has_on_screen("You:")
+        someone.types("/harness run\r")
+        someone.sees("held: ")
+        someone.types("\x03")
+        someone.has_on_screen("interrupted")
+        assert someone.leaves("\x04") == 0
 
 
 def test_where_no_list_is_under_way_nothing_is_said(hs: Hs, serve: Serve, workshop: Workshop) -> None:

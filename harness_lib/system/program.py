@@ -14,7 +14,7 @@ from pathlib import Path
 _HOME = Path(__file__).resolve().parents[2]
 # Where one of these is, there is what it needs in turn.
 _DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
-_DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "stamina", "yaml")
+DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "prompt_toolkit", "rich", "stamina", "yaml")
 
 
 def python(code: str, dependencies: tuple[str, ...] = _DEPENDENCIES) -> list[str]:
@@ -38,7 +38,7 @@ def harness() -> list[str]:
 
 def hs() -> list[str]:
     """Return the command `hs`."""
-    return python("from harness_lib.loop.main import entry; sys.exit(entry())", _DEPENDENCIES_OF_HS)
+    return python("from harness_lib.loop.main import entry; sys.exit(entry())", DEPENDENCIES_OF_HS)
 
 
 def beside(name: str) -> str | None:

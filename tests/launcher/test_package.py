@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from harness_lib import __version__
+from harness_lib.system import program
 from tests.launcher.launching import CHECKOUT, run
 
 
@@ -21,3 +23,11 @@ def test_an_installed_harness_is_whole_and_runs_anywhere(installed: Path, tmp_pa
     said = run(installed / "bin" / "harness", "--version", env={}, cwd=tmp_path)
     assert said.code == 0, said.err
     assert __version__ in said.out
+
+
+def test_a_child_finds_every_package_that_hs_names() -> None:
+    text = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    packages = re.findall(r'^  "([\w-]+)', text.split("\nhs = [\n")[1].split("\n]")[0], re.MULTILINE)
+    modules = {"agent-client-protocol": "acp", "PyYAML": "yaml"}
+
+    assert {modules.get(name, name) for name in packages} <= set(program.DEPENDENCIES_OF_HS)

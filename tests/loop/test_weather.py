@@ -35,6 +35,8 @@ MEASURED = (
     "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:], check=False); "
     "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)"
 )
+# To root nothing is forbidden, unless it gives that up.
+WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
 CALL = (Use("bash", {"command": "echo x >> ran"}),)
 
 
@@ -143,11 +145,8 @@ def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(
     session = session_of(home)
     for path in (session / "messages", session):
         path.chmod(0o500)
-    # To root nothing is forbidden, unless it gives that up.
-    without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-
     done = subprocess.run(
-        [*without, sys.executable, "-m", "harness_lib.loop", session.name, "again"],
+        [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.loop", session.name, "again"],
         env={**os.environ, **wire.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"},
         cwd=project,
         stdin=subprocess.DEVNULL,
@@ -162,6 +161,37 @@ def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(
     assert done.returncode == 7, done.stderr
     assert "cannot be written: Permission denied" in done.stderr
     assert len(server.requests) == 1
+
+
+def test_a_home_that_cannot_be_written_gives_its_credentials_and_is_named_once(
+    serve: Serve, home: Path, project: Path
+) -> None:
+    wire = WIRES[0]
+    server = serve(wire, use("bash", command="echo hello"), say("Done."))
+    source = home / ".harness"
+    source.mkdir()
+    (source / ".auth.json").write_text(
+        '{"anthropic": [{"type": "api_key", "key": "kept"}]}', encoding="utf-8"
+    )
+    source.chmod(0o500)
+    env = {**os.environ, **wire.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"}
+    del env["ANTHROPIC_API_KEY"]
+
+    done = subprocess.run(
+        [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.loop", "RUN it"],
+        env={**env, "HARNESS_SESSIONS": str(project / "sessions")},
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+    source.chmod(0o700)
+    assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
+    assert done.stderr.count("cannot be written (Permission denied)") == 1
+    assert server.headers[0]["x-api-key"] == "kept"
 
 
 def test_a_session_that_was_edited_by_hand_goes_on(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from harness_lib.loop import home
 from harness_lib.loop.piped import Json, as_object, dumps
-from harness_lib.system import atomic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,10 +39,8 @@ def save(runtime: Runtime, server: Server, tools: list[Json]) -> None:
     """Keep `tools` for this session, where it has none yet, and for those to come."""
     known: dict[str, list[Json]] = runtime.kept.setdefault("mcp tools", {})
     known.setdefault(server.fingerprint, tools)
-    path = _path(runtime, server)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     value = {"server": server.name, "tools": sorted(tools, key=lambda tool: str(tool["name"]))}
-    atomic.write(path, dumps(value).encode(), durable=False, mode=0o600)
+    home.keep(runtime, _path(runtime, server), dumps(value).encode())
 
 
 def is_old(runtime: Runtime, server: Server) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness_lib.loop import home
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.providers import keys, variants
 from harness_lib.loop.runtime import Runtime
-from harness_lib.system import atomic
 
 CACHE = ".auth-cache.json"
 
@@ -43,7 +43,7 @@ def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
     before, runtime.sources = runtime.sources, runtime_sources
     merged = keys.merged(runtime)
     runtime.sources = before
-    atomic.write(cache, keys.render(merged).encode(), durable=False, mode=0o600)
+    home.keep(runtime, cache, keys.render(merged).encode())
     return piped
 
 

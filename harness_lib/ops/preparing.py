@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import RefusedError
-from harness_lib.ops import gate_copy, git_access, judged, keeping, lost_branch
+from harness_lib.ops import gate_copy, git_access, judged, keeping, lost_branch, rights
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, judges
 from harness_lib.system import gitlocks, hidden, log, snapshot
@@ -52,14 +52,16 @@ def survey(ctx: Context) -> Ground:
         raise RefusedError(
             f"{_some(changes.tracked)} changed in {git.top}, and no task made the change; "
             "an attempt could not be rolled back without it.",
-            _hint(git, changes.tracked),
+            _hint(ctx, git, changes.tracked),
         )
     before, unprotected = keep_untracked(ctx, base, changes.untracked)
     return Ground(base, git.branch(), before, unprotected, ctx.target)
 
 
-def _hint(git: Git, changed: tuple[str, ...]) -> str:
+def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
     marked = set(hidden.marked(git)).intersection(changed)
+    if not marked and not rights.acting_agent(ctx):
+        return "Commit it, or set it aside until the task has ended: git stash (git stash pop brings it back)"
     if not marked:
         return "Commit it if it belongs to the project; what is not yours to commit, ask the user about."
     names = _some(tuple(sorted(marked)))

@@ -137,6 +137,15 @@ def test_what_is_needed_stands_above_the_first_command() -> None:
     assert f"git: {runs} or newer for `demo` and `run`, {others} for everything else" in README
 
 
+def test_so_many_packages_are_fetched_as_it_says() -> None:
+    """A bare checkout has no TOML reader on Python 3.10, so the lines are counted."""
+    project = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    wanted = project.split("\ndependencies = [\n")[1].split("\n]")[0].splitlines()
+    words = {3: "three", 4: "four", 5: "five"}
+
+    assert f"fetches {words[len(wanted)]} Python packages and what they need" in README
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     """Every relative link in our documents names a file."""

@@ -323,3 +323,17 @@ def test_red_first_runs_nothing_that_nobody_trusted(project: Project, agent: Age
     assert not (project.top / "ran").exists()
     assert project.task()["status"] == "pending"
     assert project.task()["attempts"] == 0
+
+
+def test_who_has_changes_is_told_what_to_do_with_them_and_an_agent_never_to_stash(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    project.put("tracked.txt", "a person's\n")
+
+    person = agent.fails(8, "claim")["error"]["hint"]
+    told = agent.fails(8, "claim", CLAUDECODE="1")["error"]["hint"]
+
+    assert "git stash" in person
+    assert "stash" not in told
+    assert "ask the user" in told

@@ -19,6 +19,8 @@ Priority = Literal["P0", "P1", "P2"]
 Mode = Literal["exclusive", "concurrent"]
 # Why there is nothing to go on with, from the rule that finds it to the reply that says so.
 StopReason = Literal["done", "blocked", "waiting", "max_tasks_per_session", "max_sessions"]
+# Why an unattended run has ended before that.
+RunStop = Literal["interrupted", "limit", "stuck", "broken"]
 Category = Literal[
     "ENV_SETUP", "CONFIG", "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "DEPENDENCY", "SESSION_TIMEOUT"
 ]

@@ -59,7 +59,7 @@ def _reply(ctx: Context, held: Held, ended: outcome.Ended, checked: Checked | No
         session=held.session.number,
         task=task,
         stop=ended.stop,
-        next=stopped.GO_ON.get(ended.stop) if ended.stop else "harness claim",
+        next=stopped.answer(ended.stop).next if ended.stop else "harness claim",
         warnings=(*_judge_changed(task), *ended.warnings),
         extra=extra,
     )

@@ -18,7 +18,7 @@ from harness_lib.rules import leases
 from harness_lib.state.store import Tx
 from harness_lib.system import restore
 from harness_lib.system.git import Git
-from harness_lib.task import Category, Handback, Intent, Session, State, Task
+from harness_lib.task import Category, Handback, Intent, Session, State, StopReason, Task
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Ended:
     """
 
     task: Task
-    stop: str | None
+    stop: StopReason | None
     rescue: str | None = None
     warnings: tuple[str, ...] = ()
     rolled_back: bool = True
@@ -92,7 +92,7 @@ def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list
     return [f"Removed {path.name}, which a killed git of ours had left behind." for path in removed]
 
 
-def count_attempt(tx: Tx, ctx: Context, session: Session) -> str | None:
+def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     """Count a finished attempt; end the session and lower the marker if that was the last work."""
     # Beside other workers an attempt may outlive the session that it began in: it counts in the next one.
     mine = next((s for s in tx.state.sessions or () if s.number == session.number), None)

@@ -34,7 +34,7 @@ from harness_lib.rules import gates, intents, leases, recovery, transitions
 from harness_lib.state.store import Tx
 from harness_lib.system import leftover
 from harness_lib.system.git import Git
-from harness_lib.task import Gate, Session, State, Task
+from harness_lib.task import Gate, Session, State, StopReason, Task
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Report:
 
     told: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    stop: str | None = None
+    stop: StopReason | None = None
 
 
 def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from harness_lib.errors import Exit
 from harness_lib.state import codec
-from harness_lib.task import Task
+from harness_lib.task import RunStop, StopReason, Task
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Reply:
     exit: Exit = Exit.DONE
     session: int | None = None
     task: Task | None = None
-    stop: str | None = None
+    stop: StopReason | RunStop | None = None
     next: str | None = None
     warnings: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)

@@ -25,13 +25,9 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats
 from harness_lib.rules.budget import Spent
+from harness_lib.task import RunStop, StopReason
 
-WORDS = {
-    "interrupted": "Stopped as you asked; nothing is lost. Go on with: harness run",
-    "limit": "A limit of this run is reached. Go on with a higher one: harness run --help",
-    "stuck": "A person must act first.",
-    "broken": "Every task is completed, but the whole is not.",
-}
+Why = StopReason | RunStop
 
 
 def target_of(ctx: Context) -> str:
@@ -87,7 +83,7 @@ def _close(ctx: Context, *, recorded: bool) -> None:
         marker.lower_when_finished(tx, ctx.root)
 
 
-def record(ctx: Context, why: str, kind: str, told: str, spent: Spent) -> None:
+def record(ctx: Context, why: Why, kind: str, told: str, spent: Spent) -> None:
     """Add to the log how a run ended because of `why` (`told` says more, `kind` is that of a trouble)."""
     with ctx.store.transaction() as tx:
         session = sessions.mine(tx.state, ctx)
@@ -101,7 +97,7 @@ def record(ctx: Context, why: str, kind: str, told: str, spent: Spent) -> None:
         tx.log("STATS", f"{stats.line(tx.state)} {used}", session=number)
 
 
-def nothing_to_do(ctx: Context, why: str | None, told: tuple[str, ...]) -> Reply:
+def nothing_to_do(ctx: Context, why: StopReason | None, told: tuple[str, ...]) -> Reply:
     """Return the answer of a run that had nothing to do; `told` is what recovery did."""
     found = stopped.reply("run", ctx.store.read().state, why)
     waits = takeover.told(ctx, target_of(ctx))
@@ -110,27 +106,40 @@ def nothing_to_do(ctx: Context, why: str | None, told: tuple[str, ...]) -> Reply
     return replace(found, message=message, **_stopped(why, waits))
 
 
+def _words(ctx: Context, why: Why) -> str:
+    match why:
+        case "interrupted":
+            return "Stopped as you asked; nothing is lost. Go on with: harness run"
+        case "limit":
+            return "A limit of this run is reached. Go on with a higher one: harness run --help"
+        case "stuck":
+            return "A person must act first."
+        case "broken":
+            return "Every task is completed, but the whole is not."
+        case "done" | "blocked" | "waiting" | "max_sessions" | "max_tasks_per_session":
+            return stopped.words(ctx.store.read().state, why)
+
+
 class _Stopped(TypedDict):
     """How a reply says whether the run has come to its end."""
 
     exit: Exit
-    stop: str | None
+    stop: Why | None
 
 
-def _stopped(why: str | None, waits: str | None) -> _Stopped:
+def _stopped(why: Why | None, waits: str | None) -> _Stopped:
     """Return how a run that ended because of `why` says so: it is done when its work is on its branch."""
     if why == "done" and not waits:
         return {"exit": Exit.DONE, "stop": None}
     return {"exit": Exit.STOP, "stop": "waiting" if why == "done" else why}
 
 
-def reply(ctx: Context, why: str, told: str, began: float, spent: Spent) -> Reply:
+def reply(ctx: Context, why: Why, told: str, began: float, spent: Spent) -> Reply:
     """Return the answer of a run that ended because of `why`; `told` says more about it.
 
     `began` is in seconds since the epoch.
     """
-    words = WORDS.get(why) or stopped.words(ctx.store.read().state, why)
-    first = [f"{words} {told}".strip()]
+    first = [f"{_words(ctx, why)} {told}".strip()]
     # Moments on disk have no fractions.
     since = datetime.fromtimestamp(int(began), timezone.utc)
     return Reply(

@@ -16,7 +16,7 @@ from harness_lib.ops.context import Context
 from harness_lib.rules import leases, stats, stopping
 from harness_lib.state.store import Tx
 from harness_lib.system import notes, owner, presence
-from harness_lib.task import Session, State, Task
+from harness_lib.task import Session, State, StopReason, Task
 
 
 def mine(state: State, ctx: Context) -> Session | None:
@@ -262,7 +262,7 @@ def halt(tx: Tx, session: Session, reason: str) -> None:
     update(tx, replace(session, halt=reason))
 
 
-def after_attempt(tx: Tx, session: Session, *, told: bool = False) -> str | None:
+def after_attempt(tx: Tx, session: Session, *, told: bool = False) -> StopReason | None:
     """End or halt the session if it has nothing to go on with; return the stop reason.
 
     `told` as in `close`.

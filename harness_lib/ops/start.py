@@ -26,7 +26,7 @@ from harness_lib.ops.reply import Reply
 from harness_lib.rules import selection, stats, stopping, transitions
 from harness_lib.state.store import Tx
 from harness_lib.system import log
-from harness_lib.task import Session, State, Task
+from harness_lib.task import Session, State, StopReason, Task
 
 LOG_LINES = 200
 COMMITS = 20
@@ -37,7 +37,7 @@ class Opened:
     """A session that is open now, or the reason why there is none."""
 
     session: Session | None
-    stop: str | None = None
+    stop: StopReason | None = None
     recovered: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -148,7 +148,7 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
     return replace(opened, session=None, stop=stop) if stop else opened
 
 
-def _end_when_done(tx: Tx, ctx: Context) -> str | None:
+def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     """End the session of this worker if nothing is left to do, and return why."""
     current = sessions.mine(tx.state, ctx)
     if current is None or holding.held_by_me(tx.state, ctx) is not None:
@@ -180,7 +180,7 @@ def _count(tx: Tx, session: Session) -> None:
     tx.state = replace(tx.state, session_count=max(tx.state.session_count, session.number))
 
 
-def _take(ctx: Context) -> tuple[Session | None, str | None, tuple[str, ...]]:
+def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:
     """Add the session's record, unless there is nothing to do or no session is left."""
     with ctx.store.transaction() as tx:
         halted = sessions.mine(tx.state, ctx)
@@ -201,7 +201,7 @@ def _take(ctx: Context) -> tuple[Session | None, str | None, tuple[str, ...]]:
         return session, None, tuple(tx.warnings)
 
 
-def _nothing_to_do(tx: Tx) -> str | None:
+def _nothing_to_do(tx: Tx) -> StopReason | None:
     """Return why no task could run, not counting what an interrupted session left in progress."""
     if any(task.status == "in_progress" for task in tx.state.tasks):
         return None
@@ -279,4 +279,4 @@ def _next_lines(ctx: Context, state: State, held: Task | None, upcoming: Task | 
 def _next(ctx: Context, held: Task | None, upcoming: Task | None) -> str | None:
     if held:
         return holding.finish(ctx, held)
-    return "harness claim" if upcoming else stopped.GO_ON["waiting"]
+    return "harness claim" if upcoming else stopped.answer("waiting").next

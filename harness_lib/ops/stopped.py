@@ -3,53 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import Exit
 from harness_lib.ops import brief
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stats, stopping
-from harness_lib.task import State
+from harness_lib.task import State, StopReason
 
 SHOWN = 5
-WORDS = {
-    "done": "Every task is completed.",
-    "blocked": "No task is left that could run: the rest failed for good or depends on one that did.",
-    "waiting": "Nothing can be taken right now: others hold the rest.",
-    "max_sessions": "All sessions that this list may have are used up.",
-    "max_tasks_per_session": "This session has finished as many tasks as it may.",
-}
 PERSON = "A person must act before anything can be taken; to wait is no use."
 EMPTY = "The list is empty: there is nothing to do yet."
 ADD = 'harness add "what is to be done" --validate "command that proves it"'
-GO_ON = {
-    "done": "harness status",
-    "blocked": "harness status",
-    "waiting": "harness claim --wait 600",
-    "max_sessions": "harness edit --max-sessions N",
-    "max_tasks_per_session": "harness stop",
-}
 
 
-def words(state: State, reason: str) -> str:
-    """Return the sentence that says why nothing goes on; a `reason` of others' is its own word."""
+class Answer(NamedTuple):
+    """What is said of a reason to stop, and what to type next."""
+
+    words: str
+    next: str
+
+
+def answer(reason: StopReason) -> Answer:
+    """Return what there is to say of `reason`, whatever the list."""
+    match reason:
+        case "done":
+            return Answer("Every task is completed.", "harness status")
+        case "blocked":
+            words = "No task is left that could run: the rest failed for good or depends on one that did."
+            return Answer(words, "harness status")
+        case "waiting":
+            words = "Nothing can be taken right now: others hold the rest."
+            return Answer(words, "harness claim --wait 600")
+        case "max_sessions":
+            words = "All sessions that this list may have are used up."
+            return Answer(words, "harness edit --max-sessions N")
+        case "max_tasks_per_session":
+            return Answer("This session has finished as many tasks as it may.", "harness stop")
+
+
+def words(state: State, reason: StopReason) -> str:
+    """Return the sentence that says why nothing goes on in this list."""
     if not state.tasks:
         return EMPTY
     if reason == "waiting" and stopping.awaits_person(state):
         return PERSON
-    return WORDS.get(reason, reason)
+    return answer(reason).words
 
 
 def reply(
     verb: str,
     state: State,
-    stop: str | None,
+    stop: StopReason | None,
     told: tuple[str, ...] = (),
     extra: Mapping[str, object] | None = None,
 ) -> Reply:
     """Return the reply of `verb` for the reason `stop`, after the lines already `told`."""
-    reason = stop or "done"
-    go_on = GO_ON.get(reason) if state.tasks else ADD
+    reason: StopReason = stop or "done"
+    go_on = answer(reason).next if state.tasks else ADD
     halted: list[str] = []
     if words(state, reason) == PERSON:
         halted, go_on = _halted(state)

@@ -28,6 +28,7 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.crew import Crew
 from harness_lib.ops.orphans import Orphans
 from harness_lib.ops.reply import Reply
+from harness_lib.ops.run_end import Why
 from harness_lib.ops.run_options import Options
 from harness_lib.rules import board, budget, leases, stopping
 from harness_lib.rules.board import Board
@@ -44,7 +45,7 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 from harness_lib.system import detached, held_files, owner
-from harness_lib.task import State
+from harness_lib.task import State, StopReason
 
 Watch = Callable[[Event, Board], None]
 
@@ -103,7 +104,7 @@ class Supervisor:
 
     def __init__(self, ctx: Context, options: Options, watch: Watch) -> None:
         self.board = Board(began=ctx.clock.now().timestamp(), limits=options.budget)
-        self.why = ""
+        self.why: Why | None = None
         self.checked: str | None = None
         self.recorded = False
         self.orphans = Orphans(ctx, self.tell)
@@ -170,7 +171,7 @@ class Supervisor:
             raise run_end.problem(self._kind, answer.message, self._hint)
         return answer
 
-    def _how(self) -> str:
+    def _how(self) -> Why:
         return self.why or stopping.no_work(self._ctx.store.read().state) or "interrupted"
 
     def _spent(self) -> budget.Spent:
@@ -286,7 +287,7 @@ class Supervisor:
             self.board = board.fold(self.board, Event(number, at, Stepped("takes")))
             crew.let(number)
 
-    def _why_idle(self, state: State, said: set[str]) -> str | None:
+    def _why_idle(self, state: State, said: set[str]) -> StopReason | None:
         """Return why no worker has anything to do; None if one will have, or waits for others to finish.
 
         What is in progress though all are idle is seen to.
@@ -320,7 +321,7 @@ class Supervisor:
             self.checked = passed.tip
         return passed.goes_on
 
-    def _drain(self, crew: Crew, why: str, message: str = "", hint: str = "") -> None:
+    def _drain(self, crew: Crew, why: Why, message: str = "", hint: str = "") -> None:
         if not self.why:
             self.why, self._message, self._hint = why, message, hint
         self._draining = True

@@ -25,7 +25,7 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.preparing import Ground
 from harness_lib.rules import leases, selection, stopping, transitions
 from harness_lib.state.store import Tx
-from harness_lib.task import Gate, Session, State, Task
+from harness_lib.task import Gate, Session, State, StopReason, Task
 
 NAMED = 5
 
@@ -38,7 +38,7 @@ class Taken:
     """
 
     task: Task | None = None
-    stop: str | None = None
+    stop: StopReason | None = None
     resumed: bool = False
     state: State | None = None
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 import pytest
 
 from harness_lib.errors import Exit
-from harness_lib.ops import run_end, status, stopped
+from harness_lib.ops import status
 from harness_lib.ops.context import Context
 from harness_lib.state import schema
+from harness_lib.task import RunStop, StopReason
 from tests.cli.conftest import keeps_the_contract
 from tests.ops.project import Project, Said
 
@@ -96,7 +97,7 @@ def test_each_exit_code_is_reached_and_says_what_to_do(filled: Project, code: Ex
 def test_the_schema_knows_every_reason_to_stop() -> None:
     """`stuck` is no reason of a reply: it is an error that says what a person must do."""
     reasons = schema.load(schema.REPLY)["properties"]["stop"]["properties"]["reason"]["enum"]
-    assert set(reasons) == {*stopped.WORDS, *run_end.WORDS} - {"stuck"}
+    assert set(reasons) == {*get_args(StopReason), *get_args(RunStop)} - {"stuck"}
 
 
 def test_the_schema_knows_exactly_these_exit_codes() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from harness_lib import __version__
 from tests.launcher.launching import CHECKOUT, run
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
@@ -37,7 +40,32 @@ def test_the_first_command_in_an_empty_home_makes_what_it_needs_and_answers(
 
 
 def test_without_a_registry_it_says_what_to_do(offline: dict[str, str]) -> None:
-    answer = run(CHECKOUT / "bin" / "hs", "version", env=offline)
+    answer = run(CHECKOUT / "bin" / "hs", "help", env=offline)
 
     assert answer.code == 7
     assert "bin/hs" in answer.err
+
+
+def test_the_version_needs_no_package(offline: dict[str, str]) -> None:
+    for word in ("version", "--version", "-v"):
+        answer = run(CHECKOUT / "bin" / "hs", word, env=offline)
+        assert (answer.code, answer.out, answer.err) == (0, f"harness {__version__}\n", "")
+
+
+@pytest.mark.parametrize("place", ["home/.harness", "home/.harness/plugins/pack", "elsewhere"])
+def test_a_plugin_may_say_another_version(
+    home: Path, tmp_path: Path, shared: dict[str, str], place: str
+) -> None:
+    source = {"home": home, "elsewhere": tmp_path}[place.partition("/")[0]] / place.partition("/")[2]
+    command = source / "commands" / "version"
+    command.parent.mkdir(parents=True)
+    command.write_text("#!/bin/sh\necho mine\n", encoding="utf-8")
+    command.chmod(0o755)
+    env = {"HOME": str(home), "XDG_DATA_HOME": shared["HARNESS_HOME"]}
+    if place == "elsewhere":
+        hook = home / ".harness" / "hooks.d" / "sources" / "50-more"
+        hook.parent.mkdir(parents=True)
+        hook.write_text(f'#!/bin/sh\necho \'{{"sources": ["{source}"]}}\'\n', encoding="utf-8")
+        hook.chmod(0o755)
+
+    assert run(CHECKOUT / "bin" / "hs", "version", env=env, cwd=tmp_path).out == "mine\n"

@@ -3,7 +3,8 @@
 Crash model: a journal first, then the files, each in one step, then the index, HEAD last. As long as HEAD is
 where it was, whoever comes next finds the journal and takes everything back: half a move looks like a
 person's changes to all others.
-A file is replaced only if it has the content of the old commit, so nothing of a person's is written over.
+A file is replaced only if it has the content of the old commit, and of the index only what belongs to such
+files, so nothing of a person's is written over: not even what they stage or commit in the middle of it.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None 
     step = _step(git, old, new)
     atomic.write(_journal(git), f"{old} {new}\n".encode())
     placing.move(git, step.put, step.remove)
-    restore.reset_index(git, new)
+    restore.restage(git, {path: after for path, (_, after) in trees.changed(git, old, new).items()})
     try:
         restore.move_head(git, new, old, "harness: merge", only_while)
     except restore.HeadMovedError:

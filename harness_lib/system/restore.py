@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +33,7 @@ __all__ = [
     "remove_dead_locks",
     "require_unlocked",
     "reset_index",
+    "restage",
     "undo_tracked",
     "unstage",
 ]
@@ -96,6 +97,17 @@ def reset_index(git: Git, commit: str) -> None:
     marks = hidden.take_marks(git)
     # Without -u no file is touched; with --reset conflicts go, and what is known of unchanged files stays.
     _patiently(lambda: git.run("read-tree", "--reset", commit))
+    git.run("update-index", "-q", "--refresh", check=False)
+    hidden.put_marks(git, marks)
+
+
+def restage(git: Git, edits: Mapping[str, Entry | None]) -> None:
+    """Let the index hold `edits` (None: absent), and the rest as it is; no file is touched.
+
+    So what somebody stages or commits meanwhile stays in it.
+    """
+    marks = hidden.take_marks(git)
+    _patiently(lambda: trees.update(git, {}, edits))
     git.run("update-index", "-q", "--refresh", check=False)
     hidden.put_marks(git, marks)
 

@@ -120,7 +120,7 @@ def edited(git: Git, tree: str, edits: Mapping[str, Entry | None]) -> str:
 
 
 def update(git: Git, env: Mapping[str, str], edits: Mapping[str, Entry | None]) -> None:
-    """Put `edits` into a private index; None removes."""
+    """Put `edits` into the index in `env` (the work tree's own where that names none); None removes."""
     # Removals first: a directory must be out of the way of a file, and the other way round.
     ordered = sorted(edits.items(), key=lambda edit: edit[1] is not None)
     zeros = "0" * len(next((entry[1] for _, entry in ordered if entry), "0" * 40))

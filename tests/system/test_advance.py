@@ -63,7 +63,7 @@ BEFORE_THE_END = [
     (placing, "remove"),
     (placing, "prune"),
     (placing, "checkout"),
-    (restore, "reset_index"),
+    (restore, "restage"),
     (restore, "move_head"),
 ]
 
@@ -129,7 +129,7 @@ def test_killed_after_its_end_nothing_is_taken_back(world: World) -> None:
 
 def test_what_a_person_has_changed_in_what_was_killed_is_left(world: World) -> None:
     ahead = _ahead(world)
-    _killed(world, ahead, restore, "reset_index")
+    _killed(world, ahead, restore, "restage")
     put(world.top / "tracked.txt", "a person's edit\n")
     put(world.top / "new" / "mine", "a person's own\n")
 
@@ -142,7 +142,7 @@ def test_what_a_person_has_changed_in_what_was_killed_is_left(world: World) -> N
 
 def test_what_a_person_has_committed_over_what_was_killed_stays(world: World) -> None:
     ahead = _ahead(world)
-    _killed(world, ahead, restore, "reset_index")
+    _killed(world, ahead, restore, "restage")
     sh(world.top, "commit", "-qam", "a person's, with half of ours")
 
     _taken_back(world)

@@ -82,7 +82,7 @@ def _make_again(ctx: Context, ref: str, wanted: str) -> str | None:
 def _put_back(git: Git, ref: str, here: str, back: str) -> str | None:
     try:
         with gitlocks.hold(git):
-            git.set_ref(ref, back, here, why="harness: put back")
+            git.set_ref(ref, back, here, why=reflog.PUT_BACK)
     except GitError:
         # Somebody has moved it this moment; it is looked at again after the next agent.
         return None

@@ -17,6 +17,7 @@ from harness_lib.ops import (
     board_file,
     branch_guard,
     final_pass,
+    repository_guard,
     run_end,
     run_options,
     sessions,
@@ -81,6 +82,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         run_end.tidy(there, supervisor.warn)
         branch_guard.begin(there, run_end.target_of(there))
         supervisor.branches = branch_guard.all_of(there)
+        supervisor.repository = repository_guard.look(there.git)
         limits.forget(there)
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or supervisor.something_broke(found):
@@ -115,6 +117,7 @@ class Supervisor:
         self._deaths = Deaths()
         self._draining = self._limited = False
         self.branches: frozenset[str] = frozenset()
+        self.repository: repository_guard.Seen | None = None
         self._ready: list[int] = []
 
     def tell(self, kind: NoticeKind, message: str = "") -> None:
@@ -199,6 +202,10 @@ class Supervisor:
 
     def _bury(self, crew: Crew, found: slots.Place, number: int, news: Gone, at: float) -> None:
         """Hand back what a worker that has ended had in progress, and start another one if it was killed."""
+        if self.repository is not None:
+            # Its agent may have been at work, and nobody has looked after it.
+            for told in repository_guard.undo_shared(self._ctx, self.repository):
+                self.warn(told)
         self.orphans.of(leases.slot(self._ctx.owner.worker, number))
         if self._draining or news.code == 0:
             return

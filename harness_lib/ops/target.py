@@ -14,7 +14,7 @@ from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.ops import lost_branch
 from harness_lib.ops.context import Context
 from harness_lib.rules import intents
-from harness_lib.system import advance, gitlocks, merging, restore, worktrees
+from harness_lib.system import advance, gitlocks, merging, reflog, restore, worktrees
 from harness_lib.system.git import Git, GitError
 
 HEADS = intents.HEADS
@@ -128,6 +128,8 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
     unparted = (ours, waits or "")
     holder = worktrees.holder(git, target)
     if holder is None:
+        if worktrees.is_hidden(git, target):
+            raise MovedError(blocked=True)
         if here != new:
             _set(git, move, new, unparted)
         return
@@ -159,11 +161,39 @@ def _set(git: Git, move: Move, new: str, only_while: tuple[str, str] | None) -> 
 
 
 def mend(there: Context) -> None:
-    """Take back what a killed move has left half done in the checkout of `there`."""
-    if advance.is_half_done(there.git):
+    """Put right what we have left in the checkout of `there`: half a move, or a branch moved without it."""
+    git = there.git
+    if advance.is_half_done(git):
         # Whoever is still at it comes to the end first.
-        with gitlocks.hold(there.git):
-            advance.take_back(there.git)
+        with gitlocks.hold(git):
+            advance.take_back(git)
+    stood = reflog.stood_last(git)
+    if stood not in (None, git.head()):
+        with gitlocks.hold(git):
+            _catch_up(there, stood)
+
+
+def _catch_up(there: Context, stood: str | None) -> None:
+    """Let a checkout that stands where its branch was before we moved it come after.
+
+    Only where all of it proves that: its own record ends at `stood`, the branch holds that, and stands where
+    the list says that we have brought it. Otherwise the difference is a person's.
+    """
+    git, head = there.git, there.git.head()
+    if stood is None or head is None or stood == head or not git.exists(stood):
+        return
+    if git.under_way() or not git.is_ancestor(stood, head) or not _is_of_ours(there, head):
+        return
+    advance.catch_up(git, stood, head)
+
+
+def _is_of_ours(there: Context, commit: str) -> bool:
+    """Return whether a finished task, or one that is being merged, says that `commit` is its own."""
+    for task in there.store.read().state.tasks:
+        moving = task.intent.commit if task.intent and task.intent.action == "commit" else None
+        if commit in (task.completed_commit, moving):
+            return True
+    return False
 
 
 def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None:
@@ -209,7 +239,9 @@ def _forget(git: Git, ours: str, waits: str) -> None:
 def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
     """Return whether nobody has `target` checked out, or nothing of theirs would be touched."""
     holder = worktrees.holder(ctx.git, target)
-    return holder is None or _is_free(ctx.at(Git.open(holder)), old, new)
+    if holder is None:
+        return not worktrees.is_hidden(ctx.git, target)
+    return _is_free(ctx.at(Git.open(holder)), old, new)
 
 
 def _is_free(there: Context, old: str, new: str) -> bool:

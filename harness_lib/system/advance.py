@@ -92,6 +92,29 @@ def take_back(git: Git) -> None:
     atomic.remove(journal)
 
 
+def catch_up(git: Git, stood: str, head: str) -> bool:
+    """Bring index and files, which were left at `stood`, to `head`, where HEAD is; call it as `forward`.
+
+    Return whether they stand there now. Nothing is done unless the index is that of `stood`, and no file that
+    would change has a person's content; again after a kill it comes to the same end.
+    """
+    if _index_is(git, stood):
+        step = _step(git, stood, head)
+        if step.blocked:
+            return False
+        placing.move(git, step.put, step.remove)
+        restore.restage(git, {path: after for path, (_, after) in trees.changed(git, stood, head).items()})
+    elif not _index_is(git, head):
+        return False
+    # The next one that asks where the files stand is told here.
+    git.run("update-ref", "-m", "harness: merge", "HEAD", head, head)
+    return True
+
+
+def _index_is(git: Git, commit: str) -> bool:
+    return git.run("diff-index", "--cached", "--quiet", commit, "--", check=False).returncode == 0
+
+
 def _journal(git: Git) -> Path:
     return git.git_dir / JOURNAL
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from harness_lib.system.git import Git
 
 NULL = "0"
+# What we note where HEAD or a branch is put back, with no look at the files.
+PUT_BACK = "harness: put back"
 READ_BYTES = 65536
 
 
@@ -43,7 +45,21 @@ def last_of_checkout(git: Git, branch: str) -> str | None:
     return next((place for step in of_checkout(git) for place in (step.new, step.old) if place), None)
 
 
+def stood_last(git: Git) -> str | None:
+    """Return the commit that the files of this work tree were last brought to, by the record of its HEAD."""
+    for line in _lines(git.git_dir / "logs" / "HEAD"):
+        step = _step(line)
+        if step.new and not line.endswith(b"\t" + PUT_BACK.encode()):
+            return step.new
+    return None
+
+
 def _read(path: Path) -> list[Step]:
+    return [_step(line) for line in _lines(path)]
+
+
+def _lines(path: Path) -> list[bytes]:
+    """Return the last lines of a record, the newest first."""
     try:
         with path.open("rb") as stream:
             stream.seek(0, 2)
@@ -53,8 +69,9 @@ def _read(path: Path) -> list[Step]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     whole = lines if size <= READ_BYTES else lines[1:]
-    steps = []
-    for line in reversed(whole):
-        old, new, *_ = line.decode("utf-8", "replace").split(" ", 2)
-        steps.append(Step(*("" if not place.strip(NULL) else place for place in (old, new))))
-    return steps
+    return whole[::-1]
+
+
+def _step(line: bytes) -> Step:
+    old, new, *_ = line.decode("utf-8", "replace").split(" ", 2)
+    return Step(*("" if not place.strip(NULL) else place for place in (old, new)))

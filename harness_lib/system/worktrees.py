@@ -41,6 +41,17 @@ def holder(git: Git, branch: str) -> Path | None:
     return next((each.path for each in listed(git) if each.branch == branch and each.path.is_dir()), None)
 
 
+def is_hidden(git: Git, branch: str) -> bool:
+    """Say whether the repository's own checkout has `branch`, and git does not list it.
+
+    Somebody has set core.bare there, which makes git believe that it has none.
+    """
+    ask = ("symbolic-ref", "--quiet", "HEAD")
+    head = git.run("--git-dir", str(git.common_dir), *ask, check=False).stdout
+    has_files = (git.common_dir / "index").is_file()
+    return has_files and os.fsdecode(head).strip() == branch and holder(git, branch) is None
+
+
 def add(git: Git, path: Path, commit: str) -> Git:
     """Make a work tree at `path` with HEAD detached at `commit`; what git remembers of a lost one goes."""
     atomic.make_directory(path.parent)

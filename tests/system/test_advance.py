@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+from typing import Any
+
 import pytest
 
 from harness_lib.system import advance, atomic, gitlocks, placing, restore
+from harness_lib.system.git import Git
 from harness_lib.system.restore import HeadMovedError
 from tests.system.gitrepo import World, disk, put, sh
 
@@ -58,6 +62,14 @@ class Death(BaseException):
 def _dies(*_: object, **__: object) -> None:
     raise Death
 
+
+def _dies_at_note(git: Git, *args: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    if args[0] == "update-ref":
+        raise Death
+    return _RUN(git, *args, **options)
+
+
+_RUN = Git.run
 
 BEFORE_THE_END = [
     (placing, "remove"),
@@ -150,6 +162,55 @@ def test_what_a_person_has_committed_over_what_was_killed_stays(world: World) ->
     assert world.status() == ""
     assert (world.top / "tracked.txt").read_text() == "changed\n"
     assert not (world.top / "new").exists()
+
+
+def _left_behind(world: World) -> str:
+    """Return where the branch has gone without index and files, which stand at the base."""
+    ahead = _ahead(world)
+    sh(world.top, "update-ref", "HEAD", ahead)
+    return ahead
+
+
+def _catch_up(world: World, head: str) -> bool:
+    with gitlocks.hold(world.git):
+        return advance.catch_up(world.git, world.base, head)
+
+
+def test_what_was_left_behind_its_branch_comes_after(world: World) -> None:
+    ahead = _left_behind(world)
+
+    assert _catch_up(world, ahead)
+
+    assert world.status() == ""
+    assert (world.top / "new" / "file").read_text() == "new\n"
+    assert sh(world.top, "reflog", "-1", "--format=%H %gs", "HEAD") == f"{ahead} harness: merge"
+
+
+@pytest.mark.parametrize(("module", "name"), [*BEFORE_THE_END[:3], (restore, "restage"), (Git, "run")])
+def test_killed_in_coming_after_it_is_taken_up_again(world: World, module: object, name: str) -> None:
+    ahead = _left_behind(world)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, name, _dies_at_note if module is Git else _dies)
+        with pytest.raises(Death):
+            _catch_up(world, ahead)
+
+    assert _catch_up(world, ahead)
+
+    assert world.status() == ""
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_where_a_person_has_written_nothing_comes_after(world: World, staged: bool) -> None:
+    ahead = _left_behind(world)
+    put(world.top / "tracked.txt", "a person's edit\n")
+    if staged:
+        sh(world.top, "add", "tracked.txt")
+    before, status = disk(world.top), world.status()
+
+    assert not _catch_up(world, ahead)
+
+    assert disk(world.top) == before
+    assert world.status() == status
 
 
 def test_where_another_ref_must_not_be_nothing_is_left_changed(world: World) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.gitrepo import sh
+from tests.unattended.test_bereaved import KILL
 from tests.unattended.workshop import Workshop
 
 
@@ -51,6 +52,33 @@ def test_what_an_agent_does_to_the_repository_is_undone(workshop: Workshop, harm
     assert said.returncode == 0, said.stdout + said.stderr
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0]
     assert sh(workshop.top, "symbolic-ref", "HEAD") == "refs/heads/main"
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_checkout_that_an_agent_hides_from_git_is_not_left_behind_its_branch(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    hidden, go = tmp_path / "hidden", tmp_path / "go"
+    hide = f"sh git config core.bare true\ntouch {hidden}\nwait {go}\nwrite f done"
+    workshop.add("Hide", "grep -q done f", do=hide)
+    workshop.add("Beside", "grep -q done g", do=f"wait {hidden}\nwrite g done")
+    run = workshop.start("-j", "2", "--no-final-check")
+    workshop.wait_for("the other task is done", lambda: workshop.statuses()["task-002"] == "completed")
+    go.touch()
+
+    assert run.wait(90) == 0, workshop.printed
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_what_the_agent_of_a_killed_worker_has_done_to_the_repository_is_undone(workshop: Workshop) -> None:
+    workshop.add("Hide", "grep -q done f", do=f"once sh git config core.bare true; {KILL}\nwrite f done")
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "it is unset again" in said.stdout
     workshop.done_is_done()
     workshop.nothing_is_left_over()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.system.gitrepo import put, sh
 from tests.unattended.workshop import Workshop
 
@@ -143,3 +145,87 @@ def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and
     assert (workshop.top / "f").read_text().split() == ["one", "two"]
     workshop.done_is_done()
     workshop.nothing_is_left_over()
+
+
+def _left_behind(workshop: Workshop) -> str:
+    """Let two tasks be done, and the checkout stand where the branch was before the second one was merged."""
+    workshop.file_task("one")
+    workshop.file_task("two")
+    assert workshop.run("--no-final-check").returncode == 0
+    tip = sh(workshop.top, "rev-parse", "main")
+    sh(workshop.top, "reset", "-q", "--hard", "main~1")
+    _moved_elsewhere(workshop, tip)
+    assert sh(workshop.top, "status", "--porcelain") == "D  two"
+    return tip
+
+
+def _moved_elsewhere(workshop: Workshop, commit: str) -> None:
+    """Move main as a process in another work tree does, without a look at the project's own checkout."""
+    beside = workshop.top.parent / "beside"
+    sh(workshop.top, "worktree", "add", "-q", "--detach", str(beside))
+    sh(beside, "update-ref", "refs/heads/main", commit)
+    sh(workshop.top, "worktree", "remove", "--force", str(beside))
+
+
+def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Workshop) -> None:
+    tip = _left_behind(workshop)
+    put(workshop.top / "mine", "a person's own, untracked\n")
+    workshop.file_task("three")
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.git.is_ancestor(tip, "refs/heads/main")
+    workshop.done_is_done()
+    (workshop.top / "mine").unlink()
+    workshop.nothing_is_left_over()
+
+
+@pytest.mark.parametrize("edited", ["two", "README.md"])
+def test_what_a_person_has_written_where_we_have_left_them_behind_is_not_touched(
+    workshop: Workshop, edited: str
+) -> None:
+    _left_behind(workshop)
+    put(workshop.top / edited, "a person is writing\n")
+    sh(workshop.top, "add", edited)
+    before = sh(workshop.top, "status", "--porcelain")
+    workshop.file_task("three")
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert sh(workshop.top, "status", "--porcelain") == before
+    assert (workshop.top / edited).read_text() == "a person is writing\n"
+
+
+def test_a_branch_that_somebody_else_has_moved_is_not_followed(workshop: Workshop) -> None:
+    _left_behind(workshop)
+    tree = sh(workshop.top, "rev-parse", "main^{tree}")
+    theirs = sh(workshop.top, "commit-tree", "-p", "main", "-m", "somebody's", tree)
+    _moved_elsewhere(workshop, theirs)
+    workshop.file_task("three")
+
+    assert workshop.run("--no-final-check").returncode == 9
+    assert sh(workshop.top, "status", "--porcelain") == "D  two"
+
+
+def test_work_that_a_person_takes_back_in_the_index_stays_taken_back(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    workshop.file_task("two")
+    assert workshop.run("--no-final-check").returncode == 0
+    sh(workshop.top, "restore", "--source=main~1", "--staged", "--worktree", ".")
+    workshop.file_task("three")
+
+    assert workshop.run("--no-final-check").returncode == 9
+    assert sh(workshop.top, "status", "--porcelain") == "D  two"
+
+
+def test_taking_back_is_known_as_a_persons_also_after_a_checkout_has_come_after(workshop: Workshop) -> None:
+    _left_behind(workshop)
+    workshop.file_task("three")
+    assert workshop.run("--no-final-check").returncode == 0
+    sh(workshop.top, "restore", "--source=main~2", "--staged", "--worktree", ".")
+    workshop.file_task("four")
+
+    assert workshop.run("--no-final-check").returncode == 9
+    assert sh(workshop.top, "status", "--porcelain").splitlines() == ["D  three", "D  two"]

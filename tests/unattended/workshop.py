@@ -174,17 +174,6 @@ class Workshop:
                 found.append(f"{entry.name} {line} in {cwd}")
         return found
 
-    def take_over(self) -> None:
-        """Do what a run says where finished work waits: merge it, with what stood in its way put away."""
-        if (
-            self.git.run("rev-parse", "-q", "--verify", "refs/heads/harness/main", check=False).returncode
-            == 0
-        ):
-            self.git.run("stash", "--include-untracked", check=False)
-            self.git.run("merge", "-q", "--no-edit", "harness/main")
-            self.git.run("branch", "-D", "harness/main")
-            self.git.run("stash", "drop", check=False)
-
     def done_is_done(self) -> None:
         """Every completed task's commit is on the branch, once, and its check passes there."""
         log = sh(self.top, "log", "--format=%H %s", "main")

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_lib.loop.mcp import tools
+from harness_lib.loop.tools import time_limit
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
 
@@ -52,7 +59,9 @@ def test_a_tool_of_a_server_is_called_like_ours(hs: Hs, serve: Serve, home: Path
     assert answer.out == "Done.\n", answer.err
     assert offered(server.requests[0]) == [
         "mcp__a_server__a_environment",
+        "mcp__a_server__die",
         "mcp__a_server__fail",
+        "mcp__a_server__spoken",
         "mcp__a_server__z_echo",
     ]
     results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
@@ -168,3 +177,144 @@ def test_names_are_what_hosts_take() -> None:
     assert len(long) == 64
     assert long != tools.name_of("server", "x" * 101)
     assert os.sep not in tools.name_of("../..", "..")
+
+
+@contextmanager
+def listening(name: str, cwd: Path) -> Iterator[str]:
+    """Start the server `name` over HTTP, and yield its address."""
+    command = [sys.executable, str(SERVER.with_name(name)), "http"]
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, encoding="utf-8")
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"), [("mcp_server.py", "2026-07-28"), ("old_mcp_server.py", "2025-06-18")]
+)
+def test_a_server_is_spoken_with_over_http_with_sessions_and_without(
+    hs: Hs, serve: Serve, home: Path, project: Path, name: str, protocol: str
+) -> None:
+    server = serve(CHAT, use("mcp__far__spoken"), use("mcp__far__spoken"), say("Done."))
+    env = CHAT.environment(server) | {"A_KEY": "of mine"}
+
+    with listening(name, project) as address:
+        configure(home / ".harness", far={"url": address, "headers": {"Authorization": "Bearer ${A_KEY}"}})
+        answer = hs("go", env=env)
+
+    assert answer.out == "Done.\n", answer.err
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert results == [f"{protocol} Bearer of mine\n"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"), [("mcp_server.py", "2026-07-28"), ("old_mcp_server.py", "2025-06-18")]
+)
+def test_the_newest_protocol_that_a_server_knows_is_spoken_over_pipes_too(
+    hs: Hs, serve: Serve, home: Path, name: str, protocol: str
+) -> None:
+    configure(home / ".harness", near={"command": sys.executable, "args": [str(SERVER.with_name(name))]})
+    server = serve(CHAT, use("mcp__near__spoken"), say("Done."))
+
+    hs("go", env=CHAT.environment(server))
+
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert results == [f"{protocol} None\n"]
+
+
+def test_a_server_over_http_that_is_not_there_is_named(hs: Hs, serve: Serve, home: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    server = serve(CHAT, say("Done."))
+    urls = {"none": f"http://127.0.0.1:{port}/mcp", "bad": "nowhere"}
+    urls["other"] = f"http://127.0.0.1:{other.server_address[1]}/mcp"
+    configure(home / ".harness", **{name: {"url": url} for name, url in urls.items()})
+
+    answer = hs("go", env=CHAT.environment(server))
+    other.shutdown()
+    other.server_close()
+
+    assert answer.out == "Done.\n", answer.err
+    for name in urls:
+        assert f"the MCP server {name} is left out" in answer.err
+
+
+def test_a_call_that_is_not_answered_ends_with_its_limit(
+    hs: Hs, serve: Serve, home: Path, project: Path
+) -> None:
+    configure(
+        home / ".harness",
+        slow={"command": sys.executable, "args": [str(SERVER.with_name("hanging_mcp_server.py"))]},
+        one=entry(),
+    )
+    server = serve(CHAT, use("mcp__slow__hang"), use("mcp__one__z_echo", text="x"), say("Done."))
+
+    answer = hs("go", env=CHAT.environment(server) | {"HARNESS_TOOL_TIMEOUT": "1"})
+
+    assert answer.out == "Done.\n", answer.err
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert results == ["error: the MCP server slow failed: no answer within 1 s\n", "echo: x\n"]
+    assert (project / "hanging").exists()
+
+
+def test_the_limit_of_a_call_is_two_minutes_where_nothing_else_is_said() -> None:
+    assert time_limit.seconds({}) == 120
+    assert time_limit.seconds({"HARNESS_TOOL_TIMEOUT": "7"}) == 7
+    assert time_limit.seconds({"HARNESS_TOOL_TIMEOUT": "soon"}) == 120
+
+
+def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(
+    hs: Hs, serve: Serve, home: Path, project: Path
+) -> None:
+    configure(home / ".harness", one=entry())
+    server = serve(CHAT, use("mcp__one__die"), use("mcp__one__z_echo", text="x"), say("Done."))
+
+    answer = hs("go", env=CHAT.environment(server))
+
+    assert answer.out == "Done.\n", answer.err
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert "the MCP server one failed" in results[0]
+    assert results[1] == "echo: x\n"
+    assert gone(project)
+
+
+def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    configure(home / ".harness", one=entry())
+    kept = home / ".harness" / "mcp"
+    renewed = f"while ! grep -q z_echo '{kept}'/*.json; do sleep 0.05; done"
+    server = serve(CHAT, say("Done."), use("bash", command=renewed), say("Done."))
+    env = CHAT.environment(server)
+    hs("go", env=env)
+    (path,) = kept.iterdir()
+    value = json.loads(path.read_text(encoding="utf-8"))
+    # As it was told by an older version of the server, long ago.
+    value["tools"] = [tool for tool in value["tools"] if tool["name"] != "z_echo"]
+    path.write_text(json.dumps(value), encoding="utf-8")
+    os.utime(path, (0, 0))
+
+    hs("go", env=env)
+    hs("go", env=env)
+
+    # In the session it stays as it was, or the host's cache would be worth nothing.
+    shown = [["mcp__one__z_echo" in offered(request)] for request in server.requests]
+    assert shown == [[True], [False], [False], [True]]
+
+
+def test_tools_whose_names_become_one_are_told_apart(hs: Hs, serve: Serve, home: Path) -> None:
+    configure(home / ".harness", **{"a.b": entry(), "a_b": entry()})
+    server = serve(CHAT, say("Done."))
+
+    hs("go", env=CHAT.environment(server))
+
+    names = [name for name in offered(server.requests[0]) if "z_echo" in name]
+    assert len(names) == 2
+    assert "mcp__a_b__z_echo" in names

@@ -22,18 +22,23 @@ def _agent(runtime: Runtime, args: list[str]) -> int:
     streamed = runtime.env.get("HARNESS_STREAM") == "1"
     shown = output.choose(json="json" in asked.flags, streamed=streamed)
     try:
-        done = _do(runtime, asked, shown)
+        done = _told(runtime, asked, shown)
+        if done is not None:
+            # Before what was opened is closed: servers take their time to end.
+            shown.end(done)
+    finally:
+        runtime.close()
+    return int(done is not None and done.failed)
+
+
+def _told(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
+    """Do what was asked; a program that reads events is told of every end by the last of them."""
+    try:
+        return _do(runtime, asked, shown)
     except BaseException as error:
-        # A program that reads events is told of every end by the last of them.
         if isinstance(shown, output.Events):
             shown.end(_ended(runtime, error))
         raise
-    finally:
-        runtime.close()
-    if done is None:
-        return 0
-    shown.end(done)
-    return int(done.failed)
 
 
 def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as Late
@@ -21,14 +22,17 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from harness_lib.loop.mcp import remembered
 from harness_lib.loop.mcp.servers import Server, expanded
 from harness_lib.loop.piped import Json
+from harness_lib.loop.tools import time_limit
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 START_SECONDS = 10.0
-CALL_SECONDS = 120.0
 _END_SECONDS = 8.0
 _PAGES = 100
+
+# What is said when a server has ended, and when one over HTTP knows our session no more.
+_GONE = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
 
 T = TypeVar("T")
 
@@ -48,7 +52,8 @@ class Connections:
     def learn(self, servers: list[Server]) -> bool:
         """Ask all of `servers` for their tools at once; name those that do not answer."""
         asked = [(server, self._start(self._list(server))) for server in servers]
-        answered = [self._learned(server, future) for server, future in asked]
+        deadline = time.monotonic() + START_SECONDS
+        answered = [self._learned(server, future, deadline) for server, future in asked]
         return any(answered)
 
     def refresh(self, servers: list[Server]) -> None:
@@ -61,7 +66,8 @@ class Connections:
         future = self._start(self._call(server, tool, given))
         self._calls.add(future)
         future.add_done_callback(self._calls.discard)
-        problem = self._problem(future, CALL_SECONDS + START_SECONDS)
+        seconds = time_limit.seconds(self._runtime.env)
+        problem = self._problem(future, seconds + START_SECONDS, seconds)
         return (
             (f"error: the MCP server {server.name} failed: {problem}", True) if problem else future.result()
         )
@@ -78,8 +84,8 @@ class Connections:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_END_SECONDS)
 
-    def _learned(self, server: Server, future: Future[list[Json]]) -> bool:
-        problem = self._problem(future, START_SECONDS)
+    def _learned(self, server: Server, future: Future[list[Json]], deadline: float) -> bool:
+        problem = self._problem(future, max(0.0, deadline - time.monotonic()), START_SECONDS)
         if problem:
             self._runtime.notice(f"the MCP server {server.name} is left out: {problem}.")
         return not problem
@@ -87,9 +93,9 @@ class Connections:
     def _start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def _problem(self, future: Future[T], seconds: float) -> str:
-        """Wait for `future`; return "" or why nothing came."""
-        late = f"no answer within {seconds:.0f} s"
+    def _problem(self, future: Future[T], seconds: float, limit: float) -> str:
+        """Wait so many `seconds` for `future`, which has a `limit`; return "" or why nothing came."""
+        late = f"no answer within {limit:.0f} s"
         try:
             error = future.exception(seconds)
         except (Late, CancelledError):
@@ -116,7 +122,14 @@ class Connections:
 
     async def _call(self, server: Server, tool: str, given: Json) -> tuple[str, bool]:
         client = await self._client(server)
-        done = await asyncio.wait_for(client.call_tool(tool, given), CALL_SECONDS)
+        try:
+            done = await asyncio.wait_for(
+                client.call_tool(tool, given), time_limit.seconds(self._runtime.env)
+            )
+        except mcp.MCPError as error:
+            if error.code in _GONE:
+                await self._drop(server)
+            raise
         parts = [_text(block) for block in done.content]
         return "\n".join(parts), bool(done.is_error)
 
@@ -124,10 +137,17 @@ class Connections:
         if server.name not in self._open:
             ready: asyncio.Future[mcp.Client] = self._loop.create_future()
             self._open[server.name] = ready
-            holder = asyncio.ensure_future(self._hold(server, ready))
+            holder = asyncio.create_task(self._hold(server, ready), name=server.name)
             holder.add_done_callback(lambda _: self._ended(server, ready, holder))
             self._holders.append(holder)
         return await asyncio.wait_for(asyncio.shield(self._open[server.name]), START_SECONDS)
+
+    async def _drop(self, server: Server) -> None:
+        """End what is left of a server that is gone, so that the next call starts it anew."""
+        found = [holder for holder in self._holders if holder.get_name() == server.name]
+        for holder in found:
+            holder.cancel()
+        await asyncio.gather(*found, return_exceptions=True)
 
     def _ended(self, server: Server, ready: asyncio.Future[mcp.Client], holder: asyncio.Task[None]) -> None:
         """Let the next call start the server anew, and tell who waits for this one why it is not there."""

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 
 from harness_lib.loop import credentials, processes
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.tools import clip
+from harness_lib.loop.tools import clip, time_limit
 from harness_lib.loop.tools.builtin import Builtin, number_of, text_of
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.runtime import Runtime
 
-_DEFAULT_SECONDS = 120
-
 
 def _execute(runtime: Runtime, given: Json) -> Result:
-    seconds = number_of(given, "timeout") or _limit(runtime)
+    seconds = number_of(given, "timeout") or time_limit.seconds(runtime.env)
     inherited = {**runtime.harness_environment(), "HARNESS_CWD": str(runtime.work_directory)}
     env = credentials.without(runtime, inherited)
     done = processes.run(
@@ -40,11 +38,6 @@ def _note(done: processes.Finished, seconds: int) -> str:
     if done.code < 0:
         return f"[ended by signal {-done.code}]"
     return f"[exit status {done.code}]" if done.code else ""
-
-
-def _limit(runtime: Runtime) -> int:
-    text = runtime.env.get("HARNESS_TOOL_TIMEOUT", "")
-    return int(text) if text.isascii() and text.isdigit() and int(text) else _DEFAULT_SECONDS
 
 
 TOOL = Builtin(

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -36,6 +36,7 @@ FLOOD_BYTES = 8 * 1024 * 1024
 # The agent that comes with us.
 OURS = "hs"
 READY_SECONDS = 120.0
+PROVIDED = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL", "HARNESS_PROVIDER")
 WAITS_SECONDS = 5.0
 MAX_LOG_BYTES = 256 * 1024 * 1024
 # An agent that polls may do the same thing again and again; this often, with nothing changed, it is lost.
@@ -77,8 +78,10 @@ def is_ready(adapter: Adapter, ctx: Context) -> bool:
     place = _place(adapter, ctx)
     if place is None or adapter.program != OURS:
         return place is not None
+    if place == program.beside(OURS) and not (_names_a_provider(ctx.env) or program.has_packages(ctx.env)):
+        # Its first call would fetch its packages, only to say so.
+        return False
     try:
-        # Its first call may have to fetch its packages.
         done = subprocess.run(
             [place, "provider", "--ready"],
             cwd=ctx.cwd,
@@ -92,6 +95,11 @@ def is_ready(adapter: Adapter, ctx: Context) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
+
+
+def _names_a_provider(env: Mapping[str, str]) -> bool:
+    """Return whether a key, an address or a provider of its own stands in the environment of ours."""
+    return any(env.get(name) for name in PROVIDED)
 
 
 def _place(adapter: Adapter, ctx: Context) -> str | None:

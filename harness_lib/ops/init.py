@@ -53,9 +53,9 @@ def run(
         raise UsageError(f"{place} is no directory.", "Make it first, or name another: harness init PATH")
     root = roots.Root(place)
     roots.require_direct(root)
-    if path is None:
-        _refuse_second(ctx, root)
     git = _repository(place, make_git=make_git)
+    if path is None:
+        _refuse_second(ctx, root, git)
     env = {**ctx.env, "HARNESS_STATE_ROOT": str(place)}
     here = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
     git_access.require(here, git)
@@ -73,19 +73,27 @@ def run(
     return _restored(here, reply) if restored else reply
 
 
-def _refuse_second(ctx: Context, root: roots.Root) -> None:
+def _refuse_second(ctx: Context, root: roots.Root, git: Git) -> None:
     """Raise UsageError if this repository has its list elsewhere, above or below this place."""
     if root.state.exists() or ctx.env.get("HARNESS_STATE_ROOT"):
         return
     above = roots.find(ctx.env, root.path)
     if above is not None and above.path == root.path:
         return
-    others = [above.path] if above is not None else roots.elsewhere(root.path)
+    others = [above.path] if above and _is_in(git, above.path) else roots.elsewhere(root.path)
     if others:
         raise UsageError(
             f"This repository has a task list in {others[0]}; nothing was made in {root.path}.",
             f"Go on with that one: {typed.change_to(others[0])}. To make another one here: harness init .",
         )
+
+
+def _is_in(git: Git, directory: Path) -> bool:
+    """Return whether `directory` is in the same repository, in any of its work trees."""
+    try:
+        return Git.open(directory).common_dir == git.common_dir
+    except EnvSetupError:
+        return False
 
 
 def _restored(ctx: Context, reply: Reply) -> Reply:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from harness_lib.system import private_env
+
 _HOME = Path(__file__).resolve().parents[2]
+_OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
 # Where one of these is, there is what it needs in turn.
 _DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
 DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "prompt_toolkit", "rich", "stamina", "yaml")
@@ -47,6 +51,14 @@ def beside(name: str) -> str | None:
         if os.access(place / name, os.X_OK):
             return str(place / name)
     return None
+
+
+def has_packages(environ: Mapping[str, str]) -> bool:
+    """Return whether what `hs` needs is here: in our own data directory, or installed with this package."""
+    if not (_HOME / "bin" / "hs").is_file():
+        return True
+    data = private_env.data_directory(environ)
+    return private_env.is_ready(private_env.environment(data, _OF_HS), _OF_HS)
 
 
 def _packages(dependencies: tuple[str, ...]) -> list[str]:

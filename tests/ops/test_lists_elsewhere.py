@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
+from tests.system.gitrepo import sh
 
 
 @pytest.fixture
@@ -55,6 +58,24 @@ def test_nor_is_one_made_below_another_by_mistake(project: Project) -> None:
 
     assert f"has a task list in {project.top}" in error["message"]
     assert not (project.top / "src/harness-tasks.json").exists()
+
+
+def test_a_repository_inside_another_has_a_list_of_its_own(project: Project) -> None:
+    inner = project.top / "inner"
+    sh(project.top, "init", "-q", str(inner))
+
+    made = project.agent("person", inner).ok("init")
+
+    assert made["root"] == str(inner)
+
+
+def test_a_list_above_that_is_in_no_repository_is_no_hindrance(tmp_path: Path) -> None:
+    (tmp_path / "harness-tasks.json").write_text('{"tasks": []}', encoding="utf-8")
+    inner = Project(tmp_path / "inner")
+    sh(tmp_path, "init", "-q", str(inner.top))
+
+    assert inner.agent("person").ok("init")["root"] == str(inner.top)
+    inner.close()
 
 
 def test_a_directory_that_is_gone_is_not_named(person: Agent) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,9 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 # What would tell the code under test about the developer's own agent, repository, harness or terminal.
 FOREIGN_PREFIXES = ("CLAUDE", "CODEX", "GEMINI", "CURSOR", "OPENCODE", "HARNESS", "GIT_", "XDG_")
 FOREIGN_NAMES = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH")
+
+# Fixtures that make a repository or start processes.
+SLOW = frozenset({"repo", "make_repo", "harness", "project", "shared", "ring"})
 
 GIT_CONFIG = """\
 [user]
@@ -40,6 +43,16 @@ GIT_CONFIG = """\
 
 # A slow shared machine is not a bug; pytest-timeout ends what really hangs.
 settings.register_profile("house", deadline=None)
+# For tests/mutation/run.py: few examples, always the same, and no search for smaller ones.
+settings.register_profile(
+    "mutation",
+    deadline=None,
+    max_examples=25,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
 settings.load_profile("house")
 
 # Who starts the tests in the background of a script lets them ignore Ctrl-C, and all that they start, too.
@@ -88,6 +101,12 @@ class MakeRepo(Protocol):
     """Make a repository in `tmp_path / name` with one commit (README.md) on main, and return its path."""
 
     def __call__(self, name: str = "repo") -> Path: ...
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that need no repository where a mutant must only be noticed by one of them."""
+    if "MUTANT_UNDER_TEST" in os.environ:
+        items.sort(key=lambda item: not SLOW.isdisjoint(getattr(item, "fixturenames", ())))
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -136,6 +137,8 @@ def _rung_here(
             "pycache_prefix": sys.pycache_prefix,
         }.items():
             stack.enter_context(mock.patch.object(sys, name, value))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore", ResourceWarning)  # a beat that is started outlives us
         code = door.answer(event, args)
     return Heard(code, out.getvalue(), err.getvalue())
 

@@ -75,3 +75,30 @@ def test_long_texts_are_cut() -> None:
 
     assert document is not None
     assert len(document["reason"]) == dialect.LONGEST
+
+
+@pytest.mark.parametrize(
+    ("env", "host"),
+    [
+        *(
+            ({name: "/p"}, "copilot")
+            for name in ("COPILOT_PROJECT_DIR", "COPILOT_HOOK_DIR", "COPILOT_PLUGIN_ROOT")
+        ),
+        *(({name: "/p"}, "gemini") for name in ("GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID")),
+        *(({name: "/p"}, "cursor") for name in ("CURSOR_PROJECT_DIR", "CURSOR_VERSION")),
+        ({"COPILOT_PROJECT_DIR": ""}, "claude"),
+    ],
+)
+def test_every_sign_of_a_host_counts_unless_it_is_empty(env: dict[str, str], host: str) -> None:
+    assert dialect.host([], env, Payload("Stop", {})) == host
+
+
+def test_only_the_first_word_of_the_command_line_names_the_host() -> None:
+    assert dialect.host(["x", "gemini"], {}, Payload("Stop", {})) == "claude"
+
+
+def test_a_text_is_cut_with_a_sign_of_it_and_only_where_it_is_too_long() -> None:
+    fits = "x" * dialect.LONGEST
+
+    assert dialect.speak(Answer("keep", fits), "Stop", "claude")[1] == fits
+    assert dialect.speak(Answer("keep", fits + "y"), "Stop", "claude")[1] == fits[:-1] + "\u2026"

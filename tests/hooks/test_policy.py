@@ -2,60 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from harness_lib.hookio import policy
-from harness_lib.hookio.payload import Payload
+from harness_lib.hookio import policy, words
 from harness_lib.hookio.situation import Answer, Situation, Tally
-from harness_lib.state import summary
-from harness_lib.task import Session, SessionConfig, State, Task
-
-NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
-LEASE = "2026-01-01T00:30:00Z"
-SESSION = Session(3, "me", "host", agent_session_id="id-me")
-PENDING = Task("a", "Title")
-MINE = Task("a", "Title", status="in_progress", claimed_by="me", lease_expires_at=LEASE)
-THEIRS = Task("b", status="in_progress", claimed_by="other", lease_expires_at=LEASE)
-DONE = Task("d", status="completed")
-
-
-def situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
-    """Return how `tasks` look to the worker `me`, whose session is open unless said otherwise."""
-    given: dict[str, Any] = {
-        name: fields.pop(name) for name in ("tally", "trouble", "workers") if name in fields
-    }
-    mode = fields.pop("mode", "exclusive")
-    fields.setdefault("sessions", (SESSION,))
-    state = State(tasks=tasks, session_config=SessionConfig(mode), **fields)
-    digest = summary.build(state, NOW, [])
-    own = [each for each in digest["sessions"] or () if mine and each["worker"] == "me"]
-    given.setdefault("workers", ["me"] if own else [])
-    return Situation(digest, mine=own, program="HARNESS", **given)
-
-
-def by_the_prose(
-    *tasks: Task, most_sessions: int = 0, most_tasks: int = 0, attempted: int = 0, **fields: Any
-) -> Situation:
-    """Return how a list that no command of ours has touched looks to the worker `me`."""
-    mode = fields.pop("mode", "exclusive")
-    config = SessionConfig(mode, max_tasks_per_session=most_tasks, max_sessions=most_sessions)
-    state = State(tasks=tasks, session_config=config, session_count=fields.pop("session_count", 1))
-    fields.setdefault("workers", ["me"])
-    now = Situation(summary.build(state, NOW, []), program="HARNESS", **fields)
-    now.attempted = attempted
-    return now
-
-
-def payload(event: str = "Stop", /, **fields: object) -> Payload:
-    return Payload(event, fields)
-
-
-def stop(now: Situation, **fields: object) -> Answer:
-    return policy.stop(now, payload("Stop", **fields))
-
+from harness_lib.task import Checkpoint, Session, Task
+from tests.hooks.situations import (
+    DONE,
+    MINE,
+    PENDING,
+    SESSION,
+    THEIRS,
+    by_the_prose,
+    payload,
+    situation,
+    stop,
+)
 
 HALTED = Session(3, "me", "host", agent_session_id="id-me", halt="CONFIG: no check")
 
@@ -313,3 +278,203 @@ def test_texts_are_bounded_however_long_the_list_is() -> None:
     ):
         assert len(stop(now).text) < 3000
         assert len(policy.session_start(now, payload()).text) < 3000
+
+
+def said(answer: Answer) -> tuple[str, str, str, str, bool, bool]:
+    return answer.kind, answer.text, answer.warning, answer.progress, answer.finished, answer.waits
+
+
+def allowed(warning: str = "", progress: str = "", *, finished: bool = False, waits: bool = False) -> Any:
+    return "allow", "", warning, progress, finished, waits
+
+
+def held_back(now: Situation, progress: str, kind: str = "block") -> Any:
+    return kind, words.stop(now, policy.held(now)), "", progress, False, False
+
+
+BUSY = Task("a", status="in_progress", claimed_by="me", attempts=2, checkpoints=(Checkpoint(1, 2),))
+BEHIND = by_the_prose(BUSY, PENDING, Task("f", status="failed", attempts=1), DONE)
+TORN = Situation(None, trouble="torn", program="HARNESS")
+
+
+@pytest.mark.parametrize(
+    ("row", "answer"),
+    [
+        ("my session is open", held_back(situation(PENDING), "3:0 ")),
+        ("I hold a task", held_back(situation(MINE), "3:0 a/0/0")),
+        ("no session is open", allowed()),
+        ("a subagent runs", allowed()),
+        ("what nobody knows runs", allowed(waits=True)),
+        ("a subagent of Copilot stops", allowed()),
+        ("my session is halted", allowed(words.halted("CONFIG: no check", "HARNESS"))),
+        ("my task is halted", allowed(words.halted("CONFIG", "HARNESS"))),
+        ("what is left is halted", allowed()),
+        ("others hold the rest", allowed()),
+        ("eight blocks already", allowed(words.released(8, "HARNESS"), "3:0 ")),
+        ("the prose has had its sessions", allowed(words.halted("max_sessions", "HARNESS"))),
+        ("the prose has had its tasks", allowed(words.halted("max_tasks_per_session", "HARNESS"))),
+        ("the prose has done all", allowed(finished=True)),
+        ("unreadable, and told so", allowed(words.unreadable(TORN))),
+        ("unreadable, and counted", allowed(words.unreadable(TORN))),
+        ("all are completed", allowed(finished=True)),
+    ],
+)
+def test_the_whole_answer(row: str, answer: object) -> None:
+    assert said(stop(STOP[row][0], **STOP[row][1])) == answer
+
+
+def test_an_unreadable_list_is_measured_by_itself() -> None:
+    assert said(stop(TORN)) == ("block", words.repair(TORN), "", policy.UNREADABLE, False, False)
+
+
+def test_progress_in_a_list_of_the_prose_is_any_change_of_its_numbers() -> None:
+    assert said(stop(BEHIND)) == held_back(BEHIND, "1 1 1 1 3 1")
+
+
+def test_progress_tells_of_each_session_and_each_task() -> None:
+    sessions = (replace(SESSION, finished_attempts=4), replace(SESSION, number=5))
+
+    now = situation(BUSY, replace(BUSY, id="b", attempts=0, checkpoints=()), sessions=sessions)
+
+    assert stop(now).progress == "3:4 5:0 a/2/1 b/0/0"
+
+
+def test_of_two_halts_the_sessions_own_is_told() -> None:
+    now = situation(replace(BUSY, halt="TASK"), sessions=(SESSION, HALTED))
+
+    assert stop(now).warning == words.halted("CONFIG: no check", "HARNESS")
+
+
+@pytest.mark.parametrize(
+    ("now", "count"),
+    [
+        (by_the_prose(PENDING, most_tasks=2), 2),
+        (by_the_prose(PENDING, most_tasks=2, session_count=0), 0),
+        (by_the_prose(PENDING, most_tasks=2, mode="concurrent"), 0),
+        (situation(PENDING), 0),
+    ],
+)
+def test_only_the_tasks_of_one_session_of_the_prose_can_be_counted(now: Situation, count: int) -> None:
+    assert now.digest is not None
+    assert policy.counted_tasks(now.digest) == count
+
+
+def test_a_limit_of_the_prose_that_cannot_be_counted_ends_nothing() -> None:
+    assert stop(by_the_prose(PENDING, most_tasks=2, attempted=5, mode="concurrent")).kind == "block"
+    assert stop(by_the_prose(PENDING, attempted=5)).kind == "block"
+
+
+def test_a_held_subagent_is_told_of_its_task_and_measured_by_it() -> None:
+    mine, other = Task("a", "T", status="in_progress", claimed_by="sub-1", attempts=1), replace(BUSY, id="b")
+    now = situation(mine, other, PENDING, mine=False)
+    assert now.digest is not None
+    own = now.digest["in_progress"][:1]
+
+    answer = policy.subagent_stop(now, payload("SubagentStop", agent_id="sub-1"))
+
+    assert said(answer) == ("block", words.stop(now, own), "", "sub-1 a/1/0", False, False)
+    nameless = policy.subagent_stop(situation(mine, workers=["sub-1"]), payload("SubagentStop"))
+    assert nameless.progress == "subagent a/1/0"
+    now.tally = Tally("sub-1 a/1/0", 8)
+    released = policy.subagent_stop(now, payload("SubagentStop", agent_id="sub-1"))
+    assert said(released) == allowed(words.released(8, "HARNESS"), "sub-1 a/1/0")
+
+
+@pytest.mark.parametrize(
+    ("now", "fields", "kind"),
+    [
+        (situation(replace(BUSY, halt="CONFIG"), workers=["me"]), {}, "allow"),
+        (by_the_prose(BUSY), {}, "block"),
+        (by_the_prose(BUSY), {"stop_hook_active": True}, "allow"),
+        (situation(BUSY, workers=["me"]), {"stop_hook_active": True}, "block"),
+        (situation(BUSY, workers=["me"], trouble="torn"), {}, "allow"),
+        (TORN, {}, "allow"),
+    ],
+)
+def test_when_a_subagent_may_stop(now: Situation, fields: dict[str, object], kind: str) -> None:
+    assert policy.subagent_stop(now, payload("SubagentStop", **fields)).kind == kind
+
+
+def test_an_idle_teammate_is_told_of_its_task_or_of_what_waits() -> None:
+    def idle(now: Situation) -> Answer:
+        return policy.teammate_idle(now, payload("TeammateIdle", teammate_name="mate"))
+
+    own = situation(replace(BUSY, claimed_by="mate"), PENDING, mode="concurrent")
+    waits = situation(PENDING, mode="concurrent")
+    doubted = situation(Task("u", status="completed", unproven=True), PENDING, mode="concurrent")
+    halted = situation(PENDING, sessions=(HALTED,), mode="concurrent")
+    assert own.digest is not None
+
+    told = words.stop(own, own.digest["in_progress"])
+    assert said(idle(own)) == ("keep", told, "", "teammate a/2/1", False, False)
+    assert said(idle(waits)) == ("keep", words.stop(waits, ()), "", "waiting a", False, False)
+    assert said(idle(doubted)) == ("keep", words.stop(doubted, ()), "", "waiting u", False, False)
+    assert said(idle(halted)) == allowed(words.halted("CONFIG: no check", "HARNESS"))
+    assert idle(situation(PENDING, mode="concurrent", trouble="torn")).kind == "allow"
+    assert idle(situation(BUSY, PENDING, mode="concurrent", workers=["me"])).progress == "teammate a/2/1"
+
+
+def test_whoever_begins_is_told_how_the_list_stands() -> None:
+    mine, gone = situation(MINE), situation(MINE, sessions=())
+
+    assert said(policy.session_start(mine, payload())) == (
+        "context", words.start(mine, policy.held(mine)), "", "", False, False
+    )  # fmt: skip
+    assert policy.session_start(gone, payload()).text == words.start(gone, ())
+    assert policy.session_start(TORN, payload()).text == words.repair(TORN)
+    assert policy.session_start(situation(PENDING, trouble="torn"), payload()).kind == "context"
+    assert "cannot be read" in policy.session_start(situation(PENDING, trouble="torn"), payload()).text
+
+
+def test_of_several_edited_files_the_kept_one_is_refused_by_its_name() -> None:
+    answer = policy.pre_tool_use(situation(PENDING), ["a", ".harness-active", "harness-tasks.json"])
+
+    assert said(answer) == ("deny", words.deny(".harness-active", "HARNESS"), "", "", False, False)
+    assert policy.pre_tool_use(situation(PENDING, trouble="torn"), ["harness-tasks.json"]).kind == "allow"
+
+
+@pytest.mark.parametrize("name", ["a-b_c.d@e:f", "sub1"])
+def test_a_plain_name_is_told_as_it_is(name: str) -> None:
+    now = situation(PENDING, mode="concurrent")
+
+    answer = policy.subagent_start(now, payload("SubagentStart", agent_id=name))
+
+    assert said(answer) == ("context", words.subagent(now, name), "", "", False, False)
+
+
+@pytest.mark.parametrize("name", ["\u00e9", "a b", "-_", "a/b", "a$b"])
+def test_a_name_that_is_none_in_a_shell_is_not_told(name: str) -> None:
+    now = situation(PENDING, mode="concurrent")
+
+    assert policy.subagent_start(now, payload("SubagentStart", agent_id=name)).kind == "allow"
+
+
+def test_a_subagent_of_a_list_that_cannot_be_read_is_told_nothing() -> None:
+    now = situation(PENDING, mode="concurrent", trouble="torn")
+
+    assert policy.subagent_start(now, payload("SubagentStart", agent_id="sub-1")).kind == "allow"
+
+
+@pytest.mark.parametrize(
+    ("now", "names"),
+    [
+        (situation(MINE, THEIRS), ["a", "b"]),
+        (situation(MINE, THEIRS, mode="concurrent"), ["a"]),
+        (situation(MINE, THEIRS, mode="concurrent", workers=[]), []),
+        (situation(Task("n", status="in_progress"), mode="concurrent", workers=["", "me"]), []),
+        (by_the_prose(MINE, THEIRS, Task("n", status="in_progress"), mode="concurrent"), ["a", "n"]),
+        (by_the_prose(MINE, THEIRS, mode="concurrent", workers=[]), ["a", "b"]),
+        (TORN, []),
+    ],
+)
+def test_which_tasks_a_session_works_on(now: Situation, names: list[str]) -> None:
+    assert [task["id"] for task in policy.held(now)] == names
+
+
+def test_a_beat_is_no_subagents_unless_it_is_named() -> None:
+    task = replace(MINE, claimed_by="sub-1")
+    shared = situation(THEIRS, task, mode="concurrent")
+
+    assert policy.beating(shared, payload("PostToolUse", agent_id="sub-1")) == "sub-1"
+    assert policy.beating(shared, payload("PostToolUse")) is None
+    assert policy.beating(situation(MINE, mode="concurrent", trouble="torn"), payload("PostToolUse")) is None

@@ -41,6 +41,22 @@ def test_each_claim_is_an_attempt_of_its_own() -> None:
     ]
 
 
+def test_the_number_of_an_attempt_follows_those_that_were_counted() -> None:
+    done = attempts.ended(replace(claimed(), attempts=2), LATER, "completed")
+    failed = attempts.ended(replace(claimed(), attempts=2), LATER, "failed")
+
+    assert (done.attempt_log[0].number, failed.attempt_log[0].number) == (3, 2)
+
+
+def test_what_is_spent_on_one_attempt_leaves_those_before_it_alone() -> None:
+    task = attempts.ended(replace(claimed(), attempts=1), LATER, "failed")
+
+    for _ in range(3):
+        task = attempts.spend(replace(task, fence=2), 0, 1)
+
+    assert [(each.number, each.tokens) for each in task.attempt_log] == [(1, 0), (2, 3)]
+
+
 def test_one_that_the_prose_has_ended_is_not_gone_on_with() -> None:
     left = attempts.spend(claimed(), 1, 1)
     assert len(attempts.ended(replace(left, fence=2), LATER, "completed").attempt_log) == 2

@@ -98,6 +98,29 @@ def test_what_looks_like_a_field_and_is_none_is_named_with_its_line() -> None:
     assert items[0].unknown == [(2, "chekc"), (3, "check")]
 
 
+def test_up_to_three_words_may_be_a_misspelt_field() -> None:
+    items, _ = checklist.parse("- [ ] a\n  - one two three: x\n  - one two three four: y\n")
+
+    assert items[0].unknown == [(2, "one two three")]
+
+
+def test_an_item_without_a_title_is_a_problem_with_its_line() -> None:
+    items, problems = checklist.parse("# h\n- [ ]\n")
+
+    assert items[0].title == ""
+    assert problems == [checklist.Problem(2, "a task needs a title")]
+
+
+def test_one_blank_is_enough_for_a_description() -> None:
+    items, _ = checklist.parse("- [ ] a\n some words\n")
+
+    assert items[0].fields["description"] == [(2, "some words")]
+
+
+def test_a_fence_ends_with_its_own_mark_only() -> None:
+    assert _titles("```\n~~~\n- [ ] c\n~~~\n```\n- [ ] e\n") == ["e"]
+
+
 def test_an_item_without_a_check_groups_what_is_below_it_and_what_it_says_holds_there() -> None:
     text = (
         "- [ ] a\n  - after: z\n  - priority: P0\n  - [ ] b\n    - priority: P1\n    - check: x\n"

@@ -101,6 +101,18 @@ def test_cycles_are_marked_before_those_that_wait_for_them() -> None:
     assert after.tasks[4] is before.tasks[4]
 
 
+def test_a_task_is_blocked_once_by_the_first_that_blocks_it() -> None:
+    before = state(Task("a", status="failed", attempts=3), *waiting(b="a", c="a", d="b c"))
+
+    _after, found = validate_dependencies(before, NOW)
+
+    assert [(each.task_id, each.message) for each in found] == [
+        ("b", "Blocked by failed a"),
+        ("c", "Blocked by failed a"),
+        ("d", "Blocked by failed b"),
+    ]
+
+
 def test_a_failure_with_attempts_left_blocks_nobody() -> None:
     before = state(Task("a", status="failed", attempts=1), *waiting(b="a"))
 

@@ -129,6 +129,9 @@ LEASED = Task("a", status="in_progress", claimed_by="w1", claimed_at=STAMP)
             id="unproven",
         ),
         pytest.param(
+            (Task("a", status="completed"),), ("completed at an unknown time",), id="completed by the prose"
+        ),
+        pytest.param(
             (Task("a", depends_on=("b",)), Task("b", status="completed", unproven=True)),
             ("waits for b (unproven)",),
             id="waits for an unproven one",
@@ -176,9 +179,14 @@ LEASED = Task("a", status="in_progress", claimed_by="w1", claimed_at=STAMP)
     ],
 )
 def test_why(tasks: tuple[Task, ...], reasons: tuple[str, ...]) -> None:
-    assert selection.why(state(*tasks), "a", NOW).reasons == reasons
+    why = selection.why(state(*tasks), "a", NOW)
+
+    assert why.reasons == reasons
+    assert why.eligible is ("a" in _order(*tasks))
 
 
 def test_why_of_an_unknown_task_is_the_callers_mistake() -> None:
-    with pytest.raises(UsageError, match="no task 'x'"):
+    with pytest.raises(UsageError, match="There is no task 'x' in this list") as caught:
         selection.why(state(), "x", NOW)
+
+    assert caught.value.hint == "See which there are: harness status"

@@ -55,3 +55,16 @@ def test_the_numbers_add_up(any_state: State) -> None:
     assert n.total == len(any_state.tasks) == n.completed + n.failed + n.pending + n.in_progress
     assert n.failed == n.retryable + n.permanent
     assert n.blocked <= n.pending
+
+
+def test_what_only_somebody_elses_write_calls_completed_is_pending() -> None:
+    counts = stats.count(
+        state(
+            Task("gone", status="failed", attempts=3),
+            Task("a", status="completed", unproven=True, depends_on=("gone",)),
+            Task("b", status="completed"),
+            Task("c", status="in_progress", unproven=True),
+        )
+    )
+
+    assert (counts.pending, counts.completed, counts.blocked, counts.in_progress) == (1, 1, 1, 1)

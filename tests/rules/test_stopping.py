@@ -41,6 +41,9 @@ HALTED = Task("halted", halt="CONFIG")
             False,
             id="halted, failed for good",
         ),
+        pytest.param(
+            (GONE, Task("b", status="completed", halt="x")), "blocked", False, id="halted, and completed"
+        ),
     ],
 )
 def test_no_work_and_work_remains(tasks: tuple[Task, ...], stop: StopReason | None, remains: bool) -> None:

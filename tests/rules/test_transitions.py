@@ -165,6 +165,9 @@ def test_a_claim_is_handed_back_with_what_was_said_and_where_its_work_is_kept() 
         "rollback", STAMP, base=BASE, head=HEAD, rescue=RESCUE, message="no | time", outcome="pending"
     )
     assert (begun.attempts, begun.error_log) == (1, ())
+    silent = release(claim(Task("a"))).intent
+    assert silent is not None
+    assert silent.message is None
 
 
 def test_a_claim_begins_a_fresh_attempt() -> None:
@@ -192,6 +195,73 @@ def test_a_claim_begins_a_fresh_attempt() -> None:
         worktree="/wt",
         started_at_commit=BASE,
         gate=GATE,
+    )
+
+
+def test_a_claim_takes_nothing_over_that_the_prose_let_stand() -> None:
+    old = Task(
+        "a",
+        intent=Intent("commit", STAMP, commit=COMMIT),
+        completed_at=STAMP,
+        completed_commit=COMMIT,
+        touched=("x",),
+        interruptions=2,
+        interrupted=Interruption("7" * 40),
+        halt="lifted by hand",
+        unproven=True,
+    )
+
+    assert claim(old) == claim(Task("a"))
+
+
+def test_whoever_goes_on_holds_the_task_for_as_long_as_a_new_claim_does() -> None:
+    before = replace(claim(Task("a")), claimed_at="x", lease_expires_at="x", halt="lifted")
+
+    after = arrows.resume(before, worker="w2", now=NOW, worktree=None, lease_seconds=60)
+
+    assert after == replace(
+        before,
+        claimed_by="w2",
+        claimed_at=STAMP,
+        lease_expires_at="2025-07-01T10:01:00Z",
+        worktree=None,
+        fence=2,
+        halt=None,
+    )
+
+
+def test_a_commit_says_what_moves_where_from_and_where_to() -> None:
+    task = claim(Task("a"))
+
+    assert commit(task).intent == Intent("commit", STAMP, base=BASE, head=HEAD, commit=COMMIT)
+    batch = arrows.begin_commit(task, now=NOW, head=None, commit=COMMIT, ref="refs/heads/main", base=HEAD)
+    assert batch.intent == Intent("commit", STAMP, base=HEAD, commit=COMMIT, ref="refs/heads/main")
+
+
+def test_what_is_completed_has_not_failed() -> None:
+    assert arrows.complete(commit(replace(claim(Task("a")), failed_at="x")), now=NOW).failed_at is None
+
+
+def test_why_a_task_is_halted_stays_until_somebody_lifts_it() -> None:
+    halted = arrows.halt(roll_back(claim(Task("a"))), "CONFIG: no check")
+
+    assert arrows.fail(halted, now=NOW).halt == "CONFIG: no check"
+
+
+def test_the_checkpoints_of_work_that_is_handed_back_are_gone_with_its_claim() -> None:
+    cut_off = arrows.interrupt(claim(Task("a")), Interruption("7" * 40, checkpoints=3, times=2))
+    handed = CALLS["hand_back"](roll_back(cut_off, None, counts=False, outcome="pending"))
+    blamed = CALLS["hand_back"](roll_back(cut_off))
+
+    assert arrows.fail(handed, now=NOW).interrupted == Interruption("7" * 40, checkpoints=0, times=2)
+    assert arrows.fail(blamed, now=NOW).interrupted is None
+
+
+def test_a_completed_task_that_is_wanted_again_is_as_good_as_new() -> None:
+    done = arrows.complete(commit(claim(Task("a"))), now=NOW)
+
+    assert arrows.reset(done) == Task(
+        "a", started_at_commit=BASE, fence=1, attempted_by=("w1",), attempt_log=done.attempt_log
     )
 
 

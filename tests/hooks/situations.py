@@ -1,0 +1,55 @@
+"""Lists as a hook sees them, without one on disk: where tests of its decisions and its words begin."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+from harness_lib.hookio import policy
+from harness_lib.hookio.payload import Payload
+from harness_lib.hookio.situation import Answer, Situation
+from harness_lib.state import summary
+from harness_lib.task import Session, SessionConfig, State, Task
+
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+LEASE = "2026-01-01T00:30:00Z"
+SESSION = Session(3, "me", "host", agent_session_id="id-me")
+PENDING = Task("a", "Title")
+MINE = Task("a", "Title", status="in_progress", claimed_by="me", lease_expires_at=LEASE)
+THEIRS = Task("b", status="in_progress", claimed_by="other", lease_expires_at=LEASE)
+DONE = Task("d", status="completed")
+
+
+def situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
+    """Return how `tasks` look to the worker `me`, whose session is open unless said otherwise."""
+    given: dict[str, Any] = {
+        name: fields.pop(name) for name in ("tally", "trouble", "workers") if name in fields
+    }
+    mode = fields.pop("mode", "exclusive")
+    fields.setdefault("sessions", (SESSION,))
+    state = State(tasks=tasks, session_config=SessionConfig(mode), **fields)
+    digest = summary.build(state, NOW, [])
+    own = [each for each in digest["sessions"] or () if mine and each["worker"] == "me"]
+    given.setdefault("workers", ["me"] if own else [])
+    return Situation(digest, mine=own, program="HARNESS", **given)
+
+
+def by_the_prose(
+    *tasks: Task, most_sessions: int = 0, most_tasks: int = 0, attempted: int = 0, **fields: Any
+) -> Situation:
+    """Return how a list that no command of ours has touched looks to the worker `me`."""
+    mode = fields.pop("mode", "exclusive")
+    config = SessionConfig(mode, max_tasks_per_session=most_tasks, max_sessions=most_sessions)
+    state = State(tasks=tasks, session_config=config, session_count=fields.pop("session_count", 1))
+    fields.setdefault("workers", ["me"])
+    now = Situation(summary.build(state, NOW, []), program="HARNESS", **fields)
+    now.attempted = attempted
+    return now
+
+
+def payload(event: str = "Stop", /, **fields: object) -> Payload:
+    return Payload(event, fields)
+
+
+def stop(now: Situation, **fields: object) -> Answer:
+    return policy.stop(now, payload("Stop", **fields))

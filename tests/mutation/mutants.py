@@ -1,0 +1,72 @@
+"""The mutants of a room: what was broken in each, and what is remembered of them in `mutants/ROOM.json`."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+WORK = CHECKOUT / "mutants"
+ROOMS = ("rules", "hookio", "state")
+FATES = ("killed", "survived", "timed out")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One place broken: its name for mutmut, its function, the lines as they were and as they became.
+
+    `body`: a hash of the broken function, by which its fate is known again. `fate`: one of FATES, or "".
+    """
+
+    name: str
+    function: str
+    was: str
+    became: str
+    body: str
+    fate: str = ""
+
+
+def of(file: Path, module: str) -> Iterator[Mutant]:
+    """Yield the mutants in `file`, which mutmut has written for `module`."""
+    text = file.read_text(encoding="utf-8")
+    rows = text.replace(" # type: ignore # mutmut generated", "").split("\n")
+    nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+    bodies = {node.name: rows[node.lineno : node.end_lineno] for node in nodes if "__mutmut_" in node.name}
+    for name, body in bodies.items():
+        original = f"{name.partition('__mutmut_')[0]}__mutmut_orig"
+        if name != original:
+            was, became = _difference(bodies[original], body)
+            digest = hashlib.sha256("\n".join(body).encode()).hexdigest()
+            yield Mutant(f"{module}.{name}", _dotted(f"{module}.{name}"), was, became, digest)
+
+
+def known(file: Path) -> list[Mutant]:
+    """Return what is remembered in `file`."""
+    return [Mutant(**each) for each in json.loads(file.read_bytes())] if file.exists() else []
+
+
+def remember(file: Path, found: Sequence[Mutant]) -> None:
+    file.write_text(json.dumps([asdict(each) for each in found]), encoding="utf-8")
+
+
+def _difference(before: list[str], after: list[str]) -> tuple[str, str]:
+    """Return the changed lines, without what they are indented by, each side on one line."""
+    rows = [row for row in difflib.unified_diff(before, after, n=0, lineterm="") if row[:3] not in _HEADS]
+    was, became = (" ".join(row[1:].strip() for row in rows if row[0] == side) for side in "-+")
+    return was, became
+
+
+_HEADS = ("---", "+++", "@@ ")
+
+
+def _dotted(name: str) -> str:
+    """Return the name of the function: mutmut says `x_name__mutmut_1` or `xǁClassǁname__mutmut_1`."""
+    module, _, mangled = name.partition("__mutmut_")[0].rpartition(".")
+    if "ǁ" in mangled:
+        return f"{module}{mangled[1:].replace('ǁ', '.')}"
+    return f"{module}.{mangled.removeprefix('x_')}"

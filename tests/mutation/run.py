@@ -1,0 +1,91 @@
+"""Break a room in every place that mutmut knows, one at a time, and see whether a test notices.
+
+Works on a copy of what git tracks, in `mutants/ROOM/`, and remembers in `mutants/ROOM.json` what was killed:
+after new tests, or where a run was cut off, only the rest is tried again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from mutmut.mutation.file_mutation import mutate_file_contents
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.mutation import mutants
+from tests.mutation.mutants import CHECKOUT, ROOMS, WORK, Mutant
+
+# Each room by its own tests. Of the hooks those that ring in this process: what they start knows no mutant.
+_HERE = ["dialect", "other_events", "payload", "policy", "spoken", "stop", "tally"]
+_HERE += ["unproven_stop", "whose", "words"]
+TESTS = {
+    "rules": ["tests/rules"],
+    "hookio": [f"tests/hooks/test_{name}.py" for name in _HERE],
+    "state": ["tests/state"],
+}
+_PYTEST = [
+    *("-q", "-p", "tests.mutation.trying", "-p", "no:xdist", "-p", "no:cacheprovider"),
+    *("-p", "no:unraisableexception", "--hypothesis-profile=mutation"),
+    *("-o", "addopts=--import-mode=importlib", "-o", "timeout=120"),
+]
+
+
+def main(argv: list[str]) -> int:
+    """Try the rooms that are named, all of them if none is."""
+    for room in argv or ROOMS:
+        place = WORK / room
+        _copy(place, room)
+        made = [each for file in _modules(place, room) for each in mutants.of(file, _module(place, file))]
+        memory = WORK / f"{room}.json"
+        dead = {(each.name, each.body) for each in mutants.known(memory) if each.fate == "killed"}
+        mutants.remember(memory, [_again(each, dead) for each in made])
+        env = {**os.environ, "MUTANTS": str(memory), "MUTANT_UNDER_TEST": "stats"}
+        command = [sys.executable, "-m", "pytest", *_PYTEST, *TESTS[room]]
+        with (WORK / f"{room}.log").open("w", encoding="utf-8") as log:
+            subprocess.run(command, cwd=place, env=env, stdout=log, check=True)
+    return 0
+
+
+def _again(mutant: Mutant, dead: set[tuple[str, str]]) -> Mutant:
+    return replace(mutant, fate="killed") if (mutant.name, mutant.body) in dead else mutant
+
+
+def _copy(place: Path, room: str) -> None:
+    """Bring the copy up to date, its room broken, without touching what has not changed."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, check=True).stdout
+    for name in filter(None, tracked.decode().split("\0")):
+        source, target = CHECKOUT / name, place / name
+        if not source.is_file():
+            continue
+        data = source.read_bytes()
+        if Path(name).parent == Path("harness_lib", room) and name.endswith(".py"):
+            _break(target, data)
+        elif not (target.is_file() and target.read_bytes() == data):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+
+
+def _break(target: Path, source: bytes) -> None:
+    """Write the module `target` with all its mutants, unless that was made of this `source` already."""
+    whole = target.with_suffix(".whole")
+    if not (whole.is_file() and whole.read_bytes() == source):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(mutate_file_contents(str(target), source.decode()).code, encoding="utf-8")
+        whole.write_bytes(source)
+
+
+def _modules(place: Path, room: str) -> list[Path]:
+    return sorted((place / "harness_lib" / room).glob("*.py"))
+
+
+def _module(place: Path, file: Path) -> str:
+    return ".".join(file.relative_to(place).with_suffix("").parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,130 @@
+"""A plugin of pytest: collect once, see which test runs which function, then try each mutant in a child.
+
+mutmut's own runner collects for each mutant anew, which takes ten times as long as the tests.
+A child may use as much processor as its tests need many times over, so that a busy machine condemns nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mutmut.configuration import config
+from mutmut.mutation.trampoline import set_mutant_under_test
+from mutmut.state import state
+
+from tests.mutation import mutants
+from tests.mutation.mutants import Mutant
+
+# What a mutant may use of the processor before it counts as one that does not end.
+LEAST_SECONDS = 10
+TIMES = 10
+_SURVIVED, _KILLED, _TIMED_OUT = 0, 1, 2
+_SAVED_EACH = 20
+
+config()  # it is read where we start, and tests go elsewhere
+
+
+class Tests:
+    """The tests of a room: how long each takes, and which functions it runs."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        self.session = session
+        self.failed: str | None = None
+        self.seconds: dict[str, float] = {}
+        self.running: dict[str, list[pytest.Item]] = {}
+        self.killed: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and self.failed is None:
+            self.failed = str(report.longrepr)
+
+    def learn(self) -> None:
+        """Run each test once, unharmed."""
+        set_mutant_under_test("stats")
+        for item in self.session.items:
+            state()._stats.clear()
+            before = _used()
+            self.run(item)
+            if self.failed:
+                pytest.exit(f"{item.nodeid} fails without any mutant:\n{self.failed}", 1)
+            self.seconds[item.nodeid] = _used() - before
+            for function in state()._stats:
+                self.running.setdefault(function, []).append(item)
+
+    def run(self, item: pytest.Item) -> None:
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+
+    def of(self, mutant: Mutant) -> list[pytest.Item]:
+        """Return the tests that run its function: first those that have killed most, then the quick."""
+        found = self.running.get(mutant.name.partition("__mutmut_")[0], [])
+        return sorted(found, key=lambda item: (-self.killed[item.nodeid], self.seconds[item.nodeid]))
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    """Try the mutants in the file that MUTANTS names whose fate is not known."""
+    memory = Path(os.environ["MUTANTS"])
+    tests = Tests(session)
+    session.config.pluginmanager.register(tests)
+    tests.learn()
+    found = mutants.known(memory)
+    for n, mutant in enumerate(found):
+        if not mutant.fate:
+            found[n] = replace(mutant, fate=_fate(tests, mutant))
+            if n % _SAVED_EACH == 0:
+                mutants.remember(memory, found)
+                done = Counter(each.fate or "to do" for each in found)
+                print(*(f"{fate}: {count}" for fate, count in done.items()), sep=", ", file=sys.__stderr__)
+    mutants.remember(memory, found)
+    return True
+
+
+def _fate(tests: Tests, mutant: Mutant) -> str:
+    items = tests.of(mutant)
+    place = tempfile.mkdtemp(prefix="mutant-")
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        _die_with(_try(tests, mutant, items, Path(place)), writing)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        killer = told.read()
+    _, status = os.waitpid(child, 0)
+    shutil.rmtree(place, ignore_errors=True)
+    tests.killed[killer] += 1
+    code = os.waitstatus_to_exitcode(status)
+    return "timed out" if code < 0 else {_SURVIVED: "survived", _TIMED_OUT: "timed out"}.get(code, "killed")
+
+
+def _try(tests: Tests, mutant: Mutant, items: Sequence[pytest.Item], place: Path) -> tuple[int, str]:
+    """Return what comes of `mutant`, and the test that has noticed it; for the child."""
+    limit = int(_used() + LEAST_SECONDS + TIMES * sum(tests.seconds[item.nodeid] for item in items))
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+    tests.session.config._tmp_path_factory._basetemp = place.resolve()  # type: ignore[attr-defined]
+    set_mutant_under_test(mutant.name)
+    for item in items:
+        tests.run(item)
+        if tests.failed:
+            return (_TIMED_OUT if "Timeout (>" in tests.failed else _KILLED), item.nodeid
+    return _SURVIVED, ""
+
+
+def _die_with(end: tuple[int, str], pipe: int) -> None:
+    code, killer = end
+    os.write(pipe, killer.encode())
+    os._exit(code)
+
+
+def _used() -> float:
+    """Return the seconds of the processor that this process has used, and what it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system

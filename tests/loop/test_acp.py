@@ -18,6 +18,7 @@ from acp import RequestError, schema, spawn_agent_process, text_block
 from tests.loop.conftest import WIRES, Serve, bodies, session_of
 from tests.loop.servers.script import Step, say, use
 from tests.loop.test_foreign import program
+from tests.loop.test_mcp import listening
 
 if TYPE_CHECKING:
     from acp.interfaces import Client
@@ -428,3 +429,150 @@ def test_without_a_client_it_says_so_instead_of_waiting_for_one() -> None:
     )
     assert done.returncode == 2
     assert "an editor" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (Step(silent=True), ""),
+        (Step(text="The beginning of it", events=3, hangs=True), "T"),
+        (Step(status=429, headers=(("retry-after", "50"),)), ""),
+    ],
+    ids=["before the answer", "in the answer", "between two tries"],
+)
+def test_cancel_ends_a_turn_that_waits_for_the_model(
+    serve: Serve, project: Path, step: Step, said: str
+) -> None:
+    server = serve(CHAT, step, say("Went on."))
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            prompt = asyncio.create_task(
+                conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+            )
+            await editor.until(lambda: server.requests and editor.said().startswith(said))
+            with pytest.raises(RequestError, match="at work"):
+                await conn.prompt(session_id=session.session_id, prompt=[text_block("and this")])
+            await conn.cancel(session_id=session.session_id)
+            assert (await asyncio.wait_for(prompt, 20)).stop_reason == "cancelled"
+            again = await conn.prompt(session_id=session.session_id, prompt=[text_block("go on")])
+            assert again.stop_reason == "end_turn"
+
+    play(work)
+    assert editor.said().endswith("Went on.")
+
+
+def test_another_model_is_used_and_counts_when_the_session_is_opened_again(
+    serve: Serve, home: Path, project: Path
+) -> None:
+    (home / ".harness" / "providers").mkdir(parents=True)
+    server = serve(CHAT, say("One."), say("Two."))
+    address = CHAT.environment(server)["OPENAI_API_URL"]
+    conf = f"protocol=openai\nmodel=big-one\nurl={address}\nauth_env=OUR_KEY\n"
+    (home / ".harness" / "providers" / "ours.conf").write_text(conf, encoding="utf-8")
+
+    async def work() -> None:
+        async with connected(Editor(), CHAT.environment(server) | {"OUR_KEY": "of a test"}) as conn:
+            session = await conn.new_session(cwd=str(project))
+            name = session.session_id
+            found = await conn.set_config_option(config_id="model", session_id=name, value="ours/big-one")
+            assert found.config_options[0].current_value == "ours/big-one"
+            await conn.prompt(session_id=name, prompt=[text_block("go")])
+            await conn.close_session(session_id=name)
+            loaded = await conn.load_session(cwd=str(project), session_id=name)
+            assert loaded.config_options[0].current_value == "ours/big-one"
+            await conn.prompt(session_id=name, prompt=[text_block("go on")])
+
+    play(work)
+    assert [request["model"] for request in server.requests] == ["big-one"] * 2
+
+
+def test_a_question_of_a_subagent_reaches_the_client(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT, use("agent", prompt="make it"), use("bash", command="touch made"), say("Made."), say("Done.")
+    )
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+
+    play(work)
+    assert [asked.title for asked, _ in editor.questions] == ["touch made"]
+    assert (project / "made").exists()
+
+
+def test_new_and_edited_files_are_shown_as_differences(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT,
+        use("write_file", path="sub/new.txt", content="first\n"),
+        use("replace", path="sub/new.txt", old="no such", new="x"),
+        use("write_file", path="sub/new.txt", content="second\n"),
+        say("Done."),
+    )
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+
+    play(work)
+    ended = [update for update in editor.of("tool_call_update") if update.status in {"completed", "failed"}]
+    shown = [(each.content[0].old_text, each.content[0].new_text) for each in (ended[0], ended[2])]
+    assert shown == [(None, "first\n"), ("first\n", "second\n")]
+    # What has changed nothing is no difference.
+    assert (ended[1].status, ended[1].content[0].type) == ("failed", "content")
+
+
+def test_a_session_works_where_the_client_opens_it(serve: Serve, project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    server = serve(CHAT, say("One."), use("bash", command="pwd"), say("Two."))
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            name = (await conn.new_session(cwd=str(project))).session_id
+            await conn.prompt(session_id=name, prompt=[text_block("go")])
+            await conn.resume_session(cwd=str(other), session_id=name)
+            await conn.prompt(session_id=name, prompt=[text_block("where?")])
+
+    play(work)
+    assert editor.of("tool_call_update")[-1].content[0].content.text == str(other)
+
+
+def test_many_sessions_are_listed_page_by_page(home: Path, project: Path) -> None:
+    for number in range(51):
+        session = home / ".harness" / "sessions" / f"20260101-000000-{number}"
+        (session / "messages").mkdir(parents=True)
+        (session / "session.conf").write_text(f"id={session.name}\ncwd={project}\n", encoding="utf-8")
+
+    async def work() -> None:
+        async with connected(Editor(), {}) as conn:
+            first = await conn.list_sessions(cwd=str(project))
+            second = await conn.list_sessions(cwd=str(project), cursor=first.next_cursor)
+            assert (len(first.sessions), len(second.sessions), second.next_cursor) == (50, 1, None)
+            found = {each.session_id for each in [*first.sessions, *second.sessions]}
+            assert len(found) == 51
+
+    play(work)
+
+
+def test_servers_over_http_that_the_client_names_are_used(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("mcp__far__spoken"), say("Done."))
+    editor = Editor()
+
+    async def work(address: str) -> None:
+        header = schema.HttpHeader(name="Authorization", value="Bearer of mine")
+        named = schema.HttpMcpServer(type="http", name="far", url=address, headers=[header])
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project), mcp_servers=[named])
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+
+    with listening("old_mcp_server.py", project) as address:
+        play(lambda: work(address))
+    assert editor.of("tool_call_update")[-1].content[0].content.text == "2025-06-18 Bearer of mine"

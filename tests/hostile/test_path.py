@@ -80,6 +80,20 @@ def test_no_verb_runs_a_program_of_the_project(
     assert done.returncode in (0, 1, 5, 7, 8), done
 
 
+@pytest.mark.parametrize("verb", ["status", "start", "doctor"])
+def test_nor_does_the_command_that_a_package_has_installed(
+    trap: tuple[Project, dict[str, str]], verb: str
+) -> None:
+    """No launcher has looked at the PATH before it."""
+    project, env = trap
+    code = "import sys; from harness_lib.cli.main import entry; entry()"
+
+    done = _run(project, env, sys.executable, "-c", code, verb)
+
+    assert not (project.top.parent / "PWNED").exists(), (project.top.parent / "PWNED").read_text()
+    assert done.returncode in (0, 5), done
+
+
 @pytest.mark.parametrize("event", ["Stop", "SessionStart", "PostToolUse", "PreToolUse"])
 def test_no_hook_does(trap: tuple[Project, dict[str, str]], event: str) -> None:
     project, env = trap

@@ -6,7 +6,6 @@ Asked before every state, so that a plugin which is added during a run takes par
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import builtin, pipeline, trust
@@ -15,6 +14,9 @@ from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.plugins import Kind, Plugin, Table
 from harness_lib.loop.runtime import Runtime
+
+# Kind, stage, name and path of an executable file.
+Program = tuple[Kind, str, str, str]
 
 _FOREIGN = {
     "commands": "ForeignCommand",
@@ -51,17 +53,28 @@ def bootstrap(runtime: Runtime) -> list[str]:
 
 
 def table(runtime: Runtime) -> Table:
-    """Return the plugins of the run's sources; ours are below all of them."""
+    """Return the plugins of the run's sources, ours below them: the same table while nothing changes."""
+    found = (
+        tools.known(runtime),
+        [program for source in trust.usable(runtime) for program in _of_source(runtime, source)],
+        allowed_tools(runtime),
+    )
+    # Two are asked for in turns: that of the bootstrap, and that of the run.
+    known: list[tuple[object, Table]] = runtime.kept.setdefault("tables", [])
+    for seen, made in known:
+        if seen == found:
+            return made
+    made = _table(*found)
+    runtime.kept["tables"] = [*known[-1:], (found, made)]
+    return made
+
+
+def _table(ours: list[Plugin], programs: list[Program], allowed: list[str] | None) -> Table:
     made = Table()
-    for plugin in builtin.PLUGINS:
+    for plugin in (*builtin.PLUGINS, *ours):
         made.add(plugin)
-    usable = trust.usable(runtime)
-    for plugin in tools.known(runtime):
-        made.add(plugin)
-    for source in usable:
-        for plugin in _of_source(runtime, source):
-            made.add(plugin)
-    allowed = allowed_tools(runtime)
+    for kind, stage, name, path in programs:
+        made.add(Plugin(kind, stage, name, path, _foreign(kind, path)))
     if allowed is not None:
         made.keep_tools(allowed)
     return made
@@ -73,18 +86,17 @@ def allowed_tools(runtime: Runtime) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _of_source(runtime: Runtime, source: str) -> list[Plugin]:
+def _of_source(runtime: Runtime, source: str) -> list[Program]:
     kinds: list[Kind] = ["commands", "tools", "providers"]
-    found = [
-        Plugin(kind, "", name, path, _foreign(kind, path))
+    found: list[Program] = [
+        (kind, "", name, path)
         for kind in kinds
         for name, path in _programs(runtime, source, kind)
         if not (kind == "providers" and name.endswith(".conf"))
     ]
-    hooks = str(Path(source, "hooks.d"))
+    hooks = f"{source}{os.sep}hooks.d"
     for stage in runtime.listing.names(hooks):
-        programs = _programs(runtime, hooks, stage)
-        found += [Plugin("hooks.d", stage, name, path, _foreign("hooks.d", path)) for name, path in programs]
+        found += [("hooks.d", stage, name, path) for name, path in _programs(runtime, hooks, stage)]
     return found
 
 

@@ -37,7 +37,11 @@ class Listing:
     def directories(self, directory: str) -> list[str]:
         """Return the paths of the directories in `directory`."""
         paths = (os.path.join(directory, name) for name in self.names(directory))
-        return [path for path in paths if os.path.isdir(path)]
+        return [path for path in paths if self.is_directory(path)]
+
+    def is_directory(self, path: str) -> bool:
+        """Return whether `path` is a directory, asked each time."""
+        return os.path.isdir(path)
 
 
 def is_program(path: str) -> bool:

@@ -55,14 +55,15 @@ def entries(messages: list[Message], native: dict[int, list[Json]]) -> list[Entr
             if not blocks:
                 continue
             made.append(Assistant(blocks, native.get(message.seq)))
-            made += _answers([block for block in blocks if isinstance(block, Call)], messages[place + 1 :])
+            made += _answers([block for block in blocks if isinstance(block, Call)], messages, place + 1)
     return made
 
 
-def _answers(calls: list[Call], later: list[Message]) -> list[Answered]:
+def _answers(calls: list[Call], messages: list[Message], first: int) -> list[Answered]:
     """Return one result for each call: its own, found before the model spoke again, or "interrupted"."""
     found: dict[str, Message] = {}
-    for message in later:
+    for place in range(first, len(messages) if calls else first):
+        message = messages[place]
         if message.role == "assistant":
             break
         if message.role == "tool_result":

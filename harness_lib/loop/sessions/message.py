@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from harness_lib.loop.piped import Json, dumps
 
@@ -63,7 +64,7 @@ class Message:
     body: str
     fields: dict[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def blocks(self) -> list[Block]:
         """What an assistant's body holds, in order."""
         return parse_blocks(self.body, int(self.fields.get("fence", "3")))

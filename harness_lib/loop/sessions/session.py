@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HeldError
@@ -141,6 +141,8 @@ class Session:
         return made
 
 
+# Of thousands of files, before each request.
+@lru_cache(maxsize=1 << 16)
 def _number(name: str) -> int | None:
     head, separator, _ = name.partition("-")
     return int(head) if separator and head.isascii() and head.isdigit() and name.endswith(".md") else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from harness_lib.loop import home
@@ -16,18 +17,23 @@ CACHE = ".auth-cache.json"
 
 def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first hook makes the list)
     """Bundled packs, then home, then each `.harness` from the root down to here, its packs before itself."""
-    found = runtime.listing.directories(str(runtime.root / "plugins"))
-    local = [path for directory in (*reversed(runtime.cwd.parents), runtime.cwd) if (path := _at(directory))]
-    if runtime.home.is_dir() and runtime.home not in local:
-        local.insert(0, runtime.home)
+    listing, home_source = runtime.listing, str(runtime.home)
+    found = listing.directories(f"{runtime.root}{os.sep}plugins")
+    local = [path for path in _way(runtime) if listing.is_directory(path)]
+    if home_source not in local and listing.is_directory(home_source):
+        local.insert(0, home_source)
     for source in local:
-        found += [*runtime.listing.directories(str(source / "plugins")), str(source)]
+        found += [*listing.directories(f"{source}{os.sep}plugins"), source]
     return {"sources": found}
 
 
-def _at(directory: Path) -> Path | None:
-    path = directory / ".harness"
-    return path if path.is_dir() else None
+def _way(runtime: Runtime) -> list[str]:
+    """Return where each directory from the root down to here may have a source."""
+    known: dict[Path, list[str]] = runtime.kept.setdefault("way", {})
+    here = runtime.cwd
+    if here not in known:
+        known[here] = [str(directory / ".harness") for directory in (*reversed(here.parents), here)]
+    return known[here]
 
 
 def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
@@ -73,8 +79,8 @@ def _protocol(runtime: Runtime, sources: list[str], provider: str) -> str:
 
 
 def _belongs(runtime: Runtime, source: str, names: set[str], provider: str) -> bool:
-    own = Path(source).name
-    providers = runtime.listing.names(str(Path(source, "providers")))
+    own = source.rpartition(os.sep)[2]
+    providers = runtime.listing.names(f"{source}{os.sep}providers")
     if own not in providers and f"{own}.conf" not in providers and not _is_ours(runtime, source):
         return True
     return own in names or provider in providers or f"{provider}.conf" in providers
@@ -82,7 +88,8 @@ def _belongs(runtime: Runtime, source: str, names: set[str], provider: str) -> b
 
 def _is_ours(runtime: Runtime, source: str) -> bool:
     """Return whether `source` is a bundled pack of variants, whose provider is a function."""
-    return Path(source).parent == runtime.root / "plugins" and (Path(source) / "providers").is_dir()
+    bundled = source.rpartition(os.sep)[0] == f"{runtime.root}{os.sep}plugins"
+    return bundled and runtime.listing.is_directory(f"{source}{os.sep}providers")
 
 
 def _sources(piped: Piped) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.loop.conftest import WIRES, Serve, bodies, session_of
+from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.person import person
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.test_mcp import configure
@@ -180,3 +180,49 @@ def test_what_we_notice_is_said_above_the_line(serve: Serve, project: Path, home
         someone.has_on_screen("the MCP server absent is left out")
         someone.has_on_screen("Done.")
         someone.leaves("\x04")
+
+
+def test_a_session_in_which_nothing_was_said_is_not_kept(
+    hs: Hs, serve: Serve, project: Path, home: Path
+) -> None:
+    server = serve(CHAT, say("Hello."))
+    env = CHAT.environment(server)
+    hs("begin", env=env)
+    before = session_of(home)
+
+    with person(cwd=project, env=env) as someone:
+        someone.has_on_screen("You:")
+        someone.types("/tools\r")
+        someone.has_on_screen("read_file")
+        assert someone.leaves("\x04") == 0
+
+    assert session_of(home) == before
+    # One that is gone on in stays, whether anything is said or not.
+    with person("--continue", cwd=project, env=env) as someone:
+        someone.has_on_screen("You:")
+        assert someone.leaves("\x04") == 0
+    assert len(bodies(before)) == 2
+
+
+def test_a_file_that_somebody_has_put_into_an_unused_session_stays(
+    serve: Serve, project: Path, home: Path
+) -> None:
+    server = serve(CHAT, say("Hello."))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        (session_of(home) / "notes.txt").write_text("mine", encoding="utf-8")
+        assert someone.leaves("\x04") == 0
+
+    assert (session_of(home) / "notes.txt").read_text(encoding="utf-8") == "mine"
+    assert (session_of(home) / "session.conf").exists()
+
+
+def test_a_terminal_that_can_draw_nothing_is_told_so(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("Hello."))
+
+    with person(cwd=project, env=CHAT.environment(server) | {"TERM": "dumb"}) as someone:
+        assert someone.leaves() == 2
+
+    assert "can draw nothing" in someone.raw
+    assert "\x1b" not in someone.raw

@@ -183,6 +183,7 @@ def test_show_sums_what_was_spent_and_export_tells_all(hs: Hs, serve: Serve, hom
     shown = hs("session", "show", name).out
     text = hs("session", "export", name).out
     whole = json.loads(hs("session", "export", name, "--json").out)
+    assert json.loads(hs("session", "export", "--json", name).out) == whole
 
     assert "tokens_in=20\ntokens_out=10\ncost=unknown\n" in shown
     assert all(words in text for words in ("RUN it", "hello", "Done."))

@@ -12,9 +12,11 @@ from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.commands.options import Options
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.runtime import Runtime, start
-from harness_lib.loop.sessions import store
+from harness_lib.loop.sessions import copies, store
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.turn import Turn
+
+_DRAW_NOTHING = frozenset({"dumb", "unknown"})
 
 
 def _agent(runtime: Runtime, args: list[str]) -> int:
@@ -74,6 +76,11 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
     # Imported here: a task needs none of it.
     from harness_lib.loop.repl import conversation  # noqa: PLC0415
 
+    if runtime.env.get("TERM", "").lower() in _DRAW_NOTHING:
+        raise UsageError(
+            "This terminal says that it can draw nothing (TERM), so there is no prompt to talk at.",
+            'For one task: hs "find all TODO comments"',
+        )
     while True:
         runtime.approve = "ask"
         opening.enter(runtime, session, asked)
@@ -92,6 +99,7 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
 def _leave(runtime: Runtime) -> None:
     runtime.close()
     if runtime.session is not None:
+        copies.remove_unused(runtime.session)
         runtime.session.release()
 
 

@@ -27,9 +27,10 @@ def _session(runtime: Runtime, args: list[str]) -> int:
     if word == "fork" and rest and len(rest) <= 2 and all(part.isdigit() for part in rest[1:]):  # noqa: PLR2004 (ID NNNN)
         print(copies.fork(runtime, known(runtime, rest[0]), int(rest[1]) if rest[1:] else None).id)
         return 0
-    if word == "export" and rest and rest[1:] in ([], ["--json"]):
-        found = known(runtime, rest[0])
-        sys.stdout.write(f"{dumps(copies.as_json(found))}\n" if rest[1:] else copies.markdown(found))
+    if word == "export" and len(names := [part for part in rest if part != "--json"]) == 1:
+        found = known(runtime, names[0])
+        as_json = "--json" in rest
+        sys.stdout.write(f"{dumps(copies.as_json(found))}\n" if as_json else copies.markdown(found))
         return 0
     if word == "rm" and len(rest) == 1:
         print("\n".join(f"removed: {name}" for name in copies.remove(runtime, known(runtime, rest[0]))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from harness_lib.errors import RefusedError, UsageError
@@ -14,6 +15,7 @@ from harness_lib.loop.sessions.session import Session
 from harness_lib.system import atomic
 
 _PRIVATE = 0o600
+_OURS = (".lock", ".stream", "mcp.log", "repl.log", "session.conf")
 
 
 def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
@@ -70,6 +72,18 @@ def remove(runtime: Runtime, session: Session) -> list[str]:
     for each in every:
         shutil.rmtree(each.directory)
     return [each.id for each in every]
+
+
+def remove_unused(session: Session) -> None:
+    """Delete the session if nothing was said in it, and nobody has put anything there."""
+    with suppress(OSError):
+        if {path.name for path in session.directory.iterdir()} - {*_OURS, "messages"}:
+            return
+        # Fails where there is something in it.
+        (session.directory / "messages").rmdir()
+        for name in _OURS:
+            (session.directory / name).unlink(missing_ok=True)
+        session.directory.rmdir()
 
 
 def _below(runtime: Runtime, parent: str, seen: set[str]) -> list[Session]:

@@ -164,6 +164,27 @@ def test_a_commit_is_published_only_on_top_of_what_stands(project: Project) -> N
     assert project.task()["status"] != "completed"
 
 
+def test_a_commit_that_was_prepared_before_somebody_committed_is_kept_and_not_published(
+    project: Project,
+) -> None:
+    project.git("checkout", "-q", "-f", "main")
+    prepared = project.git("commit-tree", "-p", "HEAD", "-m", "Prepared", "side^{tree}")
+    _list(project, "commit", commit=prepared, head=project.head, base="HEAD")
+    project.put("person.txt")
+    project.git("add", "person.txt")
+    theirs = project.commit_only("Made by a person meanwhile")
+    agent = _trusted(project)
+
+    told = json.dumps(agent.ok("start"))
+
+    assert project.head != prepared
+    assert _oid(project, next(ref for ref in project.refs() if ref.endswith("-commit"))) == prepared
+    assert "HEAD moved while the commit was interrupted" in project.task()["error_log"][-1]
+    kept = project.git("rev-list", "--all", "--glob=refs/harness").splitlines()
+    assert theirs in kept
+    assert "1 commit left main" in told
+
+
 def test_a_rollback_takes_nothing_off_a_branch_that_somebody_has_moved_since(project: Project) -> None:
     _list(project, "rollback", **{**_forged(project, "rollback"), "head": _oid(project, "HEAD~1")})
     agent = _trusted(project)

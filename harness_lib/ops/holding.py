@@ -33,10 +33,13 @@ def finish(ctx: Context, task: Task) -> str | None:
     """
     if ctx.env.get(SUPERVISED):
         return None
-    if task.validation.command or is_judged(ctx, task):
-        # Without a check this halts the session, so that an agent may stop until a person has acted.
+    if task.validation.command:
         return typed.harness("finish", task.id)
-    return typed.give_check(task.id)
+    if not is_judged(ctx, task):
+        return typed.give_check(task.id)
+    # It halts the session, so that an agent may stop until a person has acted; a second time it does no more.
+    session = sessions.mine(ctx.store.read().state, ctx)
+    return "harness stop" if session and session.halt else typed.harness("finish", task.id)
 
 
 def is_judged(ctx: Context, task: Task) -> bool:

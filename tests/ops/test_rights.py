@@ -117,6 +117,7 @@ def test_an_agent_is_never_advised_to_give_its_own_task_a_check(
         assert "next: harness edit" not in said.text
         assert all(ask in line for line in said.text.splitlines() if "--validate" in line), said.text
     assert project.state["sessions"][0]["halt"].startswith("CONFIG")
+    assert [chat.ok(*argv)["next"] for argv in (("status",), ("show", "1"))] == ["harness stop"] * 2
     assert person.ok("show", "task-001")["next"] == "harness edit task-001 --validate 'COMMAND'"
     begun = person("edit", "task-001", "--validate", "true")
     assert begun.code == 0, begun.text

@@ -6,8 +6,10 @@ fingerprint of its content, kept in home: when the content changes, a person is 
 
 from __future__ import annotations
 
+import io
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,12 +89,8 @@ def content(runtime: Runtime, source: str) -> list[Path]:
 
 
 def _files(source: Path) -> list[tuple[Path, os.stat_result]]:
-    paths = [source / name for name in _FILES]
-    for name in _DIRECTORIES:
-        for directory, _, names in os.walk(source / name):
-            paths += [Path(directory, entry) for entry in names]
     found = []
-    for path in sorted(paths):
+    for path in sorted({source / name for name in _FILES} | set(_below(source))):
         try:
             found.append((path, path.stat()))
         except OSError:
@@ -100,15 +98,50 @@ def _files(source: Path) -> list[tuple[Path, os.stat_result]]:
     return found
 
 
+def _below(source: Path) -> Iterator[Path]:
+    """Yield all files below the directories of plugins, and behind each link to a directory what is in it.
+
+    No further: a link may lead to the root of the file system. But plugins are run from behind one.
+    """
+    for name in _DIRECTORIES:
+        top = source / name
+        if top.is_symlink():
+            yield from _behind(top)
+        for place, directories, names in [] if top.is_symlink() else os.walk(top):
+            yield from (Path(place, entry) for entry in names)
+            for link in (path for entry in directories if (path := Path(place, entry)).is_symlink()):
+                yield from _behind(link)
+    for stage in _entries(source / "hooks.d"):
+        yield from _behind(stage)
+
+
+def _behind(directory: Path) -> list[Path]:
+    return [path for path in _entries(directory) if path.is_file()]
+
+
+def _entries(directory: Path) -> list[Path]:
+    try:
+        return list(directory.iterdir())
+    except OSError:
+        return []
+
+
 def _hash(source: Path, paths: list[Path]) -> str:
     import hashlib  # noqa: PLC0415 (only where a project has something to trust)
 
     made = hashlib.sha256()
     for path in paths:
-        try:
-            data = path.read_bytes()
-        except OSError:
-            data = b""
+        data = _content(path)
         head = f"{path.relative_to(source)}\0{os.access(path, os.X_OK)}\0{len(data)}\0"
         made.update(head.encode("utf-8", "surrogateescape") + data)
     return made.hexdigest()
+
+
+def _content(path: Path) -> bytes:
+    """Return what `path` holds; a device or a file that never ends says nothing."""
+    try:
+        size = path.stat().st_size if path.is_file() else 0
+        with path.open("rb") if size else io.BytesIO() as stream:
+            return stream.read(size)
+    except OSError:
+        return b""

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.loop import conf
 from harness_lib.loop.sessions import message as codec
 from harness_lib.loop.sessions.message import Message
@@ -57,6 +57,7 @@ class Session:
         """Let nobody else work in it until this process ends. Raises HeldError naming who does."""
         if self._lock is not None:
             return
+        self._refuse_links()
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         with self.writing():
             descriptor = os.open(self.directory / ".lock", flags, _PRIVATE)
@@ -70,6 +71,20 @@ class Session:
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._lock = descriptor
+
+    def _refuse_links(self) -> None:
+        """Raise RefusedError where a link would let logs or messages be written somewhere else.
+
+        We make none, but a session may have come with a repository.
+        """
+        with self.writing(), os.scandir(self.directory) as found:
+            links = [entry.name for entry in found if entry.is_symlink()]
+        if links or self.directory.is_symlink():
+            name = f"{self.directory / links[0] if links else self.directory}"
+            raise RefusedError(
+                f"The session {self.id} is not used: {name} is a symbolic link.",
+                "Look at where it leads, or begin another session.",
+            )
 
     def release(self) -> None:
         """Let others work in it again."""
@@ -120,7 +135,12 @@ class Session:
         """Return the message files as the directory has them: there may be thousands, before each request."""
         try:
             with os.scandir(self.directory / "messages") as found:
-                numbered = [(number, entry) for entry in found if (number := _number(entry.name)) is not None]
+                numbered = [
+                    (number, entry)
+                    for entry in found
+                    # A link could tell the model of any file.
+                    if (number := _number(entry.name)) is not None and not entry.is_symlink()
+                ]
         except FileNotFoundError:
             return []
         return [entry for _, entry in sorted(numbered, key=lambda pair: (pair[0], pair[1].name))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness_lib.loop import project
 from harness_lib.loop.piped import Piped, as_object
 from harness_lib.loop.runtime import Runtime
 
@@ -26,7 +27,7 @@ def instructions(runtime: Runtime) -> list[Path]:
     """
     found = [path] if (path := runtime.home.parent / "AGENTS.md").is_file() else []
     here = runtime.work_directory.resolve()
-    root = _root(runtime, here)
+    root = project.root(runtime, here)
     for directory in [parent for parent in reversed((here, *here.parents)) if parent.is_relative_to(root)]:
         for name in ("AGENTS.md", "CLAUDE.md"):
             path = directory / name
@@ -37,22 +38,13 @@ def instructions(runtime: Runtime) -> list[Path]:
     return found
 
 
-def _root(runtime: Runtime, here: Path) -> Path:
-    """Return the root of the repository, else the outermost directory with `.harness`, else `here`."""
-    parents = (here, *here.parents)
-    for directory in parents:
-        if (directory / ".git").exists():
-            return directory
-    marked = [path for path in parents if (path / ".harness").is_dir() and path / ".harness" != runtime.home]
-    return marked[-1] if marked else here
-
-
 def _fragments(runtime: Runtime) -> list[Path]:
     return [
-        Path(source, "prompts", name)
+        path
         for source in runtime.sources
         for name in runtime.listing.names(str(Path(source, "prompts")))
         if name.endswith(".md")
+        and project.has(project.of_source(runtime, source), path := Path(source, "prompts", name))
     ]
 
 

@@ -49,6 +49,8 @@ def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
     before, runtime.sources = runtime.sources, runtime_sources
     merged = keys.merged(runtime)
     runtime.sources = before
+    if not merged and not cache.exists():
+        return piped
     home.keep(runtime, cache, keys.render(merged).encode())
     return piped
 

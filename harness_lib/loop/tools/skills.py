@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from harness_lib.loop import remembered
+from harness_lib.loop import project, remembered
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 
@@ -36,9 +36,10 @@ def every(runtime: Runtime) -> dict[str, Skill]:
     ours = remembered.of(runtime.kept, _OURS, _read)
     if ours is not None:
         found[ours.name] = ours
-    for directory in _directories(runtime):
+    for directory, owner in _directories(runtime):
         for name in runtime.listing.names(str(directory)):
-            skill = remembered.of(runtime.kept, directory / name / "SKILL.md", _read)
+            path = directory / name / "SKILL.md"
+            skill = remembered.of(runtime.kept, path, _read) if project.has(owner, path) else None
             if skill is not None:
                 found[skill.name] = skill
     return dict(sorted(found.items()))
@@ -54,29 +55,41 @@ def called(runtime: Runtime, message: str) -> str:
     return f"{_text(skill, body)}\n\nThe user typed: {message.strip()}"
 
 
-def _directories(runtime: Runtime) -> list[Path]:
-    packs = [Path(source) for source in runtime.sources]
-    found = [path / "skills" for path in packs if path.name != ".harness" and path != runtime.home]
+def _directories(runtime: Runtime) -> list[tuple[Path, Path | None]]:
+    """Return the directories of skills, each with the project that it belongs to."""
+    packs = [source for source in runtime.sources if not _is_on_the_way(runtime, source)]
+    found = [(Path(source, "skills"), project.of_source(runtime, source)) for source in packs]
     here = runtime.work_directory
+    root = project.root(runtime, here)
     way = [*reversed(here.parents), here]
     person = Path(runtime.env.get("HOME") or runtime.home.parent)
     for directory in way if person in way else [person, *way]:
-        found += [directory / ".harness" / "skills", directory / ".agents" / "skills"]
-    if runtime.home / "skills" not in found:
-        found.insert(len(packs), runtime.home / "skills")
+        inside = root if directory.is_relative_to(root) else directory
+        owner = None if directory == person else inside
+        found += [(directory / name / "skills", owner) for name in (".harness", ".agents")]
+    if (runtime.home / "skills", None) not in found:
+        found.insert(len(packs), (runtime.home / "skills", None))
     return found
+
+
+def _is_on_the_way(runtime: Runtime, source: str) -> bool:
+    path = Path(source)
+    return path.name == ".harness" or path == runtime.home
 
 
 def _read(path: Path) -> Skill | None:
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        # Not from a device, which never ends.
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     except OSError:
         return None
     head, body = _frontmatter(text)
     name, description = head.get("name"), head.get("description")
     if not isinstance(name, str) or not name.strip():
         return None
-    return Skill(name.strip(), escape(" ".join(str(description or "").split())), path, body.strip("\n"))
+    # What YAML makes of anything else may be endlessly long when it is written out.
+    described = description if isinstance(description, str) else ""
+    return Skill(name.strip(), escape(" ".join(described.split())), path, body.strip("\n"))
 
 
 def _frontmatter(text: str) -> tuple[dict[str, Any], str]:
@@ -116,7 +129,10 @@ def _load(runtime: Runtime, given: Json) -> Result:
 def _text(skill: Skill, body: str) -> str:
     """Return the skill as the model gets it: `body`, and where its files are."""
     directory = skill.path.parent
-    files = [path for part in _RESOURCES for path in sorted((directory / part).rglob("*")) if path.is_file()]
+    parts = [directory / part for part in _RESOURCES]
+    # A link may lead to the root of the file system.
+    found = [path for part in parts if not part.is_symlink() for path in sorted(part.rglob("*"))]
+    files = [path for path in found if path.is_file()]
     lines = [f'<skill name="{skill.name}">', body, "", f"Skill directory: {directory}"]
     if files:
         lines += [

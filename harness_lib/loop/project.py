@@ -1,0 +1,34 @@
+"""Which directory is a project, and what is text of it: a link that leads out could lead to a secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.loop import trust
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+
+def root(runtime: Runtime, here: Path) -> Path:
+    """Return the root of the repository, else the outermost directory with `.harness`, else `here`."""
+    parents = (here, *here.parents)
+    for directory in parents:
+        if (directory / ".git").exists():
+            return directory
+    marked = [path for path in parents if (path / ".harness").is_dir() and path / ".harness" != runtime.home]
+    return marked[-1] if marked else here
+
+
+def of_source(runtime: Runtime, source: str) -> Path | None:
+    """Return the project that the source came with; None where it is the person's own."""
+    if not trust.is_projects(runtime, source):
+        return None
+    path = Path(source)
+    return next(parent for parent in (path, *path.parents) if parent.name == ".harness").parent
+
+
+def has(project: Path | None, path: Path) -> bool:
+    """Return whether `path` is a file, and one of `project` where there is one."""
+    return path.is_file() and (project is None or path.resolve().is_relative_to(project.resolve()))

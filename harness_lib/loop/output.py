@@ -9,6 +9,7 @@ from harness_lib.loop import turn
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.accounts import Account
+from harness_lib.loop.showing import complain
 from harness_lib.loop.turn import Turn
 from harness_lib.text import harmless
 
@@ -42,7 +43,7 @@ class Answer:
         if done.output:
             print(done.output)
         if done.error:
-            print(f"error: {done.error}", file=sys.stderr)
+            complain(f"error: {done.error}")
 
 
 class Streamed(Answer):

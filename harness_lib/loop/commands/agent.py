@@ -14,6 +14,7 @@ from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.runtime import Runtime, start
 from harness_lib.loop.sessions import copies, store
 from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.showing import complain
 from harness_lib.loop.turn import Turn
 
 _DRAW_NOTHING = frozenset({"dumb", "unknown"})
@@ -118,7 +119,7 @@ def _announce(runtime: Runtime) -> None:
     home = runtime.env.get("HOME", "")
     shown = f"~{directory.removeprefix(home)}" if home and directory.startswith(f"{home}/") else directory
     lines = [f"session: {shown}", f"provider: {runtime.provider}", f"model: {runtime.model}"]
-    print("\n".join(lines), file=sys.stderr)
+    complain("\n".join(lines))
 
 
 def _resume(runtime: Runtime, args: list[str]) -> int:

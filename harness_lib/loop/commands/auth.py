@@ -13,6 +13,7 @@ from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.providers import key_store, keys, variants
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.showing import show
 
 _USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
 _SHORT = 8
@@ -85,7 +86,7 @@ def _list(runtime: Runtime, only: list[str]) -> int:
             continue
         for index, entry in enumerate(entries if isinstance(entries, list) else []):
             if isinstance(entry, dict):
-                print(f"{provider} [{index}] type={entry.get('type', '')} key={_shown(entry)}")
+                show(f"{provider} [{index}] type={entry.get('type', '')} key={_shown(entry)}")
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.providers import variants
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.showing import show
 
 _USAGE = """\
 hs: an agent loop in which everything is a plugin
@@ -42,24 +43,24 @@ Environment:
 
 
 def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
-    print(_USAGE)
+    show(_USAGE)
     for plugin in runtime.table.of("commands"):
-        print(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
-    print(f"\n{_VARIABLES}\n\nProviders:")
+        show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+    show(f"\n{_VARIABLES}\n\nProviders:")
     for plugin in runtime.table.of("providers"):
-        print(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+        show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
         for line in plugin.target.environment_help(runtime).splitlines():
-            print(f"      {line}")
+            show(f"      {line}")
     for variant in variants.every(runtime):
         login = f"hs auth login {variant.name}" if variant.values.get("auth") else ""
         needs = login or variant.auth_env or "no key"
-        print(f"  {variant.name:<12} {variant.values.get('description', '')} ({needs})")
-    print("\nTools:")
+        show(f"  {variant.name:<12} {variant.values.get('description', '')} ({needs})")
+    show("\nTools:")
     for plugin in runtime.table.of("tools"):
-        print(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
-    print("\nPlugins are looked for in:")
+        show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+    show("\nPlugins are looked for in:")
     for source in runtime.sources:
-        print(f"  {Path(source)}")
+        show(f"  {Path(source)}")
     return 0
 
 

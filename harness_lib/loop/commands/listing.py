@@ -5,11 +5,12 @@ from __future__ import annotations
 from harness_lib.errors import UsageError
 from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.showing import show
 
 
 def _tools(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
     for plugin in runtime.table.of("tools"):
-        print(f"  {plugin.name:<20} {plugin.target.describe(runtime)}  [{plugin.origin}]")
+        show(f"  {plugin.name:<20} {plugin.target.describe(runtime)}  [{plugin.origin}]")
     return 0
 
 
@@ -20,7 +21,7 @@ def _hooks(runtime: Runtime, args: list[str]) -> int:
         if not found:
             raise UsageError(f"There are no hooks in the stage {args[0]}.", "hs hooks lists all of them.")
     for plugin in found:
-        print(f"  {plugin.stage}/{plugin.name}  [{plugin.origin}]")
+        show(f"  {plugin.stage}/{plugin.name}  [{plugin.origin}]")
     return 0
 
 

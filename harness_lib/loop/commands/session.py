@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from harness_lib.errors import UsageError
 from harness_lib.loop import conf
 from harness_lib.loop.commands.base import Builtin
@@ -12,6 +10,7 @@ from harness_lib.loop.piped import dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import accounts, copies, store
 from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.showing import show
 
 _USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
 
@@ -20,35 +19,35 @@ def _session(runtime: Runtime, args: list[str]) -> int:
     word, rest = (args[0], args[1:]) if args else ("list", [])
     if word == "list" and not rest:
         for session in store.every(runtime):
-            print(session.id)
+            show(session.id)
         return 0
     if word == "show" and len(rest) == 1:
         return _show(known(runtime, rest[0]))
     if word == "fork" and rest and len(rest) <= 2 and all(part.isdigit() for part in rest[1:]):  # noqa: PLR2004 (ID NNNN)
-        print(copies.fork(runtime, known(runtime, rest[0]), int(rest[1]) if rest[1:] else None).id)
+        show(copies.fork(runtime, known(runtime, rest[0]), int(rest[1]) if rest[1:] else None).id)
         return 0
     if word == "export" and len(names := [part for part in rest if part != "--json"]) == 1:
         found = known(runtime, names[0])
         as_json = "--json" in rest
-        sys.stdout.write(f"{dumps(copies.as_json(found))}\n" if as_json else copies.markdown(found))
+        show(dumps(copies.as_json(found)) if as_json else copies.markdown(found).removesuffix("\n"))
         return 0
     if word == "rm" and len(rest) == 1:
-        print("\n".join(f"removed: {name}" for name in copies.remove(runtime, known(runtime, rest[0]))))
+        show("\n".join(f"removed: {name}" for name in copies.remove(runtime, known(runtime, rest[0]))))
         return 0
     if word == "dir" and len(rest) <= 1:
-        print(store.directory(runtime) / rest[0] if rest else store.directory(runtime))
+        show(store.directory(runtime) / rest[0] if rest else store.directory(runtime))
         return 0
     raise UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
 
 
 def _show(session: Session) -> int:
-    sys.stdout.write(conf.render(session.conf))
+    show(conf.render(session.conf), end="")
     files = session.files()
     account = accounts.total(session.messages())
-    print(f"tokens_in={account.tokens_in}\ntokens_out={account.tokens_out}\ncost={account.shown()}")
-    print(f"messages={len(files)}")
+    show(f"tokens_in={account.tokens_in}\ntokens_out={account.tokens_out}\ncost={account.shown()}")
+    show(f"messages={len(files)}")
     for path in files:
-        print(path.name)
+        show(path.name)
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from harness_lib.errors import UsageError
 from harness_lib.loop import trust
 from harness_lib.loop.commands.base import Builtin
+from harness_lib.loop.showing import show
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -19,13 +20,13 @@ def _trust(runtime: Runtime, args: list[str]) -> int:
         )
     sources = [source for source in runtime.sources if trust.content(runtime, source)]
     if not sources:
-        print("There is nothing to trust here.")
+        show("There is nothing to trust here.")
         return 0
     trust.save(runtime, sources)
     for source in sources:
-        print(f"trusted: {source}")
+        show(f"trusted: {source}")
         for path in trust.content(runtime, source):
-            print(f"  {path.relative_to(source)}")
+            show(f"  {path.relative_to(source)}")
     return 0
 
 

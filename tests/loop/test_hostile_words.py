@@ -1,0 +1,105 @@
+"""What others have written moves no cursor: answers, results, errors and names, shown on a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.servers.script import Step, say, use
+from tests.loop.test_foreign import program
+from tests.loop.test_one_shot import environment
+
+CHAT = WIRES[1]
+EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1mhello"
+
+
+def shown(project: Path, env: dict[str, str], *args: str) -> str:
+    """Return what `hs ARGS` shows on a terminal, where both of its outputs are."""
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "harness_lib.loop", *args],
+        stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, cwd=project, env=environment(env),
+    ) as process:  # fmt: skip
+        os.close(follower)
+        text = b""
+        try:
+            while part := os.read(leader, 65536):
+                text += part
+        except OSError:
+            # Linux says so that the other end is closed.
+            pass
+        process.wait(timeout=60)
+    os.close(leader)
+    return text.decode("utf-8", "replace")
+
+
+def is_harmless(text: str) -> bool:
+    return "hello" in text and not set(text) & set("\x1b\x07\x9b")
+
+
+def test_answers_results_and_arguments(serve: Serve, project: Path) -> None:
+    command = r"printf '\033[2J\033]0;owned\007hello'"
+    server = serve(CHAT, use("bash", command=command), use("bash", command=f"echo '{EVIL}'"), say(EVIL))
+
+    assert is_harmless(shown(project, CHAT.environment(server), "go"))
+
+
+def test_the_name_of_a_tool_that_there_is_not(serve: Serve, project: Path) -> None:
+    assert is_harmless(shown(project, CHAT.environment(serve(CHAT, use(EVIL), say("Done."))), "go"))
+
+
+@pytest.mark.parametrize("status", [400, 503])
+def test_the_words_of_a_host_that_refuses(serve: Serve, project: Path, status: int) -> None:
+    now = (("retry-after", "0"),)
+    server = serve(CHAT, Step(status=status, said=EVIL, headers=now), Step(status=400, said="no"))
+
+    assert is_harmless(shown(project, CHAT.environment(server), "go"))
+
+
+def test_what_a_failing_hook_prints(serve: Serve, home: Path, project: Path) -> None:
+    text = '#!/bin/sh\nprintf \'{"error":"\\\\u001b[2Jhello"}\'\nexit 1\n'
+    program(home / ".harness" / "hooks.d" / "start" / "05-no", text)
+
+    assert is_harmless(shown(project, CHAT.environment(serve(CHAT, say("never"))), "go"))
+
+
+def test_the_names_of_what_a_repository_brings_along(serve: Serve, project: Path) -> None:
+    program(project / ".harness" / "tools" / EVIL, "#!/bin/sh\n")
+    deeper = project / EVIL
+    program(deeper / ".harness" / "tools" / "t", "#!/bin/sh\n")
+    env = CHAT.environment(serve(CHAT, say("Done.")))
+
+    assert is_harmless(shown(deeper, env, "go"))
+    assert is_harmless(shown(deeper, env, "trust"))
+    for words in (["tools"], ["help"], ["hooks"], ["session", "list"]):
+        assert not set(shown(deeper, env, *words)) & set("\x1b\x07\x9b")
+
+
+def test_what_plugins_say_of_themselves(serve: Serve, home: Path, project: Path) -> None:
+    for kind in ("tools", "commands", "providers"):
+        program(home / ".harness" / kind / "mine", f"#!/bin/sh\nprintf '%s' '{EVIL}'\n")
+    env = CHAT.environment(serve(CHAT, say("never")))
+
+    assert is_harmless(shown(project, env, "help"))
+    assert is_harmless(shown(project, env, "tools"))
+
+
+def test_a_session_that_is_looked_at(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
+    server = serve(CHAT, use("bash", command=f"echo '{EVIL}'"), say(EVIL))
+    hs("go", env=CHAT.environment(server))
+    name = session_of(home).name
+
+    assert is_harmless(shown(project, {}, "session", "export", name))
+    # A program gets what was said.
+    assert EVIL in hs("session", "export", name).out
+
+
+def test_a_word_that_was_pasted(project: Path) -> None:
+    assert is_harmless(shown(project, {}, "session", "show", EVIL))
+    assert is_harmless(shown(project, {}, f"--{EVIL}"))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from harness_lib.loop import logs
 from harness_lib.loop.failures import Interrupted
 from harness_lib.system import reaper
 
@@ -188,7 +189,7 @@ class _Errors:
             return subprocess.STDOUT
         if not self._log or self._log == "/dev/stderr":
             return None
-        self._file = Path(self._log).open("ab")
+        self._file = logs.appending(self._log)
         return self._file
 
     def __exit__(self, *_: object) -> None:

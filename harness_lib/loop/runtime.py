@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import harness_lib
+from harness_lib.loop import logs
 from harness_lib.loop.listing import Listing
 from harness_lib.loop.plugins import Table
 from harness_lib.loop.sessions.message import Message
@@ -135,8 +136,8 @@ class Runtime:
             sys.stderr.write(f"{harmless(line, keep=_KEPT)}\n")
             return
         try:
-            with Path(target).open("a", encoding="utf-8") as stream:
-                stream.write(f"{line}\n")
+            with logs.appending(target) as stream:
+                stream.write(f"{line}\n".encode("utf-8", "replace"))
         except OSError:
             return
 

@@ -85,10 +85,10 @@ def test_every_cited_test_exists() -> None:
     cited = {name for row in ROWS for name in CITATION.findall(row.shown)}
 
     assert cited
-    assert [name for name in sorted(cited) if not _exists(name)] == []
+    assert [name for name in sorted(cited) if not exists(name)] == []
 
 
-def _exists(citation: str) -> bool:
+def exists(citation: str) -> bool:
     path, *names = citation.split("::")
     return (CHECKOUT / path).is_file() and "::".join(names) in _tests(path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import threading
 import time
@@ -19,6 +20,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
+from harness_lib.loop import logs
 from harness_lib.loop.mcp import remembered
 from harness_lib.loop.mcp.servers import Server, expanded
 from harness_lib.loop.piped import Json
@@ -182,7 +184,7 @@ class Connections:
     def _log(self) -> Any:
         session = self._runtime.session
         path = session.directory / "mcp.log" if session else Path(os.devnull)
-        return path.open("a", encoding="utf-8")
+        return io.TextIOWrapper(logs.appending(path), encoding="utf-8", write_through=True)
 
     async def _end(self) -> None:
         for holder in self._holders:

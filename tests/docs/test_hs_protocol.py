@@ -1,0 +1,103 @@
+"""docs/hs-protocol.md tells the plugin protocol sentence by sentence, each with tests that exist and run."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from tests.conftest import CHECKOUT
+from tests.protocol.test_protocol_page import exists
+
+PAGE = (CHECKOUT / "docs" / "hs-protocol.md").read_text(encoding="utf-8")
+CHAPTERS = [
+    "Words",
+    "Start",
+    "Commands",
+    "Sources",
+    "Hooks",
+    "States",
+    "Stages",
+    "Sessions",
+    "A task",
+    "Tools",
+    "Skills and prompts",
+    "Providers and credentials",
+    "Events",
+    "At the prompt",
+    "Clients",
+    "Subagents",
+    "Plugins in any language",
+    "What is better",
+]
+HEAD = ["", "the sentence", "shown by"]
+CITATION = re.compile(r"`(tests/[^`]*)`")
+
+
+class Row(NamedTuple):
+    chapter: int
+    number: str
+    sentence: str
+    shown: str
+
+
+def rows() -> list[Row]:
+    """Return the rows of all tables, without their heads; a row that is not of three cells fails."""
+    found = []
+    for chapter, text in enumerate(PAGE.split("\n## ")[1:], 1):
+        for line in text.splitlines():
+            if line.startswith("|") and not line.startswith("|--"):
+                cells = [cell.strip() for cell in line.strip("|").split("|")]
+                assert len(cells) == len(HEAD), line
+                if cells != HEAD:
+                    found.append(Row(chapter, *cells))
+    return found
+
+
+ROWS = rows()
+
+
+def test_every_chapter_of_the_protocol_is_there() -> None:
+    assert re.findall(r"^## (.+)$", PAGE, re.MULTILINE) == CHAPTERS
+    assert {row.chapter for row in ROWS} == set(range(1, len(CHAPTERS) + 1))
+
+
+def test_the_sentences_of_a_chapter_are_numbered_one_after_another() -> None:
+    for chapter in range(1, len(CHAPTERS) + 1):
+        numbers = [row.number for row in ROWS if row.chapter == chapter]
+        assert numbers == [f"{chapter}.{place}" for place in range(1, len(numbers) + 1)]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
+def test_every_sentence_is_one_and_shown_by_tests_that_exist(row: Row) -> None:
+    assert row.sentence.endswith("."), row
+    cited = CITATION.findall(row.shown)
+    assert cited, row
+    assert CITATION.sub("", row.shown).strip() == "", row
+    assert [name for name in cited if not exists(name)] == [], row
+
+
+def test_each_plugin_of_ours_is_shown_in_both_forms() -> None:
+    """Those tests take `ours`, which is a function in one run of them and a program in the other."""
+    both = [
+        name
+        for row in ROWS
+        for name in CITATION.findall(row.shown)
+        if re.search(rf"def {name.split('::')[1]}\(\s*ours: Ours", source(name.split("::")[0]))
+    ]
+    shown = {name.split("::")[0].split("/")[-1] for name in both}
+    assert shown == {"test_our_hooks.py", "test_our_tools.py", "test_our_providers.py"}
+
+
+@pytest.mark.parametrize("name", ["test_our_hooks.py", "test_our_tools.py", "test_our_providers.py"])
+def test_no_test_of_our_plugins_stands_for_nothing(name: str) -> None:
+    path = f"tests/loop/protocol/{name}"
+    cited = {found.split("::")[1] for found in CITATION.findall(PAGE) if found.startswith(f"{path}::")}
+    assert cited == set(re.findall(r"^def (test_\w+)", source(path), re.MULTILINE))
+
+
+@cache
+def source(path: str) -> str:
+    return (CHECKOUT / path).read_text(encoding="utf-8")

@@ -1,0 +1,105 @@
+"""A key is where it is needed and nowhere else: in no argument, no environment of a tool, no log, no file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import WIRES, Hs, Serve, Wire
+from tests.loop.servers.script import Step, say, use
+from tests.loop.test_foreign import program
+
+SECRET = "sk-very-secret-0123456789"
+# What every process of this machine was started with, and the environment of this one and what it is below.
+LOOK = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; env"
+
+
+def keys(wire: Wire) -> dict[str, str]:
+    name = "anthropic" if wire.name == "anthropic" else "openai"
+    return {"HARNESS_PROVIDER": name, "OPENAI_API_KEY": SECRET, "ANTHROPIC_API_KEY": SECRET}
+
+
+def files(home: Path) -> list[Path]:
+    return [path for path in home.rglob("*") if path.is_file()]
+
+
+def holding(home: Path) -> list[str]:
+    return [path.name for path in files(home) if SECRET.encode() in path.read_bytes()]
+
+
+def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
+    program(
+        home / ".harness/tools/look",
+        f'#!/bin/sh\n[ "$1" = --schema ] && cat <<END && exit\n{TOOL}\nEND\n{LOOK}\n',
+    )
+    entry = {"command": sys.executable, "args": [str(Path(__file__).parent / "servers" / "mcp_server.py")]}
+    (home / ".harness/mcp.json").write_text(json.dumps({"mcpServers": {"s": entry}}), encoding="utf-8")
+    server = serve(
+        wire, use("bash", command=LOOK), use("look"), use("mcp__s__z_echo", text="x"),
+        use("agent", prompt="look"), use("bash", command=LOOK), say("Seen."), say("Done."),
+    )  # fmt: skip
+    log = home / "log"
+
+    answer = hs("--json", "go", env=wire.environment(server) | keys(wire) | {"HARNESS_LOG": str(log)})
+
+    assert answer.code == 0, answer.err
+    assert len(server.requests) == 7
+    assert SECRET in str(server.headers)
+    sent = json.dumps(server.requests)
+    assert "harness_lib.loop" in sent
+    assert SECRET not in sent + answer.out + answer.err
+    assert holding(home) == []
+    assert SECRET not in log.read_text(encoding="utf-8")
+
+
+TOOL = '{"name":"look","description":"Looks","input_schema":{"type":"object"}}'
+
+
+@pytest.mark.parametrize("status", [401, 500])
+def test_no_error_shows_it(hs: Hs, serve: Serve, wire: Wire, home: Path, status: int) -> None:
+    now = (("retry-after", "0"),)
+    server = serve(wire, Step(status=status, headers=now), Step(status=400))
+
+    answer = hs("--json", "go", env=wire.environment(server) | keys(wire))
+    nowhere = hs("go", env={**keys(wire), "ANTHROPIC_API_URL": "nowhere", "OPENAI_API_URL": "nowhere"})
+
+    assert (answer.code, nowhere.code) == (1, 1)
+    assert SECRET not in answer.out + answer.err + nowhere.out + nowhere.err
+    assert holding(home) == []
+
+
+def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(hs: Hs, serve: Serve, home: Path) -> None:
+    wire = WIRES[1]
+    path = home / ".harness/.auth.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"openai": [{"type": "api_key", "key": SECRET}]}), encoding="utf-8")
+    path.chmod(0o600)
+    server = serve(wire, use("bash", command=LOOK), say("Done."))
+
+    answer = hs("go", env=wire.environment(server))
+    listed = hs("auth", "list")
+
+    assert answer.out == "Done.\n", answer.err
+    assert server.headers[0]["authorization"] == f"Bearer {SECRET}"
+    assert SECRET not in json.dumps(server.requests) + listed.out
+    assert sorted(holding(home)) == [".auth-cache.json", ".auth.json"]
+    assert {path.stat().st_mode & 0o777 for path in files(home) if path.name in holding(home)} == {0o600}
+
+
+def test_what_a_session_holds_only_its_owner_reads(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
+    look = use("agent", prompt="look")
+    thought = Step(thinking="hm", uses=use("bash", command="seq 1 20000").uses)
+    server = serve(wire, thought, look, say("Seen."), say("Done."))
+
+    answer = hs(
+        "go", env=wire.environment(server) | keys(wire), through=("sh", "-c", 'umask 0; exec "$@"', "sh")
+    )
+
+    assert answer.out == "Done.\n", answer.err
+    store = home / ".harness" / "sessions"
+    modes = {path: path.stat().st_mode & 0o777 for path in (store, *store.rglob("*"))}
+    assert {oct(mode) for path, mode in modes.items() if path.is_dir()} == {"0o700"}
+    assert {path.name for path, mode in modes.items() if path.is_file() and mode != 0o600} == set()

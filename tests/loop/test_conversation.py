@@ -226,3 +226,33 @@ def test_a_terminal_that_can_draw_nothing_is_told_so(serve: Serve, project: Path
 
     assert "can draw nothing" in someone.raw
     assert "\x1b" not in someone.raw
+
+
+def test_what_the_encoding_of_the_terminal_lacks_ends_nothing(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("Fünf · 日本 …"), say("Went on."))
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    with person(cwd=project, env=CHAT.environment(server) | plain) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("F?nf")
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        someone.types("go on\r")
+        someone.has_on_screen("Went on.")
+        assert someone.leaves("\x04") == 0
+
+
+def test_a_conversation_of_reading_asks_nobody_and_changes_nothing(serve: Serve, project: Path) -> None:
+    (project / "there").write_text("what stands there\n", encoding="utf-8")
+    server = serve(CHAT, use("bash", command="touch made"), use("read_file", path="there"), say("Done."))
+
+    with person("--approve", "read-only", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("nothing may be changed here")
+        someone.has_on_screen("Done.")
+        assert someone.leaves("\x04") == 0
+
+    assert not (project / "made").exists()
+    assert "what stands there" in str(server.requests[2])
+    assert "may bash run" not in someone.raw

@@ -139,3 +139,18 @@ def test_a_skill_that_is_called_meanwhile_is_loaded(serve: Serve, project: Path)
         someone.leaves("\x04")
 
     assert "Tell all of it." in server.requests[1]["messages"][-1]["content"]
+
+
+def test_the_wish_to_leave_waits_for_the_end_of_the_turn(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, WAITS, say("Done with it."))
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("first\r")
+        someone.has_on_screen("bash: while")
+        someone.types("\x04")
+        someone.has_on_screen("waits: /quit")
+        (project / "go").touch()
+        assert someone.leaves() == 0
+
+    assert "Done with it." in someone.plain

@@ -25,6 +25,8 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from harness_lib.loop.repl.lines import Fragments
 
+# What Ctrl-D comes to while something is under way.
+LEAVE = "/quit"
 _SECONDS_BETWEEN_DRAWINGS = 0.05
 
 
@@ -163,8 +165,9 @@ class Editor:
         self.draw()
 
     def _put(self, text: str) -> None:
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-        sys.stdout.flush()
+        # Not by print: what the terminal's encoding lacks would be an error there.
+        self._session.output.write_raw(text if text.endswith("\n") else f"{text}\n")
+        self._session.output.flush()
 
     def _insert(self, text: str) -> None:
         typed = self._buffer.text
@@ -231,7 +234,10 @@ class Editor:
 
         @keys.add("c-d", filter=empty)
         def _leave(_: KeyPressEvent) -> None:
-            self._keys.left()
+            if self._keys.is_busy():
+                self._keys.sent(LEAVE, later=True)
+            else:
+                self._keys.left()
 
         return keys
 

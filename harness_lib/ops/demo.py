@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import Exit
-from harness_lib.ops import add, init
+from harness_lib.ops import add, init, keeping
 from harness_lib.ops.add import Wish
 from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS
@@ -144,11 +144,12 @@ def _promises(ctx: Context, state: State, *, killed: bool) -> list[tuple[str, bo
 
 def _reply(ctx: Context, project: Path, broken: list[str]) -> Reply:
     rescued = [name for name, _oid in ctx.git.refs(RESCUE_REFS)]
+    there = typed.change_to(project)
     lines = [
         "",
         f"the log:          {ctx.root.log}",
         f"the commits:      {typed.git('-C', project, 'log', '--oneline')}",
-        *(f"a failed attempt: {typed.git('-C', project, 'show', name)}" for name in rescued),
+        *(f"a failed attempt: {there} && {keeping.look_at(name)}" for name in rescued),
     ]
     lines += [f"NOT as promised: {promise}" for promise in broken]
     return Reply(

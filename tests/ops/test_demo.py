@@ -26,6 +26,7 @@ def test_demo_keeps_its_promises(harness: Harness) -> None:
     assert "recovered task-001" in answer.out
     assert "conflicts with what was merged meanwhile, in 'calc.py'" in answer.out
     assert "refs/harness/rescue/task-006/1" in answer.out
+    assert "&& harness rescue show task-006/1\n" in answer.out
     assert "[failed] task-005: Send receipts (0/3)" in answer.out
 
 

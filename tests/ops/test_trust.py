@@ -187,6 +187,24 @@ def test_the_init_script_is_named_where_it_alone_is_new(clone: Project, visitor:
     assert refused(visitor).startswith(f"The script {script} is gone since")
 
 
+def test_a_script_that_is_committed_and_then_pulled_anew_is_asked_about_beside_a_list_of_ones_own(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "First", "--validate", "true")
+    project.put("harness-init.sh", "true\n")
+    project.commit("Share the script")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.ok("start")
+    agent.ok("stop")
+    project.put("harness-init.sh", "touch ran\n")
+    project.commit("Pulled from somebody")
+
+    error = agent.fails(8, "start")["error"]
+
+    assert "harness-init.sh is new or has changed" in error["message"]
+    assert not (project.top / "ran").exists()
+
+
 def test_what_has_changed_since_is_named(clone: Project, visitor: Agent) -> None:
     script = clone.put("harness-init.sh", "true\n")
     visitor.ok("trust", "--yes", HARNESS_TRUST="1")

@@ -67,7 +67,8 @@ def put(runtime: Runtime, question: Question) -> Said:
 
 def always_about(question: Question) -> str:
     """Return what "always" is about: a command's first word, or a tool; "" where that says too little."""
-    if question.name != "bash":
+    # As ours is called, and Claude Code's.
+    if question.name not in {"bash", "Bash"}:
         return question.name
     command = str(question.given.get("command", "")).strip()
     return "" if not command or _SHELL & set(command) else f"bash {command.split()[0]}"

@@ -63,7 +63,23 @@ _TOOLS = {
     "skill": "tools.skills:TOOL",
     "write_file": "tools.write_file:TOOL",
 }
-_PROVIDERS = {"anthropic": "providers.anthropic:PROVIDER", "openai": "providers.openai:PROVIDER"}
+_PROVIDERS = {
+    "anthropic": "providers.anthropic:PROVIDER",
+    "claude": "claude.provider:PROVIDER",
+    "openai": "providers.openai:PROVIDER",
+}
+# A provider with a language of its own brings its own hooks, as a pack does; they count while it is in use.
+_PACKS = {
+    "claude": {
+        "assemble": {
+            "10-messages": "claude.stages:assemble",
+            "20-tools": "claude.stages:pass_on",
+            "30-prompts": "claude.stages:pass_on",
+            "35-skills": "claude.stages:pass_on",
+        },
+        "receive": {"10-save": "claude.stages:save"},
+    }
+}
 _COMMANDS = {
     "acp": "commands.acp:COMMAND",
     "agent": "commands.agent:COMMAND",
@@ -97,3 +113,11 @@ PLUGINS = [
     *(_plugin("providers", "", name, target) for name, target in _PROVIDERS.items()),
     *(_plugin("commands", "", name, target) for name, target in _COMMANDS.items()),
 ]
+PACKS = {
+    provider: [
+        _plugin("hooks.d", stage, name, target)
+        for stage, names in stages.items()
+        for name, target in names.items()
+    ]
+    for provider, stages in _PACKS.items()
+}

@@ -34,6 +34,9 @@ _HEAD = "Summary of the conversation so far, whose messages are left out:"
 
 def is_due(runtime: Runtime) -> bool:
     """Return whether the session fills more of the model's context than it should."""
+    if not endpoints.is_hosted(runtime):
+        # Who keeps the conversation itself also makes room in it.
+        return False
     limit = models.of(runtime).context
     return bool(limit and runtime.session) and _tokens(runtime) > limit * _FULL
 

@@ -54,11 +54,8 @@ def bootstrap(runtime: Runtime) -> list[str]:
 
 def table(runtime: Runtime) -> Table:
     """Return the plugins of the run's sources, ours below them: the same table while nothing changes."""
-    found = (
-        tools.known(runtime),
-        [program for source in trust.usable(runtime) for program in _of_source(runtime, source)],
-        allowed_tools(runtime),
-    )
+    programs = [program for source in trust.usable(runtime) for program in _of_source(runtime, source)]
+    found = ([*_pack(runtime, programs), *tools.known(runtime)], programs, allowed_tools(runtime))
     # Two are asked for in turns: that of the bootstrap, and that of the run.
     known: list[tuple[object, Table]] = runtime.kept.setdefault("tables", [])
     for seen, made in known:
@@ -67,6 +64,12 @@ def table(runtime: Runtime) -> Table:
     made = _table(*found)
     runtime.kept["tables"] = [*known[-1:], (found, made)]
     return made
+
+
+def _pack(runtime: Runtime, programs: list[Program]) -> list[Plugin]:
+    """Return the hooks that the run's provider brings; somebody else's of its name brings its own."""
+    theirs = any(kind == "providers" and name == runtime.provider for kind, _, name, _ in programs)
+    return [] if theirs else builtin.PACKS.get(runtime.provider, [])
 
 
 def _table(ours: list[Plugin], programs: list[Program], allowed: list[str] | None) -> Table:

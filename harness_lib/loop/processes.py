@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
@@ -98,6 +98,39 @@ class Finished:
         """Return the whole output; what is no UTF-8 is replaced. Closes the file."""
         with self.output as stream:
             return stream.read().decode("utf-8", "replace").replace("\0", "")
+
+
+@contextmanager
+def talking(
+    command: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start `command` with pipes for a conversation; what is left of it when the block ends is ended.
+
+    Raises OSError where it cannot be started.
+    """
+    with _starting:
+        child = subprocess.Popen(
+            command,
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+        _running.add(child.pid)
+    try:
+        _raise_pending()
+        yield child
+    finally:
+        if child.poll() is None:
+            end_group(child)
+        _running.discard(child.pid)
+        for stream in (child.stdin, child.stdout):
+            # What nobody has read any more cannot be flushed either.
+            with suppress(BrokenPipeError):
+                assert stream is not None
+                stream.close()
 
 
 def run(

@@ -6,7 +6,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.loop import discovery, pipeline
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object
-from harness_lib.loop.providers import endpoints, variants
+from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
 
 
@@ -26,10 +26,7 @@ def resolve(runtime: Runtime) -> None:
 
 def _check(runtime: Runtime) -> None:
     """Raise EnvSetupError where the provider lacks a key or a login: a session could not go on."""
-    foreign = runtime.table.find("providers", variants.protocol_of(runtime, runtime.provider))
-    if foreign is not None and foreign.origin != "built-in":
-        return
     try:
-        endpoints.of(runtime)
+        endpoints.check(runtime)
     except ProviderError as error:
         raise EnvSetupError(str(error)) from error

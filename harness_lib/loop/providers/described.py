@@ -42,11 +42,9 @@ class Described:
         return f"{self.variant.auth_env}  API key" if self.variant.auth_env else "(no key)"
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
-        foreign = runtime.table.find("providers", self.variant.protocol)
-        if foreign is not None and foreign.origin != "built-in":
-            answer: Json = foreign.target.ask(runtime, payload)
-            return answer
-        return exchange.ask(runtime, endpoints.of(runtime), payload)
+        if endpoints.is_hosted(runtime):
+            return exchange.ask(runtime, endpoints.of(runtime), payload)
+        return endpoints.own_language(runtime).ask(runtime, payload)
 
 
 def find(runtime: Runtime, name: str) -> Provider | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.providers import variants
@@ -10,11 +10,37 @@ from harness_lib.loop.providers.anthropic import PROVIDER as ANTHROPIC
 from harness_lib.loop.providers.openai import PROVIDER as OPENAI
 
 if TYPE_CHECKING:
+    from harness_lib.loop.plugins import Plugin, Provider
     from harness_lib.loop.providers.endpoint import Endpoint
     from harness_lib.loop.providers.hosted import Hosted
     from harness_lib.loop.runtime import Runtime
 
 _HOSTED: dict[str, Hosted] = {provider.name: provider for provider in (ANTHROPIC, OPENAI)}
+
+
+def is_hosted(runtime: Runtime) -> bool:
+    """Return whether the run's provider is a host that we ask ourselves, over one of our wires."""
+    plugin = _plugin(runtime)
+    return plugin is None or (plugin.is_ours and plugin.name in _HOSTED)
+
+
+def own_language(runtime: Runtime) -> Provider:
+    """Return the run's provider that is no such host: a program, or one of ours that is none."""
+    plugin = _plugin(runtime)
+    assert plugin is not None
+    return cast("Provider", plugin.target)
+
+
+def check(runtime: Runtime) -> None:
+    """Raise ProviderError where a provider of ours lacks what it needs: a key, a login, a program."""
+    if is_hosted(runtime):
+        of(runtime)
+    elif (plugin := _plugin(runtime)) and plugin.is_ours:
+        plugin.target.check(runtime)
+
+
+def _plugin(runtime: Runtime) -> Plugin | None:
+    return runtime.table.find("providers", variants.protocol_of(runtime, runtime.provider))
 
 
 def of(runtime: Runtime) -> Endpoint:

@@ -15,7 +15,11 @@ from harness_lib.loop.runtime import Runtime
 def log_in(runtime: Runtime, piped: Piped) -> Piped:
     """Log in where the provider's `.conf` says `auth=oauth`, unless there is a credential already."""
     found = as_object(piped) or {}
-    variant = variants.find(runtime, runtime.env.get("HARNESS_AUTH_PROVIDER", ""))
+    name = runtime.env.get("HARNESS_AUTH_PROVIDER", "")
+    if name == "claude" and not found.get("type"):
+        message = "Claude Code keeps its login itself: start claude and type /login"
+        raise HookError(message, {"error": message})
+    variant = variants.find(runtime, name)
     try:
         if found.get("type") or variant is None or not client.is_used(variant):
             return found

@@ -11,7 +11,7 @@ from harness_lib.loop.providers import endpoints, models
 from harness_lib.loop.providers.models import Usage
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import native
-from harness_lib.loop.sessions.message import Call, render_blocks
+from harness_lib.loop.sessions.message import Call, Message, render_blocks
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.answer import Answer
@@ -60,25 +60,30 @@ def _with_own_ids(answer: Answer) -> Answer:
 
 
 def _write(runtime: Runtime, answer: Answer, speaker: tuple[str, str, str]) -> None:
+    message = write(runtime, answer, runtime.model, _cost(runtime, answer, speaker[-1]))
+    if answer.native and message is not None and runtime.session is not None:
+        native.save(runtime.session, message, speaker, answer.native)
+
+
+def write(runtime: Runtime, answer: Answer, model: str, spent: dict[str, str]) -> Message | None:
+    """Save `answer`, and tell that it has stopped; None without a session. `spent`: its `cost`, if known."""
     if runtime.session is None:
-        return
+        return None
     body, fence = render_blocks(answer.blocks)
     fields = {
-        "model": runtime.model,
+        "model": model,
         "provider": runtime.provider,
         "stop": answer.stop,
         "tokens_in": str(answer.tokens_in),
         "tokens_out": str(answer.tokens_out),
         "tokens_cached": str(answer.tokens_cached),
         "tokens_cache_write": str(answer.tokens_cache_write),
-        **_cost(runtime, answer, speaker[-1]),
+        **spent,
+        **({"fence": str(fence)} if fence > _USUAL_FENCE else {}),
     }
-    message = runtime.session.append(
-        "assistant", {**fields, **({"fence": str(fence)} if fence > _USUAL_FENCE else {})}, body
-    )
-    if answer.native:
-        native.save(runtime.session, message, speaker, answer.native)
+    message = runtime.session.append("assistant", fields, body)
     runtime.stream.emit("stop", reason=answer.stop, seq=f"{message.seq:04d}")
+    return message
 
 
 def _cost(runtime: Runtime, answer: Answer, model: str) -> dict[str, str]:

@@ -12,6 +12,8 @@ from harness_lib.loop.runtime import Runtime
 
 # In the order in which bundled packs of providers stand among the sources.
 _OURS = ("anthropic", "openai")
+# It needs no key, so whoever has one means the others.
+_LAST = "claude"
 
 
 def settings(runtime: Runtime, piped: Piped) -> Piped:
@@ -64,7 +66,7 @@ def candidates(runtime: Runtime) -> list[str]:
         programs = {name for name in runtime.listing.executables(directory) if not name.endswith(".conf")}
         ours = {Path(source).name} & set(_OURS) if Path(source).parent == runtime.root / "plugins" else set()
         found += sorted(programs | ours | set(variants.in_source(runtime, source)))
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*found, _LAST]))
 
 
 def _asked(piped: Piped) -> Json:

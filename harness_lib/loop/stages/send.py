@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness_lib.loop import compaction
 from harness_lib.loop.failures import ContextError, HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
-from harness_lib.loop.providers import endpoints, variants
+from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import accounts
 from harness_lib.loop.wires import exchange
@@ -39,20 +39,20 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def _ask(runtime: Runtime, payload: Json) -> Json:
-    variant = variants.find(runtime, runtime.provider)
-    foreign = runtime.table.find("providers", variant.protocol if variant else runtime.provider)
-    if foreign is not None and not foreign.is_ours:
-        answer: Json = foreign.target.ask(runtime, payload)
-        return answer
-    return exchange.ask(runtime, compaction.fitted(runtime, endpoints.of(runtime)), payload)
+    if endpoints.is_hosted(runtime):
+        return exchange.ask(runtime, compaction.fitted(runtime, endpoints.of(runtime)), payload)
+    answer: Json = endpoints.own_language(runtime).ask(runtime, payload)
+    return answer
 
 
 def _check_limits(runtime: Runtime) -> None:
     """Raise HookError where the turn has had as many requests, or cost as much, as it may."""
-    limit = _limit(runtime)
-    if runtime.requests >= limit:
+    allowed = limit(runtime)
+    if runtime.requests >= allowed:
         _end(
-            runtime, "max_turns", f"The limit of {limit} requests is reached (--max-turns, HARNESS_MAX_TURNS)"
+            runtime,
+            "max_turns",
+            f"The limit of {allowed} requests is reached (--max-turns, HARNESS_MAX_TURNS)",
         )
     most = runtime.env.get("HARNESS_MAX_COST", "")
     if not most or not runtime.requests:
@@ -75,6 +75,7 @@ def _end(runtime: Runtime, stop: str, why: str) -> None:
     raise HookError(message, {"error": message})
 
 
-def _limit(runtime: Runtime) -> int:
+def limit(runtime: Runtime) -> int:
+    """Return how many requests a turn may have."""
     text = runtime.env["HARNESS_MAX_TURNS"]
     return int(text) if text.isascii() and text.isdigit() else _DEFAULT_TURNS

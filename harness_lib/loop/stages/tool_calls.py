@@ -25,7 +25,7 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
     call: Json = queue[0]
     name = str(call.get("name") or "")
     given, result = _outcome(runtime, queue)
-    _show(runtime, name, given, result)
+    show(runtime, name, given, result)
     return {
         "call_id": call.get("id", ""),
         "name": name,
@@ -53,7 +53,7 @@ def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
 
 def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
     """Ask the gates about each of `calls`, then run those that may; return the outcomes in their order."""
-    verdicts = [_decided(runtime, gate.ask(runtime, call), call) for call in calls]
+    verdicts = [decide(runtime, call) for call in calls]
     for call, verdict in zip(calls, verdicts, strict=True):
         if verdict.decision == "allow":
             runtime.stream.emit(
@@ -73,8 +73,9 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
     return side_by_side.run(runtime, range(len(calls)), work, most)
 
 
-def _decided(runtime: Runtime, verdict: gate.Verdict, call: Json) -> gate.Verdict:
-    """Put to a person what the gates leave to one."""
+def decide(runtime: Runtime, call: Json) -> gate.Verdict:
+    """Return what the gates say to `call`, or a person to whom they leave it: allow or deny."""
+    verdict = gate.ask(runtime, call)
     if verdict.decision != "ask":
         return verdict
     who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
@@ -127,7 +128,7 @@ def record(runtime: Runtime, done: Json) -> None:
     runtime.stream.emit("tool_done", id=call_id, name=name, seq=seq, error=error)
 
 
-def _show(runtime: Runtime, name: str, given: Json, result: Result) -> None:
+def show(runtime: Runtime, name: str, given: Json, result: Result) -> None:
     """Show people the call and the beginning of its result."""
     head = (
         [str(given["command"])]

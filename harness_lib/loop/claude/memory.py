@@ -1,0 +1,121 @@
+"""Which conversation of Claude Code a session goes on in, and what is said there next.
+
+Claude Code keeps its own transcript. It counts as long as nobody else has spoken in the session and
+nobody has edited it; otherwise a new conversation begins, and is told what has been said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_lib.loop.piped import as_object, dumps
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import history
+from harness_lib.loop.sessions.history import Answered, Entry, User
+from harness_lib.loop.sessions.message import Call, Message, Text
+from harness_lib.loop.sessions.session import Session
+from harness_lib.system import atomic
+
+_ROLES = frozenset({"user", "assistant", "tool_result"})
+_GO_ON = "Go on."
+_BEGAN = "This conversation began elsewhere. What was said and done so far:"
+_NOW = "Now:"
+# About a quarter of them are tokens; the newest part counts.
+_LONGEST = 200_000
+_LONGEST_RESULT = 2_000
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """`id` is Claude Code's; `known`: it has been begun before; `prompt` is what is said now.
+
+    `cost` is what it has cost so far, in US dollars: Claude Code tells sums.
+    """
+
+    id: str
+    known: bool
+    prompt: str
+    cost: float = 0.0
+
+
+def conversation(runtime: Runtime) -> Conversation:
+    """Return how the run's session goes on."""
+    if runtime.session is None:
+        return Conversation(str(uuid.uuid4()), known=False, prompt=_GO_ON)
+    messages = _messages(runtime.session)
+    kept = as_object(_read(_path(runtime.session))) or {}
+    seq, session_id = kept.get("seq"), kept.get("session")
+    if isinstance(seq, int) and isinstance(session_id, str) and kept.get("cwd") == str(runtime.session.cwd):
+        seen = [message for message in messages if message.seq <= seq]
+        news = [message for message in messages if message.seq > seq]
+        if kept.get("sha256") == _hash(seen) and all(message.role == "user" for message in news):
+            said = "\n\n".join(message.body for message in news if message.body.strip())
+            cost = kept.get("cost")
+            before = float(cost) if isinstance(cost, int | float) else 0.0
+            return Conversation(session_id, known=True, prompt=said or _GO_ON, cost=before)
+    return anew(runtime)
+
+
+def anew(runtime: Runtime) -> Conversation:
+    """Return a new conversation that is told all of the session."""
+    entries = history.entries(runtime.session.messages(), {}) if runtime.session else []
+    place = len(entries)
+    while place and isinstance(entries[place - 1], User):
+        place -= 1
+    now = "\n\n".join(entry.text for entry in entries[place:] if isinstance(entry, User)) or _GO_ON
+    before = "\n\n".join(_told(entry) for entry in entries[:place])
+    prompt = f"{_BEGAN}\n\n{before[-_LONGEST:]}\n\n{_NOW}\n\n{now}" if before else now
+    return Conversation(str(uuid.uuid4()), known=False, prompt=prompt)
+
+
+def keep(runtime: Runtime, session_id: str, cost: float) -> None:
+    """Remember that the conversation `session_id` knows the session as it is now, and has cost so much."""
+    if runtime.session is None:
+        return
+    messages = _messages(runtime.session)
+    value = {
+        "session": session_id,
+        "seq": messages[-1].seq if messages else 0,
+        "sha256": _hash(messages),
+        "cwd": str(runtime.session.cwd),
+        "cost": cost,
+    }
+    path = _path(runtime.session)
+    with runtime.session.writing():
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        atomic.write(path, dumps(value).encode(), durable=False, mode=0o600)
+
+
+def _messages(session: Session) -> list[Message]:
+    return [message for message in session.messages() if message.role in _ROLES]
+
+
+def _hash(messages: list[Message]) -> str:
+    made = hashlib.sha256()
+    for message in messages:
+        made.update(f"{message.seq}\0{message.role}\0{message.body}\0".encode("utf-8", "replace"))
+    return made.hexdigest()
+
+
+def _path(session: Session) -> Path:
+    return session.directory / "native" / "claude.json"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _told(entry: Entry) -> str:
+    if isinstance(entry, User):
+        return f"User: {entry.text}"
+    if isinstance(entry, Answered):
+        return f"Result of {entry.call.name}: {entry.text[:_LONGEST_RESULT]}"
+    said = [block.text for block in entry.blocks if isinstance(block, Text)]
+    said += [f"[{block.name} {block.arguments}]" for block in entry.blocks if isinstance(block, Call)]
+    return "Assistant: " + "\n".join(said)

@@ -1,0 +1,169 @@
+"""The provider `claude`: how the installed Claude Code is started, and what its results mean."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from harness_lib.loop import approval, credentials
+from harness_lib.loop.claude import memory, talk
+from harness_lib.loop.claude.memory import Conversation
+from harness_lib.loop.claude.scribe import Scribe
+from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.piped import Json
+from harness_lib.loop.providers.hosted import effort
+from harness_lib.loop.sessions import accounts
+from harness_lib.loop.stages import send, tool_calls
+from harness_lib.text import harmless
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+# The model that the person has chosen in Claude Code.
+DEFAULT = "default"
+_PROTOCOL = (
+    "-p",
+    "--verbose",
+    "--input-format=stream-json",
+    "--output-format=stream-json",
+    "--include-partial-messages",
+    "--permission-prompt-tool=stdio",
+    # Its questions to a person have no place here; it decides by itself.
+    "--disallowedTools=AskUserQuestion",
+)
+_READ_ONLY = ("--tools=Read,Glob,Grep", "--strict-mcp-config")
+# What it takes for a login beside its own.
+_ITS_KEYS = ("ANTHROPIC_API_KEY",)
+_GONE = "No conversation found"
+_LIMITS = {"error_max_turns": "max_turns", "error_max_budget_usd": "max_cost"}
+_SHOWN = 1000
+_VARIABLES = "(the login of Claude Code: start claude and type /login)\n"
+
+
+class GoneError(ProviderError):
+    """Claude Code does not know the conversation any more."""
+
+
+class Claude:
+    """The provider; without state."""
+
+    def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
+        """Return one line for people."""
+        return "the installed Claude Code, which does whole turns with its own login and tools"
+
+    def ready(self, runtime: Runtime) -> bool:
+        """Return whether it is installed; whether somebody is logged in only a request shows."""
+        return bool(_program(runtime))
+
+    def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
+        """Return the model that is used where none is named."""
+        return {"model": DEFAULT}
+
+    def environment_help(self, runtime: Runtime) -> str:  # noqa: ARG002
+        """Return where its login comes from."""
+        return _VARIABLES
+
+    def check(self, runtime: Runtime) -> None:
+        """Raise ProviderError where it cannot be asked at all."""
+        if not _program(runtime):
+            raise ProviderError("Claude Code is not installed: there is no claude on the PATH.")
+        if runtime.env.get("HARNESS_TOOLS") is not None:
+            raise ProviderError("claude has tools of its own, so --tools cannot be kept; leave it out.")
+
+    def ask(self, runtime: Runtime, payload: Json) -> Json:
+        """Hand it the turn; return its result. Raises ProviderError; no turn is tried twice."""
+        self.check(runtime)
+        found = memory.conversation(runtime)
+        try:
+            return _turn(runtime, payload, found)
+        except GoneError:
+            return _turn(runtime, payload, memory.anew(runtime))
+
+
+def _turn(runtime: Runtime, payload: Json, conversation: Conversation) -> Json:
+    scribe = Scribe(runtime, conversation)
+    result: Json = {}
+    try:
+        for event in talk.events(
+            _command(runtime, payload, conversation),
+            env=_environment(runtime),
+            cwd=runtime.work_directory,
+            prompt=conversation.prompt,
+            decide=lambda request: _decide(runtime, request),
+        ):
+            scribe.hear(event)
+            result = event
+    except BaseException:
+        # What it has cost is unknown, what it has said is not.
+        scribe.write_last({})
+        raise
+    return _understood(runtime, scribe, result)
+
+
+def _understood(runtime: Runtime, scribe: Scribe, result: Json) -> Json:
+    """Return the result of a turn that was answered. Raises ProviderError for another."""
+    spent = scribe.spent(result)
+    words = str(result.get("result") or "")
+    if result.get("is_error") is not True:
+        if scribe.last is None:
+            return {**result, "spent": spent}
+        text, stop = scribe.last.text, scribe.last.stop
+        scribe.write_last(spent)
+        return {**result, "result": words or text, "stop": stop, "saved": True}
+    errors = result.get("errors")
+    words = words or "; ".join(map(str, errors if isinstance(errors, list) else [])) or "(no reason given)"
+    said = harmless(words, keep="\n")[:_SHOWN]
+    if said.startswith(_GONE):
+        raise GoneError(said)
+    scribe.write_last({"cost": "0"})
+    _count(runtime, said, spent)
+    runtime.stop = _LIMITS.get(str(result.get("subtype")), runtime.stop)
+    advice = " (start claude, and type it there)" if "/login" in said else ""
+    raise ProviderError(f"Claude Code says: {said}{advice}")
+
+
+def _count(runtime: Runtime, said: str, spent: dict[str, str]) -> None:
+    """Keep what a turn has cost that was not answered; no engine replays a message of this role."""
+    if runtime.session is not None and spent:
+        fields = {"provider": runtime.provider, "stop": "error", "tokens_in": "0", "tokens_out": "0"}
+        runtime.session.append("error", {**fields, **spent}, said)
+
+
+def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> list[str]:
+    made = [_program(runtime), *_PROTOCOL, f"--max-turns={send.limit(runtime)}"]
+    made.append(f"--resume={conversation.id}" if conversation.known else f"--session-id={conversation.id}")
+    if runtime.model not in {"", DEFAULT}:
+        made.append(f"--model={runtime.model}")
+    if payload.get("system"):
+        made.append(f"--system-prompt={payload['system']}")
+    if effort(runtime.env):
+        made.append(f"--effort={effort(runtime.env)}")
+    most = runtime.env.get("HARNESS_MAX_COST", "")
+    if most:
+        left = float(most) - (accounts.total(runtime.turn_messages()).cost or 0.0)
+        made.append(f"--max-budget-usd={left:.6f}")
+    return [*made, *(_READ_ONLY if approval.mode(runtime) == "read-only" else ())]
+
+
+def _environment(runtime: Runtime) -> dict[str, str]:
+    env = runtime.harness_environment()
+    return {**credentials.without(runtime, env), **{key: env[key] for key in _ITS_KEYS if key in env}}
+
+
+def _decide(runtime: Runtime, request: Json) -> Json:
+    """Return whether a tool may run, as our gates and a person say it."""
+    given = request.get("input")
+    name, call_id = str(request.get("tool_name") or ""), str(request.get("tool_use_id") or "")
+    call: Json = {"id": call_id, "name": name, "input": given if isinstance(given, dict) else {}}
+    verdict = tool_calls.decide(runtime, call)
+    if verdict.decision != "allow":
+        return {"behavior": "deny", "message": f"denied: {verdict.reason or 'no reason was given'}"}
+    runtime.stream.emit("tool_run", id=call_id, name=name, input=verdict.given)
+    return {"behavior": "allow", "updatedInput": verdict.given}
+
+
+def _program(runtime: Runtime) -> str:
+    return shutil.which("claude", path=runtime.env.get("PATH")) or ""
+
+
+PROVIDER = Claude()

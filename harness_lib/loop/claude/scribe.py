@@ -1,0 +1,102 @@
+"""What Claude Code tells of a turn becomes our events and the session's messages, as it comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness_lib.loop.claude import memory
+from harness_lib.loop.claude.memory import Conversation
+from harness_lib.loop.piped import Json
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.stages import receive, tool_calls
+from harness_lib.loop.wires import anthropic
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+    from harness_lib.loop.sessions.message import Call
+    from harness_lib.loop.wires.answer import Answer
+
+# What is told of the whole turn at its end stands with its last answer.
+_COUNTED_LATER = {"cost": "0"}
+
+
+class Scribe:
+    """Hears the events of one turn. `last` is its last answer, which whoever knows the turn's cost saves."""
+
+    def __init__(self, runtime: Runtime, conversation: Conversation) -> None:
+        self._runtime = runtime
+        self._total = conversation.cost
+        self._reader = anthropic.reader()
+        self._calls: dict[str, Call] = {}
+        self._session_id = ""
+        self.last: Answer | None = None
+        self.model = ""
+
+    def hear(self, event: Json) -> None:
+        """Take an event; what a subagent of it says is its own affair, and unknown ones say nothing."""
+        kind = event.get("type")
+        if kind == "system" and event.get("subtype") == "init":
+            self._session_id = str(event.get("session_id") or "")
+            self._keep()
+        elif event.get("parent_tool_use_id") is not None:
+            return
+        elif kind == "stream_event":
+            self._streamed(event.get("event") or {})
+        elif kind == "user":
+            content = (event.get("message") or {}).get("content")
+            for block in content if isinstance(content, list) else []:
+                if isinstance(block, dict) and block.get("type") == "tool_result":
+                    self._result(block)
+
+    def spent(self, result: Json) -> dict[str, str]:
+        """Return what the turn has cost, by its `result`; nothing where that does not say it."""
+        total = result.get("total_cost_usd")
+        if not isinstance(total, int | float):
+            return {}
+        before, self._total = self._total, float(total)
+        self._keep()
+        return {"cost": f"{total - before if total >= before else total:.6f}"}
+
+    def write_last(self, spent: dict[str, str]) -> None:
+        """Save the last answer, if there is one that is not saved yet; `spent` is what the turn has cost."""
+        answer, self.last = self.last, None
+        if answer is not None:
+            receive.write(self._runtime, answer, self.model or self._runtime.model, spent)
+            self._keep()
+
+    def _streamed(self, event: Json) -> None:
+        if event.get("type") == "message_start":
+            self.write_last(_COUNTED_LATER)
+            self._reader = anthropic.reader()
+            self.model = str((event.get("message") or {}).get("model") or "")
+        for shown in self._reader.feed(event):
+            self._runtime.stream.emit(shown.kind, **shown.values)
+        native = self._reader.native()
+        if event.get("type") != "message_stop" or native is None:
+            return
+        self.last = anthropic.answer(native)
+        if self.last.calls:
+            # Its tools may run for long, and whatever ends us, the session has to say what was begun.
+            self._calls |= {call.id: call for call in self.last.calls}
+            self.write_last(_COUNTED_LATER)
+
+    def _result(self, block: Json) -> None:
+        call_id, error = str(block.get("tool_use_id") or ""), block.get("is_error") is True
+        call = self._calls.pop(call_id, None)
+        text = _text(block.get("content"))
+        name = call.name if call else ""
+        tool_calls.show(self._runtime, name, (call.input if call else None) or {}, Result(text, error=error))
+        tool_calls.record(self._runtime, {"call_id": call_id, "name": name, "result": text, "error": error})
+        self._keep()
+
+    def _keep(self) -> None:
+        if self._session_id:
+            memory.keep(self._runtime, self._session_id, self._total)
+
+
+def _text(content: object) -> str:
+    """Return a result as text; what is none is only named."""
+    if isinstance(content, str):
+        return content
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return "\n".join(str(part.get("text", f"({part.get('type')})")) for part in parts)

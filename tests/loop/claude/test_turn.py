@@ -1,0 +1,198 @@
+"""The provider `claude` hands whole turns to the installed Claude Code, and tells what it does there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.loop.claude.playing import INIT, Json, Stage, answer, call, came_to, result, text
+from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.servers.script import say
+
+CLAUDE = ("--provider", "claude")
+
+
+def test_a_turn_becomes_events_and_messages(hs: Hs, stage: Stage, home: Path, project: Path) -> None:
+    stage.plays([
+        INIT, *text("Let me see."), *call("Bash", command="ls"), came_to([{"type": "text", "text": "a b"}]),
+        {"type": "stream_event", "parent_tool_use_id": "toolu_1", "event": {"type": "message_start"}},
+        {"type": "unheard_of"}, {"raw": "a warning"}, *text("Two files."), result("Two files."),
+    ])  # fmt: skip
+
+    done = hs(*CLAUDE, "--json", "how many?", env={"OPENAI_API_KEY": "k1", "ANTHROPIC_API_KEY": "k2"})
+
+    events = [json.loads(line) for line in done.out.splitlines()]
+    assert [event["type"] for event in events] == [
+        "session", "text", "stop", "usage", "tool_start", "stop", "usage", "tool_output", "tool_done",
+        "text", "stop", "usage", "done", "result",
+    ]  # fmt: skip
+    assert events[4]["input"] == {"command": "ls"}
+    assert events[8]["error"] == "false"
+    sums = {"tokens_in": 69, "tokens_out": 15, "cost": 0.5}
+    assert events[-1].items() >= {"output": "Two files.", "stop": "end", "error": None, **sums}.items()
+    call_text = '\n```tool_call id=toolu_1 name=Bash\n{"command":"ls"}\n```\n\n'
+    assert bodies(session_of(home)) == [
+        ("0001-user.md", "how many?\n"),
+        ("0002-assistant.md", "Let me see.\n\n"),
+        ("0003-assistant.md", call_text),
+        ("0004-tool_result.md", "a b\n"),
+        ("0005-assistant.md", "Two files.\n\n"),
+    ]
+    (start,) = stage.starts
+    assert stage.prompts == ["how many?"]
+    assert not any("how many" in word for word in start["argv"])
+    # Its own login is its own affair; others' keys are none of it.
+    assert start["env"]["ANTHROPIC_API_KEY"] == "k2"
+    assert "OPENAI_API_KEY" not in start["env"]
+    assert start["cwd"] == str(project)
+
+
+def test_a_session_goes_on_in_the_same_conversation(hs: Hs, stage: Stage, home: Path) -> None:
+    stage.plays(answer("One.", 0.5), answer("Two.", 0.75))
+
+    hs(*CLAUDE, "first")
+    assert hs("--continue", "second").out == "Two.\n"
+
+    begun, resumed = (start["argv"] for start in stage.starts)
+    assert any(word.startswith("--session-id=") for word in begun)
+    assert "--resume=c-1" in resumed
+    assert stage.prompts == ["first", "second"]
+    # Claude Code tells the sum of a conversation.
+    costs = [line for path in sorted(messages(home)) for line in path.read_text("utf-8").splitlines()]
+    assert [line for line in costs if line.startswith("cost:")] == ["cost: 0.500000", "cost: 0.250000"]
+
+
+def messages(home: Path) -> list[Path]:
+    return list((session_of(home) / "messages").iterdir())
+
+
+def test_what_was_edited_or_said_elsewhere_is_told_anew(
+    hs: Hs, stage: Stage, home: Path, serve: Serve
+) -> None:
+    stage.plays(answer("One."), answer("Two."), answer("Three."))
+    hs(*CLAUDE, "first")
+    (edited,) = [path for path in messages(home) if path.name == "0002-assistant.md"]
+    edited.write_text(edited.read_text(encoding="utf-8").replace("One.", "Uno."), encoding="utf-8")
+
+    hs("--continue", "second")
+    server = serve(WIRES[1], say("From elsewhere."))
+    hs("--continue", "--provider", "openai", "and you?", env=WIRES[1].environment(server))
+    hs("--continue", *CLAUDE, "third")
+
+    assert "Two." in str(server.requests[0])
+    assert not any("--resume" in word for start in stage.starts for word in start["argv"])
+    assert "User: first\n\nAssistant: Uno.\n\nNow:\n\nsecond" in stage.prompts[1]
+    assert "Assistant: From elsewhere.\n\nNow:\n\nthird" in stage.prompts[2]
+
+
+def test_a_conversation_that_claude_code_has_lost_is_told_anew(hs: Hs, stage: Stage) -> None:
+    lost = result(is_error=True, subtype="error_during_execution", errors=["No conversation found with ID"])
+    stage.plays(answer("One."), [lost, {"exits": 1}], answer("Two."))
+    hs(*CLAUDE, "first")
+
+    assert hs("--continue", "second").out == "Two.\n"
+
+    assert len(stage.starts) == 3
+    assert "Assistant: One." in stage.prompts[2]
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ([{"stderr": "it broke\x1b[2J"}, {"exits": 3}], "without a result (exit code 3): it broke\ufffd[2J"),
+        ([{"exits": 0}], "without a result (exit code 0): (nothing)"),
+        ([result("Usage limit reached, resets 3pm", is_error=True)], "Claude Code says: Usage limit reached"),
+        ([result("Please run /login", is_error=True)], "/login (start claude, and type it there)"),
+    ],
+)
+def test_a_turn_that_fails_is_not_made_twice(
+    ends: list[Json], said: str, hs: Hs, stage: Stage, home: Path
+) -> None:
+    stage.plays([INIT, *text("I begin."), *ends])
+
+    done = hs(*CLAUDE, "go")
+
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+    assert len(stage.starts) == 1
+    # What it has said stays.
+    assert ("0002-assistant.md", "I begin.\n\n") in bodies(session_of(home))
+
+
+def test_a_limit_ends_the_turn_and_its_cost_counts(hs: Hs, stage: Stage) -> None:
+    stage.plays([INIT, *text("Half."), result(is_error=True, subtype="error_max_budget_usd", errors=["$1"])])
+
+    done = hs(*CLAUDE, "--json", "--max-cost", "1", "--max-turns", "7", "--model", "opus", "go")
+
+    last = json.loads(done.out.splitlines()[-1])
+    assert (last["stop"], last["cost"]) == ("max_cost", 0.5)
+    assert {"--max-budget-usd=1.000000", "--max-turns=7", "--model=opus"} <= set(stage.starts[0]["argv"])
+
+
+def test_an_answer_that_was_not_streamed_is_saved_too(hs: Hs, stage: Stage, home: Path) -> None:
+    stage.plays([INIT, result("All at once.", cost=None)])
+
+    assert hs(*CLAUDE, "go").out == "All at once.\n"
+    assert bodies(session_of(home))[-1] == ("0002-assistant.md", "All at once.\n\n")
+
+
+def test_without_it_hs_says_so(hs: Hs, home: Path, tmp_path: Path) -> None:
+    bare = {"PATH": str(tmp_path)}
+
+    assert hs("provider", "claude", "--ready", env=bare).code == 1
+    done = hs(*CLAUDE, "go", env=bare)
+    assert (done.code, done.err) == (
+        7, "hs: Claude Code is not installed: there is no claude on the PATH.\n",
+    )  # fmt: skip
+    assert hs("go", env=bare).code == 7
+    assert not (home / ".harness" / "sessions").exists()
+
+
+def test_it_is_the_last_to_be_chosen(hs: Hs, stage: Stage) -> None:
+    stage.plays(answer("Hello."))
+
+    assert hs("provider", "claude", "--ready").code == 0
+    assert hs("provider", "claude", "--defaults").out == "model=default\n"
+    assert "Claude Code" in hs("provider", "claude", "--describe").out
+    assert hs("provider", "--ready").out == "provider=claude\nmodel=default\n"
+    assert hs("provider", "--ready", env={"OPENAI_API_URL": "http://x/"}).out.startswith("provider=openai\n")
+    assert hs("go").out == "Hello.\n"
+
+
+def test_settings_may_name_it(hs: Hs, stage: Stage, home: Path) -> None:
+    stage.plays(answer("Hello."))
+    (home / ".harness").mkdir()
+    (home / ".harness" / "settings.conf").write_text("provider=claude\nmodel=opus\n", encoding="utf-8")
+
+    assert hs("go", env={"OPENAI_API_URL": "http://x/"}).out == "Hello.\n"
+    assert "--model=opus" in stage.starts[0]["argv"]
+
+
+@pytest.mark.usefixtures("stage")
+def test_what_only_hs_has_is_not_promised(hs: Hs) -> None:
+    done = hs(*CLAUDE, "--tools", "bash", "go")
+
+    assert done.code == 7
+    assert "claude has tools of its own" in done.err
+    login = hs("auth", "login", "claude")
+    assert (login.code, "start claude and type /login" in login.err) == (7, True)
+
+
+def test_somebody_elses_provider_of_that_name_takes_its_place(hs: Hs, stage: Stage, home: Path) -> None:
+    pack = home / ".harness" / "plugins" / "claude"
+    for name, code in (
+        ("providers/claude", "echo '{\"mine\": 1}'"),
+        ("hooks.d/assemble/10-messages", "cat"),
+        ("hooks.d/receive/10-save", 'echo \'{"next_state": "done", "output": "Mine."}\''),
+    ):
+        (pack / name).parent.mkdir(parents=True)
+        (pack / name).write_text(f"#!/bin/sh\n{code}\n", encoding="utf-8")
+        (pack / name).chmod(0o755)
+
+    assert hs(*CLAUDE, "go").out == "Mine.\n"
+    assert not (stage.place / "heard.jsonl").exists()
+    assert shutil.which("claude") == f"{stage.place}{os.sep}claude"

@@ -164,7 +164,7 @@ class Context:
             git = self.git if inside else self._root_git
         except EnvSetupError:
             return False
-        return git.is_tracked(root.state, root.init_script, root.backup, root.private)
+        return git.is_tracked(root.state, root.init_script, root.backup, *root.private_paths())
 
     @property
     def lease_seconds(self) -> int:

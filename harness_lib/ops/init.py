@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,9 +135,11 @@ def _make_files(ctx: Context, root: roots.Root, git: Git, mode: Mode) -> list[st
 
 
 def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
-    names = [f"/{path}" for path in _relative(root, git)]
+    own = tuple(name for name in root.harness_names() if name != roots.PRIVATE_DIR)
+    names, private = _relative(root, git, own), _relative(root, git, root.private_patterns())
+    # Work trees of a run have a private directory too, which no rules of its own hide.
+    git.exclude(private if gitignore else [*names, *private])
     if not gitignore:
-        git.exclude(names)
         return ".git/info/exclude"
     file = git.top / ".gitignore"
     if file.is_symlink():
@@ -151,11 +154,11 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
     return ".gitignore"
 
 
-def _relative(root: roots.Root, git: Git) -> list[str]:
-    """Return our names as git's ignore files want them: in the folder's own name nothing is a pattern."""
+def _relative(root: roots.Root, git: Git, names: Sequence[str]) -> list[str]:
+    """Return `names` as git's ignore files want them: in the folder's own name nothing is a pattern."""
     inside = root.path.relative_to(git.top)
     folder = Path(re.sub(r"([\\*?\[])", r"\\\1", str(inside)))
-    return [str(folder / name) for name in root.harness_names()]
+    return [f"/{folder / name}{'/' if name.endswith('/') else ''}" for name in names]
 
 
 def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None, ctx: Context) -> Reply:

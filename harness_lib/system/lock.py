@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HeldError
-from harness_lib.system import atomic
+from harness_lib.system import atomic, private_names
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.turn import turn
 
@@ -149,14 +149,14 @@ def holder(path: Path) -> str:
 
 
 def _make_private(directory: Path) -> None:
-    """Make `directory` with a .gitignore that hides it, without touching a file that git tracks."""
+    """Make `directory` with a .gitignore that hides what is ours, without touching one of somebody else's."""
     atomic.make_directory(directory)
     # One that a clone or an earlier harness has made.
     atomic.keep_private(directory)
-    ignore = directory / ".gitignore"
-    if not ignore.exists():
+    ignore = private_names.ignore_file(os.fspath(directory))
+    if ignore is not None:
         try:
-            atomic.write(ignore, b"*\n", durable=False)
+            atomic.write(Path(ignore), private_names.RULES, durable=False)
         except FileNotFoundError:
             # The directory went away again; the lock file will tell.
             return

@@ -15,7 +15,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-from harness_lib.system import nofollow
+from harness_lib.system import nofollow, private_names
 from harness_lib.system.seeking import PRIVATE_DIR
 
 TYPE_CHECKING = False  # see seeking.py
@@ -102,7 +102,8 @@ def _make_directory(directory: str) -> None:
     private = directory if os.path.basename(directory) == PRIVATE_DIR else os.path.dirname(directory)
     if not os.path.isdir(private):
         os.makedirs(private, _PRIVATE, exist_ok=True)
-        ignore = nofollow.descriptor(os.path.join(private, ".gitignore"), os.O_WRONLY | os.O_CREAT)
-        with os.fdopen(ignore, "w", encoding="ascii") as stream:
-            stream.write("*\n")
+        ignore = private_names.ignore_file(private)
+        if ignore is not None:
+            with os.fdopen(nofollow.descriptor(ignore, os.O_WRONLY | os.O_CREAT), "wb") as stream:
+                stream.write(private_names.RULES)
     os.makedirs(directory, _PRIVATE, exist_ok=True)

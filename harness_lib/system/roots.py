@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.system import seeking
+from harness_lib.system import private_names, seeking
 from harness_lib.system.seeking import BACKUP_FILE, INIT_SCRIPT, LOG_FILE, MARKER, PRIVATE_DIR, STATE_FILE
 
 __all__ = [
@@ -122,6 +122,17 @@ class Root:
             MARKER,
             PRIVATE_DIR,
         )
+
+    def private_patterns(self) -> tuple[str, ...]:
+        """Return what of the private directory is ours alone, as git's ignore files want it."""
+        return tuple(f"{PRIVATE_DIR}/{pattern}" for pattern in private_names.PATTERNS)
+
+    def private_paths(self) -> tuple[Path, ...]:
+        """Return what of the private directory is ours alone, whether it stands or not."""
+        found: list[Path] = []
+        for pattern in private_names.PATTERNS:
+            found += sorted(self.private.glob(pattern)) if "*" in pattern else [self.private / pattern]
+        return tuple(found)
 
     def standing_names(self) -> tuple[str, ...]:
         """Return `harness_names` with what now lies in the root in the place of each that has a `*`."""

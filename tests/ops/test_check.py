@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness_lib.system import private_names
 from tests.ops.project import Agent, Project
 
 
@@ -189,7 +190,7 @@ def test_repair_makes_anew_what_was_deleted(project: Project, agent: Agent) -> N
         path.rmdir() if path.is_dir() else path.unlink()
     private.rmdir()
     assert agent.ok("check", "--repair")["repaired"]
-    assert (private / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    assert (private / ".gitignore").read_bytes() == private_names.RULES
     assert (private / "summary.json").exists()
     assert list((private / "generations").iterdir())
     assert agent.ok("check", "--repair")["repaired"] == []

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import HeldError
+from harness_lib.system import private_names
 from harness_lib.system.lock import StateLock, holder
 
 COUNT = """
@@ -90,9 +91,9 @@ def test_no_change_is_lost_between_processes(lock: Path, tmp_path: Path) -> None
     assert counter.read_text(encoding="ascii") == "150"
 
 
-def test_the_folder_is_made_and_hides_itself_from_git(lock: Path) -> None:
+def test_the_folder_is_made_and_hides_from_git_what_is_ours(lock: Path) -> None:
     with StateLock(lock):
-        assert (lock.parent / ".gitignore").read_text(encoding="ascii") == "*\n"
+        assert (lock.parent / ".gitignore").read_bytes() == private_names.RULES
 
 
 def test_whoever_waits_in_vain_is_told_the_holder(lock: Path) -> None:

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 MODES = ("auto", "ask", "read-only")
 # With one of them in it, the first word of a command says little about what it does.
 _SHELL = frozenset(";|&`$()<>\n\\")
+# A first word with one of them is an assignment, or whatever file the pattern meets.
+_NO_NAME = frozenset("=*?[")
+# They run what their arguments say: who allows one of them for good would allow everything.
+_RUN_OTHERS = frozenset(
+    (
+        *("bash", "dash", "fish", "ksh", "sh", "zsh"),
+        *(".", "builtin", "command", "eval", "exec", "source"),
+        *("chroot", "doas", "env", "find", "flock", "nice", "nohup", "parallel", "setsid", "ssh", "stdbuf"),
+        *("strace", "su", "sudo", "time", "timeout", "watch", "xargs"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -70,5 +81,8 @@ def always_about(question: Question) -> str:
     # As ours is called, and Claude Code's.
     if question.name not in {"bash", "Bash"}:
         return question.name
-    command = str(question.given.get("command", "")).strip()
-    return "" if not command or _SHELL & set(command) else f"bash {command.split()[0]}"
+    words = str(question.given.get("command", "")).split()
+    if not words or _SHELL & set(str(question.given["command"]).strip()):
+        return ""
+    first = words[0]
+    return "" if _NO_NAME & set(first) or Path(first).name in _RUN_OTHERS else f"bash {first}"

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.loop import approval
+from harness_lib.loop.asking import Question
 from tests.loop.conftest import WIRES, Hs, Serve
 from tests.loop.person import person
 from tests.loop.servers.script import say, use
@@ -194,3 +196,23 @@ def test_always_holds_for_the_session_and_all_its_subagents(serve: Serve, projec
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
     assert someone.raw.count("may bash run") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "subject"),
+    [
+        ("git status", "bash git"),
+        ("  git\tpush --force", "bash git"),
+        ("git status; rm -r x", ""),
+        ("git $(rm -r x)", ""),
+        ("NAME=1 rm -r x", ""),
+        ("sudo rm -r x", ""),
+        ("/usr/bin/env rm -r x", ""),
+        ("bash -c whatever", ""),
+        ("xargs rm", ""),
+        ("* x", ""),
+        ("", ""),
+    ],
+)
+def test_always_is_offered_where_the_first_word_says_what_runs(command: str, subject: str) -> None:
+    assert approval.always_about(Question("bash", {"command": command})) == subject

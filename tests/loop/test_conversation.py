@@ -256,3 +256,28 @@ def test_a_conversation_of_reading_asks_nobody_and_changes_nothing(serve: Serve,
     assert not (project / "made").exists()
     assert "what stands there" in str(server.requests[2])
     assert "may bash run" not in someone.raw
+
+
+def test_an_answer_that_breaks_is_shown_once(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, Step(text="Half of the answer", events=2), say("The whole answer."))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("Asking again in")
+        someone.has_on_screen("Half", gone=True)
+        someone.has_on_screen("The whole answer.")
+        someone.leaves("\x04")
+
+
+def test_thoughts_are_shown_before_the_answer(serve: Serve, project: Path) -> None:
+    server = serve(WIRES[0], Step(thinking="I wonder about it.", text="Here it is."))
+
+    with person(cwd=project, env=WIRES[0].environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("Here it is.")
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        assert someone.screen.index("I wonder about it.") < someone.screen.index("Here it is.")
+        assert someone.screen.count("I wonder about it.") == 1
+        someone.leaves("\x04")

@@ -24,8 +24,8 @@ from mutmut.state import state
 from tests.mutation import mutants
 from tests.mutation.mutants import Mutant
 
-# What a mutant may use of the processor before it counts as one that does not end.
-LEAST_SECONDS = 10
+# What a test may use of the processor with a mutant before that counts as one that does not end.
+LEAST_SECONDS = 3
 TIMES = 10
 _SURVIVED, _KILLED, _TIMED_OUT = 0, 1, 2
 _SAVED_EACH = 20
@@ -107,11 +107,12 @@ def _fate(tests: Tests, mutant: Mutant) -> str:
 
 def _try(tests: Tests, mutant: Mutant, items: Sequence[pytest.Item], place: Path) -> tuple[int, str]:
     """Return what comes of `mutant`, and the test that has noticed it; for the child."""
-    limit = int(_used() + LEAST_SECONDS + TIMES * sum(tests.seconds[item.nodeid] for item in items))
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
     tests.session.config._tmp_path_factory._basetemp = place.resolve()  # type: ignore[attr-defined]
     set_mutant_under_test(mutant.name)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
     for item in items:
+        limit = int(_used() + LEAST_SECONDS + TIMES * tests.seconds[item.nodeid])
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, most))
         tests.run(item)
         if tests.failed:
             return (_TIMED_OUT if "Timeout (>" in tests.failed else _KILLED), item.nodeid

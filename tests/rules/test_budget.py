@@ -116,6 +116,11 @@ def test_what_is_no_budget_is_refused_with_its_name_and_where_to_look(document: 
     assert refused.value.hint == "See: harness budget --help"
 
 
+def test_what_is_no_object_is_refused_in_so_many_words() -> None:
+    with pytest.raises(UsageError, match=r"^A budget is an object of limits\.$"):
+        budget.read([])
+
+
 def test_a_limit_of_nothing_is_read_as_none() -> None:
     assert budget.read({"max_cost": 0, "max_tokens": 0}) == Budget()
 

@@ -80,7 +80,10 @@ def test_a_field_that_is_given_twice_or_empty_is_a_problem_with_its_line() -> No
     _, problems = checklist.parse(
         "- [ ] a\n  - check: x\n  - validate: y\n  - cwd:\n  - after: b\n  - after: c\n"
     )
-    assert [(problem.line, problem.message.split()[0]) for problem in problems] == [(3, "check"), (4, "cwd")]
+    assert [(problem.line, problem.message) for problem in problems] == [
+        (3, "check is given twice (before in line 2)"),
+        (4, "cwd is empty"),
+    ]
 
 
 @pytest.mark.parametrize("name", ["after", "depends on", "depends", "needs", "requires", "Depends"])

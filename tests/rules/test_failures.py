@@ -70,6 +70,17 @@ def test_a_long_message_keeps_its_beginning_and_its_end() -> None:
     assert text.endswith("xx end")
 
 
+def test_a_text_is_cut_only_where_it_is_too_long_a_third_of_it_before_the_cut() -> None:
+    fits = "a" * errorlog.LIMIT
+
+    assert errorlog.line(fits) == fits
+    assert errorlog.line("a" * 300 + "b" * 300, 303) == "a" * 100 + " \u2026 " + "b" * 200
+
+
+def test_what_names_no_category_has_none() -> None:
+    assert category_of("it broke [SOMEHOW]") is None
+
+
 @given(st.sampled_from(CATEGORIES), st.text())
 def test_an_entry_is_one_bounded_line_and_tells_its_category(category: Category, message: str) -> None:
     text = entry(category, message)

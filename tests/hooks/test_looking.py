@@ -1,0 +1,146 @@
+"""How a hook learns how the list stands: from the summary, from what it has found before, from the list."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lib.hookio import facts, verdict
+from harness_lib.state import finding, schema, summary
+from harness_lib.state.store import Store
+from harness_lib.system.roots import Root
+from harness_lib.task import State, Task
+
+NO_SCHEMA: dict[str, str] = {}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    """Return the root of a list that we wrote, with two tasks."""
+    found = Root(tmp_path.resolve())
+    tasks = (Task("task-001", "One"), Task("task-002", "Two", status="completed"))
+    assert Store(found, timeout=10).create(State(tasks=tasks, sessions=())) == ()
+    return found
+
+
+def look(root: Root, *, thorough: bool = False) -> tuple[Any, str]:
+    return facts.read(str(root.path), NO_SCHEMA, thorough=thorough)
+
+
+def touch(root: Root, text: str | None = None) -> None:
+    """Write the list as somebody else does: the same, or `text`."""
+    root.state.write_text(text or root.state.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+
+
+def foreign(root: Root) -> dict[str, Any]:
+    found = json.loads((root.path / ".harness" / "foreign.json").read_bytes())
+    assert isinstance(found, dict)
+    return found
+
+
+def test_of_a_list_of_ours_the_summary_is_enough(root: Root) -> None:
+    assert look(root, thorough=True) == (summary.read(root), "")
+    assert not (root.path / ".harness" / "foreign.json").exists()
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_a_list_of_somebody_elses_is_decoded_and_what_was_found_is_kept(
+    root: Root, *, thorough: bool
+) -> None:
+    touch(root)
+
+    digest, trouble = look(root, thorough=thorough)
+
+    assert (digest["counts"]["total"], digest["next"]["id"], trouble) == (2, "task-001", "")
+    assert foreign(root) == {
+        "format": summary.FORMAT,
+        "stamp": finding.stamp_now(root),
+        "thorough": thorough,
+        "trouble": "",
+        "summary": digest,
+    }
+
+
+def test_what_was_found_is_told_again_until_the_list_changes(root: Root) -> None:
+    touch(root)
+    look(root)
+    note = root.path / ".harness" / "foreign.json"
+    note.write_text(json.dumps({**foreign(root), "trouble": "kept", "summary": {"a": 1}}), encoding="utf-8")
+
+    assert look(root) == ({"a": 1}, "")
+    # Who asks the schema does not trust one that has not.
+    assert look(root, thorough=True)[0]["counts"]["total"] == 2
+    touch(root)
+    assert look(root)[0]["counts"]["total"] == 2
+
+
+def test_a_list_that_cannot_be_used_is_told_with_the_last_one_that_we_wrote(root: Root) -> None:
+    before = summary.read(root)
+    touch(root, json.dumps({"tasks": [{"id": "a", "status": "almost"}]}))
+
+    digest, trouble = look(root)
+
+    assert digest == before
+    assert "tasks[0].status" in trouble
+    (root.path / ".harness" / "summary.json").unlink()
+    assert look(root) == (None, trouble)
+
+
+def test_a_lost_list_is_told_from_what_stands_in_for_it_and_nothing_is_kept(root: Root) -> None:
+    root.state.unlink()
+
+    digest, trouble = look(root)
+
+    assert (digest["counts"]["total"], trouble) == (2, "")
+    assert not (root.path / ".harness" / "foreign.json").exists()
+
+
+def test_what_the_schema_says_counts_where_it_is_asked(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = summary.read(root)
+    monkeypatch.setattr(schema, "problems", lambda document: [*(f"{n}: no" for n in range(9)), document])
+    touch(root)
+
+    assert look(root)[1] == ""
+    assert look(root, thorough=True) == (before, "0: no; 1: no; 2: no")
+    kept = foreign(root)
+    assert (kept["thorough"], kept["trouble"], kept["summary"]) == (True, "0: no; 1: no; 2: no", None)
+    # That is told again, too, whoever asks.
+    assert look(root) == (before, "0: no; 1: no; 2: no")
+
+
+def test_a_list_is_checked_by_the_schema_up_to_a_size(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def passes(document: object) -> list[object]:
+        asked.append(document)
+        return []
+
+    monkeypatch.setattr(schema, "problems", passes)
+    text = root.state.read_text(encoding="utf-8")
+
+    touch(root, text + " " * (facts.CHECKED_BYTES - len(text.encode())))
+    look(root, thorough=True)
+    assert len(asked) == 1
+    touch(root, text + " " * (facts.CHECKED_BYTES - len(text.encode()) + 1))
+    look(root, thorough=True)
+    assert len(asked) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_where_nothing_can_be_kept_the_answer_is_the_same(root: Root) -> None:
+    touch(root)
+    (root.path / ".harness").chmod(0o500)
+
+    assert look(root)[0]["counts"]["total"] == 2
+
+
+def test_a_note_that_cannot_be_written_is_as_good_as_lost(tmp_path: Path) -> None:
+    (tmp_path / ".harness").write_text("in the way", encoding="utf-8")
+
+    verdict.write(str(tmp_path), [1, 2, 3, 4], None, "", thorough=False)
+
+    assert verdict.read(str(tmp_path), thorough=False) is None

@@ -50,6 +50,7 @@ class Tests:
     def learn(self) -> None:
         """Run each test once, unharmed."""
         set_mutant_under_test("stats")
+        del os.environ["MUTANT_UNDER_TEST"]  # what tests start cannot tell us what it runs
         for item in self.session.items:
             state()._stats.clear()
             before = _used()

@@ -17,6 +17,7 @@ from harness_lib.loop.mcp.servers import OF_THE_CLIENT
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.turn import Turn
+from harness_lib.loop.wires import http
 
 
 def work(runtime: Runtime) -> int:
@@ -97,7 +98,7 @@ class Worker:
             # It may have come just before the end was noted.
             self._inbox.end()
             # What was half read from the provider is nobody's any more.
-            self._runtime.close()
+            http.forget(self._runtime.kept)
             return cancelled
         if done.output.strip() and done.output.strip() != self._said.strip():
             # Foreign providers and hooks speak without a stream of ours.

@@ -13,7 +13,10 @@ from harness_lib.agents.troubles import of_kind, trouble
 
 _STATUS = re.compile(r"^The provider answered (\d{3}):")
 # What no other attempt of it would change, in words of its own.
-_PERSON = re.compile(r"^no ready provider|--max-cost cannot be kept| is not set\. Set it, or run: hs auth")
+_PERSON = re.compile(
+    r"^no ready provider|--max-cost cannot be kept| is not set\. Set it, or run: hs auth"
+    r"|^Nobody is logged in at |Log in again: hs auth login |^Claude Code is not installed"
+)
 _OWN_LIMITS = frozenset({"max_turns", "max_cost"})
 
 

@@ -9,6 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from harness_lib.loop import conf
+from harness_lib.loop.oauth import client
+from harness_lib.loop.providers.variants import Variant
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
 
@@ -82,6 +85,15 @@ def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
     server.shutdown()
     server.server_close()
     assert "it broke" in str(server.requests[1])
+
+
+def test_the_login_of_the_page_is_one() -> None:
+    written = PAGE.split("\n### A login\n")[1].split("```conf\n")[1].split("```")[0]
+    variant = Variant("ours", conf.parse(written))
+
+    assert client.is_used(variant)
+    assert client.of(variant).redirect_uri(1455) == "http://127.0.0.1:1455/callback"
+    assert client.of(variant).redirect_port == 1455
 
 
 def test_every_file_of_the_picture_is_there() -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.loop import pipeline
+from harness_lib.loop import discovery, pipeline
 from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
@@ -23,17 +23,21 @@ _SHOWN = 4
 def _auth(runtime: Runtime, args: list[str]) -> int:
     local = "--local" in args
     words = [word for word in args if word != "--local"]
+    if (words or ["list"])[0] == "list" and len(words) <= 2 and not local:  # noqa: PLR2004 (list PROVIDER)
+        return _list(runtime, words[1:])
     if words[:1] in (["set"], ["login"]) and len(words) == 2 and is_name(words[1]):  # noqa: PLR2004 (set NAME)
         if words[0] == "login":
             _check_known(runtime, words[1])
-        return _set(runtime, words[1], _file(runtime, local=local))
-    if words[:1] == ["logout"] and len(words) == 2:  # noqa: PLR2004 (logout PROVIDER)
-        return _log_out(runtime, words[1], _file(runtime, local=local))
-    if words[:1] == ["rm"] and len(words) == 3 and words[2].isdigit():  # noqa: PLR2004 (rm PROVIDER INDEX)
-        return _remove(runtime, words[1], int(words[2]), _file(runtime, local=local))
-    if (words or ["list"])[0] == "list" and len(words) <= 2 and not local:  # noqa: PLR2004 (list PROVIDER)
-        return _list(runtime, words[1:])
-    raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
+        _set(runtime, words[1], _file(runtime, local=local))
+    elif words[:1] == ["logout"] and len(words) == 2:  # noqa: PLR2004 (logout PROVIDER)
+        _log_out(runtime, words[1], _file(runtime, local=local))
+    elif words[:1] == ["rm"] and len(words) == 3 and words[2].isdigit():  # noqa: PLR2004 (rm PROVIDER INDEX)
+        _remove(runtime, words[1], int(words[2]), _file(runtime, local=local))
+    else:
+        raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
+    # Foreign providers look elsewhere: what is forgotten has to be forgotten there, too.
+    discovery.refresh(runtime)
+    return 0
 
 
 def _check_known(runtime: Runtime, provider: str) -> None:
@@ -42,7 +46,7 @@ def _check_known(runtime: Runtime, provider: str) -> None:
         raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
 
 
-def _set(runtime: Runtime, provider: str, path: Path) -> int:
+def _set(runtime: Runtime, provider: str, path: Path) -> None:
     runtime.env["HARNESS_AUTH_PROVIDER"] = provider
     try:
         found = as_object(pipeline.call(runtime, "auth-set", {})) or {}
@@ -54,22 +58,20 @@ def _set(runtime: Runtime, provider: str, path: Path) -> int:
         key_store.write(path, {**key_store.stored(path), provider: [found]})
     if found["type"] == "oauth":
         print(f"hs: logged in at {provider}", file=sys.stderr)
-    return 0
 
 
-def _log_out(runtime: Runtime, provider: str, path: Path) -> int:
+def _log_out(runtime: Runtime, provider: str, path: Path) -> None:
     """Forget every credential of `provider`."""
     with key_store.held(runtime):
         stored = key_store.stored(path)
         if provider not in stored:
             print(f"hs: nobody is logged in at {provider} ({path})", file=sys.stderr)
-            return 0
+            return
         key_store.write(path, {name: value for name, value in stored.items() if name != provider})
     print(f"hs: logged out of {provider}", file=sys.stderr)
-    return 0
 
 
-def _remove(runtime: Runtime, provider: str, index: int, path: Path) -> int:
+def _remove(runtime: Runtime, provider: str, index: int, path: Path) -> None:
     with key_store.held(runtime):
         stored = key_store.stored(path)
         entries = stored.get(provider)
@@ -77,7 +79,6 @@ def _remove(runtime: Runtime, provider: str, index: int, path: Path) -> int:
             left = entries[:index] + entries[index + 1 :]
             others = {name: value for name, value in stored.items() if name != provider}
             key_store.write(path, {**others, provider: left} if left else others)
-    return 0
 
 
 def _list(runtime: Runtime, only: list[str]) -> int:

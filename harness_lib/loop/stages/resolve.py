@@ -38,7 +38,10 @@ def detect(runtime: Runtime, piped: Piped) -> Piped:
     for name in candidates(runtime):
         if is_ready(runtime, name):
             return {**asked, "provider": name}
-    wanted = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_API_URL; hs help shows more."
+    wanted = (
+        "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_API_URL, or: hs auth login chatgpt. "
+        "hs help shows more."
+    )
     message = f"no ready provider found. {wanted}"
     raise HookError(message, {"error": message})
 

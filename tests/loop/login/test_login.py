@@ -55,7 +55,7 @@ def test_who_is_not_logged_in_is_told_what_to_type(hs: Hs, home: Path) -> None:
 
 
 def test_a_login_makes_its_provider_ready_until_the_person_logs_out(
-    hs: Hs, home: Path, tmp_path: Path
+    hs: Hs, auth: AuthServer, home: Path, tmp_path: Path
 ) -> None:
     logged_in(hs, tmp_path)
     expire(home)
@@ -65,6 +65,9 @@ def test_a_login_makes_its_provider_ready_until_the_person_logs_out(
     assert hs("provider", "--ready").out == "provider=hosted\nmodel=gpt-5.5\n"
 
     assert hs("auth", "logout", "hosted").err == "hs: logged out of hosted\n"
+    files = [path for path in home.rglob("*") if path.is_file()]
+    left = "".join(path.read_text(encoding="utf-8") for path in files)
+    assert not any(token in left for token in auth.secrets_given() if token)
     assert hs("provider", "hosted", "--ready").code == 1
     assert "nobody is logged in" in hs("auth", "logout", "hosted").err
 

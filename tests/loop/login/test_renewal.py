@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import Hs
-from tests.loop.login.hosted import browser, expire, logged_in, stored
+from tests.loop.login.hosted import browser, describe, expire, logged_in, stored
 from tests.loop.servers.oauth import ACCOUNT, AuthServer
+from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, say, use
 
 pytestmark = pytest.mark.usefixtures("provider")
@@ -81,6 +82,36 @@ def test_many_at_once_renew_once(
     assert len(auth.renewals) == 1
     assert auth.refusals == []
     assert len({sent["authorization"] for sent in model.headers}) == 1
+
+
+def test_many_whose_token_is_refused_renew_it_once(
+    hs: Hs, auth: AuthServer, home: Path, tmp_path: Path
+) -> None:
+    class Guarded(OpenAI):
+        def do_POST(self) -> None:  # noqa: N802 (as the base class names it)
+            if auth.is_good(self.headers.get("authorization") or ""):
+                super().do_POST()
+            else:
+                self.rfile.read(int(self.headers.get("content-length") or 0))
+                self.reply(401, self.error("the token is not taken"))
+
+    guarded = ModelServer(Guarded, [say("Hello.")])
+    describe(home, auth, guarded)
+    logged_in(hs, tmp_path)
+    # Taken back before its time: only the host knows.
+    auth.access_tokens.append("the one that counts")
+    auth.gate.clear()
+
+    with ThreadPoolExecutor(3) as pool:
+        runs = [pool.submit(hs, "--provider", "hosted", "hello") for _ in range(3)]
+        wait_until(lambda: waiting(home) == 2 or len(auth.forms) > 2)
+        auth.gate.set()
+        assert [run.result().out for run in runs] == ["Hello.\n"] * 3
+
+    guarded.shutdown()
+    guarded.server_close()
+    assert len(auth.renewals) == 1
+    assert auth.refusals == guarded.refusals == []
 
 
 def waiting(home: Path) -> int:

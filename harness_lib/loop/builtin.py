@@ -84,6 +84,7 @@ _COMMANDS = {
     "acp": "commands.acp:COMMAND",
     "agent": "commands.agent:COMMAND",
     "auth": "commands.auth:COMMAND",
+    "doctor": "commands.doctor:COMMAND",
     "help": "commands.help:COMMAND",
     "hook": "commands.programs:HOOK",
     "hooks": "commands.listing:HOOKS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from harness_lib.errors import Exit
-from harness_lib.ops import examining_hooks, examining_list, examining_machine
+from harness_lib.ops import examining_hooks, examining_hs, examining_list, examining_machine
 from harness_lib.ops.context import Context
 from harness_lib.ops.diagnosis import Diagnosis, Examination, has_root
 from harness_lib.ops.reply import Reply
@@ -21,6 +21,7 @@ MACHINE: tuple[Examination, ...] = (
     examining_hooks.sandbox,
     examining_hooks.python,
     examining_hooks.loaded,
+    examining_hs.examine,
 )
 # Only where there is a state root.
 LIST: tuple[Examination, ...] = (examining_list.examine, examining_list.files, examining_list.locks)

@@ -69,3 +69,21 @@ def test_a_plugin_may_say_another_version(
         hook.chmod(0o755)
 
     assert run(CHECKOUT / "bin" / "hs", "version", env=env, cwd=tmp_path).out == "mine\n"
+
+
+def test_harness_doctor_looks_at_hs_where_it_is_in_use(
+    home: Path, tmp_path: Path, shared: dict[str, str]
+) -> None:
+    env = {"HOME": str(home), "XDG_DATA_HOME": shared["HARNESS_HOME"]}
+    before = run(CHECKOUT / "bin" / "harness", "doctor", env={"HOME": str(home), **shared}, cwd=tmp_path)
+    run(CHECKOUT / "bin" / "hs", "help", env=env, cwd=tmp_path)
+    key = home / ".harness" / ".auth.json"
+    key.parent.mkdir(exist_ok=True)
+    key.write_text("{}", encoding="utf-8")
+    key.chmod(0o644)
+
+    after = run(CHECKOUT / "bin" / "harness", "doctor", env=env, cwd=tmp_path)
+
+    assert "hs: not in use yet" in before.out, before.out
+    assert f"warn  hs: {key} can be read by others -> chmod 600 {key}" in after.out, after.out
+    assert "ok    hs: no ready provider found" in after.out

@@ -16,6 +16,7 @@ COMMANDS = [
     "acp",
     "agent",
     "auth",
+    "doctor",
     "help",
     "hook",
     "hooks",

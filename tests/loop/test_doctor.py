@@ -1,0 +1,80 @@
+"""`hs doctor`: what may be wrong with hs here, each with what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import Hs
+from tests.loop.test_foreign import program
+
+READY = {"OPENAI_API_URL": "http://127.0.0.1:9/v1/chat/completions", "HARNESS_MODEL": "m"}
+
+
+def test_where_all_is_well_it_says_so(hs: Hs) -> None:
+    answer = hs("doctor", env=READY)
+
+    assert answer.code == 0, answer.out
+    assert "the provider openai can be asked, model m" in answer.out
+    assert "none of them broken" in answer.out
+    assert "->" not in answer.out
+
+
+def test_without_a_provider_it_says_how_to_get_one(hs: Hs) -> None:
+    answer = hs("doctor")
+
+    assert answer.code == 1
+    assert "no ready provider" in answer.out
+    assert "-> hs auth set" in answer.out
+
+
+def broken_tool(home: Path, _: Path) -> None:
+    program(home / ".harness" / "tools" / "odd", "#!/bin/sh\necho nothing\n")
+
+
+def not_executable(home: Path, _: Path) -> None:
+    hook = home / ".harness" / "hooks.d" / "done" / "odd"
+    hook.parent.mkdir(parents=True)
+    hook.write_text("#!/bin/sh\ncat\n", encoding="utf-8")
+
+
+def readable_key(home: Path, _: Path) -> None:
+    path = home / ".harness" / ".auth.json"
+    path.parent.mkdir()
+    path.write_text("{}", encoding="utf-8")
+    path.chmod(0o644)
+
+
+def untrusted(_: Path, project: Path) -> None:
+    program(project / ".harness" / "tools" / "odd", "#!/bin/sh\ntouch ran\n")
+
+
+def unknown_mode(home: Path, _: Path) -> None:
+    (home / ".harness").mkdir()
+    (home / ".harness" / "settings.conf").write_text("approve=perhaps\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "what", "cure"),
+    [
+        (broken_tool, "tools/odd is left out: its schema is none", "--schema"),
+        (not_executable, "hooks.d/done/odd is no plugin: it is not executable", "chmod +x "),
+        (readable_key, ".auth.json can be read by others", "chmod 600 "),
+        (untrusted, ".harness are not used", "hs trust"),
+        (unknown_mode, "approve=perhaps is none of auto, ask, read-only", "settings.conf"),
+    ],
+)
+def test_each_trouble_is_found_with_its_cure(
+    hs: Hs, home: Path, project: Path, spoil: Callable[[Path, Path], None], what: str, cure: str
+) -> None:
+    spoil(home, project)
+
+    found = json.loads(hs("doctor", "--json", env=READY).out)
+
+    (trouble,) = [each for each in found if each["cure"]]
+    assert what in trouble["what"]
+    assert cure in trouble["cure"]
+    assert not (project / "ran").exists()

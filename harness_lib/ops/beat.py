@@ -15,7 +15,7 @@ def run(ctx: Context) -> Reply:
         for task in held:
             tx.replace(transitions.renew(task, now=tx.now, lease_seconds=ctx.lease_seconds))
     told = f"renewed: {', '.join(task.id for task in held)}" if held else "You hold nothing that has a lease."
-    return Reply("beat", told, next="harness finish" if held else None)
+    return Reply("beat", told, next="harness finish" if held else "harness status")
 
 
 def _is_renewable(task: Task, ctx: Context) -> bool:

@@ -13,10 +13,10 @@ from harness_lib.task import Category, Task
 STOPPED_WITH = {"CONFIG": Exit.CONFIG, "ENV_SETUP": Exit.ENV_SETUP}
 
 
-def run(ctx: Context, task_id: str, category: Category, message: str) -> Reply:
-    """Roll the held attempt back with `category`; CONFIG and ENV_SETUP halt the session and cost no attempt.
+def run(ctx: Context, task_id: str | None, category: Category, message: str) -> Reply:
+    """Roll the attempt at `task_id`, or the one that is held, back with `category`.
 
-    Exit 0, or 3 and 7 for the two that a person must see to.
+    CONFIG and ENV_SETUP halt the session and cost no attempt. Exit 0, or 3 and 7 for the two that a person must see to.
     """
     holding.refuse_supervised(ctx, "harness fail")
     if not message.strip():

@@ -30,7 +30,7 @@ def test_nobody_else_does(make_project: Make) -> None:
 
     reply = project.agent("other").ok("beat")
 
-    assert reply["next"] is None
+    assert reply["next"] == "harness status"
     assert project.task()["lease_expires_at"] == LONG_AGO
 
 

@@ -138,3 +138,12 @@ def test_a_claim_whose_base_nobody_wrote_down_is_recorded_and_its_work_left_alon
     assert any("base commit" in warning for warning in said["warnings"])
     assert "left as it is" in said["message"]
     assert "rolled back" not in said["message"]
+
+
+def test_whoever_holds_one_task_need_not_name_it(project: Project, agent: Agent) -> None:
+    begin(project, agent)
+
+    agent.ok("fail", "--message", "it cannot be done")
+
+    assert project.task()["error_log"][-1] == "[TASK_EXEC] it cannot be done"
+    assert "harness claim" in agent.fails(2, "fail", "--message", "again")["error"]["hint"]

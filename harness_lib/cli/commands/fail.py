@@ -13,7 +13,7 @@ from harness_lib.task import CATEGORIES
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
-    parser.add_argument("id")
+    parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
     parser.add_argument("--category", choices=CATEGORIES, default="TASK_EXEC")
     parser.add_argument("--message", required=True, help="what went wrong, for the next attempt to read")
 

@@ -16,7 +16,8 @@ STOPPED_WITH = {"CONFIG": Exit.CONFIG, "ENV_SETUP": Exit.ENV_SETUP}
 def run(ctx: Context, task_id: str | None, category: Category, message: str) -> Reply:
     """Roll the attempt at `task_id`, or the one that is held, back with `category`.
 
-    CONFIG and ENV_SETUP halt the session and cost no attempt. Exit 0, or 3 and 7 for the two that a person must see to.
+    CONFIG and ENV_SETUP halt the session and cost no attempt: a person must see to them, with exit 3 and 7.
+    Exit 0 for all others.
     """
     holding.refuse_supervised(ctx, "harness fail")
     if not message.strip():

@@ -113,6 +113,23 @@ def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(
     assert said.returncode == 0, said.stdout + said.stderr
 
 
+def test_a_list_of_what_is_brought_names_nothing_above_itself(tmp_path: Path, make_workshop: Make) -> None:
+    above = make_workshop().top
+    inside = Workshop(above / "pa", tmp_path / "home")
+    put(above / ".gitignore", "*.key\n")
+    put(inside.top / ".worktreeinclude", "../above.key\nsub/../../above.key\ninside.key\n")
+    sh(above, "add", "-A")
+    sh(above, "commit", "-q", "-m", "A project inside")
+    put(above / "above.key", "precious\n")
+    put(inside.top / "inside.key", "here\n")
+    inside.ok("init", ".")
+    inside.add("Look", "test -f pa/inside.key && test ! -e above.key && test -f f", do="write f x")
+
+    said = inside.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
 @pytest.mark.parametrize("place", ["", "pa"], ids=["above", "inside"])
 def test_the_list_of_what_is_brought_may_lie_in_either_place(
     tmp_path: Path, make_workshop: Make, place: str

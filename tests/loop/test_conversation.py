@@ -64,6 +64,9 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
         someone.leaves()
 
     with person("resume", cwd=project, env=CHAT.environment(server)) as someone:
+        # What was said last, for whoever has forgotten it.
+        someone.sees("You: begin")
+        someone.sees("First.")
         someone.sees("You:")
         someone.types("/model model-two\r")
         someone.sees("model-two (openai)")
@@ -71,6 +74,7 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
         someone.types("go on\r")
         someone.sees("Second.")
         someone.leaves("\x04")
+        assert f"To go on with it: hs --resume {session_of(home).name}" in someone.plain
 
     assert server.requests[1]["model"] == "model-two"
     assert "First." in str(server.requests[1])

@@ -84,7 +84,7 @@ def test_another_session_is_gone_on_in_and_the_first_is_free(
         someone.types("/ses\t")
         someone.has_on_screen("You: /session")
         someone.types(f" {before.name[:8]}\t")
-        someone.has_on_screen(f"  {before.name}")
+        someone.has_on_screen(f"  {before.name}  begin")
         someone.types("\x15")
         someone.types(f"/session {before.name}\r")
         someone.has_on_screen(f"session: {before.name}")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Servers = list[servers.Server] | None
 _INVALID = -32602
 _PAGE = 50
-_TITLE = 80
 
 
 def serve() -> int:
@@ -181,11 +180,10 @@ def _directory(cwd: str) -> Path:
 
 
 def _info(session: sessions.Session) -> schema.SessionInfo:
-    first = next((message.body for message in session.messages() if message.role == "user"), "")
     changed = max(path.stat().st_mtime for path in (session.directory, *session.files()[-1:]))
     return schema.SessionInfo(
         session_id=session.id,
         cwd=session.conf.get("cwd", ""),
-        title=" ".join(first.split())[:_TITLE] or None,
+        title=session.title or None,
         updated_at=datetime.fromtimestamp(changed, timezone.utc).isoformat(timespec="seconds"),
     )

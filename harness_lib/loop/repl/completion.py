@@ -28,13 +28,13 @@ class Words(Completer):
         before = document.text_before_cursor
         if not before.startswith("/") or "\n" in before:
             return
-        words = before.split(" ")
-        for word in self._found(words[:-1]):
-            if word.startswith(words[-1]):
-                yield Completion(word, start_position=-len(words[-1]))
-
-    def _found(self, typed: list[str]) -> list[str]:
+        *typed, begun = before.split(" ")
         if not typed:
-            return sorted({*commands.NAMES, *(f"/{name}" for name in self._skills())})
-        # The newest first: it is the likeliest.
-        return [each.id for each in store.every(self._runtime)] if typed == ["/session"] else []
+            for word in sorted({*commands.NAMES, *(f"/{name}" for name in self._skills())}):
+                if word.startswith(begun):
+                    yield Completion(word, start_position=-len(begun))
+        elif typed == ["/session"]:
+            # The newest first: it is the likeliest.
+            for session in store.every(self._runtime):
+                if session.id.startswith(begun):
+                    yield Completion(session.id, start_position=-len(begun), display_meta=session.title)

@@ -14,6 +14,7 @@ from harness_lib.loop.repl.completion import Words
 from harness_lib.loop.repl.drawing import Drawing
 from harness_lib.loop.repl.editor import Editor
 from harness_lib.loop.repl.lines import Fragments
+from harness_lib.loop.repl.recall import last_exchange
 from harness_lib.loop.repl.status import status
 from harness_lib.loop.repl.typed import Typed
 from harness_lib.loop.repl.under_way import UnderWay
@@ -64,10 +65,13 @@ class Conversation:
         session = self._runtime.session
         assert session is not None
         self._drawing.note(f"session: {session.id}   /help says what can be typed")
+        self._recall(session)
         while True:
             self._look()
             text = self._typed.take()
             if text is None or text in commands.LEAVE:
+                if session.files():
+                    self._drawing.note(f"To go on with it: hs --resume {session.id}")
                 return None
             self._drawing.typed(text)
             other = self._guarded(lambda text=text: self._do(text))  # type: ignore[misc]
@@ -149,6 +153,13 @@ class Conversation:
     def _hear(self, event: dict[str, object]) -> None:
         if event["type"] in {"stop", "summary", "tool_done"}:
             self._status = status(self._runtime)
+
+    def _recall(self, session: Session) -> None:
+        """Show what was said last in a session that is gone on in."""
+        asked, answered = last_exchange(session.messages())
+        if asked:
+            self._drawing.typed(asked)
+            self._drawing.answered(answered)
 
     def _look(self) -> None:
         self._status = status(self._runtime)

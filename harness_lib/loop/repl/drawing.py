@@ -58,6 +58,12 @@ class Drawing:
         """Show what the person has sent."""
         self._print(Text.assemble(("You: ", "bold cyan"), harmless(text, keep=_KEPT)))
 
+    def answered(self, text: str) -> None:
+        """Show an answer that is complete."""
+        if text.strip():
+            # The address behind a link is shown: its text may say another one.
+            self._print(Markdown(harmless(text, keep=_KEPT), hyperlinks=False))
+
     def finish(self, *, drop: bool = False) -> None:
         """End what streams: the answer is complete, or what came of it does not count."""
         thought, self._thought = self._thought.strip(), ""
@@ -65,9 +71,8 @@ class Drawing:
         self._runs = ""
         if thought and not drop:
             self.note(thought)
-        if said.strip() and not drop:
-            # The address behind a link is shown: its text may say another one.
-            self._print(Markdown(said, hyperlinks=False))
+        if not drop:
+            self.answered(said)
         self._draw()
 
     def live(self, below: int) -> Fragments:

@@ -16,8 +16,10 @@ from harness_lib.loop.sessions import message as codec
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.stream import Stream
 from harness_lib.system import atomic
+from harness_lib.text import in_one_line
 
 _PRIVATE = 0o600
+_TITLE = 80
 
 
 def now() -> str:
@@ -106,6 +108,15 @@ class Session:
     def messages(self) -> list[Message]:
         """Return every message; a file is read again only when it has changed."""
         return [found for entry in self._entries() if (found := self._read(entry)) is not None]
+
+    @property
+    def title(self) -> str:
+        """The beginning of what was asked first, in one line; "" where nothing was."""
+        first = next(
+            (found for entry in self._entries() if (found := self._read(entry)) and found.role == "user"),
+            None,
+        )
+        return in_one_line(first.body)[:_TITLE] if first else ""
 
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
         """Write the next message and return it."""

@@ -1,0 +1,20 @@
+"""What was said last in a session, for a person who comes back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness_lib.loop.sessions.message import Message, Text
+from harness_lib.text import in_one_line
+
+_LONGEST = 300
+
+
+def last_exchange(messages: Sequence[Message]) -> tuple[str, str]:
+    """Return the beginning of what was asked last, in one line, and the answer; "" for what is not there."""
+    asked = next((found for found in reversed(messages) if found.role == "user"), None)
+    if asked is None:
+        return "", ""
+    answers = [found for found in messages if found.role == "assistant" and found.seq > asked.seq]
+    told = [block.text for block in answers[-1].blocks if isinstance(block, Text)] if answers else []
+    return in_one_line(asked.body)[:_LONGEST], "\n".join(told)

@@ -151,3 +151,11 @@ def test_the_lines_that_are_left_for_the_reader_to_delete_are_all_that_is_left(
     after = {path for path in (repo / ".git").rglob("*") if path.is_file() and "objects" not in path.parts}
     assert not [path for path in after - before if "harness" in path.name], after - before
     assert sh(repo, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+
+
+def test_the_clients_that_were_tried_are_those_that_the_tests_drive() -> None:
+    pinned = json.loads((CHECKOUT / "tests/hosts/clients.json").read_text(encoding="utf-8"))
+    page = (CHECKOUT / "docs/agents.md").read_text(encoding="utf-8")
+    versions = {spec.rpartition("@")[2] for name, spec in pinned.items() if name not in ("node", "skills")}
+
+    assert set(re.findall(r"the real client, ([\d.]+)", page)) == versions

@@ -48,11 +48,18 @@ def of(runtime: Runtime) -> Endpoint:
     variant = variants.find(runtime, runtime.provider)
     hosted = _HOSTED.get(variant.protocol if variant else runtime.provider)
     if hosted is None:
-        message = (
-            f"The provider {runtime.provider} speaks a language of its own: "
-            "it needs the hooks assemble/10-messages and receive/10-save beside it."
-            if runtime.table.provider(runtime.provider)
-            else f"There is no provider {runtime.provider}; hs help lists them."
-        )
-        raise ProviderError(message)
+        raise ProviderError(_why_not(runtime))
     return hosted.at(runtime, variant)
+
+
+def _why_not(runtime: Runtime) -> str:
+    """Return why the run's provider has no address."""
+    plugin = _plugin(runtime)
+    if plugin is None:
+        return f"There is no provider {runtime.provider}; hs help lists them."
+    if plugin.is_ours:
+        return f"{runtime.provider} keeps the conversation itself."
+    return (
+        f"The provider {runtime.provider} speaks a language of its own: "
+        "it needs the hooks assemble/10-messages and receive/10-save beside it."
+    )

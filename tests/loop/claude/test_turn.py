@@ -123,6 +123,17 @@ def test_a_turn_that_fails_is_not_made_twice(
     assert ("0002-assistant.md", "I begin.\n\n") in bodies(session_of(home))
 
 
+def test_room_in_its_context_is_its_own_affair(hs: Hs, stage: Stage) -> None:
+    full = json.loads(json.dumps(answer("One.")).replace('"input_tokens": 20', '"input_tokens": 199000'))
+    stage.plays(full, answer("Two."))
+    hs(*CLAUDE, "--model", "claude-opus-4-5", "first")
+
+    done = hs("--continue", "second")
+
+    assert done.out == "Two.\n"
+    assert "summarised" not in done.err
+
+
 def test_a_limit_ends_the_turn_and_its_cost_counts(hs: Hs, stage: Stage) -> None:
     stage.plays([INIT, *text("Half."), result(is_error=True, subtype="error_max_budget_usd", errors=["$1"])])
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer, ThreadingMixIn
 from types import TracebackType
 from urllib.parse import parse_qsl, urlsplit
 
@@ -65,7 +66,9 @@ class Listener:
         os.close(self._wake)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(ThreadingMixIn, TCPServer):
+    # Not http.server's own: it asks for the name of this machine, which may take seconds.
+    allow_reuse_address = True
     # Browsers open connections in advance and say nothing on them: each has a thread that nobody waits for.
     daemon_threads = True
     block_on_close = False

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -82,6 +85,30 @@ def test_many_at_once_renew_once(
     assert len(auth.renewals) == 1
     assert auth.refusals == []
     assert len({sent["authorization"] for sent in model.headers}) == 1
+
+
+def test_ctrl_c_during_a_renewal_loses_no_login(
+    hs: Hs, auth: AuthServer, home: Path, project: Path, tmp_path: Path
+) -> None:
+    logged_in(hs, tmp_path)
+    expire(home)
+    auth.gate.clear()
+    run = subprocess.Popen(
+        [sys.executable, "-m", "harness_lib.loop", "--provider", "hosted", "hello"],
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    wait_until(lambda: len(auth.forms) == 2)
+    run.send_signal(signal.SIGINT)
+    # What it was sent is old from here on.
+    auth.gate.set()
+    run.communicate(timeout=60)
+
+    assert run.returncode == 130
+    assert hs("--provider", "hosted", "hello").out == "Hello.\n"
+    assert len(auth.renewals) == 1
+    assert auth.refusals == []
 
 
 def test_many_whose_token_is_refused_renew_it_once(

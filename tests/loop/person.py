@@ -23,21 +23,23 @@ PATIENCE = 25.0
 _OWN_TERMINAL = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.executable, [sys.executable, "-m", "harness_lib.loop", *sys.argv[1:]])
+os.execvp(sys.argv[1], sys.argv[1:])
 """
+HS = (sys.executable, "-m", "harness_lib.loop")
+SHELL = ("bash", "--norc", "--noprofile", "-i")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][0-9A-B]?|\r")
 
 
 class Person:
-    """Sits before `hs ARGS`; `plain` is what was shown, without colours and the movements of the cursor."""
+    """Sits before a program; `plain` is what was shown, without colours and the movements of the cursor."""
 
-    def __init__(self, args: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, command: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> None:
         self.leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
         base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _OWN_TERMINAL, *args],
+            [sys.executable, "-c", _OWN_TERMINAL, *command],
             stdin=follower, stdout=follower, stderr=follower, cwd=cwd,
             env={**base, "NO_PROXY": "127.0.0.1", "TERM": "xterm", **env},
             start_new_session=True,
@@ -118,8 +120,9 @@ class Person:
 
 
 @contextlib.contextmanager
-def person(*args: str, cwd: Path, env: Mapping[str, str]) -> Iterator[Person]:
-    found = Person(args, cwd, env)
+def person(*args: str, cwd: Path, env: Mapping[str, str], through: tuple[str, ...] = HS) -> Iterator[Person]:
+    """Let somebody sit before `hs ARGS`, or another program."""
+    found = Person((*through, *args), cwd, env)
     try:
         yield found
     finally:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import CHECKOUT
 from tests.loop.conftest import WIRES, Serve, bodies, session_of
-from tests.loop.person import PATIENCE, Person, person
+from tests.loop.person import HS, PATIENCE, SHELL, Person, person
 from tests.loop.servers.script import Step, say, use
 from tests.loop.test_mcp import configure
 
@@ -175,3 +176,28 @@ def test_a_conversation_that_is_ended_from_outside_leaves_nothing_running(
         while Path(f"/proc/{pid}").exists():
             assert time.monotonic() < end
             time.sleep(0.02)
+
+
+def test_ctrl_z_gives_the_shell_back_and_the_conversation_goes_on(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("Went on."))
+    env = {"PS1": "shell> ", "PYTHONPATH": str(CHECKOUT), **CHAT.environment(server)}
+
+    with person(cwd=project, env=env, through=SHELL) as someone:
+        someone.has_on_screen("shell>")
+        someone.types(f"{' '.join(HS)}\r")
+        someone.has_on_screen("You:")
+        someone.types("half ")
+        someone.has_on_screen("You: half")
+        someone.types("\x1a")
+        someone.has_on_screen("Stopped")
+        someone.types("echo $((40 + 2))\r")
+        someone.has_on_screen("\n42")
+        someone.types("fg\r")
+        someone.has_on_screen("You: half")
+        someone.types("typed\r")
+        someone.has_on_screen("Went on.")
+        someone.types("\x04")
+        someone.has_on_screen("To go on with it:")
+        someone.leaves("exit\r")
+
+    assert server.requests[0]["messages"][-1]["content"] == "half typed"

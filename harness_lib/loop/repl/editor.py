@@ -80,6 +80,7 @@ class Editor:
             multiline=True,
             key_bindings=self._bindings(),
             erase_when_done=True,
+            enable_suspend=True,
         )
         self._session.app.min_redraw_interval = _SECONDS_BETWEEN_DRAWINGS
         self._buffer = self._session.default_buffer

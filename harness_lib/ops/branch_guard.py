@@ -7,6 +7,9 @@ has the branch, where a person works.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
+
 from harness_lib.ops import lost_branch, target
 from harness_lib.ops.context import Context
 from harness_lib.system import gitlocks, reflog, worktrees
@@ -47,10 +50,25 @@ def after_agent(there: Context, wanted: str, base: str) -> list[str]:
     return [told for ref in refs if (told := _look_after(there, ref, wanted, base))]
 
 
-def put_back_lost(ctx: Context, wanted: str) -> list[str]:
-    """Make those branches again that are gone; return what to tell."""
-    gone = [ref for ref in (wanted, target.waiting(wanted)) if ctx.git.ref(ref) is None]
-    return [told for ref in gone if (told := _make_again(ctx, ref, wanted))]
+def put_back(ctx: Context, wanted: str) -> list[str]:
+    """Make the branches again that are gone, and put back where agents at work now have moved them.
+
+    Otherwise others would go on from commits that no check has seen. Return what to tell.
+    """
+    refs = (wanted, target.waiting(wanted))
+    places = dict(ctx.git.refs(*refs, *map(lost_branch.seen_ref, refs)))
+    told = []
+    for ref in refs:
+        here, seen = places.get(ref), places.get(lost_branch.seen_ref(ref))
+        if seen is None or here == seen:
+            continue
+        told.append(_make_again(ctx, ref, wanted) if here is None else _undo_move(ctx, ref, here, seen))
+    return [each for each in told if each]
+
+
+def _undo_move(ctx: Context, ref: str, here: str, seen: str) -> str | None:
+    back = _before_agents(ctx, ref, here, seen)
+    return None if back == here else _put_back(ctx.git, ref, here, back)
 
 
 def _look_after(there: Context, ref: str, wanted: str, base: str) -> str | None:
@@ -61,11 +79,28 @@ def _look_after(there: Context, ref: str, wanted: str, base: str) -> str | None:
     if seen in (None, here):
         return None
     assert seen is not None
-    back = _before_the_agent(git, ref, here, seen, _made_by_the_agent(git, seen, base))
+    back = _before_agents(there, ref, here, seen, _made_by_the_agent(git, seen, base))
     if back == here:
         _note(git, ref, here)
         return None
     return _put_back(git, ref, here, back)
+
+
+def _before_agents(ctx: Context, ref: str, here: str, seen: str, made: Collection[str] = frozenset()) -> str:
+    """Return where `ref`, now at `here`, was before the agents of this run moved it; `here` if they did not.
+
+    `made`: what one of them has made, whose task may have ended; the others are at work now.
+    """
+    tasks = ctx.store.read().state.tasks
+    if target.is_of_ours(tasks, here):
+        # Whoever has moved it was killed before that was noted.
+        return here
+    by_agents = set(made)
+    for task in tasks:
+        there = worktrees.at(Path(task.worktree)) if task.status == "in_progress" and task.worktree else None
+        if there is not None and task.started_at_commit:
+            by_agents |= _made_by_the_agent(there, seen, task.started_at_commit)
+    return _before_the_agent(ctx.git, ref, here, seen, by_agents)
 
 
 def _make_again(ctx: Context, ref: str, wanted: str) -> str | None:

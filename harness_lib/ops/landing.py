@@ -122,8 +122,8 @@ def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.
     Raises target.MovedError.
     """
     git, wanted = ctx.git, _target(task)
-    for told in branch_guard.put_back_lost(ctx, wanted):
-        # An agent of another worker has removed it.
+    for told in branch_guard.put_back(ctx, wanted):
+        # An agent of another worker has removed or moved it.
         ctx.say(told)
     move = target.next_move(ctx, wanted, aside=aside)
     tasks = merge_batch.waiting(ctx, session, task)

@@ -7,6 +7,7 @@ gathers on `harness/<branch>`, and goes over when nothing is in the way.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness_lib import typed
@@ -16,6 +17,7 @@ from harness_lib.ops.context import Context
 from harness_lib.rules import intents
 from harness_lib.system import advance, gitlocks, merging, reflog, restore, worktrees
 from harness_lib.system.git import Git, GitError
+from harness_lib.task import Task
 
 HEADS = intents.HEADS
 WAITING = intents.WAITING
@@ -182,14 +184,18 @@ def _catch_up(there: Context, stood: str | None) -> None:
     git, head = there.git, there.git.head()
     if stood is None or head is None or stood == head or not git.exists(stood):
         return
-    if git.under_way() or not git.is_ancestor(stood, head) or not _is_of_ours(there, head):
+    if (
+        git.under_way()
+        or not git.is_ancestor(stood, head)
+        or not is_of_ours(there.store.read().state.tasks, head)
+    ):
         return
     advance.catch_up(git, stood, head)
 
 
-def _is_of_ours(there: Context, commit: str) -> bool:
+def is_of_ours(tasks: Iterable[Task], commit: str) -> bool:
     """Return whether a finished task, or one that is being merged, says that `commit` is its own."""
-    for task in there.store.read().state.tasks:
+    for task in tasks:
         moving = task.intent.commit if task.intent and task.intent.action == "commit" else None
         if commit in (task.completed_commit, moving):
             return True

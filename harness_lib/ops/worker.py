@@ -153,7 +153,7 @@ class Worker:
 
     def _ground(self) -> Context:
         """Return the context of a clean work tree that has all that was merged so far."""
-        for told in branch_guard.put_back_lost(self.ctx, self.orders.target):
+        for told in branch_guard.put_back(self.ctx, self.orders.target):
             self.tell(Notice("warning", told))
         commit = target.tip(self.ctx.git, self.orders.target)
         path = slots.free(self.ctx, slots.Place(Path(self.orders.place)), self.orders.number)

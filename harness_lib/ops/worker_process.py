@@ -19,7 +19,7 @@ from harness_lib.ops import orders
 from harness_lib.ops.context import Context
 from harness_lib.ops.worker import Worker
 from harness_lib.rules import budget, events
-from harness_lib.rules.events import Event, Idle, Started, Stuck
+from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
 from harness_lib.system import leftover
 
 
@@ -36,8 +36,11 @@ def main() -> None:
         out.write(json.dumps(events.write(event)) + "\n")
         out.flush()
 
-    ctx = Context(env=env, cwd=Path(os.environ["HARNESS_STATE_ROOT"]), target=given.target)
-    worker = Worker(ctx, given, say)
+    def tell(text: str) -> None:
+        worker.tell(Notice("warning", text))
+
+    root = Path(os.environ["HARNESS_STATE_ROOT"])
+    worker = Worker(Context(env=env, cwd=root, target=given.target, say=tell), given, say)
     worker.tell(Started())
     note = Path(given.place) / f"worker-{given.number}.log"
     leftover.note(note, os.getpid())

@@ -225,9 +225,9 @@ class Git:
         """Say whether any ref, or what git remembers of one, has a commit."""
         return bool(self.run("rev-list", "--all", "--reflog", "--max-count=1", check=False).stdout)
 
-    def refs(self, prefix: str) -> list[tuple[str, str]]:
-        """Return (name, object) of the refs below `prefix`, by name."""
-        lines = self.lines("for-each-ref", "--format=%(refname) %(objectname)", prefix)
+    def refs(self, *prefixes: str) -> list[tuple[str, str]]:
+        """Return (name, object) of the refs that are one of `prefixes`, or below one, by name."""
+        lines = self.lines("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
         return [(name, oid) for name, _, oid in (line.partition(" ") for line in lines)]
 
     def set_ref(

@@ -37,6 +37,27 @@ def test_a_branch_that_an_agent_removes_or_moves_is_put_back(workshop: Workshop,
     workshop.nothing_is_left_over()
 
 
+def test_where_an_agent_has_moved_the_branch_others_do_not_go_on_from(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    moved, go = tmp_path / "moved", tmp_path / "go"
+    move = f"git commit -q --allow-empty -m unchecked && git update-ref {MAIN} HEAD"
+    harm = f"sh {move}\ntouch {moved}\nwait {go}"
+    workshop.add("Harm", "false", "--max-attempts", "1", do=harm)
+    workshop.add("Beside", "grep -q done f", do=f"wait {moved}\nwrite f done")
+    workshop.file_task("g", "--depends-on", "task-002")
+    run = workshop.start("-j", "2", "--no-final-check")
+    workshop.wait_for("the others are done", lambda: workshop.statuses()["task-003"] == "completed")
+    go.touch()
+
+    assert run.wait(90) == 9, workshop.printed
+    assert list(workshop.statuses().values()) == ["failed", "completed", "completed"]
+    assert "main is put back" in workshop.printed
+    assert "unchecked" not in sh(workshop.top, "log", "--format=%s", "main")
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
 def test_what_was_merged_since_the_branch_was_last_seen_stays(workshop: Workshop) -> None:
     """A worker may be killed after it has moved the branch and before it has noted that."""
     workshop.file_task("first")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness_lib.system import atomic, hidden, placing, restore, trees
+from harness_lib.system import atomic, hidden, nested, placing, reflog, restore, trees
 from harness_lib.system.git import Git
 from harness_lib.system.gitrun import encode
 from harness_lib.system.rawfiles import hashed, obstructed
@@ -40,6 +40,8 @@ def obstacles(git: Git, old: str, new: str, keep_out: Sequence[str] = ()) -> lis
     """
     step = _step(git, old, new)
     changed = set(git.changes(keep_out).tracked).difference(step.done)
+    if changed:
+        changed -= nested.left_behind(git, reflog.merged(git))
     return sorted(changed.union(step.blocked))
 
 
@@ -64,7 +66,7 @@ def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None 
     placing.move(git, step.put, step.remove)
     restore.restage(git, {path: after for path, (_, after) in trees.changed(git, old, new).items()})
     try:
-        restore.move_head(git, new, old, "harness: merge", only_while)
+        restore.move_head(git, new, old, reflog.MERGED, only_while)
     except restore.HeadMovedError:
         take_back(git)
         raise
@@ -107,7 +109,7 @@ def catch_up(git: Git, stood: str, head: str) -> bool:
     elif not _index_is(git, head):
         return False
     # The next one that asks where the files stand is told here.
-    git.run("update-ref", "-m", "harness: merge", "HEAD", head, head)
+    git.run("update-ref", "-m", reflog.MERGED, "HEAD", head, head)
     return True
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 from harness_lib.system import atomic, worktrees
@@ -48,6 +49,30 @@ def _links(listing: bytes, column: int) -> dict[str, str]:
     found = [record for record in listing.split(b"\0") if record.startswith(GITLINK.encode())]
     pairs = (record.partition("\t") for record in decode(b"\0".join(found)))
     return {path: facts.split(" ")[column] for facts, _, path in pairs}
+
+
+def left_behind(git: Git, merged: Collection[tuple[str, str]]) -> set[str]:
+    """Return the submodules that stand where they did before one of `merged` (from, to) moved them on.
+
+    Nothing is staged of them, nothing is changed in them, and they are at the very commit that the branch had
+    named: a move of the branch does not touch a submodule's own checkout.
+    """
+    now = staged(git)
+    known = links(git, "HEAD") if now else {}
+    found = set()
+    for path in (path for path in now if now[path] == known.get(path)):
+        there = at(git, path)
+        head = there.head() if there is not None else None
+        if there is None or head in (None, now[path]) or there.changes().tracked:
+            continue
+        if any(_named(git, old, path) == head != _named(git, new, path) for old, new in merged):
+            found.add(path)
+    return found
+
+
+def _named(git: Git, commit: str, path: str) -> str | None:
+    """Return what `commit` names at `path`."""
+    return git.ref(f"{commit}:{path}")
 
 
 def is_submodule(git: Git, tree: str, path: str) -> bool:

@@ -13,6 +13,8 @@ from harness_lib.system.git import Git
 NULL = "0"
 # What we note where HEAD or a branch is put back, with no look at the files.
 PUT_BACK = "harness: put back"
+# And where finished work goes over to a checkout, with its files.
+MERGED = "harness: merge"
 READ_BYTES = 65536
 
 
@@ -52,6 +54,12 @@ def stood_last(git: Git) -> str | None:
         if step.new and not line.endswith(b"\t" + PUT_BACK.encode()):
             return step.new
     return None
+
+
+def merged(git: Git) -> list[Step]:
+    """Return by which steps of this work tree's HEAD we last brought it finished work, the newest first."""
+    lines = _lines(git.git_dir / "logs" / "HEAD")
+    return [_step(line) for line in lines if line.endswith(b"\t" + MERGED.encode())]
 
 
 def _read(path: Path) -> list[Step]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,14 +99,54 @@ def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(s
 
     said = submodule.run("--no-final-check")
 
-    # The submodule's own checkout is the person's to update: meanwhile it differs, and the rest waits.
-    assert said.returncode == 9, said.stdout + said.stderr
-    assert "Take it over with: git merge harness/main" in said.stdout
+    assert said.returncode == 0, said.stdout + said.stderr
     assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
     assert "handed back" not in said.stdout
     remote = sh(submodule.top.parent / "lib.git", "rev-parse", "main")
     assert remote in links(submodule)[0]
     assert aside(submodule) == []
+    # The submodule's own checkout is the person's to update; nothing else differs.
+    assert sh(submodule.top, "status", "--porcelain") == "M lib"
+    assert (submodule.top / "lib" / "l").read_text() == "one\n"
+    sh(submodule.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update")
+    submodule.done_is_done()
+    submodule.nothing_is_left_over()
+
+
+def _edits(lib: Path) -> None:
+    put(lib / "l", "a person is writing\n")
+
+
+def _commits(lib: Path) -> None:
+    _edits(lib)
+    sh(lib, "commit", "-qam", "a person's")
+
+
+def _stages(lib: Path) -> None:
+    _commits(lib)
+    sh(lib.parent, "add", "lib")
+
+
+@pytest.mark.parametrize("does", [_edits, _commits, _stages])
+def test_what_a_person_does_in_a_submodule_that_stayed_behind_is_a_change_of_theirs(
+    submodule: Workshop, tmp_path: Path, does: Callable[[Path], None]
+) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    work = f"cd lib && echo two >> l && {COMMIT} && {LOCAL} push -q origin HEAD:main"
+    one = submodule.add("Lib", "grep -q two lib/l", do=f"sh {work}")
+    slow = f"touch {started}\nwait {go}\nwrite g done"
+    submodule.add("Slow", "grep -q done g", "--depends-on", one, do=slow)
+    run = submodule.start("--no-final-check")
+    submodule.wait_for("the next agent starts", started.exists)
+    assert sh(submodule.top, "status", "--porcelain") == "M lib"
+    does(submodule.top / "lib")
+    status, before = sh(submodule.top, "status", "--porcelain"), links(submodule)
+    go.touch()
+
+    assert run.wait(90) == 9, submodule.printed
+    assert "you have changes in lib" in submodule.printed
+    assert sh(submodule.top, "status", "--porcelain") == status
+    assert (links(submodule), (submodule.top / "lib" / "l").read_text()) == (before, "a person is writing\n")
 
 
 def test_a_commit_that_the_projects_own_submodule_has_lands(submodule: Workshop) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness_lib.ops import committing, landing, recovering, sessions, slots, taking, target
@@ -32,6 +32,7 @@ WAITING = "refs/heads/harness/main"
 HOME = "ignored/home"
 OWN = "task-001: a commit of its own"
 SUBJECT = "[task-001] The first"
+BY_PERSON = "A person's"
 OF_BESIDE = {"beside.txt": b"made beside it\n"}
 IN_THE_WAY = {**rich.MADE, "notes.txt": b"the attempt's notes\n"}
 CLASHING = {"README.md": b"# Project\nedited by another\n"}
@@ -118,6 +119,7 @@ class Scenario:
     `conflicts`: it cannot arrive without another agent; `waits`: not before a person has made way.
     `beside`: a second worker comes to the end of its own task between the death and the recovery;
     `queued`: it has come there before, and waits to be merged.
+    `committed`: a person commits these, in their checkout as the death has left it.
     """
 
     name: str
@@ -128,6 +130,7 @@ class Scenario:
     waits: bool = False
     beside: bool = False
     queued: bool = False
+    committed: Mapping[str, bytes] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name
@@ -189,6 +192,7 @@ def _clash(world: Merging) -> None:
 
 SCENARIOS = (
     Scenario("nothing in between", _forward, {}, every=19),
+    Scenario("a person commits after it", _forward, {}, every=16, committed={"mine": b"a person's\n"}),
     Scenario("on top of others", _on_top, {"of-another.txt": b"made by another\n"}, every=22),
     Scenario("conflict", _conflict, {}, every=24, conflicts=True),
     Scenario("a person's file in the way", _in_the_way, {}, every=24, waits=True),
@@ -281,12 +285,31 @@ def survive(scenario: Scenario, world: Merging, template: Path, point: Point, su
         world.let_time_pass()
         if scenario.beside and not scenario.queued:
             _another_merges(scenario, world)
+        committed = _a_person_commits(scenario, world)
         torn = point.how == "half" and point.name.endswith("harness-progress.txt")
         agent = survivor(world, agent)
         invariants.check_always(world, torn=torn, started=survivor is not bereaved)
         _it_ended_well(scenario, world, at_the_end=survivor is next_run)
+        if committed:
+            invariants.holds(world, dict(scenario.committed))
+            assert BY_PERSON in _subjects(world, TARGET)
     finally:
         agent.end()
+
+
+def _a_person_commits(scenario: Scenario, world: Merging) -> bool:
+    """Return whether git let them: a lock that a killed git has left lets nobody, until one of us comes."""
+    names = list(scenario.committed)
+    if not names:
+        return False
+    world.put(scenario.committed)
+    world.git("add", "--", *names, check=False)
+    world.git("commit", "-q", "-m", BY_PERSON, "--", *names, check=False)
+    if BY_PERSON in _subjects(world, TARGET):
+        return True
+    world.git("rm", "-q", "--cached", "--", *names, check=False)
+    world.put(dict.fromkeys(names))
+    return False
 
 
 def _another_merges(scenario: Scenario, world: Merging) -> None:

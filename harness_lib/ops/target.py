@@ -15,7 +15,7 @@ from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.ops import lost_branch
 from harness_lib.ops.context import Context
 from harness_lib.rules import intents
-from harness_lib.system import advance, gitlocks, merging, reflog, restore, worktrees
+from harness_lib.system import advance, dead_locks, gitlocks, merging, reflog, restore, worktrees
 from harness_lib.system.git import Git, GitError
 from harness_lib.task import Task
 
@@ -229,17 +229,22 @@ def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None
 
 
 def _forget(git: Git, ours: str, waits: str) -> None:
-    """Delete the branch of ours, all of which has arrived.
+    """Delete the branch of ours, all of which has arrived, if nobody else is at it.
 
-    Several come to that at the same time; and a git that was killed at it leaves its lock on the ref.
+    Several come to that at the same time, and a git that was killed at it leaves its locks. Where it stays it
+    is deleted by whoever comes next.
     """
     with gitlocks.hold(git):
-        git.delete_ref(lost_branch.seen_ref(ours))
-        try:
-            git.delete_ref(ours, waits)
-        except GitError:
-            if git.ref(ours) == waits and gitlocks.remove_dead_lock_of(git, ours):
+        for _ in range(2):
+            try:
+                git.delete_ref(lost_branch.seen_ref(ours))
                 git.delete_ref(ours, waits)
+            except GitError:
+                if git.ref(ours) != waits:
+                    return
+                dead_locks.remove(git)
+            else:
+                return
 
 
 def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:

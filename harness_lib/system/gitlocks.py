@@ -145,17 +145,6 @@ def remove_dead_locks(
     return found
 
 
-def remove_dead_lock_of(git: Git, ref: str) -> bool:
-    """Remove git's lock on `ref`, which nobody but us moves, if no git works in this repository.
-
-    Return whether the lock is gone now.
-    """
-    path = git.common_dir / f"{ref}.lock"
-    if path.exists() and not gitprocesses.living(gitprocesses.places(git)):
-        path.unlink(missing_ok=True)
-    return not path.exists()
-
-
 def _is_ours(git: Git, path: Path) -> bool:
     return path.is_relative_to(git.common_dir / OURS)
 

@@ -189,19 +189,6 @@ def test_a_live_git_in_this_repository_keeps_its_lock(world: World, where: str) 
 
 
 @LINUX
-def test_a_dead_lock_on_one_ref_goes_alone_and_not_while_a_git_lives(world: World) -> None:
-    ref = "refs/heads/harness/main"
-    lock, index = put(world.git.git_dir / f"{ref}.lock", ""), put(world.git.git_dir / "index.lock", "")
-    live = subprocess.Popen(["git", "hash-object", "--stdin"], cwd=world.top, stdin=subprocess.PIPE)
-    with gitlocks.hold(world.git):
-        assert not gitlocks.remove_dead_lock_of(world.git, ref)
-        assert lock.exists()
-        live.communicate()
-        assert gitlocks.remove_dead_lock_of(world.git, ref)
-    assert (lock.exists(), index.exists()) == (False, True)
-
-
-@LINUX
 def test_a_git_in_another_repository_and_a_harmless_one_do_not_count(world: World, tmp_path: Path) -> None:
     other = World.make(tmp_path / "repo-other")
     live = [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.system.gitrepo import sh
+from harness_lib.ops import target
+from harness_lib.ops.context import Context
+from tests.system.gitrepo import put, sh
 from tests.unattended.workshop import Workshop
 
 OWN = ("index.lock", "HEAD.lock")
@@ -92,3 +95,24 @@ def test_a_task_that_cannot_be_handed_back_is_halted_and_the_others_are_done(
     assert "harness rescue show task-001/1" in stuck["halt"]
     assert told.read_text().split() == ["stopped"]
     assert workshop.run().returncode == 9
+
+
+@pytest.mark.parametrize("name", ["packed-refs", "refs/heads/harness/main"])
+def test_what_has_gone_over_is_forgotten_past_a_lock_that_a_killed_git_has_left(
+    workshop: Workshop, name: str
+) -> None:
+    """The one that was killed had just brought it over, and was at deleting the branch where it waited."""
+    workshop.file_task("one")
+    put(workshop.top / "README.md", "a person is writing\n")
+    assert workshop.run("--no-final-check").returncode == 9
+    sh(workshop.top, "restore", "README.md")
+    sh(workshop.top, "merge", "-q", "--ff-only", "harness/main")
+    sh(workshop.top, "update-ref", "refs/harness/seen/heads/harness/main", "main")
+    sh(workshop.top, "pack-refs", "--all")
+    put(workshop.top / ".git" / f"{name}.lock", "")
+    env = {**os.environ, "HARNESS_HOME": str(workshop.home)}
+
+    assert target.deliver(Context(env=env, cwd=workshop.top), "refs/heads/main") is None
+
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()

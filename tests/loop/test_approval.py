@@ -216,3 +216,22 @@ def test_always_holds_for_the_session_and_all_its_subagents(serve: Serve, projec
 )
 def test_always_is_offered_where_the_first_word_says_what_runs(command: str, subject: str) -> None:
     assert approval.always_about(Question("bash", {"command": command})) == subject
+
+
+def test_a_question_of_a_subagent_that_is_stopped_is_gone(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("agent", prompt="make it"), use("bash", command="touch made"), say("Went on."))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("(subagent ")
+        someone.has_on_screen("or say why not:")
+        someone.types("\x03")
+        someone.has_on_screen("interrupted")
+        someone.has_on_screen("or say why not:", gone=True)
+        someone.types("y\r")
+        someone.has_on_screen("Went on.")
+        assert someone.leaves("\x04") == 0
+
+    assert not (project / "made").exists()
+    assert server.requests[-1]["messages"][-1]["content"] == "y"

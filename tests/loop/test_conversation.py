@@ -285,3 +285,20 @@ def test_thoughts_are_shown_before_the_answer(serve: Serve, project: Path) -> No
         assert someone.screen.index("I wonder about it.") < someone.screen.index("Here it is.")
         assert someone.screen.count("I wonder about it.") == 1
         someone.leaves("\x04")
+
+
+def test_a_session_that_a_tool_deletes_ends_the_turn_and_not_the_conversation(
+    serve: Serve, project: Path, home: Path
+) -> None:
+    server = serve(CHAT, use("bash", command=f"rm -r {home}/.harness/sessions/*"), say("Never said."))
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("What stands in it is whole")
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        someone.types("/help\r")
+        someone.has_on_screen("Tab completes")
+        assert someone.leaves("\x04") == 0
+
+    assert len(server.requests) == 1

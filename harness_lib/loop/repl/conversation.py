@@ -108,6 +108,9 @@ class Conversation:
             self._drawing.finish()
             self._drawing.note(f"{error.message} {error.hint}".rstrip(), "red")
             self._put_back()
+        finally:
+            # Also one of a subagent that is no more.
+            self.editor.give_up()
         return None
 
     def _do(self, text: str) -> Session | None:

@@ -113,9 +113,8 @@ class Editor:
         with self._one_person:
             show()
             asked = _Question(choices, Document())
-            self._do(self._open, asked)
             try:
-                return asked.answer.get()
+                return asked.answer.get() if self._do(self._open, asked) else None
             finally:
                 self._do(self._shut, asked)
 
@@ -175,12 +174,14 @@ class Editor:
         self._buffer.document = Document(f"{text}\n{typed}" if typed else text)
 
     def _open(self, question: _Question) -> None:
+        if not self._keys.is_busy():
+            # Of a turn that was stopped just now.
+            question.answer.put(None)
+            return
         # What is being typed is no answer.
         question.typed = self._buffer.document
         self._buffer.reset()
         self._question = question
-        if self._gone.is_set():
-            question.answer.put(None)
         self.draw()
 
     def _shut(self, question: _Question) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness_lib import typed
 from harness_lib.errors import HeldError, RefusedError, UsageError
-from harness_lib.ops import by_hand, sessions
+from harness_lib.ops import by_hand, rights, sessions
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import stopping
@@ -23,7 +23,8 @@ def run(
 ) -> Reply:
     """Change the settings that are given; limits of 0 are no limits.
 
-    Raises UsageError (a negative limit), HeldError or RefusedError where the mode cannot change now.
+    Raises UsageError (a negative limit), HeldError or RefusedError where the mode cannot change now,
+    RefusedError inside an agent that would be given more.
     """
     with by_hand.change(ctx) as tx:
         old = tx.state.session_config
@@ -36,6 +37,10 @@ def run(
         story = _story(old, new)
         if not story:
             return Reply("edit", "The list is so already; nothing was changed.", next="harness status")
+        if _is_more(new.max_sessions, old.max_sessions) or _is_more(
+            new.max_tasks_per_session, old.max_tasks_per_session
+        ):
+            rights.require_person(ctx, "How much may be done here", typed.harness("edit", rest="…"))
         if new.concurrency_mode != old.concurrency_mode:
             _require_quiet(tx.state, ctx)
         tx.state = replace(tx.state, session_config=new)
@@ -48,6 +53,11 @@ def _limit(given: int | None, old: int) -> int:
     if given is not None and given < 0:
         raise UsageError(f"{given} is no limit.", "Give a number of 0 or more; 0 is no limit.")
     return old if given is None else given
+
+
+def _is_more(new: int, old: int) -> bool:
+    """Return whether the limit `new` lets more be done than `old`; 0 is none."""
+    return old != 0 and (new == 0 or new > old)
 
 
 def _story(old: SessionConfig, new: SessionConfig) -> str:

@@ -37,8 +37,9 @@ def answer(reason: StopReason) -> Answer:
             words = "Nothing can be taken right now: others hold the rest."
             return Answer(words, "harness claim --wait 600")
         case "max_sessions":
-            words = "All sessions that this list may have are used up."
-            return Answer(words, "harness edit --max-sessions N")
+            more = typed.harness("edit", rest="--max-sessions N")
+            words = f"All sessions that this list may have are used up. A person can allow more: {more}"
+            return Answer(words, "harness status")
         case "max_tasks_per_session":
             return Answer("This session has finished as many tasks as it may.", "harness stop")
 

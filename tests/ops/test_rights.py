@@ -122,3 +122,26 @@ def test_an_agent_is_never_advised_to_give_its_own_task_a_check(
     begun = person("edit", "task-001", "--validate", "true")
     assert begun.code == 0, begun.text
     assert chat.ok("finish")["task"]["status"] == "completed"
+
+
+@pytest.mark.parametrize("limit", ["--max-sessions", "--max-tasks-per-session"])
+def test_an_agent_may_keep_itself_shorter_and_only_a_person_gives_it_more(
+    project: Project, chat: Agent, person: Agent, limit: str
+) -> None:
+    person.ok("edit", limit, "5")
+    chat.ok("edit", limit, "4")
+    for more in ("9", "0"):
+        _refused(project, chat, "edit", limit, more)
+    person.ok("edit", limit, "9")
+
+
+def test_nobody_is_told_to_type_what_is_a_persons_where_the_sessions_are_used_up(
+    project: Project, chat: Agent
+) -> None:
+    chat.ok("add", "One", "--validate", "true")
+    project.edit(session_count=50)
+
+    said = chat.fails(9, "start")
+
+    assert said["next"] == "harness status"
+    assert "A person can allow more: harness edit --max-sessions N" in said["message"]

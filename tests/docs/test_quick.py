@@ -6,7 +6,18 @@ import re
 from pathlib import Path
 
 _TOP = Path(__file__).resolve().parents[2]
-_SLOW = {"contention", "crash", "hosts", "hostile", "launcher", "loop", "ops", "unattended", "weather"}
+_SLOW = {
+    "contention",
+    "crash",
+    "hosts",
+    "hostile",
+    "launcher",
+    "loop",
+    "ops",
+    "types",
+    "unattended",
+    "weather",
+}
 
 
 def test_the_rooms_that_quick_leaves_out_are_rooms_of_the_tests() -> None:

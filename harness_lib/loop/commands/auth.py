@@ -48,6 +48,9 @@ def _check_known(runtime: Runtime, provider: str) -> None:
 
 def _set(runtime: Runtime, provider: str, path: Path) -> None:
     runtime.env["HARNESS_AUTH_PROVIDER"] = provider
+    # Nobody is to log in for nothing.
+    key_store.stored(path)
+    key_store.check_writable(path)
     try:
         found = as_object(pipeline.call(runtime, "auth-set", {})) or {}
     except HookError as failure:

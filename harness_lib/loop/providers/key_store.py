@@ -52,9 +52,12 @@ def where(runtime: Runtime, provider: str) -> Path:
 
 def stored(path: Path) -> Json:
     """Return the credentials in `path`. Raises ConfigError for a broken file: it would be overwritten."""
-    if not path.exists():
+    try:
+        found = as_object(path.read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
         return {}
-    found = as_object(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise EnvSetupError(f"{path} cannot be read: {error.strerror}.") from error
     if found is None:
         raise ConfigError(f"{path} is no JSON object.", "Repair it or move it away, then call again.")
     return found
@@ -62,8 +65,9 @@ def stored(path: Path) -> Json:
 
 def check_writable(path: Path) -> None:
     """Raise EnvSetupError where `path` could not be written: what a server gives only once would be lost."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not atomic.can_write(path.parent):
-        raise EnvSetupError(f"{path.parent} cannot be written, and the login has to be renewed there.")
+        raise EnvSetupError(f"{path.parent} cannot be written, and credentials are kept there.")
 
 
 def replace_first(runtime: Runtime, path: Path, provider: str, credential: Json) -> None:

@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,31 @@ def test_ctrl_c_ends_a_login(project: Path, home: Path) -> None:
         typed.types("\x03")
         assert typed.leaves() == 130
     assert not (home / ".harness" / ".auth.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "problem"),
+    [
+        (lambda path: path.write_text("{half", encoding="utf-8"), 3, ".auth.json is no JSON object"),
+        (lambda path: path.mkdir(), 7, ".auth.json cannot be read: Is a directory"),
+    ],
+)
+def test_what_cannot_be_stored_is_said_before_a_person_logs_in(
+    make: Callable[[Path], object],
+    code: int,
+    problem: str,
+    hs: Hs,
+    home: Path,
+    auth: AuthServer,
+    tmp_path: Path,
+) -> None:
+    make(home / ".harness" / ".auth.json")
+
+    said = hs("auth", "login", "hosted", env=browser(tmp_path), through=("setsid", "-w"))
+
+    assert (said.code, auth.codes) == (code, {})
+    assert problem in said.err
+    assert "authorize" not in said.err
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,22 @@ def test_behind_two_dashes_all_are_words(hs: Hs, serve: Serve) -> None:
     assert server.requests[0]["messages"][-1]["content"] == "--json what is it?"
 
 
+def test_continue_passes_by_a_session_in_which_nothing_was_said(
+    hs: Hs, serve: Serve, home: Path, project: Path
+) -> None:
+    server = serve(CHAT, say("One."), say("Two."))
+    env = CHAT.environment(server)
+    hs("begin", env=env)
+    before = session_of(home)
+    # As an editor leaves one that nobody has used.
+    unused = before.with_name("20990101-000000-1")
+    (unused / "messages").mkdir(parents=True)
+    (unused / "session.conf").write_text(f"id={unused.name}\ncwd={project}\n", encoding="utf-8")
+
+    assert hs("--continue", "and now?", env=env).out == "Two.\n"
+    assert len(bodies(before)) == 4
+
+
 def test_continue_is_the_newest_session_of_this_directory(hs: Hs, serve: Serve, tmp_path: Path) -> None:
     server = serve(CHAT, say("Here."), say("Elsewhere."), say("Again."))
     env = CHAT.environment(server)

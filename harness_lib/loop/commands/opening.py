@@ -41,9 +41,10 @@ def known(runtime: Runtime, name: str) -> Session:
 
 
 def newest_here(runtime: Runtime) -> Session:
-    """Return the session of this directory that changed last. Raises UsageError."""
+    """Return the session of this directory in which something was said last. Raises UsageError."""
     here = str(runtime.cwd)
-    found = next((each for each in store.every(runtime) if each.conf.get("cwd") == here), None)
+    of_here = (each for each in store.every(runtime) if each.conf.get("cwd") == here)
+    found = next((each for each in of_here if each.files()), None)
     if found is None:
         raise UsageError("There is no session of this directory yet.", "Begin one: leave out --continue.")
     return found

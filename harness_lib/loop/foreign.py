@@ -79,7 +79,7 @@ class ForeignTool(Program):
         known: dict[tuple[str, object], Json | None] = runtime.kept.setdefault("schemas", {})
         if (self.path, stamp) not in known:
             found = as_object(self.flag(runtime, "--schema") or "")
-            usable = found if found and isinstance(found.get("name"), str) else None
+            usable = found if found and _is_schema(found) else None
             if usable is None:
                 runtime.notice(f"the tool {self.path} is left out: its --schema prints no tool.")
             known[self.path, stamp] = usable
@@ -154,6 +154,18 @@ class ForeignCommand(Program):
         sys.stdout.flush()
         sys.stderr.flush()
         os.execve(self.path, [self.path, *args], runtime.variables())  # noqa: S606 (a command is a program)
+
+
+def _is_schema(found: Json) -> bool:
+    """Return whether hosts take it: of one that they refuse, they refuse the whole request."""
+    given = found.get("input_schema") or {}
+    described = isinstance(found.get("description") or "", str)
+    return (
+        isinstance(found.get("name"), str)
+        and described
+        and isinstance(given, dict)
+        and given.get("type", "object") == "object"
+    )
 
 
 def _stamp(path: str) -> object:

@@ -209,6 +209,9 @@ def test_a_tool_that_is_added_during_a_run_is_offered_at_the_next_request(
         "#!/bin/sh\necho no json\n",
         "#!/no/such/interpreter\n",
         '#!/bin/sh\necho \'{"name":"x"}\'\n',
+        '#!/bin/sh\necho \'{"name":"broken","input_schema":"none"}\'\n',
+        '#!/bin/sh\necho \'{"name":"broken","input_schema":{"type":"string"}}\'\n',
+        '#!/bin/sh\necho \'{"name":"broken","description":["no","text"]}\'\n',
     ],
 )
 def test_a_broken_tool_is_named_once_and_left_out(hs: Hs, serve: Serve, home: Path, text: str) -> None:

@@ -125,7 +125,7 @@ def test_what_will_not_pass_is_asked_once(
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 529])
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
 def test_what_may_pass_is_asked_again_until_it_has(
     serve: Serve, wire: Wire, home: Path, project: Path, status: int
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from harness_lib.loop import discovery
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.mcp import tools as mcp
@@ -11,6 +13,9 @@ from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import history, native
 from harness_lib.loop.wires import exchange
+
+# What both wires take; a host refuses every request in which one tool has another.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def messages(runtime: Runtime, piped: Piped) -> Piped:
@@ -43,10 +48,12 @@ def tools(runtime: Runtime, piped: Piped) -> Piped:
 def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
     """Return the schema of `tool`; None, said once, where it names another tool than its file."""
     schema = tool.schema(runtime)
-    if schema is None or schema.get("name") == name:
+    if schema is None or (schema.get("name") == name and _NAME.fullmatch(name)):
         return schema
     told: set[str] = runtime.kept.setdefault("misnamed", set())
     if name not in told:
         told.add(name)
-        runtime.notice(f"the tool {name} is left out: its schema has the name {schema.get('name')}.")
+        other = schema.get("name")
+        why = f"its schema has the name {other}" if other != name else "no host takes such a name"
+        runtime.notice(f"the tool {name} is left out: {why}.")
     return None

@@ -88,7 +88,7 @@ def tools_of(payload: Json) -> list[Json]:
         {
             "name": tool.get("name", ""),
             "description": tool.get("description", ""),
-            "input_schema": tool.get("input_schema") or {"type": "object", "properties": {}},
+            "input_schema": {"type": "object", **(tool.get("input_schema") or {"properties": {}})},
         }
         for tool in payload.get("tools") or []
         if isinstance(tool, dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from tests.loop.servers.cache import Count
-from tests.loop.servers.script import Handler, Json, Step, refuse_unless
+from tests.loop.servers.script import Handler, Json, Step, check_tool, refuse_unless
 
 
 class Messages(Handler):
@@ -21,6 +21,7 @@ class Messages(Handler):
         refuse_unless(isinstance(body.get("max_tokens"), int), "max_tokens: field required")
         refuse_unless(body.get("messages"), "messages: at least one message is required")
         for tool in body.get("tools", []):
+            check_tool(tool["name"], tool["input_schema"])
             extra = set(tool) - {"name", "description", "input_schema", "cache_control"}
             refuse_unless(not extra, f"tools: extra inputs are not permitted: {extra}")
         _check_messages(body["messages"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from tests.loop.servers.cache import Count
-from tests.loop.servers.script import Handler, Json, Step, Use, refuse_unless
+from tests.loop.servers.script import Handler, Json, Step, Use, check_tool, refuse_unless
 
 
 class OpenAI(Handler):
@@ -36,6 +36,7 @@ def _check_chat(body: Json) -> None:
     refuse_unless(body.get("messages"), "[] is too short - 'messages'")
     for tool in body.get("tools", []):
         refuse_unless(tool.get("type") == "function" and tool["function"]["name"], "tools: no function")
+        check_tool(tool["function"]["name"], tool["function"].get("parameters", {}))
         extra = set(tool["function"]) - {"name", "description", "parameters", "strict"}
         refuse_unless(not extra, f"tools: unknown {extra}")
     waiting: list[str] = []
@@ -65,6 +66,8 @@ def _check_responses(body: Json) -> None:
     }  # fmt: skip
     refuse_unless(set(body) <= known, f"unknown parameter: {set(body) - known}")
     refuse_unless(body.get("store") is False, "the test wants nothing stored")
+    for tool in body.get("tools", []):
+        check_tool(tool["name"], tool.get("parameters", {}))
     calls: dict[str, bool] = {}
     for number, item in enumerate(body["input"]):
         refuse_unless("id" not in item, f"input.{number}: items are not persisted when store is false")

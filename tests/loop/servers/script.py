@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -72,6 +73,12 @@ class Refused(Exception):  # noqa: N818 (it is what the server says, not an erro
 def refuse_unless(condition: object, message: str) -> None:
     if not condition:
         raise Refused(message)
+
+
+def check_tool(name: str, schema: Json) -> None:
+    """Raise Refused for a tool that no host takes."""
+    refuse_unless(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name), f"tools: name does not match: {name!r}")
+    refuse_unless(schema.get("type") == "object", f"tools: schema must be of type object: {schema}")
 
 
 class ModelServer(ThreadingHTTPServer):

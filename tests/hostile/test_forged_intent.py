@@ -255,3 +255,30 @@ def test_giving_up_an_attempt_moves_no_branch_to_where_a_list_says_it_began(proj
         agent(*verb)
 
     assert _stands(project) == before
+
+
+def test_going_on_for_the_third_time_moves_no_branch_before_somebody_trusts_the_list(
+    project: Project,
+) -> None:
+    """Nothing has moved since, the list says: then the attempt has failed, and goes back to its base."""
+    project.git("checkout", "-q", "-f", "main")
+    tree = _oid(project, "HEAD^{tree}")
+    task = {
+        "id": "task-001",
+        "status": "in_progress",
+        "started_at_commit": _oid(project, "HEAD~2"),
+        "worktree": str(project.top),
+        "gate": {"command": "0" * 64, "branch": "refs/heads/main"},
+        "checkpoints": [{"step": 1, "total": 2, "tree": tree}],
+        "interruptions": 2,
+        "interrupted": {"tree": tree, "checkpoints": 1, "times": 2},
+    }
+    project.put("harness-tasks.json", json.dumps({"sessions": [], "tasks": [task]}))
+    before, agent = _stands(project), project.agent()
+
+    refused = [agent.fails(8, *verb)["error"] for verb in LOOKING_ON]
+
+    assert _stands(project) == before
+    assert all("harness trust" in each["hint"] for each in refused)
+    _trusted(project).ok("start")
+    assert project.head == task["started_at_commit"]

@@ -57,6 +57,21 @@ def test_commits_of_the_attempt_stay_too(project: Project) -> None:
     assert project.task()["attempts"] == 0
 
 
+def test_what_the_check_of_the_recovery_has_changed_is_undone_and_kept(project: Project) -> None:
+    """Whoever goes on finds the work as it was left, not as a check has left it."""
+    agent = project.agent()
+    begin(agent, "echo of the check >> tracked.txt; echo of the check > half.txt; false")
+    project.put("half.txt", "half\n")
+    project.put("tracked.txt", "two\n")
+    agent.die()
+
+    project.agent("next").ok("start")
+
+    assert (project.read("half.txt"), project.read("tracked.txt")) == ("half\n", "two\n")
+    kept = next(ref for ref in project.refs() if ref.endswith("-check"))
+    assert project.git("show", f"{kept}:tracked.txt") == "two\nof the check"
+
+
 def test_a_tree_that_equals_its_last_checkpoint_resumes_without_asking_the_check(project: Project) -> None:
     agent = project.agent()
     begin(agent, "touch asked; test -f done")

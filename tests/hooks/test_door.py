@@ -58,6 +58,25 @@ def test_nobody_is_home_where_there_is_no_list_or_it_is_switched_off(
     assert door._switched_on({}, cwd(home_list), event) == str(home_list)
 
 
+def test_the_end_of_an_agent_is_answered_without_the_marker_and_nothing_else_is(
+    home_list: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visits: list[str] = []
+
+    def listens(event: str, *_args: object) -> int:
+        visits.append(event)
+        return 7
+
+    monkeypatch.setattr(visit, "run", listens)
+    (home_list / ".harness-active").unlink()
+    monkeypatch.setenv("HARNESS_CWD", str(home_list))
+
+    for event, code in (("Stop", 0), ("SessionEnd", 7)):
+        says(b"{}", monkeypatch)
+        assert door.answer(event, []) == code
+    assert visits == ["SessionEnd"]
+
+
 def test_a_root_that_was_named_comes_first_and_one_behind_a_link_is_none(
     home_list: Path, tmp_path: Path
 ) -> None:
@@ -75,9 +94,13 @@ def test_a_root_that_was_named_comes_first_and_one_behind_a_link_is_none(
         b'{"cwd":"HERE"}',
         b'{ "x": "say \\"cwd\\": no", "cwd" :\t\r\n "HERE", "y": 1}',
         b'{"cwd": "HERE", "torn',
+        b'{"cwd": "HERE", "y": {"cwd": "/"}, "z": "\xff"}',
     ],
 )
-def test_where_an_agent_is_stands_in_what_its_host_sends(data: bytes, tmp_path: Path) -> None:
+def test_where_an_agent_is_stands_in_what_its_host_sends(
+    data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
     here = tmp_path / 'a "quoted" \u00e9'
     here.mkdir()
     plain = data.replace(b"HERE", str(tmp_path).encode())

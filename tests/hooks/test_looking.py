@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from harness_lib.hookio import facts, verdict
 from harness_lib.state import finding, schema, summary
 from harness_lib.state.store import Store
+from harness_lib.system import private_env
 from harness_lib.system.roots import Root
 from harness_lib.task import State, Task
 
@@ -19,8 +21,9 @@ NO_SCHEMA: dict[str, str] = {}
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Root:
-    """Return the root of a list that we wrote, with two tasks."""
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
+    """Return the root of a list that we wrote, with two tasks; we are elsewhere."""
+    monkeypatch.chdir("/")
     found = Root(tmp_path.resolve())
     tasks = (Task("task-001", "One"), Task("task-002", "Two", status="completed"))
     assert Store(found, timeout=10).create(State(tasks=tasks, sessions=())) == ()
@@ -56,6 +59,7 @@ def test_a_list_of_somebody_elses_is_decoded_and_what_was_found_is_kept(
     digest, trouble = look(root, thorough=thorough)
 
     assert (digest["counts"]["total"], digest["next"]["id"], trouble) == (2, "task-001", "")
+    assert digest["stamp"] == []
     assert foreign(root) == {
         "format": summary.FORMAT,
         "stamp": finding.stamp_now(root),
@@ -99,6 +103,45 @@ def test_a_lost_list_is_told_from_what_stands_in_for_it_and_nothing_is_kept(root
     assert not (root.path / ".harness" / "foreign.json").exists()
 
 
+def test_a_torn_list_is_told_from_what_stands_in_for_it_and_nothing_is_kept(root: Root) -> None:
+    touch(root, "{")
+
+    assert look(root)[0]["counts"]["total"] == 2
+    assert not (root.path / ".harness" / "foreign.json").exists()
+
+
+def test_what_can_never_run_is_found_in_somebody_elses_list_too(root: Root) -> None:
+    touch(root, json.dumps({"tasks": [{"id": "a", "status": "pending", "depends_on": ["a"]}]}))
+
+    assert look(root)[0]["doomed"] == ["a"]
+
+
+def test_the_schema_is_found_in_the_private_environment(
+    root: Root, prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = os.fspath(private_env.packages(prepared))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    for _ in range(2):
+        touch(root)
+        facts.read(str(root.path), os.environ, thorough=True)
+
+    assert sys.path.count(packages) == 1
+    assert sys.path[-1] == packages
+
+
+def test_no_code_is_taken_from_where_others_can_write(
+    root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "problems", lambda _document: ["no"])
+    place = home / "data" / "harness"
+    place.mkdir(parents=True)
+    place.chmod(0o777)
+    touch(root)
+
+    assert facts.read(str(root.path), os.environ, thorough=True)[1] == ""
+
+
 def test_what_the_schema_says_counts_where_it_is_asked(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     before = summary.read(root)
     monkeypatch.setattr(schema, "problems", lambda document: [*(f"{n}: no" for n in range(9)), document])
@@ -126,7 +169,7 @@ def test_a_list_is_checked_by_the_schema_up_to_a_size(root: Root, monkeypatch: p
     look(root, thorough=True)
     assert len(asked) == 1
     touch(root, text + " " * (facts.CHECKED_BYTES - len(text.encode()) + 1))
-    look(root, thorough=True)
+    assert look(root, thorough=True)[1] == ""
     assert len(asked) == 1
 
 

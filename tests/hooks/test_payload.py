@@ -79,17 +79,17 @@ def test_the_files_that_a_tool_changes(tool: object, paths: list[str]) -> None:
 @pytest.mark.parametrize(
     ("said", "event"),
     [
-        ({}, "Stop"),
+        ({}, "SessionEnd"),
         ({"hook_event_name": "SessionStart"}, "SessionStart"),
         ({"hookEventName": "agentStop"}, "Stop"),
         ({"hook_event_name": "AfterAgent"}, "Stop"),
         ({"hook_event_name": "BeforeTool"}, "PreToolUse"),
         ({"hook_event_name": "beforeSubmitPrompt"}, None),
-        ({"hook_event_name": 7}, "Stop"),
+        ({"hook_event_name": 7}, "SessionEnd"),
     ],
 )
 def test_the_host_says_which_event_it_is(said: dict[str, object], event: str | None) -> None:
-    assert payload.Payload("Stop", said).event == event
+    assert payload.Payload("SessionEnd", said).event == event
 
 
 @pytest.mark.parametrize(
@@ -209,6 +209,7 @@ def test_every_host_says_in_its_own_way_what_a_tool_changes(
         (b'{"a": "\xff", ', {"a": "\ufffd"}),
         (b'talk {"a": 1, ', {"a": 1}),
         (b"talk", {}),
+        (b'"a": 1, ', {}),
         (b"{", {}),
     ],
 )

@@ -51,6 +51,14 @@ SAID = event("said", last="hm", tokens=70, cost=0.5)
             [CLAIMED, SAID, event("ended", at=20.0, task="t1", status="completed")],
             Row(1, None, "", 0, "waits", since=20.0),
         ),
+        (
+            [event("step", at=4.0, step="limit", until=99.0), event("ready", at=9.0)],
+            Row(1, step="waits", since=4.0),
+        ),
+        (
+            [event("idle", at=5.0, why="waiting"), event("ready", at=9.0)],
+            Row(1, step="waits", since=5.0),
+        ),
         ([event("idle", at=5.0, why="waiting")], Row(1, step="waits", since=5.0, idle="waiting")),
         (
             [event("idle", at=5.0, why="waiting"), event("idle", at=8.0, why="done")],

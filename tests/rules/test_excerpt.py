@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -215,3 +216,29 @@ def test_a_third_of_the_room_is_for_the_beginning_and_the_rest_for_the_end(limit
     # Each row has nine characters and a line break.
     assert first == lines[: limit // 3 // 10]
     assert last == lines[-((limit - limit // 3 - 3) // 10) :]
+
+
+def test_messages_are_cut_to_three_rows_then_one_then_none() -> None:
+    rows = ["=== short test summary info ===", "FAILED test_a - no", "FAILED test_b - no"]
+    for name in ("test_b", "test_a"):
+        rows[:0] = [f"___ {name} ___", *(f"E   row {n}" for n in range(5))]
+
+    def shown(limit: int) -> str:
+        return excerpt.of(rows, limit)
+
+    def wanted(count: int) -> str:
+        message = "".join(f"\n  row {n}" for n in range(count))
+        return f"test_a{message}\ntest_b{message}"
+
+    steps = [wanted(count) for count in (5, 3, 1, 0)]
+    for longer, shorter in pairwise(steps):
+        assert shown(len(longer)) == longer
+        assert shown(len(longer) - 1) == shorter
+
+
+def test_a_row_is_cut_with_a_sign_of_it_and_only_where_it_is_too_long() -> None:
+    fits = "x" * excerpt.ROW_LENGTH
+
+    assert excerpt.of([fits]) == fits
+    assert excerpt.of([fits + "y"]) == fits[:-1] + "\u2026"
+    assert excerpt.of(["a", "b"], 3) == "a\nb"

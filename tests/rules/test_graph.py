@@ -30,6 +30,8 @@ IDS = st.text(alphabet="at-0129٣²", max_size=6)
         pytest.param(waiting(t10="t2", t2="t10"), (("t2", "t10", "t2"),), id="begins at the lowest number"),
         pytest.param(waiting(c="d", d="c", a="b", b="a"), (("a", "b", "a"), ("c", "d", "c")), id="two rings"),
         pytest.param(waiting(a="b", b="a c", c="b"), (("a", "b", "a"),), id="a knot is named once"),
+        pytest.param(waiting(t10="t3 t2", t2="t10", t3="t10"), (("t2", "t10", "t2"),), id="lowest number"),
+        pytest.param(waiting(t10="t10", t2="t2"), (("t2", "t2"), ("t10", "t10")), id="two of numbers"),
         pytest.param(waiting(a="b b", b="a a"), (("a", "b", "a"),), id="named twice"),
         pytest.param(waiting(a="nothing"), (), id="waits for nothing known"),
         pytest.param(
@@ -106,6 +108,13 @@ def test_a_ring_of_thousands_is_described_in_a_few_words() -> None:
     assert members["t2500"].startswith("t0 -> t1 -> ")
     assert "(4991 more)" in members["t2500"]
     assert len(members["t2500"]) < 100
+
+
+def test_of_a_ring_at_least_two_are_left_out() -> None:
+    letters = tuple("abcdefghijkl")
+
+    assert graph.describe(letters[:11]) == " -> ".join(letters[:11])
+    assert graph.describe(letters) == " -> ".join((*letters[:8], "(2 more)", *letters[-2:]))
 
 
 def test_numbers_in_ids_count_as_numbers() -> None:

@@ -18,12 +18,12 @@ def told(*rows: str) -> list[Failed]:
 
 PYTEST: dict[str, tuple[list[str], list[Failed]]] = {
     "a method of a class": (
-        ["___ TestShop.test_a ___", "E   boom", SUMMARY, "FAILED a.py::TestShop::test_a - boom"],
-        [Failed("a.py::TestShop::test_a", ("boom",))],
+        ["___ TestShop.test_a ___", "E   boom", "E   more", SUMMARY, "FAILED a.py::TestShop::test_a - boom"],
+        [Failed("a.py::TestShop::test_a", ("boom", "more"))],
     ),
     "nothing is said of it": ([SUMMARY, "FAILED a.py::test_a"], [Failed("a.py::test_a")]),
     "the last place counts": (
-        ["___ test_a ___", "a.py:3: in test_a", "E   boom", "b.py:7: KeyError", END],
+        ["___ test_a ___", "a.py:3: KeyError", "E   boom", "b.py:7: KeyError", "", END],
         [Failed("test_a", ("boom",), "b.py:7")],
     ),
     "torn before the summary": (["___ test_a ___", "E   boom"], [Failed("test_a", ("boom",))]),

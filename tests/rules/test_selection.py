@@ -190,3 +190,11 @@ def test_why_of_an_unknown_task_is_the_callers_mistake() -> None:
         selection.why(state(), "x", NOW)
 
     assert caught.value.hint == "See which there are: harness status"
+
+
+def test_what_can_be_proven_is_what_somebody_else_has_completed() -> None:
+    doubted = Task("a", status="completed", unproven=True)
+
+    assert selection.unproven(state(doubted, Task("b", unproven=True), Task("c", status="completed"))) == [
+        doubted
+    ]

@@ -302,3 +302,13 @@ def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
     two = snapshot.commit(world.git, tree, [one, world.base], "-two\n\nwith a body")
     assert sh(world.top, "rev-list", "--parents", "-1", two).split()[1:] == [one, world.base]
     assert world.git.head() == world.base
+
+
+def test_what_is_kept_out_is_not_even_written_into_the_repository(world: World) -> None:
+    """The output of checks may hold a key, and what git has once it shows to whoever asks."""
+    secret = put(world.top / ".harness/logs/1.log", "KEY=s3cret\n")
+    oid = sh(world.top, "hash-object", str(secret))
+
+    snapshot.capture(world.git, (".harness",))
+
+    assert not world.git.object_exists(oid)

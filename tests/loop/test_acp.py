@@ -18,7 +18,7 @@ from acp import RequestError, schema, spawn_agent_process, text_block
 from tests.loop.conftest import WIRES, Serve, bodies, session_of
 from tests.loop.servers.script import Step, say, use
 from tests.loop.test_foreign import program
-from tests.loop.test_mcp import listening
+from tests.loop.test_mcp import configure, listening
 
 if TYPE_CHECKING:
     from acp.interfaces import Client
@@ -576,3 +576,34 @@ def test_servers_over_http_that_the_client_names_are_used(serve: Serve, project:
     with listening("old_mcp_server.py", project) as address:
         play(lambda: work(address))
     assert editor.of("tool_call_update")[-1].content[0].content.text == "2025-06-18 Bearer of mine"
+
+
+def test_a_client_is_told_why_an_answer_takes_its_time(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, Step(status=503, said="overloaded"), say("At last."))
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+
+    play(work)
+    (told,) = editor.of("agent_thought_chunk")
+    assert "overloaded" in told.content.text
+    assert "Asking again in" in told.content.text
+    assert editor.said() == "At last."
+
+
+def test_a_client_is_told_what_is_left_out(serve: Serve, home: Path, project: Path) -> None:
+    configure(home / ".harness", absent={"command": "/no/such/program"})
+    server = serve(CHAT, say("Done."))
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+
+    play(work)
+    (told,) = editor.of("agent_thought_chunk")
+    assert "the MCP server absent is left out" in told.content.text

@@ -60,6 +60,19 @@ class Updates:
     def _on_thinking(self, event: Json) -> Iterator[Any]:
         yield _chunk(schema.AgentThoughtChunk, "agent_thought_chunk", str(event.get("text", "")))
 
+    def _on_retry(self, event: Json) -> Iterator[Any]:
+        yield from self._on_notice(event)
+
+    def _on_held(self, event: Json) -> Iterator[Any]:
+        yield from self._on_notice({"message": f"held: {event.get('reason', '')}"})
+
+    def _on_summary(self, event: Json) -> Iterator[Any]:
+        yield from self._on_notice({"message": f"The conversation was summarised ({event.get('seq')})."})
+
+    def _on_notice(self, event: Json) -> Iterator[Any]:
+        # The protocol has no place for what is neither the model's nor the person's.
+        yield from self._on_thinking({"text": f"{event.get('message', '')}\n"})
+
     def _on_tool_start(self, event: Json) -> Iterator[Any]:
         if event.get("id") not in self._open:
             self._open[str(event["id"])] = event

@@ -67,6 +67,7 @@ class Worker:
         self._said = ""
         runtime.asker = Permission(inbox, tell)
         runtime.stream.listeners.append(self._hear)
+        runtime.notices.append(lambda text: tell({"type": "notice", "message": text}))
 
     def do(self, said: Json) -> None:
         """Take a turn, or change a setting."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -89,6 +91,8 @@ VERBS = (
     Verb("demo", "the whole job in a temporary project, with a scripted agent", "harness demo"),
 )
 
+COLUMNS = 80
+
 EPILOG = """\
 exit codes:
   0 done                     5 held by another session    9 stop: nothing to go on with
@@ -124,6 +128,26 @@ class _FirstSteps:
             [f"\nThis repository has its list in {others[0]}: {typed.change_to(others[0])}"] if others else []
         )
         return Reply("harness", "\n".join([FIRST_STEPS, *here]))
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal.
+
+    argparse makes one of these for every argument that it learns, and to know how wide the terminal is it
+    would load all that packs archives.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    said = os.environ.get("COLUMNS", "")
+    try:
+        return int(said) if said.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        # No terminal: a pipe, or a test that has put something else in the place of stdout.
+        return COLUMNS
 
 
 class _Parser(argparse.ArgumentParser):
@@ -178,7 +202,7 @@ def _parser(wanted: Verb | None) -> argparse.ArgumentParser:
         prog="harness",
         description="A task list on disk that keeps agents working until it is done.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"harness {harness_lib.__version__}")
     parser.add_argument(
@@ -191,7 +215,7 @@ def _parser(wanted: Verb | None) -> argparse.ArgumentParser:
             help=verb.summary,
             description=verb.summary,
             epilog=f"example: {verb.example}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Help,
         )
         if verb is wanted:
             command = verb.load()

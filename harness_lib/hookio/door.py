@@ -30,7 +30,7 @@ def answer(event: str, argv: Sequence[str]) -> int:
         if sys.dont_write_bytecode:
             # Harness is in use here: the next hook shall start fast.
             data_home.make(data_home.place(os.environ))
-            _use_byte_code(data_home.place(os.environ))
+            data_home.use_byte_code(os.environ)
         from harness_lib.hookio import visit  # noqa: PLC0415 (nobody home: not needed)
 
         return visit.run(event, argv, data, root, os.environ)
@@ -53,7 +53,7 @@ def _switched_on(env: Mapping[str, str], data: bytes, event: str) -> str | None:
     """Return the state root if there is one whose marker stands; the end of an agent is noted without it."""
     if seeking.switched_off(env):
         return None
-    _use_byte_code(data_home.place(env))
+    data_home.use_byte_code(env)
     root = seeking.pinned(env) or seeking.search(env, _cwd(env, data))
     if not root or not (event == "SessionEnd" or os.path.exists(os.path.join(root, seeking.MARKER))):
         return None
@@ -92,13 +92,6 @@ def _unescaped(value: bytes) -> str:
     except ValueError:
         return ""
     return str(text)
-
-
-def _use_byte_code(data: str) -> None:
-    """Read and write compiled modules in our own place, if nobody else can put code there."""
-    if data_home.is_safe(data):
-        sys.pycache_prefix = data_home.byte_code(data)
-        sys.dont_write_bytecode = False
 
 
 def _bug(event: str, root: str | None) -> int:

@@ -1,6 +1,7 @@
 """Where our own files live on this machine, and whether others could put code there; in plain strings.
 
-Every hook asks this before it imports anything that may be cached there. Everybody else asks `private_env`.
+Every hook and the launchers ask this before they import anything that may be cached there; everybody else
+asks `private_env`.
 Source: docs/design.md, "On the user's machine".
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 TYPE_CHECKING = False  # see seeking.py
 if TYPE_CHECKING:
@@ -52,6 +54,14 @@ def is_safe(data: str) -> bool:
         return os.path.isabs(data) and problem(os.lstat(data)) is None
     except OSError:
         return False
+
+
+def use_byte_code(environ: Mapping[str, str]) -> None:
+    """Read and write compiled modules in our own place, if nobody else can put code there."""
+    data = place(environ)
+    if is_safe(data):
+        sys.pycache_prefix = byte_code(data)
+        sys.dont_write_bytecode = False
 
 
 def make(data: str) -> None:

@@ -56,6 +56,8 @@ class Context:
         self.say = say
         self.busy = busy
         self.target = target
+        # Whose view of the same list this is, from another work tree.
+        self._origin: Context | None = None
 
     @cached_property
     def root(self) -> roots.Root:
@@ -94,12 +96,12 @@ class Context:
         """
         here = self.here
         if here is None:
-            return self._root_git
+            return self.main
         if here.top == self.root.path or here.top in self.root.path.parents:
             return here
-        if self.env.get("HARNESS_STATE_ROOT") or here.common_dir == self._root_git.common_dir:
+        if self.env.get("HARNESS_STATE_ROOT") or here.common_dir == self.main.common_dir:
             return here
-        return self._root_git
+        return self.main
 
     @cached_property
     def here(self) -> Git | None:
@@ -110,16 +112,17 @@ class Context:
             return None
 
     @cached_property
-    def _root_git(self) -> Git:
-        return _opened(self.root.path)
+    def main(self) -> Git:
+        """The work tree that the list lies in; EnvSetupError where it is in none."""
+        return self._origin.main if self._origin else _opened(self.root.path)
 
     def at(self, git: Git) -> Context:
         """Return this context as seen from another work tree of the same repository."""
         told = {"say": self.say, "busy": self.busy}
         there = Context(env=self.env, cwd=git.top, clock=self.clock, target=self.target, **told)
-        there.__dict__.update(
-            {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "here": git}
-        )
+        known = {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "here": git}
+        there.__dict__.update(known)
+        there._origin = self
         return there
 
     @property
@@ -147,7 +150,7 @@ class Context:
         top = self.git.top
         if top != self.root.path and top not in self.root.path.parents:
             try:
-                top = self._root_git.top
+                top = self.main.top
             except EnvSetupError:
                 return None
         return self.root.path.relative_to(top)
@@ -161,7 +164,7 @@ class Context:
         root = self.root
         try:
             inside = self.git.top == root.path or self.git.top in root.path.parents
-            git = self.git if inside else self._root_git
+            git = self.git if inside else self.main
         except EnvSetupError:
             return False
         return git.is_tracked(root.state, root.init_script, root.backup, *root.private_paths())

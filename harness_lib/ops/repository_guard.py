@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness_lib.ops.context import Context
-from harness_lib.system import gitlocks, reflog
+from harness_lib.system import gitlocks, ref_files, reflog, remembered
 from harness_lib.system.git import Git
 from harness_lib.task import Task
 
@@ -58,8 +58,12 @@ def _main(git: Git, *args: str) -> str | None:
 
 
 def _is_bare(git: Git) -> bool:
-    return _main(git, "config", "--type=bool", "core.bare") == "true"
+    args = ("config", "--type=bool", "core.bare")
+    return remembered.of_file(git.common_dir / "config", "bare", lambda: _main(git, *args)) == "true"
 
 
 def _branch(git: Git) -> str | None:
-    return _main(git, "symbolic-ref", "--quiet", "HEAD")
+    try:
+        return ref_files.branch(git.common_dir)
+    except ref_files.UnclearError:
+        return _main(git, "symbolic-ref", "--quiet", "HEAD")

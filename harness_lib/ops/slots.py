@@ -13,8 +13,8 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import environment, keeping, setting_aside
@@ -30,7 +30,7 @@ from harness_lib.system import (
     snapshot,
     worktrees,
 )
-from harness_lib.system.git import Git, GitError
+from harness_lib.system.git import Changes, Git, GitError
 
 LOCK = "lock"
 # What checks need and git does not bring: copied in if it is there and git ignores it.
@@ -42,8 +42,7 @@ DYING_SECONDS = 20.0
 BESIDE = 1000
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """The directory of one run; whoever works in it holds the lock there, by inheritance."""
 
     path: Path
@@ -130,10 +129,8 @@ def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
     """Return the work tree at `path` standing clean at `commit`, and whether it was made for this."""
     git = _opened(ctx.git, path)
     try:
-        if git is not None and not _has_more_than_git_keeps(git, commit):
-            _clean(ctx, git, commit)
-            if _is_whole(git, commit):
-                return git, False
+        if git is not None and _stands_clean(ctx, git, commit):
+            return git, False
         _make_way(ctx, path, git, commit)
     except GitError:
         # Somebody's git that lives keeps it locked, say: all that is in it is kept, and it is made anew.
@@ -144,11 +141,19 @@ def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
     return git, True
 
 
-def _clean(ctx: Context, git: Git, commit: str) -> None:
+def _stands_clean(ctx: Context, git: Git, commit: str) -> bool:
+    """Return whether the work tree could be made as a new one at `commit` would be."""
+    changes = git.changes()
+    if _has_more_than_git_keeps(git, commit, changes):
+        return False
+    _clean(ctx, git, commit, changes)
+    return _is_whole(git, commit)
+
+
+def _clean(ctx: Context, git: Git, commit: str, changes: Changes) -> None:
     unlock(ctx, git)
     with gitlocks.hold(git):
         git.quit_under_way()
-        changes = git.changes()
         if changes.tracked or changes.untracked or git.head() != commit:
             keep(ctx, git, commit)
             git.run("checkout", "--quiet", "--force", "--detach", commit)
@@ -160,8 +165,9 @@ def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | 
 
     Files that are new in a submodule stay there as long as it is in use, and go with it.
     """
-    lost = git is None or _has_more_than_git_keeps(git, commit) or _has_new_files_below(git, commit)
-    return setting_aside.whole(ctx, path, git) if lost else None
+    if git is not None and not _has_more_than_git_keeps(git, commit, git.changes()):
+        return setting_aside.whole(ctx, path, git) if _has_new_files_below(git, commit) else None
+    return setting_aside.whole(ctx, path, git)
 
 
 def set_up(ctx: Context) -> None:
@@ -186,9 +192,9 @@ def _opened(main: Git, path: Path) -> Git | None:
     return git if same else None
 
 
-def _has_more_than_git_keeps(git: Git, commit: str) -> bool:
+def _has_more_than_git_keeps(git: Git, commit: str, changes: Changes) -> bool:
     """Return whether a repository in the work tree has what no commit of ours holds, nor its own remote."""
-    if nested.untracked(git) or any(nested.is_broken(git, path) for path in nested.staged(git)):
+    if nested.among(changes) or any(nested.is_broken(git, path) for path in nested.staged(git)):
         return True
     return any(
         there.changes().tracked or nested.has_own_commits(there, known)
@@ -216,7 +222,7 @@ def _is_whole(git: Git, commit: str) -> bool:
 
 def is_there(git: Git) -> bool:
     """Return whether the work tree still is one."""
-    return _opened(git, git.top) is not None
+    return worktrees.stands(git) or _opened(git, git.top) is not None
 
 
 def keep(ctx: Context, git: Git, commit: str) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
@@ -31,8 +32,7 @@ class MovedError(Exception):
         self.blocked = blocked
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(NamedTuple):
     """Which ref the next merge moves, and from where; `old` is "" where the ref has yet to be made."""
 
     ref: str
@@ -128,14 +128,13 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
     if here != new and waits and not git.is_ancestor(waits, new):
         raise MovedError
     unparted = (ours, waits or "")
-    holder = worktrees.holder(git, target)
-    if holder is None:
+    there = _holder(ctx, target)
+    if there is None:
         if worktrees.is_hidden(git, target):
             raise MovedError(blocked=True)
         if here != new:
             _set(git, move, new, unparted)
         return
-    there = ctx.at(Git.open(holder))
     with gitlocks.hold(there.git):
         if not _is_free(there, move.tip, new):
             raise MovedError(blocked=True)
@@ -249,10 +248,18 @@ def _forget(git: Git, ours: str, waits: str) -> None:
 
 def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
     """Return whether nobody has `target` checked out, or nothing of theirs would be touched."""
+    there = _holder(ctx, target)
+    return not worktrees.is_hidden(ctx.git, target) if there is None else _is_free(there, old, new)
+
+
+def _holder(ctx: Context, target: str) -> Context | None:
+    """Return the context of the work tree that has `target` checked out; None if none has."""
+    main = ctx.main
+    # Nearly always it is the project's own checkout, of which git need not be asked.
+    if main.git_dir == ctx.git.common_dir and main.branch() == target:
+        return ctx.at(main)
     holder = worktrees.holder(ctx.git, target)
-    if holder is None:
-        return not worktrees.is_hidden(ctx.git, target)
-    return _is_free(ctx.at(Git.open(holder)), old, new)
+    return None if holder is None else ctx.at(Git.open(holder))
 
 
 def _is_free(there: Context, old: str, new: str) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import atomic, gitlocks, hidden
+from harness_lib.system import atomic, gitlocks, hidden, ref_files, remembered
 from harness_lib.system.gitrun import STDERR_TAIL, GitError, call, clean_env, covers, decode, failure
 
 __all__ = ["Changes", "Commit", "Git", "GitError", "clean_env"]
@@ -24,24 +24,21 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(NamedTuple):
     """What differs from HEAD: tracked files, and untracked ones (a nested repository ends in `/`)."""
 
     tracked: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """One commit and its whole message."""
 
     oid: str
     message: str
 
 
-@dataclass(frozen=True)
-class Git:
+class Git(NamedTuple):
     """One work tree; `git_dir` is its own, `common_dir` is shared with its linked worktrees."""
 
     top: Path
@@ -106,7 +103,10 @@ class Git:
 
     def branch(self) -> str | None:
         """Return the full name of HEAD's branch, born or not; None when detached."""
-        return self._answer("symbolic-ref", "--quiet", "HEAD")
+        try:
+            return ref_files.branch(self.git_dir)
+        except ref_files.UnclearError:
+            return self._answer("symbolic-ref", "--quiet", "HEAD")
 
     def exists(self, oid: str) -> bool:
         """Say whether `oid` is a commit that is still here."""
@@ -122,7 +122,8 @@ class Git:
 
     def tree_of(self, commit: str) -> str:
         """Return the tree of a commit (of a tree: itself)."""
-        return self.text("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+        args = ("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+        return remembered.of_object(self, "tree", commit, lambda: self.text(*args))
 
     def empty_tree(self) -> str:
         """Return the tree without entries, in this repository's hash."""
@@ -219,7 +220,10 @@ class Git:
 
     def ref(self, name: str) -> str | None:
         """Return what the ref called `name` points at; None if it does not exist."""
-        return self._answer("rev-parse", "--verify", "--quiet", name)
+        try:
+            return ref_files.resolve(self.git_dir, self.common_dir, name)
+        except ref_files.UnclearError:
+            return self._answer("rev-parse", "--verify", "--quiet", name)
 
     def has_commits(self) -> bool:
         """Say whether any ref, or what git remembers of one, has a commit."""

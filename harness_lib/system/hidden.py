@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness_lib.system import scratch
+from harness_lib.system import remembered, scratch
 from harness_lib.system.gitrun import decode, encode
 
 if TYPE_CHECKING:
@@ -75,6 +75,10 @@ def put_marks(git: Git, marks: Mapping[str, str]) -> None:
 
 def _marked(git: Git) -> dict[str, str]:
     """Return path → tag of `git ls-files -v` for every file that has a mark."""
+    return dict(remembered.of_index(git, "marks", lambda: _listed(git)))
+
+
+def _listed(git: Git) -> dict[str, str]:
     records = decode(git.run(*_AS_MARKED, "ls-files", "-v", "-z").stdout)
     return {path: tag for tag, _, path in (r.partition(" ") for r in records) if tag != "H" and _is_mark(tag)}
 

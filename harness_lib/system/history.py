@@ -13,7 +13,7 @@ from harness_lib.system.git import Git
 def lost_base(git: Git, base: str) -> bool:
     """Say whether HEAD no longer has `base` in its history: a reset, an amend, another root."""
     head = git.head()
-    return head is not None and git.exists(base) and not git.is_ancestor(base, head)
+    return head not in (None, base) and git.exists(base) and not git.is_ancestor(base, head)
 
 
 def published(git: Git, base: str, tip: str) -> str:

@@ -31,6 +31,8 @@ def side(git: Git, tree: str, base: str) -> str:
 def left(git: Git, old: str, new: str) -> list[str]:
     """Return the files of the tree `new` that have marks of ours which they have not in the tree `old`."""
     moved = trees.changed(git, old, new)
+    if not moved:
+        return []
     named = {
         path for path, (_, now) in moved.items() if now and any(_is_ours(git, x) for x in _NAME.findall(path))
     }

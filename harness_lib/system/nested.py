@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-from harness_lib.system import atomic, worktrees
-from harness_lib.system.git import Git
+from harness_lib.system import atomic, remembered, worktrees
+from harness_lib.system.git import Changes, Git
 from harness_lib.system.gitrun import decode
 from harness_lib.system.trees import GITLINK
 
@@ -31,17 +31,24 @@ def at(git: Git, path: str) -> Git | None:
 
 def untracked(git: Git) -> list[str]:
     """Return the repositories in the work tree, with commits or without, that its index lacks."""
-    return [path.rstrip("/") for path in git.changes().untracked if path.endswith("/")]
+    return among(git.changes())
+
+
+def among(changes: Changes) -> list[str]:
+    """Return the repositories in `changes`."""
+    return [path.rstrip("/") for path in changes.untracked if path.endswith("/")]
 
 
 def links(git: Git, tree: str) -> dict[str, str]:
     """Return path → commit of the repositories that `tree` (or a commit) names."""
-    return _links(git.run("ls-tree", "-r", "-z", "--full-tree", tree).stdout, 2)
+    args = ("ls-tree", "-r", "-z", "--full-tree", tree)
+    return dict(remembered.of_object(git, "links", tree, lambda: _links(git.run(*args).stdout, 2)))
 
 
 def staged(git: Git) -> dict[str, str]:
     """Return path → commit of the repositories that the index names."""
-    return _links(git.run("ls-files", "-z", "--stage", "--full-name", ":/").stdout, 1)
+    args = ("ls-files", "-z", "--stage", "--full-name", ":/")
+    return dict(remembered.of_index(git, "links", lambda: _links(git.run(*args).stdout, 1)))
 
 
 def _links(listing: bytes, column: int) -> dict[str, str]:

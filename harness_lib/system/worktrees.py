@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import atomic, held_files
+from harness_lib.system import atomic, held_files, ref_files
 from harness_lib.system.git import Git
 
 # Git prunes what another git is just about to make; so we do one thing after another.
 LOCK = "harness-worktrees.lock"
 
 
-@dataclass(frozen=True)
-class Linked:
+class Linked(NamedTuple):
     """A work tree as git lists it; `branch` is the full name of what HEAD stands for, None when detached."""
 
     path: Path
@@ -74,6 +73,21 @@ def at(path: Path) -> Git | None:
         return Git.open(path)
     except EnvSetupError:
         return None
+
+
+def stands(git: Git) -> bool:
+    """Say whether the linked work tree is for certain still as git has made it; git need not be asked then.
+
+    Both ends of the link are in place, and its HEAD can be read.
+    """
+    try:
+        link = (git.top / ".git").read_bytes().rstrip(b"\n")
+        back = (git.git_dir / "gitdir").read_bytes().rstrip(b"\n")
+        (git.git_dir / "commondir").stat()
+        ref_files.branch(git.git_dir)
+    except (OSError, ref_files.UnclearError):
+        return False
+    return (link, back) == (b"gitdir: " + os.fsencode(git.git_dir), os.fsencode(git.top / ".git"))
 
 
 def switch(git: Git, commit: str) -> None:

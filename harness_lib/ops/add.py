@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import UsageError
@@ -28,8 +29,7 @@ from harness_lib.task import (
 NOT_TRUSTED = "This list's commands are not trusted here yet: look with harness check, then harness trust"
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(NamedTuple):
     """A task as a person describes it; the list gives it an id."""
 
     title: str

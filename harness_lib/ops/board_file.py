@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness_lib.errors import UsageError
 from harness_lib.ops.context import Context
@@ -23,8 +22,7 @@ NAME = "board-{}.json"
 STALE_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """A run that goes on: its process, and how it stood a second ago."""
 
     pid: int

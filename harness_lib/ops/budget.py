@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 from harness_lib.errors import UsageError
@@ -45,7 +44,7 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
         found, warnings = _wait(ctx, changes)
     now = ctx.clock.now().timestamp()
     runs = [
-        {"pid": seen.pid, "spent": asdict(seen.board.spent(now)), "limits": budget.write(seen.board.limits)}
+        {"pid": seen.pid, "spent": seen.board.spent(now)._asdict(), "limits": budget.write(seen.board.limits)}
         for seen in found
     ]
     return Reply(

@@ -7,7 +7,7 @@ Source: docs/design.md, "Reading is strict" and "Trust".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, Exit, StateUnreadableError
@@ -27,8 +27,7 @@ COMMANDS_SHOWN = 20
 LENGTH = 300
 
 
-@dataclass(frozen=True)
-class Examined:
+class Examined(NamedTuple):
     """What is wrong with the file, the nearest to its top first; the list, if it can be read at all.
 
     `is_lost`: it is missing, no JSON or without tasks, the cases that a repair can mend.

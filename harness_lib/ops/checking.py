@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import ConfigError
@@ -24,8 +23,7 @@ JUDGING = re.compile(r"\d+(-merged)?\.log")
 Verdict = Literal["pass", "TEST_FAIL", "TIMEOUT", "ENV_SETUP"]
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(NamedTuple):
     """What a check said: the verdict, one line why, the end of its output, and where all of it is.
 
     `gist` is what is most worth reading of the output, in a line; `without` names the variables that it was
@@ -140,7 +138,7 @@ def _once(
         tick=tick,
         clock=ctx.clock,
     )
-    return replace(_judge(finished, task, log), without=without)
+    return _judge(finished, task, log)._replace(without=without)
 
 
 def _judge(finished: runner.Finished, task: Task, log: Path) -> Checked:

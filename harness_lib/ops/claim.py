@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib.ops import (
     brief,
     carrying,
@@ -70,10 +68,10 @@ def _session(ctx: Context, before: start.Opened, *, waits: bool) -> start.Opened
     sessions.refuse_other(state, ctx)
     session = sessions.mine(state, ctx)
     if session and start.is_open(session, state, ctx):
-        return start.prove(ctx, replace(before, session=session), waits=waits)
+        return start.prove(ctx, before._replace(session=session), waits=waits)
     opened = start.open_session(ctx)
     recovered, warnings = (*before.recovered, *opened.recovered), (*before.warnings, *opened.warnings)
-    return replace(opened, recovered=recovered, warnings=warnings)
+    return opened._replace(recovered=recovered, warnings=warnings)
 
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: start.Opened) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.ops import brief
@@ -16,8 +16,7 @@ LENGTH = 200
 SHORT = 12
 
 
-@dataclass(frozen=True)
-class Delivered:
+class Delivered(NamedTuple):
     """`commits` are the task's own, newest first, made on `since`; `files` what they changed."""
 
     commits: tuple[str, ...]

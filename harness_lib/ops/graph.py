@@ -7,8 +7,7 @@ them, and named with an arrow below the others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness_lib.ops import brief, status
 from harness_lib.ops.context import Context
@@ -26,8 +25,7 @@ TITLE_LENGTH = 60
 _HARMLESS = frozenset(" -_.,:/()+*=?!'")
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A line of the tree: `depth` 0 is a root; `mark` says why nothing stands below this mention."""
 
     depth: int
@@ -42,8 +40,7 @@ class Row:
         return f"[{status.word(self.task)}] {self.task.id}: {brief.one_line(self.task.title, TITLE_LENGTH)}"
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(NamedTuple):
     """The tasks that are drawn, the rows of the tree, the cycles in words, how many tasks are left out."""
 
     tasks: tuple[Task, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
@@ -18,8 +18,7 @@ SUPERVISED = "HARNESS_SUPERVISED"
 CHECKED = "HARNESS_CHECKED_TASK"
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """A task in progress, and the session that holds it."""
 
     session: Session

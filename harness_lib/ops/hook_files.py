@@ -7,8 +7,8 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib.errors import ConfigError, HeldError, RefusedError
 from harness_lib.ops import hook_entries, hook_json, hook_toml
@@ -21,8 +21,7 @@ KEPT = ".bak-harness"
 CORRECT_IT = "Correct it there and type the same again; nothing was written."
 
 
-@dataclass(frozen=True)
-class HostFile:
+class HostFile(NamedTuple):
     """`data` is what stands at `path`, None if nothing does."""
 
     host: Host

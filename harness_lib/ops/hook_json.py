@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 from harness_lib.errors import ConfigError
 from harness_lib.ops import hook_entries
@@ -18,8 +17,7 @@ EMPTY = "{}\n"
 Step = tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A handler in the file: `path` leads to it, `entry` to the element of the event's list that holds it.
 
     `alone`: it is all that this element is for.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib.errors import HarnessError
 from harness_lib.ops import hook_entries, hook_files, hosts
@@ -21,8 +21,7 @@ _CODEX_PLUGIN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """One way: `what` says which; `path` is the host's file or the plugin's folder.
 
     `is_plugin`: nothing of it is ours to take back. `missing`: the scripts that it names and that are not

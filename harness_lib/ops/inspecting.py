@@ -5,7 +5,7 @@ Asked only of work that is merged for its agent: in a person's own checkout the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib.ops import target
 from harness_lib.ops.context import Context
@@ -14,8 +14,7 @@ from harness_lib.system.git import Git
 from harness_lib.task import Task
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What stands against merging some work; all of it paths from the top.
 
     `repositories` are new and of their own; `submodules` name a commit that nobody else has; `marked` have

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib.ops.context import Context
 from harness_lib.rules import judge_parts, judges
@@ -13,8 +13,7 @@ from harness_lib.task import Task
 CONFIG, NAMED, TESTS = "config", "named", "tests"
 
 
-@dataclass(frozen=True)
-class Touched:
+class Touched(NamedTuple):
     """What an attempt has changed of its judge: `forbidden` where the task protects it, `others` else."""
 
     forbidden: tuple[str, ...] = ()

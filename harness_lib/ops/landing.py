@@ -12,8 +12,6 @@ made again.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.ops import (
     branch_guard,
@@ -57,7 +55,7 @@ def land(ctx: Context, session: Session, task: Task, tree: str, head: str) -> ou
     if oid == task.started_at_commit:
         warnings.append(committing.NOTHING.format(id=task.id))
     ended = bring(ctx, session, task)
-    return replace(ended, warnings=(*warnings, *ended.warnings))
+    return ended._replace(warnings=(*warnings, *ended.warnings))
 
 
 def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:

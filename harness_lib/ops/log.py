@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from harness_lib.ops import brief
 from harness_lib.ops.context import Context
@@ -23,8 +23,7 @@ _LINE = re.compile(r"\[(?P<at>[^\]]*)\] \[SESSION-(?P<session>[0-9]{1,9})\] (?P<
 _TAG = re.compile(r" \[([^\s\[\]]+)\]")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One line of the log, taken apart; of a line that is not in the grammar only `text` is known."""
 
     text: str
@@ -36,8 +35,7 @@ class Entry:
     message: str = ""
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(NamedTuple):
     """What to show; None is everything."""
 
     type: str | None = None
@@ -63,7 +61,7 @@ def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) 
         "\n".join(entry.text for entry in shown) or "No line of the log fits.",
         next="harness status",
         warnings=_unseen(ctx) if len(shown) < lines else (),
-        extra={"lines": [asdict(entry) for entry in shown]},
+        extra={"lines": [entry._asdict() for entry in shown]},
     )
 
 

@@ -7,7 +7,7 @@ crash sees whether the task's commit has arrived, and merges it again if it has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib.ops import committing, outcome, target
 from harness_lib.ops.context import Context
@@ -20,8 +20,7 @@ from harness_lib.task import Session, Task
 MOST = 32
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """A task whose intent is to be merged, what its work goes on top of, and the commit that comes of it."""
 
     task: Task
@@ -29,8 +28,7 @@ class Member:
     picked: str
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """What is moved at once, from `start`; `conflicts` are files of the first task: then nothing is."""
 
     start: str

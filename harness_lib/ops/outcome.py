@@ -8,7 +8,8 @@ Killed anywhere between, `settle` does the rest: every git step ends in the same
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.errors import LeaseLostError
@@ -21,8 +22,7 @@ from harness_lib.system.git import Git
 from harness_lib.task import Category, Handback, Intent, Session, State, StopReason, Task
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """How an attempt ended: the task afterwards, why to stop if so, the rescue ref, and warnings.
 
     `rolled_back`: the work tree is at the base again, if the attempt failed; without the base it cannot be.
@@ -35,8 +35,7 @@ class Ended:
     rolled_back: bool = True
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Why an attempt is rolled back and what that costs the task.
 
     `halt`: why nobody may try it again yet. `handback`: what the next agent must know to go on with this

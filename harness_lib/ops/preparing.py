@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import RefusedError
@@ -21,8 +22,7 @@ LIMIT_TOTAL_BYTES = 100 * 1024 * 1024
 NAMED = 5
 
 
-@dataclass(frozen=True)
-class Ground:
+class Ground(NamedTuple):
     """The work tree an attempt starts from; `unprotected` are untracked files too large to keep a copy of.
 
     `target` is the branch that the work is merged into, if it is.

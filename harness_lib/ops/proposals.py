@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from harness_lib import typed
@@ -29,7 +29,7 @@ def propose(ctx: Context, wish: Wish) -> Reply:
     try:
         task = _record(ctx, by, wish)
     except (EnvSetupError, OSError) as error:
-        return mailbox.leave(ctx, error, "add", by, json.dumps(asdict(wish)))
+        return mailbox.leave(ctx, error, "add", by, json.dumps(wish._asdict()))
     return Reply("add", f"proposed: {brief.title(task)}\nA person decides; go on with your own task.")
 
 

@@ -6,8 +6,9 @@ decision matrix with facts from git, checkpoints and, where the matrix says so, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, HeldError, LeaseLostError
@@ -37,8 +38,7 @@ from harness_lib.system.git import Git
 from harness_lib.task import Gate, Session, State, StopReason, Task
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What recovery did, one line per task, and why the session is over if it is."""
 
     told: tuple[str, ...] = ()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib.errors import ConfigError
 from harness_lib.ops import committing, keeping, landing, outcome, rolling_back, trusting
 from harness_lib.ops.context import Context
@@ -78,7 +76,7 @@ def _leave_as_it_is(ctx: Context, session: Session, task: Task) -> outcome.Ended
     )
     verdict = outcome.Verdict("SESSION_TIMEOUT", told)
     ended = rolling_back.fail_without_git(ctx, session, task, verdict)
-    return replace(ended, rescue=rescue, warnings=(*ended.warnings, f"{task.id}: {told}"))
+    return ended._replace(rescue=rescue, warnings=(*ended.warnings, f"{task.id}: {told}"))
 
 
 def _may_publish(ctx: Context, task: Task) -> bool:

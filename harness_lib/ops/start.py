@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.ops import (
@@ -32,8 +33,7 @@ LOG_LINES = 200
 COMMITS = 20
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """A session that is open now, or the reason why there is none."""
 
     session: Session | None
@@ -128,7 +128,7 @@ def open_session(ctx: Context) -> Opened:
     with ctx.store.transaction() as tx:
         _count(tx, session)
         stop = _end_when_done(tx, ctx)
-    return replace(opened, session=None, stop=stop) if stop else prove(ctx, opened)
+    return opened._replace(session=None, stop=stop) if stop else prove(ctx, opened)
 
 
 def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
@@ -142,10 +142,10 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
     told = proving.prove(ctx, opened.session, waits=waits)
     if not told:
         return opened
-    opened = replace(opened, recovered=(*opened.recovered, *told))
+    opened = opened._replace(recovered=(*opened.recovered, *told))
     with ctx.store.transaction() as tx:
         stop = _end_when_done(tx, ctx)
-    return replace(opened, session=None, stop=stop) if stop else opened
+    return opened._replace(session=None, stop=stop) if stop else opened
 
 
 def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:

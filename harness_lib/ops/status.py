@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError
@@ -132,7 +132,7 @@ def answer(ctx: Context, view: View) -> Reply:
         warnings=view.warnings,
         extra={
             "root": str(ctx.root.path),
-            "counts": asdict(view.counts),
+            "counts": view.counts._asdict(),
             "tasks": [codec.encode_task(task) for task in view.shown],
             "more": more,
             "log": list(view.log),
@@ -150,8 +150,8 @@ def answer(ctx: Context, view: View) -> Reply:
 def _run(seen: Seen, now: float) -> dict[str, object]:
     return {
         "pid": seen.pid,
-        "workers": [asdict(row) for row in seen.board.rows.values()],
-        "spent": asdict(seen.board.spent(now)),
+        "workers": [row._asdict() for row in seen.board.rows.values()],
+        "spent": seen.board.spent(now)._asdict(),
     }
 
 

@@ -5,7 +5,8 @@ Source: docs/protocol.md, "Task Execution Cycle" step 1; docs/design.md, "At the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import HeldError, UsageError
@@ -30,8 +31,7 @@ from harness_lib.task import Gate, Session, State, StopReason, Task
 NAMED = 5
 
 
-@dataclass(frozen=True)
-class Taken:
+class Taken(NamedTuple):
     """What one try gave: a task, or the reason to stop, or neither if another worker was faster.
 
     `state` is the list that a task was taken from.
@@ -63,7 +63,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     if taken.task is None:
         return taken
     with halting.when_stuck(ctx, session, taken.task.id):
-        return replace(taken, task=red_first.prove(ctx, taken.task))
+        return taken._replace(task=red_first.prove(ctx, taken.task))
 
 
 def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Ground, gate: Gate) -> Taken:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
@@ -20,8 +20,7 @@ LINE_LENGTH = 300
 NO_CHECK = "no check"
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """What the check of one task said; `verdict` is `pass`, a category, or `no check`."""
 
     task: Task

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib.rules import failures, graph
 from harness_lib.task import State
 
 
-@dataclass(frozen=True)
-class Ahead:
+class Ahead(NamedTuple):
     """How many tasks may still be done, and how many of them can only be done one after another."""
 
     tasks: int = 0

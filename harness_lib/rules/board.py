@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from harness_lib.rules import budget
 from harness_lib.rules.ahead import Ahead
@@ -12,8 +12,7 @@ from harness_lib.rules.budget import Budget, Spent
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, Idle, News, Ready, Said, Stepped
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One worker: its task and step, since when (epoch seconds), what it spent on it, its agent's last line.
 
     `until`: when what it waits for is over, None if it waits for nothing. `idle`: why it has nothing to do.
@@ -73,11 +72,11 @@ def _row(row: Row, at: float, news: News) -> Row | None:
     if isinstance(news, Claimed):
         return Row(row.worker, news.task, news.title, news.attempt, "prepares", since=at)
     if isinstance(news, Stepped):
-        return replace(row, step=news.step, until=news.until, idle=None)
+        return row._replace(step=news.step, until=news.until, idle=None)
     if isinstance(news, Ready):
-        return replace(row, step="waits", until=None, idle=None)
+        return row._replace(step="waits", until=None, idle=None)
     if isinstance(news, Said):
-        return replace(row, last=news.last, tokens=news.tokens, cost=news.cost)
+        return row._replace(last=news.last, tokens=news.tokens, cost=news.cost)
     if isinstance(news, Idle):
         return Row(row.worker, step="waits", since=row.since if row.idle else at, idle=news.why)
     return None
@@ -85,7 +84,7 @@ def _row(row: Row, at: float, news: News) -> Row | None:
 
 def _ended(board: Board, row: Row, at: float, news: Ended) -> Board:
     paid = _paid(board, row).before
-    before = replace(paid, attempts=paid.attempts + (news.status != "pending"))
+    before = paid._replace(attempts=paid.attempts + (news.status != "pending"))
     durations = board.durations
     if news.status == "completed":
         durations = (*durations, at - row.since)
@@ -97,7 +96,7 @@ def _paid(board: Board, row: Row) -> Board:
     """Return the board with what `row` has spent among what is paid; its row is about to go."""
     before = board.before
     return replace(
-        board, before=replace(before, cost=before.cost + row.cost, tokens=before.tokens + row.tokens)
+        board, before=before._replace(cost=before.cost + row.cost, tokens=before.tokens + row.tokens)
     )
 
 
@@ -117,8 +116,8 @@ def write(board: Board) -> dict[str, Any]:
     """Return `board` as a JSON object."""
     return {
         "began": board.began,
-        "rows": [asdict(row) for row in board.rows.values()],
-        "before": asdict(board.before),
+        "rows": [row._asdict() for row in board.rows.values()],
+        "before": board.before._asdict(),
         "durations": list(board.durations),
         "limits": budget.write(board.limits),
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness_lib.errors import UsageError
 
@@ -17,8 +17,7 @@ NO_LIMIT = "no limit"
 LEAST_COST = 0.01
 
 
-@dataclass(frozen=True)
-class Spent:
+class Spent(NamedTuple):
     """What was used up: US dollars (as far as agents tell), tokens, seconds, and finished attempts."""
 
     cost: float = 0.0

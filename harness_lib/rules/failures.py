@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from harness_lib.rules import graph, transitions
 from harness_lib.rules.errorlog import category_of, entry
@@ -29,8 +30,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Strategy:
+class Strategy(NamedTuple):
     """What follows from a failure of one category.
 
     `counts`: an attempt is used up; `stops`: the session halts until a person has acted; `reruns_init`:
@@ -89,8 +89,7 @@ STRATEGIES: dict[Category, Strategy] = {
 }
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """A task that can never run, and why; `message` has no category in front."""
 
     task_id: str

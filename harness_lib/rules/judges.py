@@ -9,8 +9,8 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 AUTO = "auto"
 
@@ -30,8 +30,7 @@ _LOOKERS = frozenset(
 _OPERATORS = frozenset("();<>|&\n")
 
 
-@dataclass(frozen=True)
-class Runner:
+class Runner(NamedTuple):
     """Where a test runner takes its orders from, and what its tests are called; git's globs."""
 
     config: tuple[str, ...]
@@ -84,8 +83,7 @@ RUNNERS: Mapping[str, Runner] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class Judges:
+class Judges(NamedTuple):
     """What a check goes by, relative to where it runs: names as they stand in it, and globs.
 
     A file of `config` counts from the moment it appears; those of `named` and `tests` as they were at first.

@@ -8,9 +8,8 @@ goes on. `interrupted` counts how often in a row that came to nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness_lib.rules import leases
 from harness_lib.task import Category, Interruption, Task
@@ -22,8 +21,7 @@ Action = Literal["fail", "resume", "validate"]
 STANDSTILLS = 3
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What git and the list say about an interrupted attempt.
 
     `uncommitted`: the work tree is neither as at the base nor as at the last checkpoint; `task_commits`:
@@ -38,8 +36,7 @@ class Facts:
     base_exists: bool
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What to do, the protocol's words for it, and for a failure its category.
 
     `permanent`: the task fails at max_attempts, for without its base nothing can be rolled back for a retry.
@@ -52,8 +49,7 @@ class Plan:
     permanent: bool = False
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One row of the matrix; None means that this question does not matter."""
 
     uncommitted: bool
@@ -160,4 +156,4 @@ def _fits(row: Row, facts: Facts) -> bool:
 def _priced(found: Plan, facts: Facts) -> Plan:
     if found.action != "fail" or facts.base_exists:
         return found
-    return replace(found, reason=f"{found.reason}; base commit is gone", permanent=True)
+    return found._replace(reason=f"{found.reason}; base commit is gone", permanent=True)

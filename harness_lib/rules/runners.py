@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import dropwhile, islice, takewhile
+from typing import NamedTuple
 
 MESSAGE_LINES = 8
 # More of them nobody reads, and longer lines are no runner's.
@@ -19,8 +19,7 @@ LINE_LENGTH = 2000
 Lines = Sequence[str]
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(NamedTuple):
     """One thing that has failed: its name as its runner writes it, what is said of it, and where it was."""
 
     name: str
@@ -32,7 +31,7 @@ def failures(lines: Lines) -> list[Failed]:
     """Return what any known runner says in `lines` (plain text) has failed, each once, MOST at most."""
     bounded = [line[:LINE_LENGTH] for line in lines]
     found = islice((failed for read in READERS for failed in read(bounded)), MOST)
-    return list(dict.fromkeys(replace(each, message=_short(each.message)) for each in found))
+    return list(dict.fromkeys(each._replace(message=_short(each.message)) for each in found))
 
 
 def _short(message: Lines) -> tuple[str, ...]:
@@ -67,7 +66,7 @@ def pytest(lines: Lines) -> Iterator[Failed]:
         if found:
             name, said = found.groups()
             told = reports.get(".".join(name.split("::")[1:]) or name)
-            yield replace(told.pop(0), name=name) if told else Failed(name, (said or "",))
+            yield told.pop(0)._replace(name=name) if told else Failed(name, (said or "",))
 
 
 def _pytest_reports(lines: Lines) -> dict[str, list[Failed]]:

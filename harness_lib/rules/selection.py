@@ -8,8 +8,8 @@ Source: docs/protocol.md, "Task Selection Algorithm"; docs/design.md, "Choosing"
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from harness_lib import timestamps, typed
 from harness_lib.errors import UsageError
@@ -22,8 +22,7 @@ UNPROVEN = "somebody else's write says that it is completed, or has changed its 
 Rank = tuple[int, str, float, graph.IdKey]
 
 
-@dataclass(frozen=True)
-class Why:
+class Why(NamedTuple):
     """Whether a task may be claimed, and what speaks for or against it, one sentence each."""
 
     eligible: bool

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib.rules.failures import is_permanent
 from harness_lib.task import State, Status, Task
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """How many tasks are how far.
 
     `pending` are also those of which only somebody else's write says that they are completed.

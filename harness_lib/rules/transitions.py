@@ -18,9 +18,9 @@ Source: docs/protocol.md, "Task Execution Cycle"; docs/design.md, "An attempt".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.rules import attempts as attempt_log
@@ -52,8 +52,7 @@ Underway = Literal["commit", "rollback", "merge"] | None
 REMEMBERED = 8
 
 
-@dataclass(frozen=True)
-class Arrow:
+class Arrow(NamedTuple):
     """From which statuses, with which intent under way, to which statuses."""
 
     start: tuple[Status, ...]

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness_lib.errors import EnvSetupError, StateUnreadableError
 from harness_lib.state import codec, generations, proofs, summary
@@ -20,8 +19,7 @@ from harness_lib.system.roots import Root
 from harness_lib.task import State
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A readable list, and how it was come by.
 
     `data` and `stamp` are of the file as it lies there, None if it is missing; `ours`: nobody has touched it

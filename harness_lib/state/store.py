@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
 from harness_lib.rules.selection import UNPROVEN
@@ -34,8 +34,7 @@ __all__ = ["Snapshot", "Store", "Tx"]
 TIMEOUT_SECONDS = 30.0
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The list at one moment, and sentences about what was wrong with its file."""
 
     state: State

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 DEEPEST = 100
 
@@ -29,8 +28,7 @@ class MalformedError(ValueError):
         super().__init__(f"line {self.line}: {what}")
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """A member of an object (with its `key`) or an element of an array.
 
     `start` is where it begins in the text; `comma` where the comma behind it stands, None if there is none.
@@ -42,8 +40,7 @@ class Item:
     key: str | None = None
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A value and its place: text[start:end]; `value` belongs to a scalar, `items` to the others."""
 
     kind: Kind

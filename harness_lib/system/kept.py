@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.system import gitlocks, snapshot, trees
 from harness_lib.system.gitrun import covers
@@ -26,8 +25,7 @@ _DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
 _REJECTED = re.compile(r"^error: (.+?): (?:patch does not apply|.*exists.*|.*No such file.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """A ref, the commit it keeps, when that was made (seconds since 1970), and its subject."""
 
     ref: str
@@ -36,8 +34,7 @@ class Kept:
     subject: str
 
 
-@dataclass(frozen=True)
-class Brought:
+class Brought(NamedTuple):
     """What came of bringing work back: nothing was written if anything is in the way or does not fit."""
 
     written: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib.system import marks
 from harness_lib.system.git import Git
@@ -19,8 +19,7 @@ _CONFLICTS = 1
 _AUTHOR = re.compile(rb"^author (.*) <(.*)> (\d+ [+-]\d{4})$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Picked:
+class Picked(NamedTuple):
     """What came of putting commits elsewhere: the new tip, or files in conflict and a `tree` with marks."""
 
     tip: str

@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness_lib.system import process
 from harness_lib.system.process import Process
@@ -43,8 +42,7 @@ _AGENT_VARIABLES = (
 )
 
 
-@dataclass(frozen=True)
-class Owner:
+class Owner(NamedTuple):
     """`worker` is the name that claims carry; the rest proves later whether the owner process still lives.
 
     `pid` is 0 where no lasting process can be seen from here: in a sandbox that lives for one command.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 _PROC = Path("/proc")
 # Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 4 and 22.
@@ -21,8 +21,7 @@ _PS_STARTED = 5
 FIRST_NAMESPACE = "pid:[4026531836]"
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """`started` is an opaque token: pids come round again, pid, boot id and start together never do."""
 
     pid: int

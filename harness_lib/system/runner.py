@@ -10,9 +10,8 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import atomic, leftover, long_logs, nofollow, printed, reaper
@@ -30,8 +29,7 @@ _PAUSE = 0.02
 _Ending = Literal["ended", "timeout", "loud", "told"]
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(NamedTuple):
     """How a command ended.
 
     `returncode`: its own, negative for a signal as in `subprocess`; None if we ended it, because of the

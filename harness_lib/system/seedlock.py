@@ -15,10 +15,9 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.errors import HeldError
@@ -37,8 +36,7 @@ _PID_LIMIT = 64
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
-@dataclass(frozen=True)
-class Holder:
+class Holder(NamedTuple):
     """Who has the directory: `pid` None if none is written (yet); `foreign`: a symlink, or another user's.
 
     `handed`: we have handed it to `pid`, the owner of a session.
@@ -50,8 +48,7 @@ class Holder:
     handed: bool = False
 
 
-@dataclass(frozen=True)
-class _Seen:
+class _Seen(NamedTuple):
     """A holder, with what tells this directory from the next one of the same name."""
 
     holder: Holder

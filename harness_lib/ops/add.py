@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import UsageError
-from harness_lib.ops import brief, keeping, marker, trusting
+from harness_lib.ops import brief, marker, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.rules import graph
+from harness_lib.rules import graph, intents
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Tx
@@ -92,7 +92,7 @@ def may_trust(ctx: Context, state: State) -> bool:
 
 def spent_ids(ctx: Context) -> tuple[str, ...]:
     """Return the ids that rescued work is kept under: a new task must not inherit that of a removed one."""
-    return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(keeping.RESCUE_REFS))
+    return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(intents.RESCUES))
 
 
 def next_id(state: State, spent: Iterable[str] = ()) -> str:

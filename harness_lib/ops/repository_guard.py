@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness_lib.ops.context import Context
-from harness_lib.system import gitlocks, ref_files, reflog, remembered
+from harness_lib.system import gitlocks, ref_files, reflog, worktrees
 from harness_lib.system.git import Git
 from harness_lib.task import Task
 
@@ -25,7 +25,7 @@ class Seen:
 
 def look(git: Git) -> Seen:
     """Return how the repository of this work tree stands now."""
-    return Seen(_is_bare(git), _branch(git), next(iter(reflog.of_main(git)), None))
+    return Seen(worktrees.is_bare(git), _branch(git), next(iter(reflog.of_main(git)), None))
 
 
 def undo(ctx: Context, seen: Seen, task: Task) -> list[str]:
@@ -55,11 +55,6 @@ def _main(git: Git, *args: str) -> str | None:
     """Return what git prints about the repository's own directory; None where it says no."""
     answer = git.run(f"--git-dir={git.common_dir}", *args, check=False)
     return None if answer.returncode else answer.stdout.decode("utf-8", "surrogateescape").strip()
-
-
-def _is_bare(git: Git) -> bool:
-    args = ("config", "--type=bool", "core.bare")
-    return remembered.of_file(git.common_dir / "config", "bare", lambda: _main(git, *args)) == "true"
 
 
 def _branch(git: Git) -> str | None:

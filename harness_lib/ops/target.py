@@ -256,7 +256,8 @@ def _holder(ctx: Context, target: str) -> Context | None:
     """Return the context of the work tree that has `target` checked out; None if none has."""
     main = ctx.main
     # Nearly always it is the project's own checkout, of which git need not be asked.
-    if main.git_dir == ctx.git.common_dir and main.branch() == target:
+    own = main.git_dir == ctx.git.common_dir and not worktrees.is_bare(main)
+    if own and main.branch() == target:
         return ctx.at(main)
     holder = worktrees.holder(ctx.git, target)
     return None if holder is None else ctx.at(Git.open(holder))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import atomic, held_files, ref_files
+from harness_lib.system import atomic, held_files, ref_files, remembered
 from harness_lib.system.git import Git
 
 # Git prunes what another git is just about to make; so we do one thing after another.
@@ -49,6 +49,13 @@ def is_hidden(git: Git, branch: str) -> bool:
     head = git.run("--git-dir", str(git.common_dir), *ask, check=False).stdout
     has_files = (git.common_dir / "index").is_file()
     return has_files and os.fsdecode(head).strip() == branch and holder(git, branch) is None
+
+
+def is_bare(git: Git) -> bool:
+    """Say whether somebody has told git that the repository has no checkout of its own."""
+    args = (f"--git-dir={git.common_dir}", "config", "--type=bool", "core.bare")
+    said = remembered.of_file(git.common_dir / "config", "bare", lambda: git.run(*args, check=False).stdout)
+    return said.strip() == b"true"
 
 
 def add(git: Git, path: Path, commit: str) -> Git:

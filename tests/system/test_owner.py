@@ -13,8 +13,8 @@ import pytest
 from harness_lib.system import owner, process
 
 WHO = (
-    "import dataclasses, json, os; from harness_lib.system import owner;"
-    "print(json.dumps(dataclasses.asdict(owner.current(os.environ))))"
+    "import json, os; from harness_lib.system import owner;"
+    "print(json.dumps(owner.current(os.environ)._asdict()))"
 )
 NO_PROCESS = 2**22 + 1
 

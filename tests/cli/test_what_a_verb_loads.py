@@ -1,0 +1,69 @@
+"""A verb loads what its reply needs: every start of it pays for each module."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import EXAMPLES
+from tests.ops.project import Project
+
+PROGRAM = """
+from harness_lib.cli.main import main
+try:
+    code = main(sys.argv[1:])
+finally:
+    print(*sys.modules)
+sys.exit(code)
+"""
+DEAR = {"asyncio", "filelock", "jsonschema", "rich", "tomlkit", "uuid"}
+# What argparse or a question to git would bring along.
+PACKING = {"shutil", "tempfile"}
+GIT = {"harness_lib.system.git", "subprocess"}
+CHECKS = {"harness_lib.ops.checking", "harness_lib.system.runner"}
+MERGING = {"harness_lib.ops.landing", "harness_lib.ops.target", "harness_lib.system.merging"}
+
+LOOKING = {
+    "log": GIT | PACKING | CHECKS | MERGING,
+    "graph": PACKING | CHECKS | MERGING,
+    "why": PACKING | CHECKS | MERGING,
+    "status": PACKING | CHECKS | MERGING,
+    "show": MERGING,
+}
+
+
+def loaded(project: Project, *argv: str) -> set[str]:
+    """Return the modules that a process has loaded which was typed as `argv`."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path += {sys.path!r}\n{PROGRAM}", *argv],
+        cwd=project.top,
+        env={**os.environ, "CLAUDECODE": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_what_only_looks_waits_for_no_lock_and_draws_nothing(name: str, filled: Project) -> None:
+    found = loaded(filled, *EXAMPLES[name])
+    assert found & (DEAR | LOOKING[name]) == set()
+
+
+@pytest.mark.parametrize(("name", "more"), [("add", CHECKS), ("note", GIT | CHECKS), ("edit", set())])
+def test_what_changes_the_list_takes_the_lock_and_reads_no_schema(
+    name: str, more: set[str], filled: Project
+) -> None:
+    found = loaded(filled, *EXAMPLES[name])
+    assert "filelock" in found
+    assert found & (DEAR - {"filelock"} | MERGING | more) == set()
+
+
+def test_the_version_needs_no_package(filled: Project) -> None:
+    assert loaded(filled, "--version") & (DEAR | GIT | PACKING | CHECKS) == set()

@@ -1,8 +1,10 @@
 """Measure what harness promises of its speed and print each row of a Markdown table as soon as it is known.
 
-    python benchmarks/run.py [--quick] [--only ROW …] [--list]
+    python benchmarks/run.py [--quick] [--only ROW …] [--write PAGE] [--list]
 
 Ends with 1 if a bar is missed. `--only` takes a part of a row's words or the name of a measurement.
+`--write` puts the rows into the table of a page of Markdown: in the place of those of the same words, or,
+without `--only`, of all.
 `--quick`: fewer rounds and smaller crowds, to see that everything runs; its numbers are rough.
 How to read the table: README.md beside this file.
 """
@@ -18,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import projects
+from benchmarks import projects, table
 from benchmarks.measurements import ALL, Measurement, Place
 from benchmarks.measuring import HEAD, Row
 
@@ -34,6 +36,9 @@ def main() -> int:
         projects.settle_in(Path(name))
         with Place(Path(name), quick=options.quick) as place:
             rows = _measured(wanted, place)
+    if options.write:
+        page = options.write.read_text(encoding="utf-8")
+        options.write.write_text(table.renewed(page, rows, whole=not options.only), encoding="utf-8")
     return int(any(row.met is False for row in rows))
 
 
@@ -41,6 +46,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure what harness promises of its speed.")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller crowds")
     parser.add_argument("--only", metavar="ROW", action="append", help="what stands in a row, or a name")
+    parser.add_argument("--write", metavar="PAGE", type=Path, help="renew the table there, docs/speed.md say")
     parser.add_argument("--list", action="store_true", help="name the measurements, measure nothing")
     return parser.parse_args()
 

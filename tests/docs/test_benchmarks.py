@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+from benchmarks import table
+from benchmarks.measuring import HEAD, Row
 from tests.conftest import CHECKOUT
 
 QUARTER_OF_AN_HOUR = 15 * 60
@@ -26,3 +30,30 @@ def test_a_row_that_there_is_not_measures_nothing_and_names_those_there_are() ->
     said = run("--only", "no such row")
     assert said.returncode == 2
     assert "any verb at 100 tasks" in said.stdout
+
+
+ROWS = [Row("this", "≤ 2", "1.00", met=True), Row("that", "", "3 ms")]
+PAGE = "\n".join(["# Speed", "", *HEAD, *map(str, ROWS), "", "The end."])
+
+
+def test_one_row_is_renewed_where_it_stands_and_a_new_one_comes_last() -> None:
+    news = [Row("this", "≤ 2", "2.50", met=False), Row("more", "", "1")]
+    page = table.renewed(PAGE, news, whole=False)
+    told = [line for line in page.splitlines() if line.startswith("| ")]
+    assert told[1:] == ["| this | ≤ 2 | 2.50 | MISSED |", "| that |  | 3 ms |  |", "| more |  | 1 |  |"]
+    assert page.endswith("\n\nThe end.\n")
+
+
+def test_the_whole_measured_anew_leaves_no_old_row() -> None:
+    page = table.renewed(PAGE, [Row("new", "", "1")], whole=True)
+    assert [line for line in page.splitlines() if line.startswith("| ")] == [HEAD[0], "| new |  | 1 |  |"]
+
+
+def test_a_page_without_the_table_is_left_alone() -> None:
+    with pytest.raises(ValueError, match="no table"):
+        table.renewed("# Nothing", ROWS, whole=True)
+
+
+def test_the_page_of_the_project_has_the_table() -> None:
+    page = (CHECKOUT / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert "| new |" in table.renewed(page, [Row("new", "", "1")], whole=False)

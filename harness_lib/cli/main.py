@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from harness_lib.cli import parser, render
+from harness_lib.cli import lazily, parser, render
 from harness_lib.cli.screen import Screen
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.ops import sessions
@@ -32,6 +32,7 @@ class Terminated(KeyboardInterrupt):
 def entry() -> NoReturn:
     """Run the command that the process was started with, and exit with its code."""
     _end_in_order()
+    lazily.install(sys.argv[1:])
     sys.exit(main(sys.argv[1:]))
 
 

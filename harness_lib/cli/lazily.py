@@ -1,0 +1,29 @@
+"""A module of ours is loaded when something of it is first used: a verb can reach many more than it needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+
+OURS = "harness_lib."
+# They have threads, of which two could meet in a module that is half loaded (before Python 3.12.2).
+AT_ONCE = frozenset({"run", "demo", "--watch"})
+
+
+class _Finder:
+    """Finds our modules as Python does, and puts off to load them."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, _target: object = None) -> ModuleSpec | None:
+        found = PathFinder.find_spec(name, path) if name.startswith(OURS) else None
+        if found is not None and found.loader is not None and found.submodule_search_locations is None:
+            found.loader = LazyLoader(found.loader)
+        return found
+
+
+def install(argv: Sequence[str]) -> None:
+    """Let this process, which was started to do what `argv` says, load no module before it is used."""
+    if AT_ONCE.isdisjoint(argv):
+        sys.meta_path.insert(0, _Finder)

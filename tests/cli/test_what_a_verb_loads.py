@@ -31,6 +31,7 @@ LOOKING = {
     "graph": PACKING | CHECKS | MERGING,
     "why": PACKING | CHECKS | MERGING,
     "status": PACKING | CHECKS | MERGING,
+    "check": MERGING,
     "show": MERGING,
 }
 

@@ -8,7 +8,6 @@ gathers on `harness/<branch>`, and goes over when nothing is in the way.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness_lib import typed

@@ -236,6 +236,20 @@ def test_a_session_of_ten_thousand_messages_goes_on_in_bounded_memory(
     assert int(kilobytes) < 200_000
 
 
+def test_a_result_of_fifty_megabytes_takes_bounded_memory(hs: Hs, serve: Serve, home: Path) -> None:
+    wire = WIRES[1]
+    loud = use("bash", command="head -c 50000000 /dev/zero | tr '\\0' x")
+    server = serve(wire, loud, say("Done."))
+
+    answer = hs("go", env=wire.environment(server), through=(sys.executable, "-c", MEASURED))
+
+    said, kilobytes = answer.out.splitlines()
+    assert (answer.code, said) == (0, "Done."), answer.err
+    (kept,) = (session_of(home) / "output").iterdir()
+    assert kept.stat().st_size == 50_000_000
+    assert int(kilobytes) < 90_000
+
+
 def test_a_tool_whose_flag_hangs_or_floods_is_left_out(
     serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

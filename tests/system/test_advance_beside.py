@@ -111,11 +111,12 @@ def _child(top: Path, base: str, ahead: str, number: int, deed: Deed, dies: int 
         if dies is not None and count == number + dies:
             os._exit(DIED)
 
-    sys.addaudithook(before_each)
     with gitlocks.hold(git):
-        if not advance.obstacles(git, base, ahead):
-            with suppress(HeadMovedError):
-                advance.forward(git, base, ahead)
+        assert not advance.obstacles(git, base, ahead)
+        sys.addaudithook(before_each)
+        with suppress(HeadMovedError):
+            advance.forward(git, base, ahead)
+        busy = True
     return int(count < number)
 
 

@@ -9,6 +9,7 @@ files, so nothing of a person's is written over: not even what they stage or com
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,14 +24,26 @@ from harness_lib.system.trees import GITLINK, Entry
 JOURNAL = "harness-advance"
 
 
+_Stamp = tuple[int, int, int]
+
+
 @dataclass(frozen=True)
 class _Step:
-    """What has to change on disk; `blocked` are the paths where something else stands."""
+    """What has to change on disk; `blocked` are the paths where something else stands.
 
+    `stamps` tell what was looked at from what a person has written since.
+    """
+
+    top: Path
     put: dict[str, Entry] = field(default_factory=dict)
     remove: list[str] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     blocked: list[str] = field(default_factory=list)
+    stamps: dict[str, _Stamp | None] = field(default_factory=dict)
+
+    def is_untouched(self, path: str) -> bool:
+        """Say whether the file at `path` is still the one that was looked at, or none."""
+        return _stamp(self.top / path) == self.stamps.get(path)
 
 
 def obstacles(git: Git, old: str, new: str, keep_out: Sequence[str] = ()) -> list[str]:
@@ -51,7 +64,7 @@ def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None 
     `only_while`: as `Git.set_ref` has it.
     Raises HeadMovedError if HEAD is neither of the two, or the other ref is elsewhere; then nothing is left
     changed. What `obstacles` names must have been dealt with: a file that has come into the way since is
-    left, and then differs from the new commit.
+    left, and then differs from the new commit; so is one that a person writes while this goes on.
     """
     head = git.head()
     if head == new:
@@ -63,7 +76,7 @@ def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None 
         )
     step = _step(git, old, new)
     atomic.write(_journal(git), f"{old} {new}\n".encode())
-    placing.move(git, step.put, step.remove)
+    placing.move(git, step.put, step.remove, untouched=step.is_untouched)
     restore.restage(git, {path: after for path, (_, after) in trees.changed(git, old, new).items()})
     try:
         restore.move_head(git, new, old, reflog.MERGED, only_while)
@@ -104,7 +117,7 @@ def catch_up(git: Git, stood: str, head: str) -> bool:
         step = _step(git, stood, head)
         if step.blocked:
             return False
-        placing.move(git, step.put, step.remove)
+        placing.move(git, step.put, step.remove, untouched=step.is_untouched)
         restore.restage(git, {path: after for path, (_, after) in trees.changed(git, stood, head).items()})
     elif not _index_is(git, head):
         return False
@@ -127,15 +140,16 @@ def _go_back(git: Git, new: str, head: str, paths: set[str]) -> None:
     absent = {path for path, (_, wanted) in trees.changed(git, new, head).items() if wanted is None}
     # The absent ones even if they are: a directory that was made for one of them may stand empty.
     put = {path: entry for path, entry in step.put.items() if path in written}
-    placing.move(git, put, sorted(absent & written))
+    placing.move(git, put, sorted(absent & written), untouched=step.is_untouched)
     restore.unstage(git, written)
 
 
 def _step(git: Git, old: str, new: str) -> _Step:
     moves = trees.changed(git, old, new)
+    # Before the look itself: what is written during it counts as written since.
+    step = _Step(git.top, stamps={path: _stamp(git.top / path) for path in moves})
     standing = _standing(git, list(moves))
     left_out = set(hidden.left_out(git))
-    step = _Step()
     for path, (before, after) in moves.items():
         there = standing.get(path)
         if GITLINK in {entry[0] for entry in (before, after) if entry} or path in left_out:
@@ -159,6 +173,15 @@ def _standing(git: Git, paths: list[str]) -> dict[str, Entry]:
     with trees.private_index(git) as env:
         git.run(*trees.INDEX, "update-index", "--add", "-z", "--stdin", env=env, stdin=encode(list(there)))
         return trees.entries(git, trees.write_tree(git, env))
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    """Return what changes with the file at `path`; None where none stands, or a directory does."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return None if stat.S_ISDIR(found.st_mode) else (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _is_in_the_way(git: Git, path: str, moves: dict[str, tuple[Entry | None, Entry | None]]) -> bool:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,10 +22,15 @@ from harness_lib.system.trees import INDEX, SYMLINK, Entry, scratch
 BATCH = 64
 
 
-def checkout(git: Git, files: Mapping[str, Entry]) -> list[str]:
+def _any(_path: str) -> bool:
+    return True
+
+
+def checkout(git: Git, files: Mapping[str, Entry], *, untouched: Callable[[str], bool] = _any) -> list[str]:
     """Put tracked `files` (path → mode, object) in their places; return those whose place is obstructed.
 
-    Line endings and filters as in any checkout.
+    Line endings and filters as in any checkout. `untouched` is asked of each at the last moment: what it
+    denies is left as it stands.
     """
     free = {path: entry for path, entry in files.items() if _is_free(git.top, path)}
     if free:
@@ -38,19 +43,23 @@ def checkout(git: Git, files: Mapping[str, Entry]) -> list[str]:
             for path, (mode, _) in free.items():
                 if mode != SYMLINK:
                     _take_bits(place / "files" / path, mode, git.top / path)
-                _move(place / "files" / path, git.top / path)
+                if untouched(path):
+                    _move(place / "files" / path, git.top / path)
     return [path for path in files if path not in free]
 
 
-def move(git: Git, put: Mapping[str, Entry], gone: Sequence[str]) -> list[str]:
+def move(
+    git: Git, put: Mapping[str, Entry], gone: Sequence[str], *, untouched: Callable[[str], bool] = _any
+) -> list[str]:
     """Take the files `gone` away, then put `put` in their places; return those whose place is obstructed.
 
-    In this order: a file may make way for a directory of its name, or the other way round.
+    In this order: a file may make way for a directory of its name, or the other way round. `untouched`: as
+    `checkout` has it.
     """
-    for path in gone:
+    for path in filter(untouched, gone):
         remove(git.top, path)
     prune(git.top, gone)
-    return checkout(git, put)
+    return checkout(git, put, untouched=untouched)
 
 
 def follow(git: Git, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> list[str]:

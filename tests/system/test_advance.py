@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -238,6 +239,23 @@ def test_a_persons_files_are_named_and_left_alone(world: World) -> None:
     _forward(world, ahead)
     assert (world.top / "new" / "file").read_text() == "a person's own\n"
     assert (world.top / "tracked.txt").read_text() == "a person's edit\n"
+
+
+@pytest.mark.parametrize("name", ["tracked.txt", "dir/inner.txt", "new/file"])
+def test_what_a_person_writes_while_it_goes_on_is_not_written_over(world: World, name: str) -> None:
+    ahead = _ahead(world)
+    journal = atomic.write
+
+    def and_a_person_saves(path: Path, data: bytes) -> None:
+        journal(path, data)
+        put(world.top / name, "a person's edit\n")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(atomic, "write", and_a_person_saves)
+        _forward(world, ahead)
+
+    assert (world.top / name).read_text() == "a person's edit\n"
+    assert world.git.head() == ahead
 
 
 def test_files_that_are_none_of_its_business_stay(world: World) -> None:

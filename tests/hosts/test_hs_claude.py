@@ -98,6 +98,18 @@ def test_where_nobody_can_be_asked_no_command_runs(hs: Hs, model: Model, machine
     assert not (machine.project / "made").exists()
 
 
+def test_what_a_person_asks_for_is_passed_on(hs: Hs, model: Model) -> None:
+    model.play(says("Yes."))
+
+    done = hs("--system", "Answer as a pirate.", "--model", "claude-sonnet-4-5", "--max-turns", "3",
+              "--max-cost", "1", "hello", env={"HARNESS_THINKING": "low"})  # fmt: skip
+
+    assert done.check().out == "Yes.\n"
+    asked = model.requests[0]
+    assert "Answer as a pirate." in asked.said_by("system")
+    assert asked.body["model"] == "claude-sonnet-4-5"
+
+
 def test_who_is_not_logged_in_is_told(hs: Hs) -> None:
     done = hs("hello", env={"ANTHROPIC_API_KEY": None})
 

@@ -19,6 +19,7 @@ from harness_lib.loop.sessions.message import Call, Message, Text
 from harness_lib.loop.sessions.session import Session
 from harness_lib.system import atomic
 
+NAME = "claude"
 _ROLES = frozenset({"user", "assistant", "tool_result"})
 _GO_ON = "Go on."
 _BEGAN = "This conversation began elsewhere. What was said and done so far:"
@@ -69,6 +70,14 @@ def anew(runtime: Runtime) -> Conversation:
     before = "\n\n".join(_told(entry) for entry in entries[:place])
     prompt = f"{_BEGAN}\n\n{before[-_LONGEST:]}\n\n{_NOW}\n\n{now}" if before else now
     return Conversation(str(uuid.uuid4()), known=False, prompt=prompt)
+
+
+def known_as(runtime: Runtime) -> str:
+    """Return the session as the commands of a turn know it: Claude Code tells its own the name of its own."""
+    if runtime.session is None:
+        return ""
+    kept = (as_object(_read(_path(runtime.session))) or {}) if runtime.provider == NAME else {}
+    return str(kept.get("session") or runtime.session.id)
 
 
 def keep(runtime: Runtime, session_id: str, cost: float) -> None:

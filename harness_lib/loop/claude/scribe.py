@@ -8,7 +8,7 @@ from harness_lib.loop.claude import memory
 from harness_lib.loop.claude.memory import Conversation
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.stages import receive, tool_calls
+from harness_lib.loop.stages import receive, tasks, tool_calls
 from harness_lib.loop.wires import anthropic
 
 if TYPE_CHECKING:
@@ -84,9 +84,11 @@ class Scribe:
         call_id, error = str(block.get("tool_use_id") or ""), block.get("is_error") is True
         call = self._calls.pop(call_id, None)
         text = _text(block.get("content"))
-        name = call.name if call else ""
-        tool_calls.show(self._runtime, name, (call.input if call else None) or {}, Result(text, error=error))
+        name, given = call.name if call else "", (call.input if call else None) or {}
+        tool_calls.show(self._runtime, name, given, Result(text, error=error))
         tool_calls.record(self._runtime, {"call_id": call_id, "name": name, "result": text, "error": error})
+        # The stage `tool_done` sees none of these calls.
+        tasks.beat(self._runtime, {"name": name, "input": given})
         self._keep()
 
     def _keep(self) -> None:

@@ -61,18 +61,61 @@ def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> N
 def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     block = text.split("\n## `hs`: an agent of its own\n")[1].split("```sh\n")[1].split("```")[0]
-    server = ModelServer(OpenAI, [say("An answer.")])
-    (tmp_path / "log").write_text("it broke\n", encoding="utf-8")
-    address = {"OPENAI_API_URL": f"{server.address}/v1/chat/completions"}
 
-    for line in block.splitlines()[1:]:
-        if line.partition("#")[0].strip() == "bin/hs":
+    requests = typed(tmp_path, block.replace("bin/hs", "hs").splitlines()[1:])
+
+    assert "it broke" in str(requests[1])
+
+
+def test_the_commands_of_the_page_work_word_for_word(home: Path, tmp_path: Path) -> None:
+    lines = example("Use", "sh").splitlines()[1:]
+    session = home / ".harness" / "sessions" / "20260324-143022-12345"
+    (session / "messages").mkdir(parents=True)
+    (session / "session.conf").write_text(f"id={session.name}\n", encoding="utf-8")
+    more = re.findall(r"^\| `(--[a-z-]+ ?[A-Za-z,]*)`", example_of_options(), re.MULTILINE)
+    known = {
+        "M": "m",
+        "N": "3",
+        "USD": "1",
+        "auto": "auto",
+        "a,b": "bash",
+        "TEXT": "'Be brief.'",
+        "ID": session.name,
+    }
+
+    options = [
+        f"hs {name} {known[value]} words" for name, value in (each.split() for each in more if " " in each)
+    ]
+    flags = ["hs -p words", "hs --json words", "hs -- --words", "hs --provider openai words"]
+    requests = typed(
+        tmp_path, [*lines, *options, *flags, "echo log | hs 'why?' -", "hs resume on", "hs doctor"]
+    )
+
+    assert len(options) > 4
+    assert "Be brief." in str(requests)
+    assert "go on" in str(requests)
+
+
+def example_of_options() -> str:
+    return PAGE.split("| option of a task |")[1].split("\n\n")[0]
+
+
+def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
+    """Type each of the commands; return what the model's server was asked."""
+    server = ModelServer(OpenAI, [say("An answer.")])
+    (place / "log").write_text("it broke\n", encoding="utf-8")
+    (place / "hs").write_text(
+        f'#!/bin/sh\nexec {sys.executable} -m harness_lib.loop "$@"\n', encoding="utf-8"
+    )
+    (place / "hs").chmod(0o755)
+    env = {"OPENAI_API_URL": f"{server.address}/v1/chat/completions", "PATH": f"{place}:{os.environ['PATH']}"}
+    for line in lines:
+        if line.partition("#")[0].strip() == "hs":
             # It wants a terminal: tests/loop/test_conversation.py talks to it on one.
             continue
-        command = line.replace("bin/hs", f"{sys.executable} -m harness_lib.loop")
         done = subprocess.run(
-            ["sh", "-c", command],
-            env={**os.environ, **address},
+            ["sh", "-c", line],
+            env={**os.environ, **env},
             input="",
             capture_output=True,
             encoding="utf-8",
@@ -81,10 +124,10 @@ def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, f"{line}: {done.stderr}"
         # Who serves a client is silent until it is asked, and nobody asks here.
-        assert done.stdout or line.startswith("bin/hs acp")
+        assert done.stdout or line.startswith("hs acp")
     server.shutdown()
     server.server_close()
-    assert "it broke" in str(server.requests[1])
+    return server.requests
 
 
 def test_the_login_of_the_page_is_one() -> None:

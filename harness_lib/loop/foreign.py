@@ -165,7 +165,13 @@ def _is_schema(found: Json) -> bool:
         and described
         and isinstance(given, dict)
         and given.get("type", "object") == "object"
+        and isinstance(given.get("properties") or {}, dict)
+        and _are_names(given.get("required") or [])
     )
+
+
+def _are_names(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(name, str) for name in found)
 
 
 def _stamp(path: str) -> object:

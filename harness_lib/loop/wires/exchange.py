@@ -24,6 +24,7 @@ def wire(name: str) -> Wire:
 
 def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = False) -> Json:
     """Return the whole native answer to `payload`; `quiet`: nobody sees it come. Raises ProviderError."""
+    _check(payload)
     body = wire(endpoint.wire).body(payload, endpoint)
 
     def told(text: str) -> None:
@@ -31,6 +32,15 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
         runtime.stream.emit("retry", message=text)
 
     return retry.until_answered(lambda: _authorized(runtime, endpoint, body, quiet=quiet), told)
+
+
+def _check(payload: Json) -> None:
+    """Raise ProviderError for a payload that no host can be sent: some hook has made it."""
+    for key in ("messages", "tools"):
+        found = payload.get(key) or []
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            message = f"The stage assemble ended with {key} that are no list of objects."
+            raise ProviderError(f"{message} See hs hooks assemble.")
 
 
 def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:

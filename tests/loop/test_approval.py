@@ -224,12 +224,16 @@ def test_a_question_of_a_subagent_that_is_stopped_is_gone(serve: Serve, project:
     with person(cwd=project, env=CHAT.environment(server)) as someone:
         someone.has_on_screen("You:")
         someone.types("go\r")
+        someone.has_on_screen("agent: make it")
+        someone.types("and this\r")
+        someone.has_on_screen("waits: and this")
         someone.has_on_screen("(subagent ")
         someone.has_on_screen("or say why not:")
         someone.types("\x03")
         someone.has_on_screen("interrupted")
         someone.has_on_screen("or say why not:", gone=True)
-        someone.types("y\r")
+        someone.has_on_screen("You: and this")
+        someone.types("\x15y\r")
         someone.has_on_screen("Went on.")
         assert someone.leaves("\x04") == 0
 

@@ -170,8 +170,11 @@ class Editor:
         self._session.output.flush()
 
     def _insert(self, text: str) -> None:
-        typed = self._buffer.text
-        self._buffer.document = Document(f"{text}\n{typed}" if typed else text)
+        if self._question is not None:
+            # It is about to be taken away, and what was typed before it comes back.
+            self._question.typed = _before(text, self._question.typed)
+        else:
+            self._buffer.document = _before(text, self._buffer.document)
 
     def _open(self, question: _Question) -> None:
         if not self._keys.is_busy():
@@ -242,6 +245,10 @@ class Editor:
                 self._keys.left()
 
         return keys
+
+
+def _before(text: str, typed: Document) -> Document:
+    return Document(f"{text}\n{typed.text}" if typed.text else text)
 
 
 def _size() -> Size:

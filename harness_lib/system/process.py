@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 _PROC = Path("/proc")
+# More than a line of `stat` can have.
+_STAT_BYTES = 4096
 # Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 4 and 22.
 _STATE, _PARENT, _STARTED = 0, 1, 19
 _PS_STARTED = 5
@@ -120,10 +122,10 @@ def has_proc() -> bool:
 
 def _proc_fields(pid: int) -> tuple[str, str, str, str] | None:
     """Return state, parent, start and name; the name stands in brackets and may hold brackets and spaces."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
-    except OSError:
+    found = _stat(str(pid))
+    if found is None:
         return None
+    text = found.decode("utf-8", "replace")
     name = text[text.index("(") + 1 : text.rindex(")")]
     rest = text[text.rindex(")") + 1 :].split()
     return rest[_STATE], rest[_PARENT], rest[_STARTED], name
@@ -147,9 +149,24 @@ def _parents() -> Iterator[tuple[int, int]]:
             yield int(pid), int(parent)
         return
     for name in os.listdir(_PROC):  # noqa: PTH208 (a Path for each process costs more than reading it)
-        fields = _proc_fields(int(name)) if name.isdigit() else None
-        if fields is not None:
-            yield int(name), int(fields[1])
+        stat = _stat(name) if name.isdigit() else None
+        if stat is not None:
+            yield int(name), int(stat.rpartition(b")")[2].split(None, _PARENT + 1)[_PARENT])
+
+
+def _stat(pid: str) -> bytes | None:
+    """Return what the kernel says of a process, in one read: attempts ask it of every one there is."""
+    try:
+        handle = os.open(os.path.join(_PROC, pid, "stat"), os.O_RDONLY)  # noqa: PTH118 (see `_parents`)
+    except OSError:
+        return None
+    try:
+        return os.read(handle, _STAT_BYTES) or None
+    except OSError:
+        # It has ended since.
+        return None
+    finally:
+        os.close(handle)
 
 
 def _run(*command: str) -> str:

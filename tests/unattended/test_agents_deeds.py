@@ -56,6 +56,18 @@ def test_what_an_agent_does_to_the_repository_is_undone(workshop: Workshop, harm
     workshop.nothing_is_left_over()
 
 
+def test_a_person_who_switches_branches_in_their_checkout_meanwhile_stays_there(workshop: Workshop) -> None:
+    """Git writes it down in the record of their checkout; who types it, nobody can tell apart."""
+    person = f"git -C {workshop.top} switch -q -c of-mine"
+    workshop.add("Meanwhile", "grep -q done f", do=f"sh {person}\nwrite f done")
+
+    said = workshop.run()
+
+    assert workshop.task("task-001")["status"] == "completed", said.stdout + said.stderr
+    assert sh(workshop.top, "symbolic-ref", "HEAD") == "refs/heads/of-mine"
+    assert "pointed HEAD" not in said.stdout + said.stderr
+
+
 def test_a_checkout_that_an_agent_hides_from_git_is_not_left_behind_its_branch(
     workshop: Workshop, tmp_path: Path
 ) -> None:

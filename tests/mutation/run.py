@@ -30,7 +30,7 @@ TESTS = {
     "state": ["tests/state"],
 }
 _PYTEST = [
-    *("-q", "-p", "tests.mutation.trying", "-p", "no:xdist", "-p", "no:cacheprovider"),
+    *("-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
     *("-p", "no:unraisableexception", "--hypothesis-profile=mutation"),
     *("-o", "addopts=--import-mode=importlib", "-o", "timeout=120"),
 ]
@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
         dead = {(each.name, each.body) for each in mutants.known(memory) if each.fate == "killed"}
         mutants.remember(memory, [_again(each, dead) for each in made])
         env = {**os.environ, "MUTANTS": str(memory), "MUTANT_UNDER_TEST": "stats"}
-        command = [sys.executable, "-m", "pytest", *_PYTEST, *TESTS[room]]
+        command = [sys.executable, "-m", "pytest", "-ptests.mutation.trying", *_PYTEST, *TESTS[room]]
         with (WORK / f"{room}.log").open("w", encoding="utf-8") as log:
             subprocess.run(command, cwd=place, env=env, stdout=log, check=True)
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -27,6 +28,8 @@ from tests.mutation.mutants import Mutant
 # What a test may use of the processor with a mutant before that counts as one that does not end.
 LEAST_SECONDS = 3
 TIMES = 10
+# And what all of them may take where they are run by themselves.
+APART_SECONDS = 1200
 _SURVIVED, _KILLED, _TIMED_OUT = 0, 1, 2
 _SAVED_EACH = 20
 
@@ -42,6 +45,9 @@ class Tests:
         self.seconds: dict[str, float] = {}
         self.running: dict[str, list[pytest.Item]] = {}
         self.killed: Counter[str] = Counter()
+        self.left_out: list[str] = []
+        # What ran while modules were loaded has run without any mutant.
+        self.loading = set(state()._stats)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and self.failed is None:
@@ -58,6 +64,7 @@ class Tests:
             if self.failed:
                 # It starts a bare interpreter, say, which knows nothing of mutmut.
                 print(f"left out, as it fails without any mutant: {item.nodeid}", file=sys.__stderr__)
+                self.left_out.append(item.nodeid)
                 self.failed = None
                 continue
             self.seconds[item.nodeid] = _used() - before
@@ -71,6 +78,25 @@ class Tests:
         """Return the tests that run its function: first those that have killed most, then the quick."""
         found = self.running.get(mutant.name.partition("__mutmut_")[0], [])
         return sorted(found, key=lambda item: (-self.killed[item.nodeid], self.seconds[item.nodeid]))
+
+    def apart(self, mutant: Mutant) -> str:
+        """Return what comes of a mutant in a function that runs while modules are loaded: all begins anew."""
+        ours = f"-p{__name__}"
+        args = [arg for arg in self.session.config.invocation_params.args if arg != ours]
+        without = [f"--deselect={name}" for name in self.left_out]
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", "-x", *args, *without],
+                cwd=self.session.config.rootpath,
+                env={**os.environ, "MUTANT_UNDER_TEST": mutant.name},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=APART_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "timed out"
+        return "killed" if done.returncode else "survived"
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
@@ -93,6 +119,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
 
 def _fate(tests: Tests, mutant: Mutant) -> str:
+    if mutant.name.partition("__mutmut_")[0] in tests.loading:
+        return tests.apart(mutant)
     items = tests.of(mutant)
     place = tempfile.mkdtemp(prefix="mutant-")
     reading, writing = os.pipe()
@@ -113,6 +141,7 @@ def _fate(tests: Tests, mutant: Mutant) -> str:
 def _try(tests: Tests, mutant: Mutant, items: Sequence[pytest.Item], place: Path) -> tuple[int, str]:
     """Return what comes of `mutant`, and the test that has noticed it; for the child."""
     tests.session.config._tmp_path_factory._basetemp = place.resolve()  # type: ignore[attr-defined]
+    _forget()
     set_mutant_under_test(mutant.name)
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     for item in items:
@@ -122,6 +151,13 @@ def _try(tests: Tests, mutant: Mutant, items: Sequence[pytest.Item], place: Path
         if tests.failed:
             return (_TIMED_OUT if "Timeout (>" in tests.failed else _KILLED), item.nodeid
     return _SURVIVED, ""
+
+
+def _forget() -> None:
+    """Empty what was kept of answers that were given without the mutant."""
+    for module in [found for name, found in sys.modules.items() if name.startswith("harness_lib.")]:
+        for kept in [value for value in vars(module).values() if hasattr(value, "cache_clear")]:
+            kept.cache_clear()
 
 
 def _die_with(end: tuple[int, str], pipe: int) -> None:

@@ -151,6 +151,14 @@ def test_what_is_written_reads_back_as_the_same(state: State) -> None:
     assert codec.decode_trusted(document) == state
 
 
+def test_what_we_wrote_is_read_alike_whether_it_is_trusted_or_not(valid: Any) -> None:
+    state = codec.decode(valid)
+    text = codec.render(state)
+
+    assert codec.decode_trusted(json.loads(text)) == state
+    assert codec.decode_rendered(text, {})[0] == state
+
+
 def test_a_valid_example_is_read_and_survives_writing(valid: Any) -> None:
     state = codec.decode(valid)
 

@@ -13,7 +13,7 @@ from harness_lib.state import summary
 from harness_lib.state.store import Store
 from harness_lib.state.summary_shape import Summary
 from harness_lib.system.roots import Root
-from harness_lib.task import Session, SessionConfig, State, Task
+from harness_lib.task import Checkpoint, Session, SessionConfig, State, Task
 
 NOW = datetime(2025, 7, 1, tzinfo=timezone.utc)
 
@@ -129,3 +129,91 @@ def test_every_change_renews_it(store: Store, root: Root) -> None:
     found = summary.read(root)
     assert found is not None
     assert (found["counts"]["total"], found["stop"]) == (0, "done")
+
+
+def test_the_whole_of_it() -> None:
+    working = Task(
+        "w",
+        "W" * 301,
+        status="in_progress",
+        attempts=1,
+        checkpoints=(Checkpoint(1, 2),),
+        claimed_by="me",
+        claimed_at="2025-07-01T00:00:00Z",
+        lease_expires_at="2025-07-01T00:30:00Z",
+        worktree="/p/w",
+        halt="H" * 301,
+    )
+    tasks = (
+        Task("a", "A" * 301),
+        working,
+        Task("b", depends_on=("f",)),
+        Task("d", status="completed"),
+        Task("u", "U" * 301, status="completed", unproven=True),
+        Task(
+            "f", status="failed", attempts=3, error_log=("one", "E" * 301), failed_at="2025-07-01T00:00:00Z"
+        ),
+    )
+
+    found = build(
+        *tasks,
+        sessions=(Session(2, "me", "host"),),
+        session_count=2,
+        session_config=SessionConfig("concurrent", max_tasks_per_session=7, max_sessions=2),
+        attempts_reset=5,
+    )
+
+    assert found == {
+        "format": summary.FORMAT,
+        "stamp": [1, 2, 3, 4],
+        "version": 2,
+        "mode": "concurrent",
+        "counts": {
+            "total": 6,
+            "completed": 1,
+            "failed": 1,
+            "pending": 3,
+            "in_progress": 1,
+            "blocked": 1,
+            "retryable": 0,
+            "doomed": 1,
+            "attempts": 9,
+            "checkpoints": 1,
+        },
+        "work_remains": True,
+        "stop": None,
+        "next": {"id": "a", "title": "A" * 300},
+        "in_progress": [
+            {
+                "id": "w",
+                "title": "W" * 300,
+                "attempts": 1,
+                "checkpoints": 1,
+                "claimed_by": "me",
+                "claimed_at": "2025-07-01T00:00:00Z",
+                "lease_expires_at": "2025-07-01T00:30:00Z",
+                "worktree": "/p/w",
+                "halt": "H" * 300,
+            }
+        ],
+        "doomed": ["b"],
+        "unproven": [{"id": "u", "title": "U" * 300}],
+        "sessions": [
+            {
+                "number": 2,
+                "worker": "me",
+                "host": "host",
+                "boot_id": None,
+                "pid": None,
+                "pid_started": None,
+                "agent_session_id": None,
+                "started_at": None,
+                "finished_attempts": 0,
+                "halt": None,
+            }
+        ],
+        "session_count": 2,
+        "sessions_spent": True,
+        "max_tasks_per_session": 7,
+        "last_failure": {"id": "f", "text": "E" * 300},
+    }

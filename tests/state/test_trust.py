@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -100,3 +101,37 @@ def test_notes_that_several_lists_make_at_once_are_all_kept(tmp_path: Path) -> N
 
     for root in roots:
         assert all(is_trusted(tmp_path, root / str(n), State(), tracked=True) for n in range(10))
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "state", "names"),
+    [
+        (b"a", b"a", STATE, set()),
+        (b"a", b"b", STATE, {"init_script"}),
+        (b"a", None, STATE, {"init_script"}),
+        (None, b"a", STATE, {"init_script"}),
+        (b"a", b"a", State(), {"commands"}),
+        (b"a", b"b", State(), {"commands", "init_script"}),
+    ],
+)
+def test_what_has_changed_since_is_named(
+    tmp_path: Path, then: bytes | None, now: bytes | None, state: State, names: set[str]
+) -> None:
+    trust.note(tmp_path, tmp_path, STATE, then)
+
+    assert trust.changed(tmp_path, tmp_path, state, now) == names
+    assert trust.changed(tmp_path, tmp_path / "other", state, now) == set()
+
+
+def test_of_a_note_of_before_only_that_is_told_which_it_says(tmp_path: Path) -> None:
+    file = tmp_path / "harness" / "trust.json"
+    file.parent.mkdir()
+    file.write_text(
+        json.dumps({str(tmp_path): {"fingerprint": trust.fingerprint(STATE, b"a")}}), encoding="utf-8"
+    )
+
+    assert trust.changed(tmp_path, tmp_path, STATE, b"b") == set()
+    file.write_text(
+        json.dumps({str(tmp_path): {"fingerprint": trust.fingerprint(STATE, None)}}), encoding="utf-8"
+    )
+    assert trust.changed(tmp_path, tmp_path, STATE, b"b") == {"init_script"}

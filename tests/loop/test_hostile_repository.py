@@ -35,7 +35,7 @@ def test_no_program_of_it_runs(hs: Hs, serve: Serve, project: Path, place: str) 
     server = serve(CHAT, use("bash", command="true"), say("Done."))
 
     answer = hs("go", env=CHAT.environment(server))
-    for words in (["help"], ["tools"], ["hooks"], ["auth", "list"], ["session"], ["provider", "--ready"]):
+    for words in (["help"], ["tools"], ["hooks"], ["auth", "list"], ["doctor"], ["provider", "--ready"]):
         hs(*words, env=CHAT.environment(server))
 
     assert answer.out == "Done.\n", answer.err

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from harness_lib.cli import lazily
 from tests.cli.conftest import EXAMPLES
 from tests.ops.project import Project
 
@@ -68,3 +69,36 @@ def test_what_changes_the_list_takes_the_lock_and_reads_no_schema(
 
 def test_the_version_needs_no_package(filled: Project) -> None:
     assert loaded(filled, "--version") & (DEAR | GIT | PACKING | CHECKS) == set()
+
+
+def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> None:
+    """As a process of its own it meets modules that wait; here they would wait in every later test, too."""
+    program = (
+        "import atexit, sys, types; from harness_lib.cli.main import entry; "
+        "plain = lambda: [n for n, m in sys.modules.items() if type(m) is types.ModuleType]; "
+        "atexit.register(lambda: print(*plain())); entry()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "claim"],
+        cwd=filled.top,
+        env={**os.environ, "CLAUDECODE": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = set(done.stdout.splitlines()[-1].split())
+    assert "harness_lib.ops.taking" in found
+    for name in ("handing_back", "landing", "merge_batch", "takeover"):
+        assert f"harness_lib.ops.{name}" not in found
+
+
+def test_what_has_threads_is_loaded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = list(sys.meta_path)
+    monkeypatch.setattr(sys, "meta_path", list(before))
+    for argv in (["run", "-j", "2"], ["demo"], ["status", "--watch"]):
+        lazily.install(argv)
+        assert sys.meta_path == before
+    lazily.install(["status"])
+    assert sys.meta_path[1:] == before

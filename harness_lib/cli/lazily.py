@@ -8,8 +8,9 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 
 OURS = "harness_lib."
-# They have threads, of which two could meet in a module that is half loaded (before Python 3.12.2).
-AT_ONCE = frozenset({"run", "demo", "--watch"})
+# `run` and its like have threads, of which two could meet in a module that is half loaded (before Python
+# 3.12.2). The others wait for checks or for workers, and meanwhile our folder may become another version's.
+AT_ONCE = frozenset({"run", "demo", "--watch", "finish", "validate", "recover", "--wait", "-f", "--follow"})
 
 
 class _Finder:

@@ -68,6 +68,8 @@ def _blocks(step: Step) -> list[tuple[Json, list[Json]]]:
             {"type": "signature_delta", "signature": "c2lnbmVk"},
         ]
         blocks.append(({"type": "thinking", "thinking": "", "signature": ""}, deltas))
+    if step.redacted:
+        blocks.append(({"type": "redacted_thinking", "data": step.redacted}, []))
     if step.text:
         half = len(step.text) // 2
         parts = [{"type": "text_delta", "text": part} for part in (step.text[:half], step.text[half:])]
@@ -114,5 +116,7 @@ def _check_block(block: Json, where: str) -> None:
         )
     elif kind == "thinking":
         refuse_unless(block.get("signature"), f"{where}: thinking.signature: field required")
+    elif kind == "redacted_thinking":
+        refuse_unless(set(block) == {"type", "data"}, f"{where}: redacted_thinking: {set(block)}")
     else:
         refuse_unless(kind == "tool_result", f"{where}: unknown block {kind}")

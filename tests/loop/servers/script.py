@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -38,14 +39,15 @@ class Use:
 class Step:
     """One answer. `status` other than 200 is an error; `events`: the stream is cut behind so many.
 
-    `inserted` are further events behind the first, `glued` leaves out the space behind `data:`, `html` is
-    what an error has in place of JSON, and a `silent` step says nothing at all; one that
-    `hangs` says no more behind the events that it sends.
+    `redacted` are thoughts that nobody may read, `inserted` further events behind the first, `glued` leaves
+    out the space behind `data:`, `html` is what an error has in place of JSON, and a `silent` step says
+    nothing at all; one that `hangs` says no more behind the events that it sends.
     """
 
     text: str = ""
     uses: tuple[Use, ...] = ()
     thinking: str = ""
+    redacted: str = ""
     stop: str = ""
     status: int = 200
     said: str = "scripted"
@@ -81,6 +83,10 @@ def check_tool(name: str, schema: Json) -> None:
     refuse_unless(schema.get("type") == "object", f"tools: schema must be of type object: {schema}")
 
 
+def _takes_all(_path: str, _body: Json) -> None:
+    """Refuse nothing."""
+
+
 class ModelServer(ThreadingHTTPServer):
     """A host of models on 127.0.0.1: what clients have sent is in `requests`, 400s in `refusals`."""
 
@@ -94,6 +100,8 @@ class ModelServer(ThreadingHTTPServer):
         self.refusals: list[str] = []
         # With one, the server counts what it is sent; without, every request has the same few tokens.
         self.cache: PromptCache | None = None
+        # What this host refuses beside what all of its kind do, of the path and body of a request.
+        self.peculiar: Callable[[str, Json], None] = _takes_all
         self._lock = threading.Lock()
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
@@ -131,6 +139,7 @@ class Handler(BaseHTTPRequestHandler):
         step = self.server.next_step(body, {name.lower(): value for name, value in self.headers.items()})
         try:
             self.check(body)
+            self.server.peculiar(self.path, body)
         except Refused as refused:
             self.server.refusals.append(str(refused))
             self.reply(400, self.error(str(refused)))

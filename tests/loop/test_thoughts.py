@@ -1,0 +1,134 @@
+"""Thoughts go back to the host that wants them, and hosts that refuse a field are given another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.servers.script import Json, ModelServer, Step, Use, refuse_unless, say, use
+
+ANTHROPIC, CHAT = (next(wire for wire in WIRES if wire.name == name) for name in ("anthropic", "chat"))
+CALL = (Use("bash", {"command": "echo hello"}),)
+
+
+def variant(home: Path, server: ModelServer, *lines: str, path: str = CHAT.path) -> dict[str, str]:
+    """Describe `server` as a provider of its own, and return the environment that chooses it."""
+    file = home / ".harness" / "providers" / "there.conf"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    said = ["protocol=openai", "model=big-one", f"url={server.address}{path}", "auth_env=THERE_KEY", *lines]
+    file.write_text("\n".join(said) + "\n", encoding="utf-8")
+    return {"THERE_KEY": "sesame", "HARNESS_PROVIDER": "there"}
+
+
+def test_thoughts_that_nobody_may_read_go_back_as_they_came(hs: Hs, serve: Serve) -> None:
+    server = serve(
+        ANTHROPIC, Step(thinking="hm", redacted="b3BhcXVl", uses=CALL), say("Done."), say("Again.")
+    )
+    env = ANTHROPIC.environment(server)
+
+    assert hs("RUN it", env=env).out == "Done.\n"
+    assert hs("--continue", "and now?", env=env).out == "Again.\n"
+
+    thoughts = [
+        {"type": "thinking", "thinking": "hm", "signature": "c2lnbmVk"},
+        {"type": "redacted_thinking", "data": "b3BhcXVl"},
+    ]
+    for request in server.requests[1:]:
+        assert request["messages"][1]["content"][:2] == thoughts
+    assert server.refusals == []
+
+
+def test_thoughts_of_a_message_that_a_person_has_edited_are_left_out(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    server = serve(ANTHROPIC, Step(thinking="hm", redacted="b3BhcXVl", text="Sure.", uses=CALL), say("Done."))
+    env = ANTHROPIC.environment(server)
+    hs("RUN it", env=env)
+    (first,) = (session_of(home) / "messages").glob("0002-assistant.md")
+    first.write_text(first.read_text(encoding="utf-8").replace("Sure.", "Certainly."), encoding="utf-8")
+
+    assert hs("--continue", "and now?", env=env).code == 0
+
+    said = str(server.requests[-1]["messages"])
+    assert "Certainly." in said
+    assert "b3BhcXVl" not in said
+    assert server.refusals == []
+
+
+def _wants_thoughts(_path: str, body: Json) -> None:
+    for message in body["messages"]:
+        wanted = message["role"] != "assistant" or message.get("reasoning_content")
+        refuse_unless(wanted, "The `reasoning_content` in the thinking mode must be passed back to the API.")
+
+
+def test_a_host_that_demands_its_thoughts_back_gets_them(hs: Hs, serve: Serve, home: Path) -> None:
+    server = serve(CHAT, Step(thinking="hm", uses=CALL), say("Done."))
+    server.peculiar = _wants_thoughts
+    env = variant(home, server, "reasoning_field=reasoning_content")
+
+    found = hs("RUN it", env=env)
+
+    assert (found.out, server.refusals) == ("Done.\n", []), found.err
+    assert server.requests[1]["messages"][2]["reasoning_content"] == "hm"
+
+
+def test_a_host_that_demands_them_without_being_described_so_is_quoted(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    server = serve(CHAT, Step(thinking="hm", uses=CALL), say("Done."))
+    server.peculiar = _wants_thoughts
+
+    found = hs("RUN it", env=variant(home, server))
+
+    assert (found.code, found.out) == (1, "")
+    assert "400" in found.err
+    assert "must be passed back" in found.err
+    assert "reasoning_content" not in str(server.requests[1]["messages"])
+    assert len(server.refusals) == 1
+    server.refusals.clear()
+
+
+def _takes_no_max_tokens(_path: str, body: Json) -> None:
+    said = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
+    )
+    refuse_unless("max_tokens" not in body, said)
+
+
+def _takes_no_limit(_path: str, body: Json) -> None:
+    refuse_unless("max" not in " ".join(body), "this host takes no limit")
+
+
+def _takes_no_tools_on_chat(path: str, body: Json) -> None:
+    said = (
+        "Function tools with reasoning_effort are not supported in /v1/chat/completions. Use /v1/responses."
+    )
+    refuse_unless(path == "/v1/responses" or not body.get("tools"), said)
+
+
+@pytest.mark.parametrize(
+    ("peculiar", "line", "said"),
+    [
+        (_takes_no_max_tokens, "max_tokens_field=max_completion_tokens", "'max_completion_tokens'"),
+        (_takes_no_limit, "max_tokens_field=none", "takes no limit"),
+        (_takes_no_tools_on_chat, "wire=responses", "Use /v1/responses"),
+    ],
+)
+def test_a_host_that_refuses_a_field_is_quoted_and_a_line_of_its_conf_gives_it_another(
+    hs: Hs, serve: Serve, home: Path, peculiar: object, line: str, said: str
+) -> None:
+    server = serve(CHAT, use("bash", command="echo hello"), say("Done."))
+    server.peculiar = peculiar  # type: ignore[assignment]
+    path = "/v1/responses" if line.startswith("wire") else CHAT.path
+
+    refused = hs("RUN it", env=variant(home, server))
+    asked = len(server.requests)
+    described = hs("RUN it", env=variant(home, server, line, path=path))
+
+    assert (refused.code, asked) == (1, 1), refused.err
+    assert said in refused.err
+    assert described.code == 0, described.err
+    assert len(server.refusals) == 1
+    server.refusals.clear()

@@ -327,6 +327,12 @@ def test_an_unreadable_list_is_measured_by_itself() -> None:
     assert said(stop(TORN)) == ("block", words.repair(TORN), "", policy.UNREADABLE, False, False)
 
 
+def test_a_list_that_cannot_be_read_is_not_judged_by_the_last_one_that_was() -> None:
+    now = situation(PENDING, trouble="torn")
+
+    assert stop(now).text == words.repair(now)
+
+
 def test_progress_in_a_list_of_the_prose_is_any_change_of_its_numbers() -> None:
     assert said(stop(BEHIND)) == held_back(BEHIND, "1 1 1 1 3 1")
 
@@ -433,7 +439,7 @@ def test_of_several_edited_files_the_kept_one_is_refused_by_its_name() -> None:
     assert policy.pre_tool_use(situation(PENDING, trouble="torn"), ["harness-tasks.json"]).kind == "allow"
 
 
-@pytest.mark.parametrize("name", ["a-b_c.d@e:f", "sub1"])
+@pytest.mark.parametrize("name", ["a-b_c.d@e:f", "sub1", "X"])
 def test_a_plain_name_is_told_as_it_is(name: str) -> None:
     now = situation(PENDING, mode="concurrent")
 
@@ -464,6 +470,7 @@ def test_a_subagent_of_a_list_that_cannot_be_read_is_told_nothing() -> None:
         (situation(Task("n", status="in_progress"), mode="concurrent", workers=["", "me"]), []),
         (by_the_prose(MINE, THEIRS, Task("n", status="in_progress"), mode="concurrent"), ["a", "n"]),
         (by_the_prose(MINE, THEIRS, mode="concurrent", workers=[]), ["a", "b"]),
+        (by_the_prose(THEIRS, replace(THEIRS, id="c", claimed_by=""), mode="concurrent"), ["c"]),
         (TORN, []),
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.hookio import policy, tally, visit, words
+from harness_lib.hookio import facts, policy, tally, visit, words
 from harness_lib.hookio.situation import Answer, Tally
 from harness_lib.state.store import Store
 from harness_lib.system import detached, notes
@@ -53,6 +53,7 @@ def root(tmp_path: Path) -> Root:
 def ring(root: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ring:
     """Return a callable that visits the list at `root` with fields of a payload."""
     monkeypatch.setattr(sys, "argv", [f"{BELL}/harness-x.py"])
+    monkeypatch.chdir("/")
 
     def call(event: str, /, *argv: str, env: dict[str, str] | None = None, **said: object) -> Heard:
         data = json.dumps({"session_id": ME, "hook_event_name": event, **said}).encode()
@@ -272,6 +273,20 @@ def test_a_fork_is_not_its_parent(root: Root, ring: Ring) -> None:
     assert "its agent is gone" in begun(ring("SessionStart", env=env, source="fork", session_id=None))
 
 
+def test_a_fork_that_has_opened_a_session_works_in_it(root: Root, ring: Ring) -> None:
+    make(root, Task("a"), sessions=(Session(4, "f", "host", agent_session_id="id-fork"),))
+
+    said = begun(ring("SessionStart", source="fork", session_id="id-fork"))
+
+    assert "This agent works on it in session 4." in said
+
+
+def test_in_a_list_of_ours_an_agent_may_have_claimed_under_its_id(root: Root, ring: Ring) -> None:
+    make(root, Task("a", status="in_progress", claimed_by=ME), mode="concurrent")
+
+    assert "You hold a." in ring("Stop").reason
+
+
 def test_whoever_begins_again_has_not_ended(root: Root, ring: Ring) -> None:
     make(root, Task("a"))
     for session_id in (ME, OTHER):
@@ -402,3 +417,32 @@ def test_a_session_in_a_sandbox_leaves_a_sign_at_every_visit(root: Root, ring: R
     make(root, Task("a"))
     ring("Stop")
     assert note(root, "seen").exists()
+
+
+@pytest.mark.parametrize(
+    ("event", "thorough"),
+    [
+        ("Stop", True),
+        ("SubagentStop", True),
+        ("TeammateIdle", True),
+        ("SessionStart", True),
+        ("SubagentStart", False),
+        ("SessionEnd", False),
+        ("PostToolUse", False),
+    ],
+)
+def test_the_schema_is_asked_where_somebody_is_let_go_or_told_how_things_stand(
+    root: Root, ring: Ring, monkeypatch: pytest.MonkeyPatch, event: str, *, thorough: bool
+) -> None:
+    asked: list[bool] = []
+
+    def looks(*_args: object, thorough: bool) -> tuple[None, str]:
+        asked.append(thorough)
+        return None, "torn"
+
+    make(root, Task("a"))
+    monkeypatch.setattr(facts, "read", looks)
+
+    ring(event)
+
+    assert asked == [thorough]

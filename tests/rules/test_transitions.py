@@ -117,6 +117,23 @@ def test_an_arrow_is_either_in_the_table_or_a_bug(
             CALLS[name](task)
 
 
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        (Task("a", status="failed", intent=Intent("merge", STAMP)), "which is failed."),
+        (
+            Task("a", status="in_progress", intent=Intent("merge", STAMP)),
+            "which is in_progress, merge under way.",
+        ),
+    ],
+)
+def test_a_bug_is_told_with_what_is_under_way(task: Task, told: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        arrows.doubt(task)
+
+    assert str(caught.value) == f"BUG: no arrow doubt for task a, {told}"
+
+
 def test_a_completed_task_moves_only_when_a_person_wants_it_again() -> None:
     assert [name for name in arrows.ARROWS if arrows.may(name, Task("a", status="completed"))] == ["reset"]
 

@@ -225,6 +225,14 @@ def test_a_subagent_is_held_for_its_task_and_forgotten_when_it_goes(root: Root, 
     assert ring("SubagentStop", env={"HARNESS_WORKER_ID": "me"}, agent_id="x").out == ""
 
 
+def test_a_subagent_that_gets_nowhere_is_let_go_in_the_end(root: Root, ring: Ring) -> None:
+    make(root, Task("a", status="in_progress", claimed_by="sub-1"), mode="concurrent")
+
+    heard = [ring("SubagentStop", agent_id="sub-1") for _ in range(policy.PATIENCE + 1)]
+
+    assert [bool(each.out) for each in heard] == [True] * policy.PATIENCE + [False]
+
+
 def test_an_idle_teammate_is_kept_and_counted_by_its_name(root: Root, ring: Ring) -> None:
     make(root, Task("a"), mode="concurrent")
 

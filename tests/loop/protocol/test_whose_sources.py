@@ -54,6 +54,7 @@ def test_a_program_goes_before_a_variant_of_its_name(hs: Hs, serve: Serve, home:
 @pytest.mark.parametrize(
     ("expires", "found"),
     [(None, "groq"), ("0", "groq"), (str(int(time.time()) + 3600), "groq"), ("1000", "")],
+    ids=["never", "zero", "in an hour", "long ago"],  # not the moment: each worker has its own
 )
 def test_a_variant_is_ready_with_a_credential_that_has_not_expired(
     hs: Hs, home: Path, expires: str | None, found: str

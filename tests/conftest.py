@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
+# Under nohup it is ignored, and so it would be by every program that a test starts and then hangs up on.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 # What would tell the code under test about the developer's own agent, repository, harness or terminal.
 FOREIGN_PREFIXES = ("CLAUDE", "CODEX", "GEMINI", "CURSOR", "OPENCODE", "HARNESS", "GIT_", "XDG_")
 FOREIGN_NAMES = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH")

@@ -173,7 +173,7 @@ def test_a_changed_tracked_file_is_refused_and_stays(project: Project, agent: Ag
     error = agent.fails(8, "claim")["error"]
 
     assert "'tracked.txt'" in error["message"]
-    assert "ask the user" in error["hint"]
+    assert "Commit it" in error["hint"]
     assert "stash" not in error["hint"]
     assert project.files == before
     assert project.task()["status"] == "pending"

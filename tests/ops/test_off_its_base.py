@@ -53,14 +53,14 @@ def test_commits_that_a_failed_attempt_takes_off_are_named(project: Project, age
     assert "And another one" in told
     assert "harness rescue show task-001/1" in told
     assert project.grep("WARN", "2 commits left main")
+    shown = agent.ok("rescue", "show", "task-001/1")["message"]
+    assert "one" in shown
+    assert "two" in shown
     back = re.search(r"git cherry-pick (?!COMMIT)'?([^' ]+)'?$", told)
     assert back
     assert "refs/harness/rescue/task-001/1" in back[1]
     project.git("cherry-pick", back[1])
     assert project.git("log", "--format=%s", "-2").splitlines() == ["And another one", "Made by a person"]
-    shown = agent.ok("rescue", "show", "task-001/1")["message"]
-    assert "one" in shown
-    assert "two" in shown
 
 
 def test_merges_that_left_with_a_failed_attempt_come_back_as_they_were(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -86,7 +87,9 @@ class Editor:
         self._buffer = self._session.default_buffer
 
     def start(self) -> None:
-        """Show the line, and take keys."""
+        """Show the line, and take keys; in the main thread, to which the terminal tells its new size."""
+        # The prompt asks for the size twice a second, and takes the first answer for what it began with.
+        self._before = signal.signal(signal.SIGWINCH, lambda _number, _frame: self.draw())
         self._thread.start()
         self._ready.wait()
 
@@ -94,6 +97,7 @@ class Editor:
         """Take the line away, and leave the terminal as it was."""
         self._do(self._exit)
         self._thread.join()
+        signal.signal(signal.SIGWINCH, self._before)
 
     def show(self, text: str) -> None:
         """Show `text`, whole lines with the escapes that are wanted, above the line."""

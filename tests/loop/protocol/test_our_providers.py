@@ -125,5 +125,5 @@ def test_a_variant_without_its_key_says_which_variable_is_not_set(hs: Hs, home: 
 
     answer = hs("hello", env={"HARNESS_PROVIDER": "ours", "OPENAI_API_KEY": "another"})
 
-    assert answer.code == 1
+    assert answer.code == 7
     assert "OUR_KEY is not set" in answer.err

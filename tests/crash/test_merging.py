@@ -17,6 +17,8 @@ from tests.crash.dying import Point
 from tests.crash.merging import Merging, Scenario, Survivor
 
 EVERYTHING = bool(os.environ.get("CRASH_EVERYWHERE"))
+# As in test_every_point.
+THINNING = 2
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def _deaths(points: list[Point], every: int) -> list[tuple[Point, Survivor]]:
         return [(point, survivor) for point in points for survivor in merging.SURVIVORS]
     return [
         (point, merging.SURVIVORS[turn % len(merging.SURVIVORS)])
-        for turn, point in enumerate(points[every // 2 :: every])
+        for turn, point in enumerate(points[every // 2 :: THINNING * every])
     ]
 
 

@@ -174,7 +174,6 @@ def test_a_changed_tracked_file_is_refused_and_stays(project: Project, agent: Ag
 
     assert "'tracked.txt'" in error["message"]
     assert "Commit it" in error["hint"]
-    assert "stash" not in error["hint"]
     assert project.files == before
     assert project.task()["status"] == "pending"
 

@@ -44,11 +44,11 @@ class Situation:
         self,
         digest: Summary | None,
         *,
+        program: str,
         mine: Sequence[OpenSession] = (),
         workers: Sequence[str] = (),
         trouble: str = "",
         tally: Tally | None = None,
-        program: str = "harness",
         root: str = "",
     ) -> None:
         self.digest = digest

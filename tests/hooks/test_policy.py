@@ -23,6 +23,7 @@ from tests.hooks.situations import (
 )
 
 HALTED = Session(3, "me", "host", agent_session_id="id-me", halt="CONFIG: no check")
+TORN = Situation(None, trouble="torn", program="HARNESS")
 
 STOP: dict[str, tuple[Situation, dict[str, object], str]] = {
     "no session is open": (situation(PENDING, sessions=()), {}, "allow"),
@@ -99,10 +100,10 @@ STOP: dict[str, tuple[Situation, dict[str, object], str]] = {
     "the prose has had its tasks": (by_the_prose(PENDING, most_tasks=2, attempted=2), {}, "allow"),
     "the prose has a task left": (by_the_prose(PENDING, most_tasks=2, attempted=1), {}, "block"),
     "the prose has done all": (by_the_prose(DONE, session_count=2, most_sessions=2), {}, "allow"),
-    "unreadable": (Situation(None, trouble="torn"), {}, "block"),
-    "unreadable, and told so": (Situation(None, trouble="torn"), {"stop_hook_active": True}, "allow"),
+    "unreadable": (TORN, {}, "block"),
+    "unreadable, and told so": (TORN, {"stop_hook_active": True}, "allow"),
     "unreadable, and counted": (
-        Situation(None, trouble="torn", tally=Tally(policy.UNREADABLE, 1)),
+        Situation(None, trouble="torn", program="HARNESS", tally=Tally(policy.UNREADABLE, 1)),
         {},
         "allow",
     ),
@@ -180,7 +181,7 @@ BEGIN: dict[str, tuple[Situation, str, bool]] = {
     "nothing is left": (situation(DONE, mode="concurrent"), "sub-1", False),
     "it has no name": (situation(PENDING, mode="concurrent"), "", False),
     "its name is no word in a shell": (situation(PENDING, mode="concurrent"), "$(id) x", False),
-    "unreadable": (Situation(None, trouble="torn"), "sub-1", False),
+    "unreadable": (TORN, "sub-1", False),
 }
 
 
@@ -211,7 +212,7 @@ IDLE: dict[str, tuple[Situation, str]] = {
     "work waits in a list of the prose": (situation(PENDING, sessions=None), "keep"),
     "work waits for the one session": (situation(PENDING, mine=False), "allow"),
     "nothing waits": (situation(THEIRS, mode="concurrent", mine=False), "allow"),
-    "unreadable": (Situation(None, trouble="torn"), "allow"),
+    "unreadable": (TORN, "allow"),
 }
 
 
@@ -237,7 +238,7 @@ def test_idle_teammates_have_the_same_patience() -> None:
         (situation(PENDING), "harness-tasks.json.bak", "deny"),
         (situation(PENDING), "src/harness-tasks.json", "allow"),
         (situation(PENDING, sessions=None), "harness-tasks.json", "allow"),
-        (Situation(None, trouble="torn"), "harness-tasks.json", "allow"),
+        (TORN, "harness-tasks.json", "allow"),
     ],
 )
 def test_only_a_whole_list_of_ours_is_closed_to_editors(now: Situation, path: str, kind: str) -> None:
@@ -251,7 +252,7 @@ def test_only_a_whole_list_of_ours_is_closed_to_editors(now: Situation, path: st
         (situation(MINE), None),
         (situation(THEIRS, mode="concurrent"), None),
         (situation(Task("a", status="in_progress", claimed_by="me"), mode="concurrent"), None),
-        (Situation(None, trouble="torn"), None),
+        (TORN, None),
     ],
 )
 def test_a_beat_is_for_the_holder_of_a_lease(now: Situation, worker: str | None) -> None:
@@ -294,7 +295,6 @@ def held_back(now: Situation, progress: str, kind: str = "block") -> Any:
 
 BUSY = Task("a", status="in_progress", claimed_by="me", attempts=2, checkpoints=(Checkpoint(1, 2),))
 BEHIND = by_the_prose(BUSY, PENDING, Task("f", status="failed", attempts=1), DONE)
-TORN = Situation(None, trouble="torn", program="HARNESS")
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,17 @@ def test_when_all_is_done_the_marker_comes_down_with_the_numbers_in_the_log(root
     ]
 
 
+def test_of_a_list_that_cannot_be_read_no_session_is_known(root: Root, ring: Ring) -> None:
+    root.state.write_text("{", encoding="utf-8")
+    marker(root).touch()
+    ring("Stop")
+
+    heard = ring("Stop", stop_hook_active=True)
+
+    assert heard.err.startswith("WARN harness: ")
+    assert log(root) == [f"[SESSION-0] {heard.err.strip().replace(' harness:', '')}"]
+
+
 def test_who_is_not_concerned_leaves_the_marker(root: Root, ring: Ring) -> None:
     make(root, DONE)
 
@@ -243,6 +254,14 @@ def test_an_idle_teammate_is_kept_and_counted_by_its_name(root: Root, ring: Ring
     assert kept(root, f"{ME} {BELL} mate").progress == "waiting a"
 
 
+def test_a_teammate_that_gets_nowhere_is_let_go_in_the_end(root: Root, ring: Ring) -> None:
+    make(root, Task("a"), mode="concurrent")
+
+    heard = [ring("TeammateIdle", teammate_name="mate") for _ in range(policy.PATIENCE + 1)]
+
+    assert [each.code for each in heard] == [2] * policy.PATIENCE + [0]
+
+
 @pytest.mark.parametrize(
     ("source", "blocks"), [("startup", 0), ("resume", 0), ("new", 0), ("compact", 1), ("clear", 1)]
 )
@@ -287,6 +306,14 @@ def test_a_fork_that_has_opened_a_session_works_in_it(root: Root, ring: Ring) ->
     said = begun(ring("SessionStart", source="fork", session_id="id-fork"))
 
     assert "This agent works on it in session 4." in said
+
+
+def test_a_fork_holds_what_it_has_claimed_under_its_own_id(root: Root, ring: Ring) -> None:
+    forked = Session(4, "id-fork", "host", agent_session_id="id-fork")
+    held = Task("a", status="in_progress", claimed_by="id-fork")
+    make(root, held, sessions=(SESSION, forked), mode="concurrent")
+
+    assert "You hold a" in begun(ring("SessionStart", source="fork", session_id="id-fork"))
 
 
 def test_in_a_list_of_ours_an_agent_may_have_claimed_under_its_id(root: Root, ring: Ring) -> None:

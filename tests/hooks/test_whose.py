@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness_lib import timestamps
 from harness_lib.hookio import whose
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Situation
@@ -90,6 +92,7 @@ def test_only_an_agent_in_a_sandbox_leaves_a_sign(tmp_path: Path, session: Any, 
 
 def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
     me = owner.current({})
+    an_hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
     alive = {"host": me.host, "boot_id": me.boot_id, "pid": me.pid, "pid_started": me.pid_started}
     sessions: Any = [
         {**MINE, **alive},
@@ -99,6 +102,10 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
         {"number": 5, "worker": "e", "host": "elsewhere", "started_at": "2020-01-01T00:00:00Z"},
         {"number": 6, "worker": "f", "host": "elsewhere", "started_at": "2999-01-01T00:00:00Z"},
         {"number": 7, "worker": "g", "host": None},
+        # Nothing is known of its boot.
+        {"number": 8, "worker": "h", "host": me.host, "started_at": "2999-01-01T00:00:00Z"},
+        # Of one without an id no hook could leave a sign.
+        {**alive, "number": 9, "worker": "i", "pid": 0, "started_at": timestamps.render(an_hour_ago)},
     ]
     now = situation(PENDING)
     assert now.digest is not None
@@ -108,15 +115,15 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
     def living() -> list[int]:
         return [each["number"] for each in whose.living(now, str(tmp_path), "id-a")]
 
-    assert living() == [2, 6, 7]
+    assert living() == [2, 6, 7, 8, 9]
     notes.write(notes.path(str(tmp_path), "ended", "id-b"), b"")
-    assert living() == [6, 7]
+    assert living() == [6, 7, 8, 9]
     notes.write(notes.path(str(tmp_path), "seen", "id-d"), b"")
-    assert living() == [4, 6, 7]
+    assert living() == [4, 6, 7, 8, 9]
 
 
 def test_without_a_list_there_are_no_others(tmp_path: Path) -> None:
-    assert whose.living(Situation(None), str(tmp_path), "id-a") == []
+    assert whose.living(Situation(None, program="HARNESS"), str(tmp_path), "id-a") == []
     assert whose.living(situation(PENDING, sessions=None), str(tmp_path), "id-a") == []
 
 

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of every verb; the table in README is generated from these meanings."""
+    """Exit codes of every verb; docs/commands.md has the table, and a test compares them."""
 
     DONE = 0
     CHECK_FAILED = 1

@@ -37,7 +37,7 @@ def entry() -> NoReturn:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run `argv` (without the program's name) and return the exit code that README lists."""
+    """Run `argv` (without the program's name) and return the exit code that docs/commands.md lists."""
     _accept_any_text()
     search_path.settle(os.environ)
     screen = Screen(json="--json" in argv)

@@ -19,6 +19,7 @@ from tests.system.gitrepo import sh
 
 PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 PAGES += sorted((CHECKOUT / "references").glob("*.md"))
+WRONG = "docs/when-something-is-wrong.md"
 INLINE = re.compile(r"`(harness [a-z][^`]*)`")
 # In a table or a sentence: what the reader fills in stands for a word, and a plural for several commands.
 OPEN = re.compile(r"[…\[]|\bVERB\b|'$")
@@ -32,7 +33,7 @@ def shown(page: Path) -> list[str]:
     text = page.read_text(encoding="utf-8")
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
-    typed = [found for line in lines for found in re.findall(r"(?:^|/|&& |\S=\S+ )(harness [a-z].*)", line)]
+    typed = [found for line in lines for found in re.findall(r"(?:^|\w/|&& |\S=\S+ )(harness [a-z].*)", line)]
     return [command for command in (*INLINE.findall(text), *typed) if not OPEN.search(command)]
 
 
@@ -99,7 +100,7 @@ def test_the_check_list_of_the_page_on_planning_is_imported(repo: Path, shell: d
 
 
 def test_failed_work_is_got_back_as_shown(repo: Path, shell: dict[str, str]) -> None:
-    text = (CHECKOUT / "README.md").read_text(encoding="utf-8").split("**Get failed work back**")[1]
+    text = (CHECKOUT / WRONG).read_text(encoding="utf-8").split("**Get failed work back**")[1]
     commands = INLINE.findall(text.split("\n\n", maxsplit=1)[0])
     begin = (
         "harness init; harness add One --validate false; harness claim; echo x > made; harness finish || :"
@@ -113,9 +114,8 @@ def test_failed_work_is_got_back_as_shown(repo: Path, shell: dict[str, str]) -> 
     assert (repo / "made").read_text(encoding="utf-8") == "x\n"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/unattended.md"])
-def test_the_words_that_narrow_an_agent_take_the_place_of_ours(page: str) -> None:
-    text = (CHECKOUT / page).read_text(encoding="utf-8")
+def test_the_words_that_narrow_an_agent_take_the_place_of_ours() -> None:
+    text = (CHECKOUT / "docs/unattended.md").read_text(encoding="utf-8")
     words = re.search(r"`(--agent claude --agent-arg=.*?)`", text)
     assert words
     args = parse(["run", *shlex.split(words[1])])
@@ -129,7 +129,9 @@ def test_the_words_that_narrow_an_agent_take_the_place_of_ours(page: str) -> Non
 def test_a_link_puts_the_launcher_on_the_path(home: Path) -> None:
     """The line of README, typed in a clone: where the link leads is where the program is found."""
     (home / ".local/bin").mkdir(parents=True)
-    link = block("README.md", "Install").strip()
+    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    link = text.split("- **In a shell**: `")[1].split("`")[0]
+    assert link.startswith("ln -s ")
 
     subprocess.run(["sh", "-eu", "-c", link], cwd=CHECKOUT, check=True, env=dict(os.environ))
 
@@ -144,7 +146,7 @@ def test_the_lines_that_are_left_for_the_reader_to_delete_are_all_that_is_left(
     lines = exclude.read_text(encoding="utf-8").splitlines() if exclude.exists() else []
     typed("harness init; harness add One --validate true; harness claim; harness finish", repo, shell)
 
-    typed(block("README.md", "Remove everything"), repo, shell)
+    typed(block(WRONG, "Remove everything"), repo, shell)
 
     added = [line for line in exclude.read_text(encoding="utf-8").splitlines() if line not in lines]
     assert all(line.startswith(("/harness-", "/.harness")) for line in added), added

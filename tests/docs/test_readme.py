@@ -1,4 +1,4 @@
-"""What README says is so."""
+"""What README, and the pages that it leads to, say is so."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness_lib.cli.parser import VERBS
 from harness_lib.errors import Exit
 from harness_lib.ops import slots, status, stopped
 from harness_lib.ops.board_file import Seen
-from harness_lib.rules import stats
+from harness_lib.rules import checklist, stats
 from harness_lib.rules.board import Board, Row
 from harness_lib.rules.budget import Spent
 from harness_lib.system import git_version
@@ -27,16 +27,38 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[2]
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("benchmarks/*.md")])
+LONGEST = 150
+FIRST_SCREEN = 24
+
+
+def page(name: str) -> str:
+    return (CHECKOUT / "docs" / name).read_text(encoding="utf-8")
 
 
 def section(title: str) -> str:
-    """Return the text below a heading of the second level."""
+    """Return the text below a heading of the second level of README."""
     return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_the_first_page_is_one_page() -> None:
+    assert len(README.splitlines()) <= LONGEST
+
+
+def test_its_first_line_says_what_it_is_before_what_it_is_called() -> None:
+    first = README.splitlines()[0]
+
+    assert first.startswith("# A task list ")
+    assert first.endswith(": harness")
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CHECKOUT.glob("docs/*.md")))
+def test_every_page_is_linked_from_the_first_one(name: str) -> None:
+    assert re.search(rf"\(docs/{re.escape(name)}[)#]", section("Read on"))
 
 
 def test_the_table_of_verbs_is_complete() -> None:
     """Every verb stands in the table, and nothing else does."""
-    named = re.findall(r"^\| (`.*?) \|", section("The verbs"), re.MULTILINE)
+    named = re.findall(r"^\| (`.*?) \|", page("commands.md"), re.MULTILINE)
     words = {word for row in named for word in re.findall(r"`(\w+)`", row)}
 
     assert words == {verb.name for verb in VERBS}
@@ -44,7 +66,7 @@ def test_the_table_of_verbs_is_complete() -> None:
 
 def test_the_table_of_exit_codes_is_complete() -> None:
     """Every exit code stands in the table."""
-    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", README, re.MULTILINE)}
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", page("commands.md"), re.MULTILINE)}
 
     assert codes == {int(code) for code in Exit}
 
@@ -74,8 +96,8 @@ def test_the_first_list_works_as_written(harness: Harness, repo: Path) -> None:
 
 
 def test_the_plan_is_imported_as_written(harness: Harness, repo: Path) -> None:
-    """The Markdown of "A first list" becomes the tasks that the words below it tell of."""
-    plan = section("A first list").split("```markdown\n")[1].split("```")[0]
+    """The Markdown of the page on plans becomes the tasks that the words below it tell of."""
+    plan = page("plans.md").split("```markdown\n")[1].split("```")[0]
     (repo / "plan.md").write_text(plan, encoding="utf-8")
     assert harness("init").code == 0
 
@@ -92,17 +114,33 @@ def test_the_plan_is_imported_as_written(harness: Harness, repo: Path) -> None:
     assert len(plan.splitlines()) == len("ten lines.")
 
 
+def test_every_field_of_a_plan_is_told() -> None:
+    """No field of a check list is missing in the table, and every name there is one."""
+    table = page("plans.md").split("| field | means |")[1].split("\n\n")[0]
+    rows = [re.findall(r"`([a-z][a-z ]*)`", row) for row in table.splitlines()[2:]]
+    named = {checklist.field_of(words[0]) for words in rows}
+    also = {
+        word
+        for row in table.splitlines()
+        for found in re.findall(r"\(also (.*?)\)", row)
+        for word in re.findall(r"`(.*?)`", found)
+    }
+
+    assert named == set(checklist.KEYS.values())
+    assert all(checklist.field_of(word) for word in also)
+
+
 def test_what_a_new_work_tree_gets_is_what_the_page_says() -> None:
     """The names of ignored files that are brought in, and the agents that are looked for."""
-    unattended = (CHECKOUT / "docs" / "unattended.md").read_text(encoding="utf-8")
+    unattended = page("unattended.md")
 
     assert all(f"`{name}`" in unattended for name in slots.BROUGHT)
-    assert f"the first agent it finds: {', '.join(ADAPTERS)}" in section("Unattended")
+    assert f"the first agent it finds: {', '.join(ADAPTERS)}" in unattended
 
 
 def test_the_sample_of_status_is_what_status_prints() -> None:
     """Every line of the sample, of a run with two workers of which one is done."""
-    sample = section("Unattended").split("```text\n")[1].split("```")[0]
+    sample = page("unattended.md").split("```text\n")[1].split("```")[0]
     done, left, later = (
         Task("task-001", title="Multiply", status="completed"),
         Task("task-002", title="Subtract", status="in_progress"),
@@ -160,7 +198,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("command", ["bin/harness demo", "bin/test"])
 def test_the_first_screen_has_the_two_commands(command: str) -> None:
     """A newcomer sees how to run it and how to test it, and both are there."""
-    first_screen = "\n".join(README.splitlines()[:32])
+    first_screen = "\n".join(README.splitlines()[:FIRST_SCREEN])
 
     assert f"```sh\n{command}\n```" in first_screen
     assert (CHECKOUT / command.split(maxsplit=1)[0]).stat().st_mode & 0o111

@@ -1,4 +1,4 @@
-"""What README says to type when something is wrong does what it says."""
+"""What the page says to type when something is wrong does what it says."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from tests.ops.project import Agent, Project
 
-_README = Path(__file__).resolve().parents[2] / "README.md"
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "when-something-is-wrong.md"
 
 
 def _block(title: str) -> str:
     """Return the commands below the bold `title`."""
-    section = _README.read_text(encoding="utf-8").split(f"**{title}")[1]
+    section = _PAGE.read_text(encoding="utf-8").split(f"**{title}")[1]
     found = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
     assert found is not None
     return found[1]

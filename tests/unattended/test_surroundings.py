@@ -1,4 +1,4 @@
-"""What README says of the surroundings in which a run works: hooks, signatures, submodules, directories."""
+"""What docs/unattended.md says of what a run works among: hooks, signatures, submodules, directories."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import termios
 import threading
 from pathlib import Path
 
@@ -23,13 +24,14 @@ class Terminal:
     def ask(self, question: Question) -> Said:
         """Ask, and return what was said; an end of the input is a no."""
         with self._one_person:
-            print(shown(question), file=sys.stderr)
-            sys.stderr.write(choices(question))
-            sys.stderr.flush()
             try:
                 with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
+                    # What was typed before the question stood there is no answer to it.
+                    termios.tcflush(terminal, termios.TCIFLUSH)
+                    sys.stderr.write(f"{shown(question)}\n{choices(question)}")
+                    sys.stderr.flush()
                     said = terminal.readline()
-            except OSError:
+            except (OSError, termios.error):
                 return Said(allowed=False, reason="the terminal is gone")
             return understood(said, question)
 

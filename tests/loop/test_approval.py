@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from harness_lib.loop import approval
 from harness_lib.loop.asking import Question
+from tests.conftest import CHECKOUT
 from tests.loop.conftest import WIRES, Hs, Serve
 from tests.loop.person import person
 from tests.loop.servers.script import say, use
 
 CHAT = WIRES[1]
+SLOW = (sys.executable, str(Path(__file__).with_name("slow_hs.py")))
 ASKED = ("--approve", "ask", "go")
 
 
@@ -116,6 +120,26 @@ def test_what_is_asked_moves_no_cursor(serve: Serve, project: Path) -> None:
     assert "\x1b[2J" not in someone.raw
 
 
+def test_what_is_typed_before_a_question_is_no_answer(serve: Serve, project: Path) -> None:
+    slow = use("bash", command="touch runs; while [ ! -e go ]; do sleep 0.05; done")
+    server = serve(CHAT, slow, use("bash", command="touch made"), say("Done."))
+
+    with person(*ASKED, cwd=project, env=CHAT.environment(server)) as someone:
+        someone.sees("or say why not:")
+        someone.types("y\n")
+        someone.until((project / "runs").exists)
+        someone.types("yes\n")
+        someone.sees("yes\n")
+        (project / "go").touch()
+        someone.sees("touch made")
+        someone.sees("or say why not:")
+        someone.types("not this\n")
+        someone.sees("Done.")
+        assert someone.leaves() == 0
+
+    assert not (project / "made").exists()
+
+
 def test_at_the_prompt_a_person_says_yes_always_and_no_with_a_reason(serve: Serve, project: Path) -> None:
     server = serve(
         CHAT,
@@ -147,6 +171,55 @@ def test_at_the_prompt_a_person_says_yes_always_and_no_with_a_reason(serve: Serv
     assert "denied: the user said no" in told[3]
     assert "denied: the user said no: not on a Sunday" in told[4]
     assert someone.raw.count("may bash run?") == 3
+
+
+def test_a_question_that_is_seen_can_be_answered(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("bash", command="touch made"), say("Done."))
+    os.mkfifo(project / "awake")
+    env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT)}
+
+    with person(cwd=project, env=env, through=(*SLOW, "work")) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.has_on_screen("may bash run?")
+        someone.types("not now")
+        someone.has_on_screen("or say why not: not now")
+        someone.types("\rand this\r")
+        someone.has_on_screen("waits: and this")
+        (project / "awake").open("w", encoding="utf-8").close()
+        someone.has_on_screen("Done.")
+        assert someone.leaves("\x04") == 0
+
+    assert "denied: the user said no: not now" in str(server.requests[1])
+    assert server.requests[1]["messages"][-1]["content"] == "and this"
+
+
+def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
+    serve: Serve, project: Path, home: Path
+) -> None:
+    server = serve(CHAT, use("bash", command="touch made"), say("Done."))
+    gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
+    gate.parent.mkdir(parents=True)
+    gate.write_text(f"#!/bin/sh\ntouch '{project}/asking'\ncat\n", encoding="utf-8")
+    gate.chmod(0o755)
+    env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT)}
+
+    with person(cwd=project, env=env, through=(*SLOW, "line")) as someone:
+        someone.has_on_screen("You:")
+        someone.types("go\r")
+        someone.until((project / "waits").exists)
+        someone.types("y\rhalf")
+        someone.has_on_screen("waits: y")
+        someone.has_on_screen("may bash run?")
+        someone.has_on_screen("or say why not:")
+        someone.types("no\r")
+        someone.has_on_screen("Done.")
+        someone.has_on_screen("You: half")
+        someone.leaves("\x15\x04")
+
+    assert not (project / "made").exists()
+    assert "denied: the user said no" in str(server.requests[1])
+    assert server.requests[1]["messages"][-1]["content"] == "y"
 
 
 def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(serve: Serve, project: Path) -> None:

@@ -144,9 +144,7 @@ class Conversation:
         """Ask the person; also for subagents, which may ask at the same time."""
         if self._stopped:
             return Said(allowed=False, reason="interrupted")
-        said = self.editor.ask(
-            terminal.choices(question), lambda: self._drawing.note(terminal.shown(question))
-        )
+        said = self.editor.ask(self._drawing.noted(terminal.shown(question)), terminal.choices(question))
         return (
             terminal.understood(said, question)
             if said is not None

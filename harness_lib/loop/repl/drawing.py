@@ -52,7 +52,11 @@ class Drawing:
 
     def note(self, text: str, style: str = "dim") -> None:
         """Show lines of ours."""
-        self._print(Text(harmless(text, keep=_KEPT), style=style))
+        self._show(self.noted(text, style))
+
+    def noted(self, text: str, style: str = "dim") -> str:
+        """Return lines of ours as they are shown."""
+        return self._drawn(Text(harmless(text, keep=_KEPT), style=style))
 
     def typed(self, text: str) -> None:
         """Show what the person has sent."""
@@ -102,9 +106,12 @@ class Drawing:
         self.note("\n".join([*found[:_SHOWN_LINES], *more]))
 
     def _print(self, what: Text | Markdown) -> None:
+        self._show(self._drawn(what))
+
+    def _drawn(self, what: Text | Markdown) -> str:
         with self._console.capture() as shown:
             self._console.print(what)
-        self._show(shown.get())
+        return shown.get()
 
 
 def _about(given: object) -> str:

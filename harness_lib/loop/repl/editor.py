@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import select
 import signal
 import sys
 import threading
@@ -52,9 +53,12 @@ class Keys(Protocol):
 
 
 class _Question:
-    def __init__(self, choices: str, typed: Document) -> None:
+    """A question, the line that says what can be answered, and what was being typed when it came."""
+
+    def __init__(self, shown: str, choices: str) -> None:
+        self.shown = shown
         self.choices = choices
-        self.typed = typed
+        self.typed = Document()
         self.answer: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
 
@@ -112,11 +116,13 @@ class Editor:
         """Let `text` be typed already, before what is being typed."""
         self._do(self._insert, text)
 
-    def ask(self, choices: str, show: Callable[[], None]) -> str | None:
-        """Return the answer to the question that `show` shows; None where it was given up."""
+    def ask(self, shown: str, choices: str) -> str | None:
+        """Show a question and return the answer; None where it was given up.
+
+        What was sent before the question stood there is none, and what is sent from then on is one.
+        """
         with self._one_person:
-            show()
-            asked = _Question(choices, Document())
+            asked = _Question(shown, choices)
             try:
                 return asked.answer.get() if self._do(self._open, asked) else None
             finally:
@@ -181,6 +187,8 @@ class Editor:
             self._buffer.document = _before(text, self._buffer.document)
 
     def _open(self, question: _Question) -> None:
+        # The keys first that nobody has looked at yet: they were typed to what stood there before.
+        self._take_keys()
         if not self._keys.is_busy():
             # Of a turn that was stopped just now.
             question.answer.put(None)
@@ -189,7 +197,15 @@ class Editor:
         question.typed = self._buffer.document
         self._buffer.reset()
         self._question = question
-        self.draw()
+        self._write(question.shown)
+        # Nobody is asked by half a question.
+        self._session.app.renderer.render(self._session.app, self._session.app.layout)
+
+    def _take_keys(self) -> None:
+        app = self._session.app
+        while not app.input.closed and select.select([app.input.fileno()], [], [], 0)[0]:
+            app.key_processor.feed_multiple(app.input.read_keys())
+            app.key_processor.process_keys()
 
     def _shut(self, question: _Question) -> None:
         if self._question is question:
@@ -205,8 +221,9 @@ class Editor:
     def _send(self, *, later: bool) -> None:
         text = self._buffer.text
         if self._question is not None:
-            self._buffer.reset()
             self._question.answer.put(text)
+            # What follows is no second answer.
+            self._shut(self._question)
         elif text.strip():
             self._buffer.append_to_history()
             self._buffer.reset()

@@ -1,0 +1,130 @@
+"""What docs/architecture.md says of files is so: its picture is that of the imports, its walks are walked."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs import rooms
+from tests.conftest import CHECKOUT, Harness
+from tests.docs import called
+
+PAGE = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+WALKS = ["A Stop hook", "`finish`", "A task of `run`", "A broken list"]
+LIBRARY = CHECKOUT / "harness_lib"
+WORKER = {"HARNESS_WORKER_ID": "me"}
+
+
+def walk(title: str) -> list[str]:
+    """Return the files of a walk: those that its steps begin with, in order."""
+    part = PAGE.split(f"\n### {title}\n")[1].split("\n## ")[0].split("\n### ")[0]
+    return re.findall(r"^\d+\. `([\w/-]+\.py)`", part, re.MULTILINE)
+
+
+def test_the_picture_is_that_of_the_imports() -> None:
+    assert rooms.renewed(PAGE) == PAGE, "type: python docs/rooms.py"
+
+
+def test_every_file_that_it_names_is_there() -> None:
+    named = set(re.findall(r"`((?:\w+/)+[\w-]+\.py)`", PAGE))
+
+    assert [
+        name for name in sorted(named) if not ((LIBRARY / name).exists() or (CHECKOUT / name).exists())
+    ] == []
+    assert len(named) > len(WALKS) * 10
+
+
+@pytest.mark.parametrize("title", WALKS)
+def test_the_steps_of_a_walk_are_numbered_and_each_file_is_new(title: str) -> None:
+    files = walk(title)
+
+    assert len(files) == len(set(files)) > 9
+
+
+def test_each_file_of_the_walk_through_a_run_is_imported_by_one_before_it() -> None:
+    first, *others = walk("A task of `run`")
+    reached = imported(first)
+    for name in others:
+        assert name in reached, f"no file before {name} imports it"
+        reached |= imported(name)
+
+
+def imported(name: str) -> set[str]:
+    """Return the files of harness_lib that one imports, or has another process import."""
+    text = (LIBRARY / name).read_text(encoding="utf-8")
+    found = set(re.findall(r'"from (harness_lib[\w.]+) import', text))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    files = {f"{module.partition('.')[2].replace('.', '/')}.py" for module in found if "." in module}
+    packages = {f"{file[:-3]}/__init__.py" for file in files}
+    inside = {each for package in packages if (LIBRARY / package).exists() for each in imported(package)}
+    return {file for file in files if (LIBRARY / file).exists()} | inside
+
+
+@pytest.fixture
+def project(repo: Path, harness: Harness) -> Path:
+    """Return a project whose one task is claimed and done."""
+    for words in (("init",), ("add", "One", "--validate", "test -f made"), ("start",), ("claim",)):
+        assert harness(*words, env=WORKER).code == 0
+    (repo / "made").write_text("", encoding="utf-8")
+    return repo
+
+
+def walked(cwd: Path, *words: str, payload: str = "") -> tuple[str, list[str]]:
+    """Run a program of ours; return what it answered, and the files that worked, in order."""
+    done = subprocess.run(
+        [sys.executable, called.__file__, *words],
+        cwd=cwd,
+        env={**os.environ, **WORKER, "PYTHONPATH": str(CHECKOUT)},
+        input=payload,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    lines = done.stderr.splitlines()
+    assert called.MARK in done.stderr, done.stderr
+    return done.stdout, [line.removeprefix(called.MARK) for line in lines if line.startswith(called.MARK)]
+
+
+def assert_in_order(title: str, worked: list[str]) -> None:
+    """Each step of the walk comes after the one before it."""
+    left = iter(worked)
+    for name in walk(title):
+        if not name.startswith("hooks/"):
+            assert name in left, (
+                f"{name} does nothing after the step before it: {list(dict.fromkeys(worked))}"
+            )
+
+
+def test_a_stop_hook_walks_as_told(project: Path) -> None:
+    payload = json.dumps({"hook_event_name": "Stop", "cwd": str(project), "session_id": "s"})
+
+    said, worked = walked(project, str(CHECKOUT / walk("A Stop hook")[0]), payload=payload)
+
+    assert json.loads(said)["decision"] == "block"
+    assert_in_order("A Stop hook", worked)
+
+
+def test_finish_walks_as_told(project: Path) -> None:
+    said, worked = walked(project, "harness", "finish")
+
+    assert "task-001 is completed" in said
+    assert_in_order("`finish`", worked)
+
+
+def test_a_broken_list_is_put_back_as_told(project: Path) -> None:
+    (project / "harness-tasks.json").write_text('{"tasks": [', encoding="utf-8")
+
+    said, worked = walked(project, "harness", "start")
+
+    assert "task-001" in said
+    assert json.loads((project / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
+    assert_in_order("A broken list", worked)

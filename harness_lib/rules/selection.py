@@ -49,6 +49,19 @@ def pick(state: State) -> Task | None:
     return min(eligible(state), key=_rank, default=None)
 
 
+def interesting(state: State) -> list[Task]:
+    """Return the tasks with those first that a person would look for: at work, halted, failed, next, done."""
+    turn = {task.id: place for place, task in enumerate(ranked(state))}
+    order = {"in_progress": 0, "failed": 2, "pending": 3, "completed": 4}
+
+    def key(task: Task) -> tuple[int, int, graph.IdKey]:
+        stands_out = (task.halt or task.unproven) and task.status != "in_progress"
+        kind = 1 if stands_out else order[task.status]
+        return kind, turn.get(task.id, len(turn)), graph.id_key(task.id)
+
+    return sorted(state.tasks, key=key)
+
+
 def unproven(state: State) -> list[Task]:
     """Return the tasks whose check must say whether they are completed."""
     return [task for task in state.tasks if task.unproven and transitions.may("confirm", task)]

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state import finding, generations, journal, proofs, publishing, restoring
+from harness_lib.state import api, finding, generations, journal, proofs, publishing, restoring
+from harness_lib.state.answers import Answers
 from harness_lib.state.codec import ContractError
 from harness_lib.state.finding import Found
 from harness_lib.state.opinion import OPINION
@@ -41,7 +42,7 @@ class Snapshot(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class Store:
+class Store(api.Store):
     """The list of one state root. `timeout`: seconds that both locks together may be waited for.
 
     `caller` tells the process that stands for the caller, to whom no lock of its own is an obstacle.
@@ -65,6 +66,16 @@ class Store:
     def warnings(self) -> tuple[str, ...]:
         """What the transactions so far had to say beside their result, each sentence once."""
         return tuple(dict.fromkeys(text for tx in self._transactions for text in tx.warnings))
+
+    def ask(self) -> Answers:
+        """Return what can be asked of the list as it is now; raises as `read` does."""
+        state, warnings = self.read()
+        return Answers(state, self._clock.now(), warnings)
+
+    def ask_to_change(self) -> Answers:
+        """Return what `ask` does, of what `read_to_change` returns."""
+        state, warnings = self.read_to_change()
+        return Answers(state, self._clock.now(), warnings)
 
     def read(self) -> Snapshot:
         """Return the list as it is now; a broken file is shown as the newest good state, with a warning.

@@ -1,30 +1,35 @@
-"""What one transaction has read, changed and wants to say; the store publishes it."""
+"""What one transaction of the file store has read, changed and wants to say; the store publishes it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from harness_lib.state import journal
-from harness_lib.task import Category, LogType, State, Task
+from harness_lib import timestamps
+from harness_lib.rules import failures
+from harness_lib.rules.failures import Finding
+from harness_lib.state import api, journal
+from harness_lib.state.answers import Answers
+from harness_lib.task import Category, LogType, Session, SessionConfig, State, Task
 
 
-class Tx:
+class Tx(Answers, api.Tx):
     """One state change in the making; only alive inside `with store.transaction() as tx:`.
 
-    `state` is what was read and, once assigned, what will be published. `now` is the moment it began.
+    `state` is what was read and, once assigned, what will be published; only `harness_lib.state` touches it.
     `warnings` are sentences for the caller to pass on, also those found while opening and publishing.
     """
 
+    warnings: list[str]
+
     def __init__(self, state: State, now: datetime, warnings: list[str]) -> None:
-        self.now = now
-        self.warnings = warnings
+        super().__init__(state, now, warnings)
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
         self.held: int | None = None
         self.dropped: set[int] = set()
-        self._state = state
+        self._read = state
         self._open = True
 
     @property
@@ -37,14 +42,84 @@ class Tx:
         self._assert_open()
         self._state = new
 
+    @property
+    def changed(self) -> bool:
+        return self._state is not self._read
+
     def replace(self, task: Task) -> None:
-        """Put `task` in the place of the one with its id."""
-        self._assert_open()
         tasks = list(self._state.tasks)
         place = next((place for place, each in enumerate(tasks) if each.id == task.id), None)
         assert place is not None, f"BUG: there is no task {task.id} to replace"
         tasks[place] = task
-        self._state = replace(self._state, tasks=tuple(tasks))
+        self.state = replace(self._state, tasks=tuple(tasks))
+
+    def add(self, tasks: Iterable[Task]) -> None:
+        self.state = replace(self._state, tasks=(*self._state.tasks, *tasks))
+
+    def remove(self, task_id: str) -> None:
+        task = self.task(task_id)
+        assert task is not None, f"BUG: there is no task {task_id} to remove"
+        left = tuple(each for each in self._state.tasks if each is not task)
+        self.state = replace(self._state, tasks=left)
+        self.forget_attempts(task.attempts)
+
+    def forget_attempts(self, count: int) -> None:
+        self.state = replace(self._state, attempts_reset=self._state.attempts_reset + count)
+
+    def validate_dependencies(self) -> tuple[Finding, ...]:
+        state, findings = failures.validate_dependencies(self._state, self.now)
+        if findings:
+            self.state = state
+        return findings
+
+    def propose(self, task: Task) -> None:
+        self.state = replace(self._state, proposals=(*self._state.proposals, task))
+
+    def drop_proposal(self, task_id: str) -> None:
+        left = tuple(each for each in self._state.proposals if each.id != task_id)
+        self.state = replace(self._state, proposals=left)
+
+    def configure(self, settings: SessionConfig) -> None:
+        self.state = replace(self._state, session_config=settings)
+
+    def start_over(self) -> None:
+        self.state = State(
+            created=timestamps.render(self.now), session_config=self._state.session_config, sessions=()
+        )
+
+    def rewrite(self) -> None:
+        self.state = replace(self._state)
+
+    def add_session(self, session: Session) -> None:
+        self._put_sessions((*self.sessions(), session))
+
+    def replace_session(self, session: Session, number: int | None = None) -> None:
+        wanted = session.number if number is None else number
+        self._put_sessions(session if each.number == wanted else each for each in self.sessions())
+
+    def remove_session(self, number: int) -> None:
+        self._put_sessions(each for each in self.sessions() if each.number != number)
+        self.note_session()
+
+    def count_session(self, number: int) -> None:
+        self.state = replace(self._state, session_count=max(self._state.session_count, number))
+
+    def note_session(self) -> None:
+        self.state = replace(self._state, last_session=timestamps.render(self.now))
+
+    def _put_sessions(self, sessions: Iterable[Session]) -> None:
+        self.state = replace(self._state, sessions=tuple(sessions))
+
+    def hold_session(self, pid: int | None) -> None:
+        self._assert_open()
+        self.held = pid
+
+    def drop_session(self, pid: int | None) -> None:
+        self._assert_open()
+        if pid is not None:
+            self.dropped.add(pid)
+        if self.held == pid:
+            self.held = None
 
     def log(
         self,
@@ -55,28 +130,13 @@ class Tx:
         task: str | None = None,
         category: Category | None = None,
     ) -> None:
-        """Add a line to the log once the change is published; none is written if it is not."""
         self._assert_open()
         line = journal.line(kind, message, now=self.now, session=session, task=task, category=category)
         self.lines.append(line)
 
     def on_commit(self, act: Callable[[], None]) -> None:
-        """Call `act` after publishing, before the locks are let go; an OSError in it becomes a warning."""
         self._assert_open()
         self.callbacks.append(act)
-
-    def hold_session(self, pid: int | None) -> None:
-        """Let the prose's lock directory stand for `pid`, the owner of an exclusive session, from now on."""
-        self._assert_open()
-        self.held = pid
-
-    def drop_session(self, pid: int | None) -> None:
-        """Let that directory no longer stand for `pid`, whose session ends."""
-        self._assert_open()
-        if pid is not None:
-            self.dropped.add(pid)
-        if self.held == pid:
-            self.held = None
 
     def close(self) -> None:
         """From now on every change is a bug: it would never be published."""

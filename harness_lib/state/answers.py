@@ -1,0 +1,188 @@
+"""The answers to all questions about a list that is in memory as one `State`, by the rules.
+
+Base of what the file store reads and of what its transactions change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import islice
+
+from harness_lib.rules import ahead, attempts, failures, graph, leases, notes, selection, stats, stopping
+from harness_lib.rules.ahead import Ahead
+from harness_lib.rules.failures import Finding
+from harness_lib.rules.selection import Why
+from harness_lib.rules.stats import Counts
+from harness_lib.state.api import Questions, TaskCommands
+from harness_lib.task import Session, SessionConfig, State, Status, StopReason, Task
+
+
+class Answers(Questions):
+    """What `Questions` promises, of one `state` at the moment `now`."""
+
+    def __init__(self, state: State, now: datetime, warnings: Sequence[str] = ()) -> None:
+        self.warnings = warnings
+        self._now = now
+        self._state = state
+        # Of which state these are, so that a change makes them anew when they are asked for.
+        self._indexed: State | None = None
+        self._places: dict[str, int] = {}
+
+    @property
+    def now(self) -> datetime:
+        return self._now
+
+    @property
+    def concurrent(self) -> bool:
+        return self._state.concurrent
+
+    def settings(self) -> SessionConfig:
+        return self._state.session_config
+
+    def counts(self) -> Counts:
+        return stats.count(self._state)
+
+    def ahead(self) -> Ahead:
+        return ahead.of(self._state)
+
+    def work_remains(self) -> bool:
+        return stopping.work_remains(self._state)
+
+    def no_work(self) -> StopReason | None:
+        return stopping.no_work(self._state)
+
+    def awaits_person(self) -> bool:
+        return stopping.awaits_person(self._state)
+
+    def task(self, task_id: str) -> Task | None:
+        place = self._index().get(task_id)
+        return None if place is None else self._state.tasks[place]
+
+    def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
+        found = (self.task(task_id) for task_id in task_ids)
+        return tuple(task for task in found if task is not None)
+
+    def place(self, task_id: str) -> int:
+        return self._index()[task_id]
+
+    def why(self, task_id: str) -> Why:
+        return selection.why(self._state, task_id, self.now)
+
+    def dependents(self, task_id: str) -> tuple[str, ...]:
+        needing = (task.id for task in self._state.tasks if task_id in task.depends_on)
+        return tuple(name for name in needing if name != task_id)
+
+    def ring(self, task_id: str) -> str | None:
+        return graph.cycle_members(self._state.tasks).get(task_id)
+
+    def blocked_through(self, task_id: str) -> tuple[str, ...]:
+        return failures.blocked_through(self._state, task_id)
+
+    def search(
+        self, *statuses: Status, after: str | None = None, limit: int | None = None
+    ) -> tuple[Task, ...]:
+        first = 0 if after is None else self._index().get(after, len(self._state.tasks)) + 1
+        rest = islice(self._state.tasks, first, None)
+        return tuple(islice((task for task in rest if not statuses or task.status in statuses), limit))
+
+    def interesting(self, limit: int | None = None) -> tuple[Task, ...]:
+        return tuple(selection.interesting(self._state)[:limit])
+
+    def claimable(self) -> tuple[Task, ...]:
+        return tuple(selection.eligible(self._state))
+
+    def next_ready(self) -> Task | None:
+        return selection.pick(self._state)
+
+    def held_by(self, worker: str) -> Task | None:
+        return next((task for task in self._state.tasks if leases.is_mine(task, worker)), None)
+
+    def in_progress(self) -> tuple[Task, ...]:
+        return self.search("in_progress")
+
+    def expired(self) -> tuple[Task, ...]:
+        return tuple(task for task in self.in_progress() if leases.expired(task, self.now))
+
+    def halted(self) -> tuple[Task, ...]:
+        return tuple(
+            task for task in self._state.tasks if task.halt is not None and task.status != "completed"
+        )
+
+    def unproven(self) -> tuple[Task, ...]:
+        return tuple(task for task in self._state.tasks if task.unproven)
+
+    def provable(self) -> tuple[Task, ...]:
+        return tuple(selection.unproven(self._state))
+
+    def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
+        return tuple(notes.concerning(self._state.tasks, task_id)[:limit])
+
+    def made(self, commit: str) -> tuple[str, ...]:
+        return tuple(task.id for task in self._state.tasks if _has_made(task, commit))
+
+    def worked_on_since(self, moment: datetime) -> tuple[Task, ...]:
+        return tuple(task for task in self._state.tasks if attempts.since(task, moment))
+
+    def titled(self, title: str) -> tuple[str, ...]:
+        wanted = _folded(title)
+        return tuple(task.id for task in self._state.tasks if _folded(task.title) == wanted)
+
+    def highest_number(self) -> int:
+        numbers = (re.fullmatch(r"task-(\d+)", task.id) for task in self._state.tasks)
+        return max((int(found[1]) for found in numbers if found), default=0)
+
+    def cycles(self) -> tuple[tuple[str, ...], ...]:
+        return graph.cycles(self._state.tasks)
+
+    def doomed(self) -> tuple[Finding, ...]:
+        return failures.validate_dependencies(self._state, self.now)[1]
+
+    def commands(self) -> tuple[TaskCommands, ...]:
+        return tuple(
+            TaskCommands(task.id, task.validation.command, task.validation.cwd, task.on_failure.cleanup)
+            for task in self._state.tasks
+        )
+
+    def proposals(self) -> tuple[Task, ...]:
+        return self._state.proposals
+
+    @property
+    def session_count(self) -> int:
+        return self._state.session_count
+
+    @property
+    def last_session(self) -> str | None:
+        return self._state.last_session
+
+    @property
+    def has_had_sessions(self) -> bool:
+        return self._state.sessions is not None
+
+    def sessions(self) -> tuple[Session, ...]:
+        return self._state.sessions or ()
+
+    def session(self, worker: str) -> Session | None:
+        return next((each for each in self.sessions() if leases.works_for(worker, each.worker)), None)
+
+    def session_spent(self, session: Session) -> StopReason | None:
+        return stopping.session_spent(self._state, session)
+
+    def sessions_spent(self) -> StopReason | None:
+        return stopping.sessions_spent(self._state)
+
+    def _index(self) -> dict[str, int]:
+        if self._indexed is not self._state:
+            self._indexed = self._state
+            self._places = {task.id: place for place, task in enumerate(self._state.tasks)}
+        return self._places
+
+
+def _has_made(task: Task, commit: str) -> bool:
+    moving = task.intent.commit if task.intent and task.intent.action == "commit" else None
+    return commit in (task.completed_commit, moving)
+
+
+def _folded(title: str) -> str:
+    return " ".join(title.split()).casefold()

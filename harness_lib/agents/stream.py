@@ -1,4 +1,4 @@
-"""A line of an agent's output: taken apart without trust, folded into a report without growing it.
+"""Read a line of an agent's output without trusting it, and fold it into a report of bounded size.
 
 What an agent prints is whatever a model, a tool or a broken pipe made of it, so every access is checked and
 every text is cut.

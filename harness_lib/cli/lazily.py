@@ -1,4 +1,4 @@
-"""A module of ours is loaded when something of it is first used: a verb can reach many more than it needs."""
+"""Load a module when something of it is first used, because a verb can reach many more than it needs."""
 
 from __future__ import annotations
 

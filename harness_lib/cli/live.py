@@ -1,4 +1,4 @@
-"""What goes on and on: the list and its log as they change, until a person has seen enough."""
+"""Show the list or its log as they change, until a person has seen enough."""
 
 from __future__ import annotations
 

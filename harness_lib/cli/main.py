@@ -1,4 +1,4 @@
-"""The outermost counter: every failure becomes one message and one exit code here."""
+"""Turn every failure into one message and one exit code; nothing is caught above this."""
 
 from __future__ import annotations
 

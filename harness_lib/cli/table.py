@@ -1,4 +1,4 @@
-"""The workers of a run that goes on, drawn: a row for each."""
+"""Draw the workers of a run that goes on, a row for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verb of the command line; its code is loaded when it is typed, so that nobody pays for the others."""
+"""One verb of the command line; its code is loaded when it is typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens when a hook of ours is broken: the agent is let go, and a person can find out why."""
+"""Let the agent go when a hook of ours is broken, and leave a person the traceback in a file."""
 
 from __future__ import annotations
 

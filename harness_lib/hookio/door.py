@@ -1,4 +1,4 @@
-"""The way in of every hook: nearly always there is nobody home, and that must cost next to nothing.
+"""Look whether there is a list with a marker, as cheaply as can be; only then is the hook loaded.
 
 Until it is known that a marker stands, only `os` and plain strings are used.
 Here is the outermost counter of the hooks: a bug of ours never holds an agent and never shows a traceback.

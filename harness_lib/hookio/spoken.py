@@ -1,4 +1,4 @@
-"""What agents that follow the prose have written down: their log is all that counts a session's tasks."""
+"""Count the tasks of a session from the log of an agent that follows the prose: it writes nothing else."""
 
 from __future__ import annotations
 

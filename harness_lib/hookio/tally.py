@@ -1,4 +1,4 @@
-"""How often each agent was held, kept between the visits of its hooks; loses its memory with `.harness/`."""
+"""Count how often each agent was held without progress; the counts are lost with `.harness/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hook has found out about a list that somebody else wrote, kept for the next hook on the same bytes.
+"""Remember what a hook has found wrong in a list that somebody else wrote, until its bytes change.
 
 It is not the summary: that one says that the list is as we wrote it, and then nobody checks it any more.
 Like it, it bears the stamp of the file and is a shortcut only: it may be lost or torn at any time.

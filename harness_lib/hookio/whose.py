@@ -1,4 +1,4 @@
-"""Whose session is it: the one thing that decides whether an agent may be held.
+"""Say whose session it is: that decides whether an agent may be held.
 
 An agent session is recognised by the id that its host gives to hooks and to commands alike: in a
 sub-directory, in a worktree, resumed and compacted it is the same, and a fork has one of its own.

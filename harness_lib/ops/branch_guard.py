@@ -1,4 +1,4 @@
-"""A run's branches are put back where an agent has removed or moved them, if nobody else has moved them.
+"""Put a run's branches back where an agent has removed or moved them, if nobody else has moved them.
 
 What a run has seen last stands in refs of ours, for git's own record of a branch goes with it. A move is an
 agent's if it goes to a commit that the agent itself has made, or if it did not happen in the checkout that

@@ -1,4 +1,4 @@
-"""Texts of a list made brief: bounded, in one line or quoted line by line, and never more than data."""
+"""Shorten texts of a list and quote them, in one line or line by line, so that they stay data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every change made by hand has in common: it is logged, it keeps the trust, and it wakes the hooks."""
+"""Do what follows every edit by a person: log it, keep the trust, wake the hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that was handed back is put into the next attempt's work tree, on top of what was merged meanwhile."""
+"""Put work that was handed back into the next attempt's work tree, on top of what was merged meanwhile."""
 
 from __future__ import annotations
 

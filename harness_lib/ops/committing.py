@@ -1,4 +1,4 @@
-"""An attempt whose check has passed becomes one commit, and its task completed."""
+"""Make one commit of an attempt whose check has passed, and record its task as completed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where work whose check has passed goes: into the branch that its gate names, or where it was made."""
+"""Commit, merge or hand back work whose check has passed, as its gate says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dependencies of a list rule out, found before every choice."""
+"""Fail the tasks of a ring, and those behind a permanent failure, before every choice."""
 
 from __future__ import annotations
 

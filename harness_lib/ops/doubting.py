@@ -1,4 +1,4 @@
-"""What keeps the contract of a list but may stop its work: no check, a missing command, a glob on nothing."""
+"""Warn of what is allowed but may stop work: no check, a missing command, a glob that matches nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the list is done every check runs once more on the final tree; what was broken becomes a new task.
+"""Run every check once more when the list is done; what is broken then becomes a new task.
 
 A later task may break what an earlier one had finished: its own check does not look there.
 What another worker has finished on a branch of its own is not broken, only not here. And what is broken still

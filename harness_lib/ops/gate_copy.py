@@ -1,4 +1,4 @@
-"""A copy of the gate beside the list: an agent that edits check and fingerprint together is noticed.
+"""Keep a copy of the gate beside the list: an agent that edits check and fingerprint is noticed.
 
 It lies in the private directory, which may go at any time: without it the list's own word counts.
 """

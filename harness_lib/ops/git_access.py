@@ -1,4 +1,4 @@
-"""Whether an attempt can be kept at all: a sandbox may close the git directory, where commits lie."""
+"""Say whether commits can be made at all: a sandbox may close the git directory."""
 
 from __future__ import annotations
 

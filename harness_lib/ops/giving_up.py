@@ -1,4 +1,4 @@
-"""A task whose attempt can be neither ended nor handed back is left alone, so that it keeps no other waiting.
+"""Leave a task alone whose attempt can be neither ended nor handed back, so that others need not wait.
 
 Its work is kept and its work tree is not touched; it is halted until a person has looked.
 """

@@ -1,4 +1,4 @@
-"""What stops a session until somebody has acted is written down, so that the Stop hook lets its agent go.
+"""Record what stops a session until a person has acted, so that the Stop hook lets its agent go.
 
 Source: docs/design.md, "The Stop hook".
 """

@@ -1,4 +1,4 @@
-"""Work that cannot be merged goes to an agent again: what was done, and what stands against it.
+"""Give work that cannot be merged to an agent again, and tell it what stands against the merge.
 
 Twice at no cost to the task, because nobody could know; the third time it is a failed attempt.
 """

@@ -1,4 +1,4 @@
-"""Which task the caller holds, and under what right."""
+"""Find the task that the caller holds, and what it may do with it."""
 
 from __future__ import annotations
 

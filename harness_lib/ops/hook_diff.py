@@ -1,4 +1,4 @@
-"""What a change to a host's file is, shown to a person without what else stands there. Pure."""
+"""Show a person what changes in a host's file, without what else stands there. Pure."""
 
 from __future__ import annotations
 

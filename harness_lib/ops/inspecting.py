@@ -1,4 +1,4 @@
-"""What must not be merged although it passes its check: repositories that nobody has, and conflict marks.
+"""Find what must not be merged although it passes: repositories that nobody else has, conflict marks.
 
 Asked only of work that is merged for its agent: in a person's own checkout the files stay where they are.
 """

@@ -1,4 +1,4 @@
-"""Work that nobody has handed in is no failed attempt: it goes on, where it stands or in the next attempt."""
+"""Let interrupted work go on, where it stands or in the next attempt: nobody had handed it in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that judge an attempt, as they are at one moment: at the claim, and again when it has ended."""
+"""Record the files that judge an attempt at its claim, and find those that it has changed since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the attempt done? The check's answer, on exactly the content that will be committed if it is yes.
+"""Run the check on exactly the content that will be committed if it passes.
 
 Source: docs/design.md, "At the finish"; the recovery matrix asks the same question.
 """

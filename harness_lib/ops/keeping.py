@@ -1,4 +1,4 @@
-"""What is kept of an attempt under refs of our own: the work of a failed one, what was untracked before."""
+"""Keep the work of a failed attempt, and what was untracked before it, under refs of our own."""
 
 from __future__ import annotations
 

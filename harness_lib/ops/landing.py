@@ -1,4 +1,4 @@
-"""Merging back is part of done: checked work goes onto its target, is checked there, and then is completed.
+"""The merge queue: checked work is put onto its branch, checked there, and then is completed.
 
 A queue, first come, first served: whoever is in front takes all that wait behind it, puts their commits on
 top of what others have merged meanwhile, one on the other, runs each check once on the content that comes of

@@ -1,4 +1,4 @@
-"""Before an agent's work is committed: a very large file in it is for a person to say yes to.
+"""Ask a person before a very large file of an agent's work is committed.
 
 Once it is in a branch's history it stays there, and many hosts refuse a push with it.
 """

@@ -1,4 +1,4 @@
-"""A check whose claim is kept alive while it runs."""
+"""Run a check, and keep the claim alive meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent in a sandbox has left for the run is done by the worker that looks after it.
+"""Record the notes, checkpoints and proposed tasks that an agent in a sandbox has left for its worker.
 
 Letters are data from an agent: they may note, propose a task, and checkpoint the one that the worker holds.
 """

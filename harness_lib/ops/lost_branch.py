@@ -1,4 +1,4 @@
-"""A branch without a commit: where it stood is named, so that nobody begins anew beside what there is."""
+"""Name the commit where a lost branch stood, so that nobody begins anew beside what there is."""
 
 from __future__ import annotations
 

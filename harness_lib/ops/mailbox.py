@@ -1,4 +1,4 @@
-"""Letters to a run, from an agent whose sandbox lets it write in its work tree only.
+"""Leave notes, checkpoints and proposed tasks for the run in the work tree, where a sandbox allows it.
 
 What the agent types cannot reach the list, so it is left in the work tree; `letters.py` is the other end.
 """

@@ -1,4 +1,4 @@
-"""A batch of checked work that waits for the same branch: picked one on the other, checked once, moved once.
+"""A batch of the merge queue: commits picked one on the other, checked once, their branch moved once.
 
 Crash model: before the branch moves, one write of the list says of each task which commit it will be and what
 that begins with. The move is of all of them, so none makes it alone (`head` is None): whoever comes after a

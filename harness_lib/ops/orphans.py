@@ -1,4 +1,4 @@
-"""Tasks of a run whose worker is gone: what is done is handed back, and another one goes on with it."""
+"""Hand back the tasks of a run whose worker is gone, so that another one goes on with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of an attempt: what committing, rolling back and settling have in common.
+"""Record how an attempt has ended: what committing, rolling back and settling have in common.
 
 Crash model: an `intent` in the state says what is about to happen in git before it happens, and is removed
 together with the outcome in one write.

@@ -1,4 +1,4 @@
-"""What is recorded before an attempt begins, and what refuses one."""
+"""Record what an attempt starts from, and refuse one that could lose somebody's work."""
 
 from __future__ import annotations
 

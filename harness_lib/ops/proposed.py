@@ -1,4 +1,4 @@
-"""What unattended agents have proposed and a person has not decided yet, as others tell of it."""
+"""Tell others of the tasks that unattended agents have proposed and nobody has decided on yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody else's write says to be completed is completed once its check has passed, here and now.
+"""Run the checks of tasks that somebody else's write has completed: completed if they pass, else pending.
 
 No attempt is counted, and nothing is committed or rolled back: nobody knows whose work it would be.
 """

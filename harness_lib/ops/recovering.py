@@ -1,4 +1,4 @@
-"""Taking over what a session that is gone has left in progress, by the matrix of `rules/recovery`.
+"""Take over what a session that is gone has left in progress, by the matrix of `rules/recovery`.
 
 First whatever a killed process had under way in git is finished, then each interrupted task goes through the
 decision matrix with facts from git, checkpoints and, where the matrix says so, its check.

@@ -1,4 +1,4 @@
-"""`validation.red_first`: the check must fail before work starts.
+"""Run a check before the work starts, and refuse one that passes (`validation.red_first`).
 
 One that passes now would prove nothing later.
 """

@@ -1,4 +1,4 @@
-"""What an agent has done to the repository around its work tree is undone, and no person is blamed for it.
+"""Undo what an agent has done to the repository around its work tree, and blame no person for it.
 
 A person's own switch of branches stands in git's record of their checkout; a HEAD that has changed without
 it was written by a program.

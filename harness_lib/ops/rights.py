@@ -1,4 +1,4 @@
-"""What an agent may not change by itself: the check that it is judged by, and what only a person may lift.
+"""Refuse an agent's change of the check that judges it, and of what only a person may lift.
 
 Who may set its own exam has passed it already.
 Agents are known by their environment; one that hides it is not stopped, and the log has what it did.

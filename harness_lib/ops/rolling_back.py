@@ -1,4 +1,4 @@
-"""A failed attempt is rescued first and then goes back to its base."""
+"""Keep the work of a failed attempt, then put the files back as they were at its base."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no commit of the project can hold is moved to where nothing of ours is ever taken away.
+"""Move what no commit can hold (a repository inside the work tree) to where nobody takes it away.
 
 That is `<data home>/set-aside/<project>-<hash of its root>/<run>-<worker>-<number>`.
 """

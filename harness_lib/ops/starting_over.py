@@ -1,4 +1,4 @@
-"""A list that was lost comes back; a person who wants an empty one says so, and the old one is kept."""
+"""Restore a list that was lost, or begin an empty one if a person says so and keep the old one."""
 
 from __future__ import annotations
 

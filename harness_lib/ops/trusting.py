@@ -1,4 +1,4 @@
-"""A list that came with a clone must not run anything."""
+"""Refuse to run the commands of a list that came with a clone, until a person trusts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list as it changes, for `harness status --watch`; takes no lock and asks nobody to tell."""
+"""Notice that the list has changed, without a lock, for `harness status --watch`."""
 
 from __future__ import annotations
 

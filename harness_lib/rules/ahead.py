@@ -1,4 +1,4 @@
-"""What is left of a list, as far as it decides how long it will take at least."""
+"""Measure what is left of a list: how long it will take at least."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the deaths of workers mean that no other one would live, and in which words one is told.
+"""Decide when so many workers have died that no other one would live, and say how one died.
 
 A night is long: a machine that runs out of memory once an hour gets on with its work all the same.
 """

@@ -1,4 +1,4 @@
-"""What a person would read of a check's output: what has failed and why, else how it began and ended."""
+"""Take from a check's output what a person would read: what has failed and why, else both its ends."""
 
 from __future__ import annotations
 

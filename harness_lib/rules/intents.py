@@ -1,4 +1,4 @@
-"""Whether what a list says is under way can be something that we wrote there.
+"""Say whether what a list says is under way can have been written by us.
 
 A clone can bring a list that names any commit, branch or ref; what we write names objects in full, moves the
 branch of the gate, and keeps work below refs of our own.

@@ -1,4 +1,4 @@
-"""What of a file that judges an attempt does so: of a project's own file, only what its test runner reads."""
+"""Take from a project's own settings file the part that its test runner reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files judge an attempt beside its check's command: what it names, the runner's settings and tests.
+"""Find the files that judge an attempt beside the command: what it names, settings of its runner, tests.
 
 An attempt that changes one of them has set its own exam, which is sometimes the task and sometimes a cheat.
 """

@@ -1,4 +1,4 @@
-"""Which old files need no longer be kept: those of long ago, and the oldest of too many."""
+"""Choose the old files that can go: those of long ago, and the oldest of too many."""
 
 from __future__ import annotations
 

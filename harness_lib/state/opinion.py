@@ -1,4 +1,4 @@
-"""The schema's second opinion on a list that somebody else has touched: on tasks that it has not passed yet.
+"""Remember which tasks of a list that somebody else has touched the JSON Schema has already passed.
 
 `codec` has read the list strictly before. To ask the schema about thousands of tasks takes longer than all
 else that is done under the lock, and where agents following the prose write between any two of our changes,

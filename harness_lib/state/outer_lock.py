@@ -1,4 +1,4 @@
-"""The lock directory of the prose around one transaction, and for whom it stands between transactions.
+"""Hold the prose's lock directory around a transaction, and leave it to the open session afterwards.
 
 Source: docs/design.md, "Sessions and owners".
 """

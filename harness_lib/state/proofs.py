@@ -1,4 +1,4 @@
-"""What shows that a task was completed by us: a proof, written into each task when its check has passed.
+"""Write a proof into each task whose check has passed, and find the tasks that were completed without one.
 
 Agents declare victory too early, and a list is a file that they can write. So `completed` is believed where
 the proof fits the task: this check, in this attempt, in this commit. It stands in the task, because a change

@@ -1,4 +1,4 @@
-"""Keys that stand twice in one object of a JSON text: every reader keeps the last one and says nothing.
+"""Notice keys that stand twice in one JSON object, of which every reader silently keeps the last.
 
 Whoever edits the list by hand meant one of the two, and which, only that person knows.
 Standard library only: hooks read the list with it.

@@ -1,4 +1,4 @@
-"""A shell command that nobody waits for and that ends all the same: after a while it is ended.
+"""Run a shell command that nobody waits for, and end it after a while.
 
 A process of its own sees to that, so that the command may outlive whoever started it.
 """

@@ -1,4 +1,4 @@
-"""Lock files that a killed git has left where only we and our agents work: removed once nobody can hold them.
+"""Remove lock files of a killed git where only we and our agents work, once nobody can hold them.
 
 Crash model: a lock file is made by a git process that lived before it. So whoever has seen every git process
 end that was there at the first look, and still finds the very same file, knows that nobody holds it. No

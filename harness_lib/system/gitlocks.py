@@ -1,4 +1,4 @@
-"""Who may move a repository now, and which of git's own lock files are left over from the dead.
+"""Let one of us at a time move a repository, and remove the lock files that our killed git has left.
 
 Crash model: we, and every git process that we started, may be killed at any moment.
 A killed git leaves `index.lock` and the like behind, and nothing in them says whose they are.

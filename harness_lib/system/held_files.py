@@ -1,4 +1,4 @@
-"""A file that is held by whoever lives of a family of processes: the kernel lets go with the last of them.
+"""A lock that a family of processes shares: it is free when the last of them has ended.
 
 The lock hangs on the open file, which children inherit; so it tells whether anybody of the family is left.
 """

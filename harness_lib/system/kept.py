@@ -1,4 +1,4 @@
-"""Work that is kept in commits of its own under some refs: find it, look at it, and bring it back.
+"""Find, show and bring back work that is kept in commits under refs of our own.
 
 Bringing back goes by `git apply`, which writes nothing at all unless everything fits; a file with changes
 that no commit holds, or one that git does not know, is never written to.

@@ -1,4 +1,4 @@
-"""Ending what a killed process of ours left running.
+"""End what a killed process of ours has left running.
 
 A command that we run has a process group of its own and so survives our SIGKILL; a note beside its log says
 which group it is, and whoever goes on where we were ends it first.

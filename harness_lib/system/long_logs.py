@@ -1,4 +1,4 @@
-"""A log that nobody will read to its end is cut to both ends, with a word in between on what was there.
+"""Cut a log that nobody will read to its end to both ends, and say between them what was there.
 
 What went wrong first stands at the beginning and what it came to at the end; a gigabyte between the two only
 fills the disk.

@@ -1,4 +1,4 @@
-"""Conflict marks of our own making, told from those that a project keeps on purpose.
+"""Tell conflict marks that we have written from those that a project keeps on purpose.
 
 Git writes the names of both sides behind the marks, and into the names of files that would not fit.
 Ours are commits that were made for that one merge, so whoever reads such a name later knows from the commit

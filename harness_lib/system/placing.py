@@ -1,4 +1,4 @@
-"""Single files of a work tree: put there in one step, or taken away, and nothing else touched.
+"""Put single files into a work tree or take them away, each in one step, and touch nothing else.
 
 Crash model: git writes a checked-out file in place; killed half-way it leaves a half file, which looks like a
 person's edit. So a file is made elsewhere and renamed to its place: old or new, never between.

@@ -1,4 +1,4 @@
-"""What a command has printed into its log, as plain text: without colours, as much as can be held."""
+"""Read what a command has printed into its log as plain text, up to a bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of `.harness/` is ours alone: the rest of it may be a project's plugins for hs, which it commits.
+"""Name what of `.harness/` is ours alone; the rest may be plugins for hs that a project commits.
 
 In plain strings and the standard library, for hooks.
 """

@@ -1,4 +1,4 @@
-"""Answers of git that stay right: about objects, which never change, and about an index, until it is written.
+"""Remember answers of git that stay right: about objects, and about an index until it is written.
 
 To ask git takes a process, each time.
 """

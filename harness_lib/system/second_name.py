@@ -1,4 +1,4 @@
-"""A second name for a file that only grows: whoever removes the first has not removed what is in it.
+"""Give a file that only grows a second name, so that removing the first loses nothing.
 
 Both are names of one file, so nothing is ever written twice. Where the file system has no such names, or the
 place is on another one, there is none: the file then is as mortal as it was.

@@ -1,4 +1,4 @@
-"""First come, first served, in front of a lock that goes to whoever asks at the right moment.
+"""Let processes have a lock in the order in which they came.
 
 A lock that is polled is a lottery: of thirty waiters most are served soon, a few not within half a minute,
 and all of them burn time with asking. The kernel wakes those who wait for one flock in the order in which

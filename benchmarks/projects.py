@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness_lib.ops import init
 from harness_lib.ops.context import Context
-from harness_lib.system import private_env
+from harness_lib.system.install import private_env
 from tests.contention import crowd
 
 CHECKOUT = Path(__file__).resolve().parents[1]

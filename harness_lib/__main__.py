@@ -3,7 +3,7 @@
 import os
 import sys
 
-from harness_lib.system import program
+from harness_lib.system.install import launcher
 
 
 def installed() -> None:
@@ -11,7 +11,7 @@ def installed() -> None:
 
     Who calls this was found by PYTHONPATH and by the machine's `site`, which may name anything.
     """
-    command = program.harness()
+    command = launcher.harness()
     os.execv(command[0], [*command, *sys.argv[1:]])  # noqa: S606 (no shell is wanted)
 
 

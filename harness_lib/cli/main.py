@@ -16,7 +16,8 @@ from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.ops import sessions
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.system import notes, roots, search_path
+from harness_lib.system.place import roots, session_notes
+from harness_lib.system.processes import search_path
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -127,7 +128,7 @@ def _bug() -> HarnessError:
     report = traceback.format_exc()
     problem = HarnessError(f"This is a bug in harness: {report.strip().splitlines()[-1]}")
     root = _root()
-    file = notes.keep_bug(str(root.path), report) if root and root.private.is_dir() else None
+    file = session_notes.keep_bug(str(root.path), report) if root and root.private.is_dir() else None
     if file is None:
         sys.stderr.write(report)
     problem.hint = f"Please report it with {file or 'the lines above'}"

@@ -121,7 +121,7 @@ class _FirstSteps:
     """What is answered to who types no verb."""
 
     def answer(self, ctx: Context, _args: argparse.Namespace, _screen: Screen) -> Reply:
-        from harness_lib.system import roots  # noqa: PLC0415 (each verb loads what it needs)
+        from harness_lib.system.place import roots  # noqa: PLC0415 (each verb loads what it needs)
 
         others = [] if roots.find(ctx.env, ctx.cwd) else roots.elsewhere(ctx.cwd)
         here = (

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 import traceback
 
-from harness_lib.system import notes
+from harness_lib.system.place import session_notes
 
 
 def report(event: str, root: str | None) -> int:
     """Write the traceback of the exception being handled to a file; say where on one line; return 0."""
     text = traceback.format_exc()
     what = text.strip().splitlines()[-1]
-    where = notes.keep_bug(root, text) if root else None
+    where = session_notes.keep_bug(root, text) if root else None
     told = f"details in {where}" if where else "no file for the details could be written"
     sys.stderr.write(f"harness: a bug in its {event} hook, which holds nobody: {what[:300]} ({told})\n")
     return 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from harness_lib.system import data_home, seeking
+from harness_lib.system.place import data_home, find_root
 
 TYPE_CHECKING = False  # importing it from `typing` costs more than all of this
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ def _read() -> bytes:
 
 def _switched_on(env: Mapping[str, str], data: bytes, event: str) -> str | None:
     """Return the state root if there is one whose marker stands; the end of an agent is noted without it."""
-    if seeking.switched_off(env):
+    if find_root.switched_off(env):
         return None
     data_home.use_byte_code(env)
-    root = seeking.pinned(env) or seeking.search(env, _cwd(env, data))
-    if not root or not (event == "SessionEnd" or os.path.exists(os.path.join(root, seeking.MARKER))):
+    root = find_root.pinned(env) or find_root.search(env, _cwd(env, data))
+    if not root or not (event == "SessionEnd" or os.path.exists(os.path.join(root, find_root.MARKER))):
         return None
     # Verbs say what is wrong there; a hook would have to write where the link leads.
-    return None if seeking.linked(root) else root
+    return None if find_root.linked(root) else root
 
 
 def _cwd(env: Mapping[str, str], data: bytes) -> str:

@@ -11,7 +11,7 @@ import os
 
 from harness_lib.hookio import verdict
 from harness_lib.state import summary
-from harness_lib.system import seeking
+from harness_lib.system.place import find_root
 
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def read(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summary 
 
     `thorough`: check a list that somebody else has touched by its schema too, where that is possible.
     """
-    place = os.path.join(root, seeking.PRIVATE_DIR, "summary.json")
-    digest = summary.read_at(os.path.join(root, seeking.STATE_FILE), place)
+    place = os.path.join(root, find_root.PRIVATE_DIR, "summary.json")
+    digest = summary.read_at(os.path.join(root, find_root.STATE_FILE), place)
     if digest is not None:
         return digest, ""
     made, trouble = verdict.read(root, thorough=thorough) or _decoded(root, env, thorough=thorough)
@@ -43,7 +43,7 @@ def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summ
     from harness_lib.errors import HarnessError  # noqa: PLC0415
     from harness_lib.state import finding  # noqa: PLC0415
     from harness_lib.system.clock import SYSTEM  # noqa: PLC0415
-    from harness_lib.system.roots import Root  # noqa: PLC0415
+    from harness_lib.system.place.roots import Root  # noqa: PLC0415
 
     try:
         found = finding.find(Root(Path(root)))
@@ -70,7 +70,7 @@ def _has_jsonschema(env: Mapping[str, str]) -> bool:
     from importlib.util import find_spec  # noqa: PLC0415
 
     from harness_lib.errors import EnvSetupError  # noqa: PLC0415
-    from harness_lib.system import private_env  # noqa: PLC0415
+    from harness_lib.system.install import private_env  # noqa: PLC0415
 
     try:
         packages = private_env.find(env)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from harness_lib.system import nofollow, seeking
+from harness_lib.system.files import nofollow
+from harness_lib.system.place import find_root
 
 # A session has few lines, and the log may have grown to gigabytes.
 _TAIL = 200_000
@@ -13,7 +14,7 @@ _TAIL = 200_000
 def attempted(root: str, session: int) -> int:
     """Return how many tasks `session` has completed or failed, by the last lines of the log at `root`."""
     tag = f"[SESSION-{session}]"
-    lines = _tail(os.path.join(root, seeking.LOG_FILE)).splitlines()
+    lines = _tail(os.path.join(root, find_root.LOG_FILE)).splitlines()
     return sum(tag in line and _ends_an_attempt(line) for line in lines)
 
 

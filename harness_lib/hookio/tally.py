@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from harness_lib.hookio.situation import Tally
-from harness_lib.system import notes
+from harness_lib.system.place import session_notes
 
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def read(root: str, who: str) -> Tally:
     """Return what is known about the agent session (or subagent) `who`."""
     try:
-        kept = json.loads(notes.read(notes.path(root, "stops", who)))
+        kept = json.loads(session_notes.read(session_notes.path(root, "stops", who)))
     except (ValueError, RecursionError):
         return Tally()
     if not isinstance(kept, dict):
@@ -40,9 +40,9 @@ def keep(root: str, who: str, last: Tally, answer: Answer) -> None:
         "waited": last.waited or answer.waits,
         "told": answer.warning or (last.told if same else ""),
     }
-    notes.write(notes.path(root, "stops", who), json.dumps(now).encode())
+    session_notes.write(session_notes.path(root, "stops", who), json.dumps(now).encode())
 
 
 def forget(root: str, who: str) -> None:
     """Begin anew: somebody has come back, or left."""
-    notes.remove(notes.path(root, "stops", who))
+    session_notes.remove(session_notes.path(root, "stops", who))

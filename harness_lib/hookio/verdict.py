@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from harness_lib.state import summary
-from harness_lib.system import notes, seeking
+from harness_lib.system.place import find_root, session_notes
 
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def read(root: str, *, thorough: bool) -> tuple[Summary | None, str] | None:
 
     `thorough`: only what was found with the schema's help counts.
     """
-    kept: Verdict | None = summary.read_stamped(os.path.join(root, seeking.STATE_FILE), _place(root))
+    kept: Verdict | None = summary.read_stamped(os.path.join(root, find_root.STATE_FILE), _place(root))
     if kept is None or (thorough and not kept["thorough"]):
         return None
     return kept["summary"], kept["trouble"]
@@ -53,11 +53,11 @@ def write(root: str, stamp: summary.Stamp, made: Summary | None, trouble: str, *
         "summary": made,
     }
     try:
-        notes.write(_place(root), json.dumps(kept).encode())
+        session_notes.write(_place(root), json.dumps(kept).encode())
     except OSError:
         # The next hook finds it out again.
         return
 
 
 def _place(root: str) -> str:
-    return os.path.join(root, seeking.PRIVATE_DIR, FILE)
+    return os.path.join(root, find_root.PRIVATE_DIR, FILE)

@@ -15,7 +15,7 @@ import time
 from harness_lib.hookio import dialect, facts, payload, policy, spoken, tally, whose
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer, Situation
-from harness_lib.system import notes, seeking
+from harness_lib.system.place import find_root, session_notes
 
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _teammate_idle(visit: Visit) -> Answer:
 
 def _session_start(visit: Visit) -> Answer:
     if visit.session_id:
-        notes.remove(notes.path(visit.root, "ended", visit.session_id))
+        session_notes.remove(session_notes.path(visit.root, "ended", visit.session_id))
     if visit.said.source in _RETURNS:
         tally.forget(visit.root, visit.who)
     now = visit.situation(thorough=True)
@@ -119,9 +119,11 @@ def _session_start(visit: Visit) -> Answer:
 def _session_end(visit: Visit) -> Answer:
     now = visit.situation()
     if visit.session_id and any(each.get("agent_session_id") == visit.session_id for each in now.mine):
-        notes.write(notes.path(visit.root, "ended", visit.session_id), visit.said.reason.encode())
+        session_notes.write(
+            session_notes.path(visit.root, "ended", visit.session_id), visit.said.reason.encode()
+        )
     tally.forget(visit.root, visit.who)
-    notes.remove(notes.path(visit.root, "beats", visit.session_id))
+    session_notes.remove(session_notes.path(visit.root, "beats", visit.session_id))
     return Answer("allow")
 
 
@@ -136,14 +138,14 @@ def _pre_tool_use(visit: Visit) -> Answer:
 
 
 def _post_tool_use(visit: Visit) -> Answer:
-    note = notes.path(visit.root, "beats", visit.session_id)
-    last = notes.written(note)
+    note = session_notes.path(visit.root, "beats", visit.session_id)
+    last = session_notes.written(note)
     if last is not None and 0 <= time.time() - last < BEAT_SECONDS:
         return Answer("allow")
-    notes.write(note, b"")
+    session_notes.write(note, b"")
     worker = policy.beating(visit.situation(), visit.said)
     if worker is not None:
-        from harness_lib.system import detached  # noqa: PLC0415 (once a minute)
+        from harness_lib.system.processes import detached  # noqa: PLC0415 (once a minute)
 
         env = {**visit.env, "HARNESS_WORKER_ID": worker, "HARNESS_STATE_ROOT": visit.root}
         detached.start(["/bin/sh", LAUNCHER, "beat"], env=env, cwd=visit.root)
@@ -184,20 +186,21 @@ def _finish(visit: Visit) -> None:
         )
     )
     _log(now, "STATS", told)
-    notes.remove(os.path.join(visit.root, seeking.MARKER))
+    session_notes.remove(os.path.join(visit.root, find_root.MARKER))
 
 
 def _log(now: Situation, kind: str, text: str) -> None:
     from pathlib import Path  # noqa: PLC0415 (hooks write to the log once in a while)
 
     from harness_lib.state import journal  # noqa: PLC0415
-    from harness_lib.system import log, roots  # noqa: PLC0415
     from harness_lib.system.clock import SYSTEM  # noqa: PLC0415
+    from harness_lib.system.files import append_log  # noqa: PLC0415
+    from harness_lib.system.place import roots  # noqa: PLC0415
 
     latest = now.digest["session_count"] if now.digest else 0
     session = now.mine[0]["number"] if now.mine else latest
     line = journal.line(kind, text, now=SYSTEM.now(), session=session)  # type: ignore[arg-type]
-    log.append(roots.Root(Path(now.root)).log, line)
+    append_log.append(roots.Root(Path(now.root)).log, line)
 
 
 def _program() -> str:

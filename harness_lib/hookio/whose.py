@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from harness_lib.hookio.payload import Payload
     from harness_lib.hookio.situation import Situation
     from harness_lib.state.summary_shape import OpenSession
-    from harness_lib.system.owner import Owner
-    from harness_lib.system.presence import Record
+    from harness_lib.system.processes.owner import Owner
+    from harness_lib.system.processes.presence import Record
 
 
 def caller(payload: Payload, env: Mapping[str, str]) -> str:
     """Return the id of the agent session that rings, "" if its host tells none."""
     if payload.session_id:
         return payload.session_id
-    from harness_lib.system import owner  # noqa: PLC0415 (most hosts tell)
+    from harness_lib.system.processes import owner  # noqa: PLC0415 (most hosts tell)
 
     return owner.agent_session(env) or ""
 
@@ -51,7 +51,7 @@ def show(own: Sequence[OpenSession], root: str, session_id: str) -> None:
     """Leave a sign of an agent whose commands run in a sandbox: nobody sees a process that stands for it."""
     if not session_id or not any(map(_is_sandboxed, own)):
         return
-    from harness_lib.system import presence  # noqa: PLC0415 (few agents are)
+    from harness_lib.system.processes import presence  # noqa: PLC0415 (few agents are)
 
     presence.show(root, session_id)
 
@@ -68,7 +68,7 @@ def _is_sandboxed(session: OpenSession) -> bool:
 
 def living(now: Situation, root: str, session_id: str) -> list[OpenSession]:
     """Return the open sessions that are not the caller's and whose agents may still be there."""
-    from harness_lib.system import presence  # noqa: PLC0415 (once, when an agent begins)
+    from harness_lib.system.processes import presence  # noqa: PLC0415 (once, when an agent begins)
 
     opened = now.digest["sessions"] or () if now.digest else ()
     others = [each for each in opened if each not in now.mine]
@@ -76,7 +76,7 @@ def living(now: Situation, root: str, session_id: str) -> list[OpenSession]:
 
 
 def _record(session: OpenSession) -> Record:
-    from harness_lib.system import presence  # noqa: PLC0415 (see `living`)
+    from harness_lib.system.processes import presence  # noqa: PLC0415 (see `living`)
 
     return presence.Record(
         host=str(session.get("host") or ""),
@@ -108,7 +108,7 @@ def _of_this_process(sessions: Sequence[OpenSession], env: Mapping[str, str]) ->
 
     They were opened where the host gives its commands no id (Copilot), or by a person.
     """
-    from harness_lib.system import owner  # noqa: PLC0415 (it reads every ancestor of this process)
+    from harness_lib.system.processes import owner  # noqa: PLC0415 (it reads every ancestor of this process)
 
     me = owner.current(env)
     return [each for each in sessions if each["worker"] == me.worker or _is_owner(each, me)]

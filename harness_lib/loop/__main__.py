@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
-from harness_lib.system import program
+from harness_lib.system.install import launcher
 
 
 def installed() -> None:
     """Become `hs`, started as the launcher of a checkout starts it: isolated from what the machine has."""
-    command = program.hs()
+    command = launcher.hs()
     os.execv(command[0], [*command, *sys.argv[1:]])  # noqa: S606 (no shell is wanted)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 
 def told(error: BaseException) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness_lib.loop.runtime import Runtime
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 _PRIVATE, _PRIVATE_DIRECTORY = 0o600, 0o700
 

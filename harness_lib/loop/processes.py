@@ -17,7 +17,7 @@ from typing import IO, Literal
 
 from harness_lib.loop import logs
 from harness_lib.loop.failures import Interrupted
-from harness_lib.system import reaper
+from harness_lib.system.processes import reaper
 
 GRACE_SECONDS = 5.0
 OUTPUT_LIMIT = 64 * 1024 * 1024

@@ -113,7 +113,7 @@ class Runtime:
 
         What only we have assumed is not in it: `harness` keeps its own data where the person has them.
         """
-        from harness_lib.system import owner  # noqa: PLC0415 (only where something is run)
+        from harness_lib.system.processes import owner  # noqa: PLC0415 (only where something is run)
 
         env = owner.without_session(self.variables())
         if self.home_assumed:

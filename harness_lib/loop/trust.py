@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.loop.piped import as_object
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime

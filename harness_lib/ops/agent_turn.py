@@ -23,7 +23,10 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.ops import checking, holding
 from harness_lib.ops.context import Context
 from harness_lib.rules import budget
-from harness_lib.system import atomic, nofollow, program, runner, snapshot
+from harness_lib.system.files import atomic, nofollow
+from harness_lib.system.git import snapshot
+from harness_lib.system.install import launcher
+from harness_lib.system.processes import runner
 from harness_lib.task import Task
 
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
@@ -78,7 +81,7 @@ def is_ready(adapter: Adapter, ctx: Context) -> bool:
     place = _place(adapter, ctx)
     if place is None or adapter.program != OURS:
         return place is not None
-    if place == program.beside(OURS) and not (_names_a_provider(ctx.env) or program.has_packages(ctx.env)):
+    if place == launcher.beside(OURS) and not (_names_a_provider(ctx.env) or launcher.has_packages(ctx.env)):
         # Its first call would fetch its packages, only to say so.
         return False
     try:
@@ -105,7 +108,7 @@ def _names_a_provider(env: Mapping[str, str]) -> bool:
 def _place(adapter: Adapter, ctx: Context) -> str | None:
     """Return the path of the adapter's program; ours need not be on the PATH."""
     found = shutil.which(adapter.program, path=ctx.env.get("PATH", os.defpath))
-    return program.beside(OURS) if found is None and adapter.program == OURS else found
+    return launcher.beside(OURS) if found is None and adapter.program == OURS else found
 
 
 def require(adapter: Adapter, ctx: Context) -> None:

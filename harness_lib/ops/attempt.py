@@ -42,7 +42,7 @@ from harness_lib.ops.agent_turn import Listener, Rules, Turn
 from harness_lib.ops.context import Context
 from harness_lib.rules import attempts, budget
 from harness_lib.rules.events import News, Notice, Said, Step, Stepped
-from harness_lib.system import gitlocks, placing, snapshot, trees
+from harness_lib.system.git import checkout, locks, snapshot, trees
 from harness_lib.task import Category, Session, Task
 
 CRASHES = 2
@@ -290,8 +290,8 @@ def _has_finished(ctx: Context, task: Task, desk: Desk, turn: Turn) -> bool:
 def _undo_check(ctx: Context, tree: str) -> None:
     """Give the work tree the content of `tree` again: what differs was made by a check of it."""
     git = ctx.git
-    with gitlocks.hold(git):
-        placing.follow(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
+    with locks.hold(git):
+        checkout.follow(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
 
 
 def _until_reset(ctx: Context, turn: Turn) -> float:

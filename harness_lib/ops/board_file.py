@@ -15,7 +15,8 @@ from harness_lib.errors import UsageError
 from harness_lib.ops.context import Context
 from harness_lib.rules import board
 from harness_lib.rules.board import Board
-from harness_lib.system import atomic, process
+from harness_lib.system.files import atomic
+from harness_lib.system.processes import process
 
 NAME = "board-{}.json"
 # For a run of another machine on a shared disk, of which we cannot ask whether it lives.

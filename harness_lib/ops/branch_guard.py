@@ -12,15 +12,15 @@ from pathlib import Path
 
 from harness_lib.ops import lost_branch, target
 from harness_lib.ops.context import Context
-from harness_lib.system import gitlocks, reflog, worktrees
-from harness_lib.system.git import Git, GitError
+from harness_lib.system.git import locks, reflog, worktrees
+from harness_lib.system.git.repository import Git, GitError
 
 
 def begin(ctx: Context, wanted: str) -> None:
     """Note where the branches stand when a run begins: what was before is a person's."""
     for ref in (wanted, target.waiting(wanted)):
         here = ctx.git.ref(ref)
-        with gitlocks.hold(ctx.git):
+        with locks.hold(ctx.git):
             if here is None:
                 ctx.git.delete_ref(lost_branch.seen_ref(ref))
             else:
@@ -37,7 +37,7 @@ def end(ctx: Context, wanted: str) -> None:
     """Forget what `begin` has noted, where the branch is there."""
     for ref in (wanted, target.waiting(wanted)):
         if ctx.git.ref(ref) is not None or ref != wanted:
-            with gitlocks.hold(ctx.git):
+            with locks.hold(ctx.git):
                 ctx.git.delete_ref(lost_branch.seen_ref(ref))
 
 
@@ -116,7 +116,7 @@ def _make_again(ctx: Context, ref: str, wanted: str) -> str | None:
 
 def _put_back(git: Git, ref: str, here: str, back: str) -> str | None:
     try:
-        with gitlocks.hold(git):
+        with locks.hold(git):
             git.set_ref(ref, back, here, why=reflog.PUT_BACK)
     except GitError:
         # Somebody has moved it this moment; it is looked at again after the next agent.
@@ -127,7 +127,7 @@ def _put_back(git: Git, ref: str, here: str, back: str) -> str | None:
 
 
 def _note(git: Git, ref: str, place: str) -> None:
-    with gitlocks.hold(git):
+    with locks.hold(git):
         git.set_ref(lost_branch.seen_ref(ref), place)
 
 

@@ -16,7 +16,7 @@ from harness_lib.ops.board_file import Seen
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import budget
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 NAME = "budget-{}.json"
 # A run looks several times a second, but not while its final checks run.

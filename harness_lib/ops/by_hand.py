@@ -10,7 +10,7 @@ from harness_lib.ops import add, marker, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases, stopping
 from harness_lib.state.store import Tx
-from harness_lib.system import owner
+from harness_lib.system.processes import owner
 from harness_lib.task import Session, Task
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib.ops import keeping
 from harness_lib.ops.context import Context
-from harness_lib.system import gitlocks, marks, merging, placing, trees
+from harness_lib.system.git import checkout, conflict_markers, locks, merge, trees
 from harness_lib.task import Task
 
 NAMED = 10
@@ -24,7 +24,7 @@ def over(ctx: Context, task: Task) -> str:
         return ""
     head = git.head()
     assert head is not None
-    picked = merging.differing(git, back.base, git.tree_of(back.rescue), head)
+    picked = merge.differing(git, back.base, git.tree_of(back.rescue), head)
     assert picked.tree is not None
     moves = trees.changed(git, git.tree_of(head), picked.tree)
     as_it_was = keeping.look_at(back.rescue)
@@ -34,11 +34,13 @@ def over(ctx: Context, task: Task) -> str:
         _, new = moves.pop(path)
         what = f"stands at {new[1]}" if new else "is removed"
         told.append(f"but for one thing: there the submodule {path!r} {what}")
-    with gitlocks.hold(git):
-        blocked = placing.follow(git, moves)
+    with locks.hold(git):
+        blocked = checkout.follow(git, moves)
     if blocked:
         told.append(f"but for what something stands in the way of: {', '.join(blocked[:NAMED])}")
-    marked = list(dict.fromkeys((*picked.conflicts, *marks.left(git, git.tree_of(head), picked.tree))))
+    marked = list(
+        dict.fromkeys((*picked.conflicts, *conflict_markers.left(git, git.tree_of(head), picked.tree)))
+    )
     if marked:
         shown = ", ".join(marked[:NAMED])
         told.append(f"conflict marks (<<<<<<< ours: merged meanwhile, >>>>>>> yours) stand in: {shown}")

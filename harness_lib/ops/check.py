@@ -19,7 +19,7 @@ from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state import codec, finding, proofs, schema, summary
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.shapes import Problem
-from harness_lib.system import log
+from harness_lib.system.files import append_log
 from harness_lib.task import State
 
 SHOWN = 15
@@ -137,7 +137,7 @@ def _listed(ctx: Context, commands: list[tuple[str, str]], limit: int | None) ->
         yield f"commands of this list ({len(commands)}):"
     for where, text in commands[:limit]:
         # Escaped, not smoothed: this is what a person reads before trusting it.
-        shown = log.escape(text)
+        shown = append_log.escape(text)
         if limit is not None and len(shown) > LENGTH:
             shown = f"{shown[:LENGTH]}… ({len(shown) - LENGTH} characters more: harness check --all)"
         yield f"  {where}: {shown}"

@@ -13,7 +13,8 @@ from harness_lib.errors import ConfigError
 from harness_lib.ops import environment, holding
 from harness_lib.ops.context import Context
 from harness_lib.rules import excerpt
-from harness_lib.system import check_env, printed, runner
+from harness_lib.system.files import printed
+from harness_lib.system.processes import check_env, runner
 from harness_lib.task import Task
 
 COMMAND_NOT_FOUND = 127

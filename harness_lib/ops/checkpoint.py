@@ -11,7 +11,7 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.holding import Held
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import transitions
-from harness_lib.system import snapshot
+from harness_lib.system.git import snapshot
 from harness_lib.task import Checkpoint, Task
 
 DESCRIPTION_LENGTH = 1000

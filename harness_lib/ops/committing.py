@@ -8,8 +8,8 @@ from harness_lib import typed
 from harness_lib.ops import brief, keeping, outcome
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system import gitlocks, history, restore, snapshot
-from harness_lib.system.git import Git
+from harness_lib.system.git import history, locks, restore, snapshot
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
 SUBJECT_LENGTH = 200
@@ -25,7 +25,7 @@ def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> 
     Raises RefusedError (HEAD moved), HeldError (git is locked), LeaseLostError; then nothing is recorded.
     """
     git = ctx.git
-    with gitlocks.hold(git):
+    with locks.hold(git):
         restore.require_unlocked(git)
         oid, base = commit_object(ctx, head, task, tree), outcome.full_base(git, task)
         with ctx.store.transaction() as tx:
@@ -103,7 +103,7 @@ def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
     changed = git.changes(ctx.keep_out).tracked
     if not changed:
         return []
-    with gitlocks.hold(git):
+    with locks.hold(git):
         # It may have been a person who edited these files while the check ran: keep a copy of them first.
         ref = keeping.free_ref(git, task, suffix="-check")
         left = snapshot.capture(git, ctx.keep_out)

@@ -11,11 +11,12 @@ from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import leases
 from harness_lib.state.store import Store
-from harness_lib.system import owner, roots
 from harness_lib.system.clock import SYSTEM, Clock
+from harness_lib.system.place import roots
+from harness_lib.system.processes import owner
 
 if TYPE_CHECKING:
-    from harness_lib.system.git import Git
+    from harness_lib.system.git.repository import Git
 
 # So many places of other lists are named.
 NAMED = 3
@@ -26,7 +27,7 @@ def _silent(_text: str) -> None:
 
 
 def _opened(path: Path) -> Git:
-    from harness_lib.system.git import Git  # noqa: PLC0415 (who only reads the list needs no git)
+    from harness_lib.system.git.repository import Git  # noqa: PLC0415 (who only reads the list needs no git)
 
     return Git.open(path)
 

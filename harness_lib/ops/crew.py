@@ -18,7 +18,7 @@ from harness_lib.ops.orders import Orders
 from harness_lib.rules import deaths, events
 from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Event, Gone, Unstarted
-from harness_lib.system import program
+from harness_lib.system.install import launcher
 
 ENDING_SECONDS = 60.0
 REHEARSAL_SECONDS = 60.0
@@ -61,7 +61,7 @@ def rehearse(ctx: Context) -> str | None:
 
 
 def _command() -> list[str]:
-    return program.python("from harness_lib.ops.worker_process import main; main()")
+    return launcher.python("from harness_lib.ops.worker_process import main; main()")
 
 
 def _cause(complaint: str) -> str:

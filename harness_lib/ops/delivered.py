@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.ops import brief
-from harness_lib.system import snapshot
-from harness_lib.system.git import Git
+from harness_lib.system.git import snapshot
+from harness_lib.system.git.repository import Git
 from harness_lib.task import State, Task
 
 SHOWN = 10

@@ -20,8 +20,11 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import failures
-from harness_lib.system import git_version, log, owner, program, worktrees
-from harness_lib.system.git import Git
+from harness_lib.system.files import append_log
+from harness_lib.system.git import version, worktrees
+from harness_lib.system.git.repository import Git
+from harness_lib.system.install import launcher
+from harness_lib.system.processes import owner
 from harness_lib.task import State
 
 LOG_LINES = 200
@@ -57,7 +60,7 @@ def run(ctx: Context, show: Callable[[str], None]) -> Reply:
 
     Raises EnvSetupError, before anything is made, where git is missing or too old.
     """
-    git_version.require_for_runs(ctx.cwd)
+    version.require_for_runs(ctx.cwd)
     project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
     env = owner.without_agent(ctx.env)
     env |= {"HARNESS_STATE_ROOT": str(project), "HARNESS_DEMO": str(project / ".harness")}
@@ -95,8 +98,8 @@ def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
 
 
 def _run(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
-    agent = shlex.join(program.python("from harness_lib.ops.demo_agent import main; main()"))
-    command = [*program.harness(), "run", "-j", str(WORKERS), "--agent-command", agent]
+    agent = shlex.join(launcher.python("from harness_lib.ops.demo_agent import main; main()"))
+    command = [*launcher.harness(), "run", "-j", str(WORKERS), "--agent-command", agent]
     with subprocess.Popen(
         command,
         cwd=project,
@@ -114,7 +117,7 @@ def _run(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
 
 def _promises(ctx: Context, state: State, *, killed: bool) -> list[tuple[str, bool]]:
     git = ctx.git
-    lines = log.tail(ctx.root.log, LOG_LINES)
+    lines = append_log.tail(ctx.root.log, LOG_LINES)
     task = {each.id: each for each in state.tasks}
     rescued = [name for name, _oid in git.refs(RESCUE_REFS)]
     done = [task[f"task-00{n}"] for n in (1, 2, 3, 6)]

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from harness_lib.system import process
+from harness_lib.system.processes import process
 
 ADD = "def add(a, b):\n    return a + b\n"
 MULTIPLY = "\n\ndef mul(a, b):\n    return a * b\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError
 from harness_lib.ops import brief, holding
 from harness_lib.ops.context import Context
-from harness_lib.system import command
-from harness_lib.system.git import Git
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import command
 from harness_lib.task import State, Task
 
 SHORT = 80

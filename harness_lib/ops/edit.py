@@ -16,8 +16,8 @@ from harness_lib.ops import add, brief, by_hand, gate_copy, holding, preparing, 
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import failures, gates, transitions
-from harness_lib.system import owner
-from harness_lib.system.git import Git
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import owner
 from harness_lib.task import Priority, State, Task
 
 SHOWN = 120

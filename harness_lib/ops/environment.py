@@ -6,7 +6,7 @@ import os
 import shlex
 
 from harness_lib.ops.context import Context
-from harness_lib.system import runner
+from harness_lib.system.processes import runner
 
 TIMEOUT_SECONDS = 600.0
 

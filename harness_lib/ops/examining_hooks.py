@@ -12,8 +12,10 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.diagnosis import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.ops.hook_routes import Route
 from harness_lib.ops.hosts import Host
-from harness_lib.system import interpreter, owner, roots
-from harness_lib.system.git import Git
+from harness_lib.system.git.repository import Git
+from harness_lib.system.install import interpreter
+from harness_lib.system.place import roots
+from harness_lib.system.processes import owner
 
 
 def loaded(ctx: Context) -> Diagnoses:

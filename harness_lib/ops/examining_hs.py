@@ -7,15 +7,15 @@ import subprocess
 
 from harness_lib.ops.context import Context
 from harness_lib.ops.diagnosis import Diagnoses, ok, warn
-from harness_lib.system import program
+from harness_lib.system.install import launcher
 
 _SECONDS = 60.0
 
 
 def examine(ctx: Context) -> Diagnoses:
     """Say whether hs has its packages and a provider, which plugins are broken, and who can read its keys."""
-    place = program.beside("hs")
-    if place is None or not program.has_packages(ctx.env):
+    place = launcher.beside("hs")
+    if place is None or not launcher.has_packages(ctx.env):
         yield ok("hs: not in use yet; its first call fetches its packages")
         return
     found = _ask(place, ctx)

@@ -12,7 +12,8 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.diagnosis import Diagnoses, bad, failed, ok, warn
 from harness_lib.rules import leases, stopping
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.system import lock, process, seedlock
+from harness_lib.system.files import flock, mkdir_lock
+from harness_lib.system.processes import process
 from harness_lib.task import State
 
 SHOWN = 5
@@ -110,10 +111,10 @@ def locks(ctx: Context) -> Diagnoses:
     if file.exists() and file.stat().st_size:
         # The text of a holder that died stays behind; the lock itself went with it.
         yield ok(
-            f"last taken and not given back: the state lock, by {lock.holder(file)}; the kernel frees it"
+            f"last taken and not given back: the state lock, by {flock.holder(file)}; the kernel frees it"
         )
-    path = seedlock.path_for(ctx.root.path)
-    holder = seedlock.look(path)
+    path = mkdir_lock.path_for(ctx.root.path)
+    holder = mkdir_lock.look(path)
     if holder is None:
         return
     if holder.foreign:

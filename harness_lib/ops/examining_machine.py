@@ -13,8 +13,11 @@ from harness_lib.ops import crew
 from harness_lib.ops.context import Context
 from harness_lib.ops.diagnosis import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.rules import leases
-from harness_lib.system import git_version, gitlocks, owner, seeking
-from harness_lib.system.git import Git
+from harness_lib.system.git import locks
+from harness_lib.system.git import version as git_version
+from harness_lib.system.git.repository import Git
+from harness_lib.system.place import find_root
+from harness_lib.system.processes import owner
 
 LOW_BYTES = 200 * 1024 * 1024
 PACKAGES = ("filelock", "jsonschema", "rich", "tomlkit")
@@ -81,7 +84,7 @@ def repository(ctx: Context) -> Diagnoses:
     under_way = tree.under_way()
     if under_way:
         yield warn(f"a {under_way} is under way in {tree.top}", f"finish it: git {under_way} --continue")
-    for lock in gitlocks.leftover_locks(tree):
+    for lock in locks.leftover_locks(tree):
         age = max(0, int(ctx.clock.now().timestamp() - lock.stat().st_mtime))
         cure = "let the git command that made it end; if none is running, delete that one file"
         yield warn(f"git's lock {lock} stands since {age} s", cure)
@@ -113,7 +116,7 @@ def environment(ctx: Context) -> Diagnoses:
         leases.seconds(ctx.env.get(leases.VARIABLE))
     except UsageError as error:
         yield failed(error)
-    if seeking.switched_off(ctx.env):
+    if find_root.switched_off(ctx.env):
         yield warn("HARNESS_DISABLED is set and switches all hooks off", "unset HARNESS_DISABLED")
 
 

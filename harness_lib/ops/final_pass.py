@@ -16,7 +16,8 @@ from harness_lib.ops import add, brief, checking, sessions, slots, start, target
 from harness_lib.ops.add import Wish
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
-from harness_lib.system import atomic, worktrees
+from harness_lib.system.files import atomic
+from harness_lib.system.git import worktrees
 from harness_lib.task import State, Task
 
 # Workers count from 1.

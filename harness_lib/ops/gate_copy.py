@@ -9,7 +9,7 @@ import json
 
 from harness_lib.ops import checking
 from harness_lib.ops.context import Context
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 from harness_lib.task import Task
 
 DIRECTORY = "gates"

@@ -8,8 +8,9 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError
 from harness_lib.ops.context import Context
-from harness_lib.system import atomic, owner
-from harness_lib.system.git import Git
+from harness_lib.system.files import atomic
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import owner
 
 
 def closed(git: Git) -> Path | None:

@@ -12,7 +12,7 @@ from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import keeping, outcome, setting_aside
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system.git import Git
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
 TRIES = 3

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from harness_lib.ops import brief, inspecting, keeping, outcome, rolling_back, setting_aside
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
-from harness_lib.system import gitlocks, merging, snapshot
-from harness_lib.system.git import Git
+from harness_lib.system.git import locks, merge, snapshot
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, Session, Task
 
 FREE_ROUNDS = 2
@@ -24,7 +24,7 @@ def because_of_conflict(
 ) -> outcome.Ended:
     """Hand back the work `oid`, which changes the same lines of `files` as something that is in `tip`."""
     git = ctx.git
-    base = merging.begun(git, oid, tip, task.started_at_commit or tip)
+    base = merge.begun(git, oid, tip, task.started_at_commit or tip)
     reason = (
         f"The work passed its check, but conflicts with what was merged meanwhile, in {_named(files)}. "
         f"{_since(git, base, tip, files)}"
@@ -93,7 +93,7 @@ def _without_a_persons(ctx: Context, task: Task) -> str | None:
     theirs = keeping.still_untracked(git, head, task) if head else []
     if head is None or not theirs:
         return None
-    with gitlocks.hold(git):
+    with locks.hold(git):
         work = snapshot.without(git, snapshot.capture(git, ctx.keep_out), theirs)
         ref = keeping.free_ref(git, task, suffix="-work")
         git.set_ref(ref, snapshot.commit(git, work, [head], f"harness: work of {task.id} to go on with\n"))

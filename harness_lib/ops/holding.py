@@ -9,7 +9,7 @@ from harness_lib.errors import HeldError, LeaseLostError, UsageError
 from harness_lib.ops import sessions
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, leases
-from harness_lib.system import owner
+from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
 
 # In the environment of an agent that `harness run` has started: the task it works on.

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from harness_lib.errors import ConfigError, HeldError, RefusedError
 from harness_lib.ops import hook_entries, hook_json, hook_toml
 from harness_lib.ops.hosts import Host
-from harness_lib.system import atomic
-from harness_lib.system.jsontext import MalformedError
+from harness_lib.system.files import atomic
+from harness_lib.system.files.json_text import MalformedError
 
 LARGEST = 4 * 1024 * 1024
 KEPT = ".bak-harness"

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple, NoReturn
 from harness_lib.errors import ConfigError
 from harness_lib.ops import hook_entries
 from harness_lib.ops.hook_entries import Entry
-from harness_lib.system import jsonedit, jsontext
-from harness_lib.system.jsontext import Node
+from harness_lib.system.files import json_edit, json_text
+from harness_lib.system.files.json_text import Node
 
 EMPTY = "{}\n"
 
@@ -32,7 +32,7 @@ class Found(NamedTuple):
 
 def found(text: str) -> list[Found]:
     """Return every handler in `text`, everybody's. Raises MalformedError, ConfigError (no handlers)."""
-    root = jsontext.parse(text)
+    root = json_text.parse(text)
     if root.kind != "object":
         _wrong(text, root, "object")
     hooks = _container(text, root, "hooks", "object")
@@ -89,7 +89,7 @@ def install(text: str, wanted: Mapping[str, Entry], root: Mapping[str, object]) 
     text = _without(text, list(_superfluous(ours(text), wanted)))
     standing = {each.event: each for each in ours(text)}
     for key, value in root.items():
-        text = text if _has(text, (key,)) else jsonedit.add(text, (), value, key)
+        text = text if _has(text, (key,)) else json_edit.add(text, (), value, key)
     for event, entry in wanted.items():
         text = _updated(text, standing[event], entry) if event in standing else _appended(text, event, entry)
     return text
@@ -103,7 +103,7 @@ def uninstall(text: str) -> str:
 def keeps(before: str, after: str) -> bool:
     """Return whether everything that others have in `before` is in `after`, and in the same order."""
     before, after = (text if text.strip() else EMPTY for text in (before, after))
-    old, new = jsontext.parse(before), jsontext.parse(after)
+    old, new = json_text.parse(before), json_text.parse(after)
     members = (item for item in old.items if item.key != "hooks")
     same = all(_dump(new.get(item.key or "")) == _dump(old.get(item.key or "")) for item in members)
     return same and _foreign(before, old) == _foreign(after, new)
@@ -111,7 +111,7 @@ def keeps(before: str, after: str) -> bool:
 
 def _foreign(text: str, root: Node) -> list[tuple[str, str]]:
     others = (each for each in found(text) if hook_entries.script_of(each.command) is None)
-    return [(each.event, _dump(jsonedit.at(root, each.path))) for each in others]
+    return [(each.event, _dump(json_edit.at(root, each.path))) for each in others]
 
 
 def _dump(node: Node | None) -> str:
@@ -130,10 +130,10 @@ def _without(text: str, gone: list[Found]) -> str:
     # From the end, so that the places of the others stay true.
     for each in sorted(gone, key=lambda one: (one.event, one.path[2:]), reverse=True):
         path = each.path
-        text = jsonedit.remove(text, path)
+        text = json_edit.remove(text, path)
         while len(path) > 1 and _is_hollow(text, path[:-1], each):
             path = path[:-1]
-            text = jsonedit.remove(text, path)
+            text = json_edit.remove(text, path)
     return text
 
 
@@ -142,7 +142,7 @@ def _is_hollow(text: str, path: Step, gone: Found) -> bool:
 
     An entry without its handlers is nothing, though its matcher is still there.
     """
-    node = jsonedit.at(jsontext.parse(text), path)
+    node = json_edit.at(json_text.parse(text), path)
     if node is None:
         return False
     if path == gone.entry:
@@ -151,7 +151,7 @@ def _is_hollow(text: str, path: Step, gone: Found) -> bool:
 
 
 def _has(text: str, path: Step) -> bool:
-    return jsonedit.at(jsontext.parse(text), path) is not None
+    return json_edit.at(json_text.parse(text), path) is not None
 
 
 def _updated(text: str, standing: Found, entry: Entry) -> str:
@@ -161,15 +161,15 @@ def _updated(text: str, standing: Found, entry: Entry) -> str:
         handlers = entry["hooks"]
         assert isinstance(handlers, list)
         value = handlers[0]
-    node = jsonedit.at(jsontext.parse(text), path)
+    node = json_edit.at(json_text.parse(text), path)
     if node is not None and node.plain() == value:
         return text
-    return jsonedit.replace(text, path, value)
+    return json_edit.replace(text, path, value)
 
 
 def _appended(text: str, event: str, entry: Entry) -> str:
     if not _has(text, ("hooks",)):
-        text = jsonedit.add(text, (), {}, "hooks")
+        text = json_edit.add(text, (), {}, "hooks")
     if not _has(text, ("hooks", event)):
-        return jsonedit.add(text, ("hooks",), [entry], event)
-    return jsonedit.add(text, ("hooks", event), entry)
+        return json_edit.add(text, ("hooks",), [entry], event)
+    return json_edit.add(text, ("hooks", event), entry)

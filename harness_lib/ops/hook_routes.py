@@ -12,7 +12,7 @@ from harness_lib.errors import HarnessError
 from harness_lib.ops import hook_entries, hook_files, hosts
 from harness_lib.ops.context import Context
 from harness_lib.ops.hosts import Host, Scope
-from harness_lib.system import jsontext
+from harness_lib.system.files import json_text
 
 PLUGIN = "harness"
 
@@ -170,7 +170,7 @@ def holders(ctx: Context) -> list[str]:
 def _loaded(data: bytes | None) -> Mapping[str, object]:
     """Return a settings file as far as we can read it; to judge it is its host's business."""
     try:
-        return _object(jsontext.parse((data or b"{}").decode("utf-8-sig")).plain())
+        return _object(json_text.parse((data or b"{}").decode("utf-8-sig")).plain())
     except ValueError:
         return {}
 

@@ -15,8 +15,9 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.state import journal
 from harness_lib.state.store import Store
-from harness_lib.system import atomic, log, roots
-from harness_lib.system.git import Git
+from harness_lib.system.files import append_log, atomic
+from harness_lib.system.git.repository import Git
+from harness_lib.system.place import roots
 from harness_lib.task import Mode, SessionConfig, State
 
 INIT_SCRIPT = """\
@@ -127,7 +128,7 @@ def _make_files(ctx: Context, root: roots.Root, git: Git, mode: Mode) -> list[st
     )
     Store(root, clock=ctx.clock, caller=lambda: ctx.owner.pid).create(state)
     line = journal.line("INIT", f"Harness initialized for project {git.top}", now=ctx.clock.now(), session=0)
-    log.append(root.log, line)
+    append_log.append(root.log, line)
     trusting.note(ctx, state)
     # Not for a list that is there: somebody may have paused it, or it may be finished.
     marker.raise_it(root)

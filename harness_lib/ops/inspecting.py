@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from harness_lib.ops import target
 from harness_lib.ops.context import Context
-from harness_lib.system import marks, nested
-from harness_lib.system.git import Git
+from harness_lib.system.git import conflict_markers
+from harness_lib.system.git import submodules as nested
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
 
@@ -45,7 +46,7 @@ def look(ctx: Context, task: Task, tree: str) -> Found:
     new -= {path for path in new if path in now and nested.is_submodule(git, tree, path)}
     moved = sorted(path for path in (there - new) if path in now and now[path] != known.get(path))
     lost = [path for path in moved if not _is_held(ctx, task.gate.target, path, now[path])]
-    return Found(tuple(sorted(new)), tuple(lost), tuple(marks.left(git, before, tree)))
+    return Found(tuple(sorted(new)), tuple(lost), tuple(conflict_markers.left(git, before, tree)))
 
 
 def _is_held(ctx: Context, wanted: str, path: str, commit: str) -> bool:

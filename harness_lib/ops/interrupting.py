@@ -8,7 +8,7 @@ from dataclasses import replace
 from harness_lib.ops import carrying, handing_back, keeping, outcome, rolling_back
 from harness_lib.ops.context import Context
 from harness_lib.rules import recovery, transitions
-from harness_lib.system import gitlocks, placing, snapshot, trees
+from harness_lib.system.git import checkout, locks, snapshot, trees
 from harness_lib.task import Interruption, Session, Task
 
 
@@ -113,11 +113,11 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
     }
     if not changed:
         return
-    with gitlocks.hold(git):
+    with locks.hold(git):
         head = git.head()
         made = snapshot.commit(git, now, [head] if head else [], f"harness: after the check of {task.id}\n")
         git.set_ref(keeping.free_ref(git, task, suffix="-check"), made)
-        placing.follow(git, changed)
+        checkout.follow(git, changed)
 
 
 def _record(ctx: Context, task: Task, what: Interruption) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from harness_lib.ops.context import Context
 from harness_lib.rules import judge_parts, judges
-from harness_lib.system import rawfiles, snapshot, trees
+from harness_lib.system.git import raw_files, snapshot, trees
 from harness_lib.task import Task
 
 CONFIG, NAMED, TESTS = "config", "named", "tests"
@@ -74,12 +74,12 @@ def _joined(folder: str, name: str) -> str:
 def _parts(ctx: Context, paths: list[str]) -> dict[str, trees.Entry]:
     """Return the entries of `paths`, each with only what of it judges."""
     whole = [path for path in paths if not judge_parts.is_partial(path)]
-    found = rawfiles.hashed(ctx.git, whole, store=True)
+    found = raw_files.hashed(ctx.git, whole, store=True)
     for path in paths:
         content = None if path in found else _read(ctx.git.top / path)
         part = None if content is None else judge_parts.part(path, content)
         if part is not None:
-            found[path] = ("100644", rawfiles.stored(ctx.git, part))
+            found[path] = ("100644", raw_files.stored(ctx.git, part))
     return found
 
 

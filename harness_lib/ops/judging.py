@@ -24,7 +24,7 @@ from harness_lib.ops import (
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates
-from harness_lib.system import history, snapshot
+from harness_lib.system.git import history, snapshot
 from harness_lib.task import Category, State, Task
 
 # What of the gate stands in the list, where no rollback puts it right.

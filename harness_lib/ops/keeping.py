@@ -6,8 +6,8 @@ from harness_lib import typed
 from harness_lib.ops import checking
 from harness_lib.ops.context import Context
 from harness_lib.rules import intents
-from harness_lib.system import gitlocks, rawfiles, snapshot, trees
-from harness_lib.system.git import Git
+from harness_lib.system.git import locks, raw_files, snapshot, trees
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
 RESCUE_REFS = intents.RESCUES
@@ -18,7 +18,7 @@ NAMED = 5
 def rescue_only(ctx: Context, task: Task) -> str:
     """Save everything that stands in the work tree, touch nothing there, and return the ref."""
     git = ctx.git
-    with gitlocks.hold(git):
+    with locks.hold(git):
         made = snapshot.capture(git, ctx.keep_out)
         ref = free_ref(git, task)
         head = git.head()
@@ -77,14 +77,14 @@ def changed_before(git: Git, task: Task) -> list[str]:
         return []
     entries = trees.entries(git, copy.tree)
     kept = {path: entries[f"content/{path}"] for path in copy.protected}
-    standing = rawfiles.hashed(git, kept, store=False)
+    standing = raw_files.hashed(git, kept, store=False)
     changed = {path: entry for path, entry in kept.items() if standing.get(path) != entry}
     if not changed:
         return []
     base = task.started_at_commit
     tree = trees.edited(git, git.tree_of(base) if base else git.empty_tree(), changed)
     ref = _before_ref(git, task, tree)
-    with gitlocks.hold(git):
+    with locks.hold(git):
         message = f"harness: files that were untracked before {task.id}, as they were\n"
         git.set_ref(ref, snapshot.commit(git, tree, [base] if base else [], message))
     names = f"{len(changed)} untracked file{'s' if len(changed) > 1 else ''} that {task.id} did not make"
@@ -112,6 +112,6 @@ def still_untracked(git: Git, head: str, task: Task) -> list[str]:
 def drop_before(git: Git, task: Task) -> None:
     """Let go of the copies of what was untracked before: the attempt has ended, the files stand."""
     if task.gate and task.gate.before:
-        with gitlocks.hold(git):
+        with locks.hold(git):
             # The outcome is recorded: that a copy cannot go now is not its failure, and tidying tries again.
             git.run("update-ref", "-d", BEFORE_REFS + task.gate.before, check=False)

@@ -28,8 +28,9 @@ from harness_lib.ops import (
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system import gitlocks, restore, snapshot, turn, worktrees
-from harness_lib.system.git import Git, GitError
+from harness_lib.system.files import fifo_lock
+from harness_lib.system.git import locks, restore, snapshot, worktrees
+from harness_lib.system.git.repository import Git, GitError
 from harness_lib.task import Session, Task
 
 # Others may merge between our look and our move as often as there are others; more is something else.
@@ -44,7 +45,7 @@ def land(ctx: Context, session: Session, task: Task, tree: str, head: str) -> ou
     Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
     """
     git = ctx.git
-    with gitlocks.hold(git):
+    with locks.hold(git):
         restore.require_unlocked(git)
         oid = committing.commit_object(ctx, head, task, tree)
         # First: who finds HEAD there and does not know why would commit the check's traces on top.
@@ -64,7 +65,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
     Where HEAD is elsewhere by now, what is there is not this attempt's: the merge needs no work tree.
     """
     git = ctx.git
-    with gitlocks.hold(git):
+    with locks.hold(git):
         head = git.head()
         if head is None or head not in (oid, git.ref(f"{oid}^")):
             return []
@@ -82,7 +83,7 @@ def bring(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
     seconds = ctx.lease_seconds / leased_check.RENEWALS_PER_LEASE
     # Without its turn it would still be right, only checked more often than it need be.
-    with turn.line(ctx.git.common_dir / LINE, keep_claim, seconds):
+    with fifo_lock.line(ctx.git.common_dir / LINE, keep_claim, seconds):
         aside = False
         for _ in range(TRIES):
             task = _as_it_is(ctx, task)
@@ -175,7 +176,7 @@ def _completed(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Finish the merge that a killed process had under way."""
     git, intent, wanted = ctx.git, outcome.intent_of(task), _target(task)
-    with gitlocks.hold(git):
+    with locks.hold(git):
         outcome.clear_dead_locks(git, intent, (wanted, target.waiting(wanted)))
     commit = _named(intent.commit)
     if intent.action == "merge":
@@ -243,7 +244,7 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
     What a check has changed since is kept beside it.
     """
     git = ctx.git
-    with gitlocks.hold(git):
+    with locks.hold(git):
         git.quit_under_way()
         _detach(git)
         changes = git.changes(ctx.keep_out)
@@ -266,7 +267,7 @@ def _detach(git: Git) -> None:
 def _leave(git: Git, commit: str) -> None:
     """Let the work tree stand where its work is now, so that nothing holds it on to what is past."""
     try:
-        with gitlocks.hold(git):
+        with locks.hold(git):
             if git.head() != commit and not git.changes().tracked:
                 worktrees.switch(git, commit)
     except (GitError, HeldError):

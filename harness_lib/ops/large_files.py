@@ -8,7 +8,7 @@ from __future__ import annotations
 from harness_lib import typed
 from harness_lib.errors import RefusedError
 from harness_lib.ops.context import Context
-from harness_lib.system import trees
+from harness_lib.system.git import trees
 from harness_lib.task import Task
 
 MEGABYTE = 1_000_000

@@ -13,7 +13,7 @@ from harness_lib.errors import HarnessError, LeaseLostError, UsageError
 from harness_lib.ops import checkpoint, mailbox, note, proposals
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.system import atomic, nofollow
+from harness_lib.system.files import atomic, nofollow
 
 MOST = 50
 MOST_BYTES = 64 * 1024

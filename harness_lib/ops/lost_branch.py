@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError
-from harness_lib.system import reflog
-from harness_lib.system.git import Git
+from harness_lib.system.git import reflog
+from harness_lib.system.git.repository import Git
 
 HEADS = "refs/heads/"
 # Where a run has last seen the branches that its work goes to: git's own record goes with a branch.

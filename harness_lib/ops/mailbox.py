@@ -14,7 +14,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.ops import holding
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 NAME = "mail"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from harness_lib.rules import stopping
 from harness_lib.state.store import Tx
-from harness_lib.system import atomic, roots
+from harness_lib.system.files import atomic
+from harness_lib.system.place import roots
 
 
 def raise_it(root: roots.Root) -> None:

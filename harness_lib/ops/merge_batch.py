@@ -13,8 +13,8 @@ from harness_lib.ops import committing, outcome, target
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases, transitions
 from harness_lib.state.store import Tx
-from harness_lib.system import merging
-from harness_lib.system.git import Git
+from harness_lib.system.git import merge
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
 MOST = 32
@@ -72,7 +72,7 @@ def stack(git: Git, tasks: list[Task], tip: str) -> Batch:
         intent = outcome.intent_of(task)
         assert intent.commit is not None
         base = intent.base or task.started_at_commit or onto
-        picked = merging.pick(git, intent.commit, onto, committing.message(task), base)
+        picked = merge.pick(git, intent.commit, onto, committing.message(task), base)
         if picked.conflicts and not members:
             return Batch(tip, conflicts=picked.conflicts)
         if not picked.conflicts:

@@ -16,7 +16,7 @@ from harness_lib.ops.supervisor import Watch
 from harness_lib.rules import failures
 from harness_lib.rules.board import Board
 from harness_lib.rules.events import Ended, Event, Notice, Stepped, Stuck
-from harness_lib.system import bounded
+from harness_lib.system.processes import timed_child
 
 Kind = Literal["done", "stopped", "failed", "stuck", "limit"]
 
@@ -92,7 +92,7 @@ class Notifier:
         }
         log, where = self._ctx.root.logs / LOG, self._ctx.root.path
         try:
-            self._told.append(bounded.start(self._command, env=env, cwd=where, log=log, seconds=SECONDS))
+            self._told.append(timed_child.start(self._command, env=env, cwd=where, log=log, seconds=SECONDS))
         except OSError as error:
             self._say(f"The command of --notify could not be started: {error}")
 
@@ -101,7 +101,7 @@ class Notifier:
         self._told = [child for child in self._told if child not in ended]
         for child in ended:
             if child.returncode:
-                how = "did not end in time" if child.returncode == bounded.TIMED_OUT else "failed"
+                how = "did not end in time" if child.returncode == timed_child.TIMED_OUT else "failed"
                 self._say(f"The command of --notify {how}; see {self._ctx.root.logs / LOG}")
 
     def _wait(self) -> None:

@@ -10,7 +10,7 @@ from harness_lib.ops import giving_up, handing_back, recovering, sessions
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases
 from harness_lib.rules.events import NoticeKind
-from harness_lib.system.git import Git
+from harness_lib.system.git.repository import Git
 from harness_lib.task import State
 
 RETRY_SECONDS = 5.0

@@ -17,8 +17,8 @@ from harness_lib.ops import holding, marker, sessions
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases
 from harness_lib.state.store import Tx
-from harness_lib.system import restore
-from harness_lib.system.git import Git
+from harness_lib.system.git import restore
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, Intent, Session, State, StopReason, Task
 
 

@@ -11,8 +11,9 @@ from harness_lib.errors import RefusedError
 from harness_lib.ops import gate_copy, git_access, judged, keeping, lost_branch, rights
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, judges
-from harness_lib.system import gitlocks, hidden, log, snapshot
-from harness_lib.system.git import Git
+from harness_lib.system.files import append_log
+from harness_lib.system.git import hidden, locks, snapshot
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, State, Task
 
 # Untracked files up to these sizes are kept by content; larger ones are remembered by name alone.
@@ -92,14 +93,14 @@ def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str
         return None, ()
     before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES, left_out)
     commit = snapshot.commit(git, before.tree, [base], before_subject(ctx.root.path))
-    with gitlocks.hold(git):
+    with locks.hold(git):
         git.set_ref(keeping.BEFORE_REFS + commit, commit)
     return commit, before.unprotected
 
 
 def before_subject(root: Path) -> str:
     """Return the message of such a commit; it names the list, as a repository may hold several."""
-    return f"harness: untracked files before an attempt of {log.escape(str(root))}"
+    return f"harness: untracked files before an attempt of {append_log.escape(str(root))}"
 
 
 def plain_gate(task: Task, ground: Ground) -> Gate:

@@ -11,7 +11,7 @@ from harness_lib.ops.context import Context
 from harness_lib.rules import selection, transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.store import Tx
-from harness_lib.system import atomic, held_files
+from harness_lib.system.files import atomic, family_lock
 from harness_lib.task import Session, Task
 
 LOCK = "proving.lock"
@@ -28,7 +28,7 @@ def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, 
         return ()
     atomic.make_directory(ctx.root.private)
     lock = ctx.root.private / LOCK
-    with held_files.alone(lock) if waits else held_files.attempt(lock) as is_free:
+    with family_lock.alone(lock) if waits else family_lock.attempt(lock) as is_free:
         return () if is_free is False else tuple(_prove(ctx, session, tasks))
 
 

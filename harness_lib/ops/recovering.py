@@ -33,8 +33,8 @@ from harness_lib.ops import (
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, intents, leases, recovery, transitions
 from harness_lib.state.store import Tx
-from harness_lib.system import leftover
-from harness_lib.system.git import Git
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import orphan_groups
 from harness_lib.task import Gate, Session, State, StopReason, Task
 
 
@@ -64,7 +64,7 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
         is_ours = leases.works_for(task.claimed_by, session.worker)
         if is_ours:
             # What a worker that lives has started is its own, like its files.
-            leftover.end_all(checking.log_directory(ctx, task))
+            orphan_groups.end_all(checking.log_directory(ctx, task))
         try:
             line, ended, warned = _recover_next(ctx, session, task)
         except LeaseLostError:
@@ -105,7 +105,7 @@ def bereaved(ctx: Context, session: Session, task: Task) -> str:
 
     That is nobody's fault: what is under way in git is finished, other work is handed back as it stands.
     """
-    leftover.end_all(checking.log_directory(ctx, task))
+    orphan_groups.end_all(checking.log_directory(ctx, task))
     with ctx.store.transaction() as tx:
         taken = transitions.resume(
             outcome.require_claim(tx, task),

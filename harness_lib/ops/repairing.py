@@ -16,8 +16,8 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.state import summary
 from harness_lib.state.store import Tx
-from harness_lib.system import atomic
-from harness_lib.system.roots import Root
+from harness_lib.system.files import atomic
+from harness_lib.system.place.roots import Root
 
 
 def run(ctx: Context) -> Reply:

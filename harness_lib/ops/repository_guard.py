@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness_lib.ops.context import Context
-from harness_lib.system import gitlocks, ref_files, reflog, worktrees
-from harness_lib.system.git import Git
+from harness_lib.system.git import locks, ref_files, reflog, worktrees
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
 
@@ -33,7 +33,7 @@ def undo(ctx: Context, seen: Seen, task: Task) -> list[str]:
     git, told = ctx.git, undo_shared(ctx, seen)
     base = task.started_at_commit
     if git.head() is None and base is not None and git.exists(base):
-        with gitlocks.hold(git):
+        with locks.hold(git):
             # Files and index stay: they are its work.
             git.run("update-ref", "--no-deref", "-m", reflog.PUT_BACK, "HEAD", base)
     return told

@@ -10,9 +10,9 @@ from harness_lib.ops import brief, by_hand, checking, holding, keeping, rights
 from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.ops.reply import Reply
-from harness_lib.system import gitlocks, kept, restore, snapshot
-from harness_lib.system.git import Git
-from harness_lib.system.kept import Kept
+from harness_lib.system.git import locks, rescue_apply, restore, snapshot
+from harness_lib.system.git.repository import Git
+from harness_lib.system.git.rescue_apply import Kept
 from harness_lib.text import harmless
 
 SHOWN = 20
@@ -26,7 +26,7 @@ def show_all(ctx: Context, task_id: str | None = None) -> Reply:
     """List what was rescued, of one task or of all, newest first."""
     task_id = _named(ctx, task_id) if task_id else None
     prefix = RESCUE_REFS + (f"{checking.safe_name(task_id)}/" if task_id else "")
-    found = kept.listed(ctx.git, prefix)
+    found = rescue_apply.listed(ctx.git, prefix)
     of = f" of {task_id}" if task_id else ""
     lines = [f"{len(found)} rescued{of}, newest first:" if found else f"Nothing was rescued{of}."]
     lines += [f"{each.ref} {_when(each)} {brief.one_line(each.subject, 100)}" for each in found[:SHOWN]]
@@ -46,12 +46,12 @@ def show(ctx: Context, what: str) -> Reply:
     Raises UsageError if there is none.
     """
     found = _find(ctx, what)
-    base = kept.origin(ctx.git, found.oid)
-    rows = [row.removesuffix("\r") for row in kept.diff(ctx.git, base, found.oid)]
+    base = rescue_apply.origin(ctx.git, found.oid)
+    rows = [row.removesuffix("\r") for row in rescue_apply.diff(ctx.git, base, found.oid)]
     lines = [
         f"{found.ref} {_when(found)} {brief.one_line(found.subject, 100)}",
         f"compared with {base[:12]}:",
-        kept.stat(ctx.git, base, found.oid, FILES) or "no difference",
+        rescue_apply.stat(ctx.git, base, found.oid, FILES) or "no difference",
         *(f"| {_harmless(row)}" for row in rows[:DIFF_LINES]),
     ]
     if len(rows) > DIFF_LINES:
@@ -74,7 +74,7 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
     """
     found = _find(ctx, what)
     _refuse_foreign_attempt(ctx)
-    brought = kept.bring(ctx.git, found.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
+    brought = rescue_apply.bring(ctx.git, found.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
     if brought.in_the_way:
         by_name = typed.harness("rescue", "apply", found.ref, rest="PATH …")
         raise RefusedError(
@@ -116,7 +116,7 @@ def save(ctx: Context, task_id: str) -> Reply:
     _refuse_own_attempt(ctx)
     _refuse_foreign_attempt(ctx)
     git = ctx.git
-    with gitlocks.hold(git):
+    with locks.hold(git):
         restore.require_unlocked(git)
         head, made = git.head(), snapshot.capture(git, ctx.keep_out)
         untracked_stays = git.git_dir == git.common_dir and not git.changes(ctx.keep_out).tracked
@@ -192,7 +192,7 @@ def _find(ctx: Context, what: str) -> Kept:
     exact = _exactly(ctx, named)
     if exact:
         return exact
-    of_task = kept.listed(ctx.git, f"{RESCUE_REFS}{checking.safe_name(named)}/")
+    of_task = rescue_apply.listed(ctx.git, f"{RESCUE_REFS}{checking.safe_name(named)}/")
     if not of_task:
         raise UsageError(f"Nothing was rescued under {what!r}.", "See what there is: harness rescue list")
     return of_task[0]
@@ -206,7 +206,7 @@ def _named(ctx: Context, task_id: str) -> str:
 
 def _exactly(ctx: Context, name: str) -> Kept | None:
     wanted = name if name.startswith(RESCUE_REFS) else RESCUE_REFS + name
-    return next((each for each in kept.listed(ctx.git, RESCUE_REFS) if each.ref == wanted), None)
+    return next((each for each in rescue_apply.listed(ctx.git, RESCUE_REFS) if each.ref == wanted), None)
 
 
 def _refuse_foreign_attempt(ctx: Context) -> None:

@@ -10,7 +10,7 @@ from harness_lib.errors import RefusedError
 from harness_lib.ops import holding
 from harness_lib.ops.context import Context
 from harness_lib.rules import gates, leases
-from harness_lib.system import owner
+from harness_lib.system.processes import owner
 from harness_lib.task import Task
 
 # What an agent that a supervisor has started may type; the rest is the supervisor's, or a person's.

@@ -9,8 +9,9 @@ from harness_lib.ops import brief, checking, keeping, outcome, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
 from harness_lib.state.store import Tx
-from harness_lib.system import gitlocks, history, restore, runner, snapshot
-from harness_lib.system.git import Git
+from harness_lib.system.git import history, locks, restore, snapshot
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import runner
 from harness_lib.task import Intent, Session, Task
 
 CLEANUP_TIMEOUT_SECONDS = 120.0
@@ -24,7 +25,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
     Raises LeaseLostError, and HeldError (another program has git locked); then nothing was changed.
     """
     git = ctx.git
-    with gitlocks.hold(git):
+    with locks.hold(git):
         restore.require_unlocked(git)
     base = outcome.full_base(git, task)
     base_gone = base is None or not git.exists(base)
@@ -63,7 +64,7 @@ def require_trust(ctx: Context, task: Task) -> None:
 def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) -> outcome.Ended:
     """Carry out the rollback that the task's intent names, and record it; `again` after one was killed."""
     git, intent = ctx.git, outcome.intent_of(task)
-    with gitlocks.hold(git):
+    with locks.hold(git):
         warnings = outcome.clear_dead_locks(git, intent) if again else []
         made, rescue = _rescue(ctx, task, intent)
         # Killed in the middle, the branch may have gone back already.

@@ -14,7 +14,7 @@ from harness_lib.ops.notifying import Notifier
 from harness_lib.ops.reply import Reply
 from harness_lib.ops.run_options import Options
 from harness_lib.ops.supervisor import Watch
-from harness_lib.system import awake, owner
+from harness_lib.system.processes import inhibit_sleep, owner
 
 
 def run(ctx: Context, options: Options, watch: Watch, *, notify: str | None = None) -> Reply:
@@ -26,7 +26,7 @@ def run(ctx: Context, options: Options, watch: Watch, *, notify: str | None = No
     asked = options.agent is not None or options.agent_command is not None
     if not asked and owner.in_agent(ctx.env):
         return replace(start.run(ctx), verb="run")
-    with awake.keeping(ctx.env, "agents are at work"):
+    with inhibit_sleep.keeping(ctx.env, "agents are at work"):
         return _notified(ctx, options, watch, notify) if notify else supervisor.run(ctx, options, watch)
 
 

@@ -13,8 +13,9 @@ from harness_lib.ops.orders import Orders
 from harness_lib.rules import budget as amounts
 from harness_lib.rules import leases
 from harness_lib.rules.budget import Budget
-from harness_lib.system import git_version, owner
-from harness_lib.system.git import Git
+from harness_lib.system.git import version
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import owner
 
 FIRST_PORT = 20000
 MOST_WORKERS = 64
@@ -76,7 +77,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     state = ctx.store.read_to_change().state
     there = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
     trusting.require(there, state)
-    git_version.require_for_runs(there.cwd)
+    version.require_for_runs(there.cwd)
     there.target = _target(there.git, options.target)
     target.require_room(there.git, there.target)
     return there, replace(options, agent=_agent(there, options))

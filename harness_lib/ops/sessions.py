@@ -15,7 +15,8 @@ from harness_lib.ops import dependencies
 from harness_lib.ops.context import Context
 from harness_lib.rules import leases, stats, stopping
 from harness_lib.state.store import Tx
-from harness_lib.system import notes, owner, presence
+from harness_lib.system.place import session_notes
+from harness_lib.system.processes import owner, presence
 from harness_lib.task import Session, State, StopReason, Task
 
 
@@ -92,7 +93,7 @@ def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
         if not tx.state.concurrent:
             tx.drop_session(session.pid)
             tx.hold_session(me.pid or None)
-        tx.on_commit(lambda: notes.remove(_end_note(here, ctx)))
+        tx.on_commit(lambda: session_notes.remove(_end_note(here, ctx)))
         tx.log("LOCK", f"acquired again (pid={me.pid})", session=session.number)
     return here
 
@@ -105,7 +106,7 @@ def has_ended(session: Session, ctx: Context) -> bool:
 
 
 def _end_note(session: Session, ctx: Context) -> str:
-    return notes.path(os.fspath(ctx.root.path), "ended", session.agent_session_id or "")
+    return session_notes.path(os.fspath(ctx.root.path), "ended", session.agent_session_id or "")
 
 
 def show(ctx: Context) -> None:

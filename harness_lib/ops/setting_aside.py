@@ -12,8 +12,10 @@ from itertools import count
 from pathlib import Path
 
 from harness_lib.ops.context import Context
-from harness_lib.system import atomic, data_home, nested
-from harness_lib.system.git import Git
+from harness_lib.system.files import atomic
+from harness_lib.system.git import submodules as nested
+from harness_lib.system.git.repository import Git
+from harness_lib.system.place import data_home
 
 # In git's directory of a work tree from which something was taken: nobody works there before it is made anew.
 INCOMPLETE = "harness-incomplete"

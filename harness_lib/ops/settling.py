@@ -6,7 +6,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.ops import committing, keeping, landing, outcome, rolling_back, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import intents, transitions
-from harness_lib.system import gitlocks
+from harness_lib.system.git import locks
 from harness_lib.task import Session, Task
 
 
@@ -24,7 +24,7 @@ def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         return _leave_as_it_is(ctx, session, task)
     if intent.action == "merge" or intent.ref is not None:
         return landing.settle(ctx, session, task)
-    with gitlocks.hold(git):
+    with locks.hold(git):
         outcome.clear_dead_locks(git, intent)
         if git.head() == intent.commit or _may_publish(ctx, task):
             return committing.publish(ctx, session, task)

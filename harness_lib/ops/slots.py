@@ -19,18 +19,11 @@ from typing import NamedTuple
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.ops import environment, keeping, setting_aside
 from harness_lib.ops.context import Context
-from harness_lib.system import (
-    atomic,
-    data_home,
-    dead_locks,
-    gitlocks,
-    held_files,
-    leftover,
-    nested,
-    snapshot,
-    worktrees,
-)
-from harness_lib.system.git import Changes, Git, GitError
+from harness_lib.system.files import atomic, family_lock
+from harness_lib.system.git import dead_locks, locks, snapshot, submodules, worktrees
+from harness_lib.system.git.repository import Changes, Git, GitError
+from harness_lib.system.place import data_home
+from harness_lib.system.processes import orphan_groups
 
 LOCK = "lock"
 # What checks need and git does not bring: copied in if it is there and git ignores it.
@@ -71,7 +64,7 @@ def place(ctx: Context, run: str) -> Place:
     """Return the directory of the run called `run`, made if it is not there."""
     path = home(ctx) / run
     # A run that ends takes the directory of all runs away if it is empty: not between our two.
-    with held_files.alone(ctx.git.common_dir / worktrees.LOCK):
+    with family_lock.alone(ctx.git.common_dir / worktrees.LOCK):
         atomic.make_directory(path)
     return Place(path)
 
@@ -93,7 +86,7 @@ def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
         if found.path.name in alive:
             continue
         try:
-            with held_files.attempt(found.lock) as free:
+            with family_lock.attempt(found.lock) as free:
                 if free:
                     yield found
         except FileNotFoundError:
@@ -120,9 +113,9 @@ def end_survivors(ctx: Context, alive: set[str]) -> None:
         if found.path.name in alive:
             continue
         deadline = ctx.clock.monotonic() + DYING_SECONDS
-        while not held_files.is_free(found.lock) and ctx.clock.monotonic() < deadline:
+        while not family_lock.is_free(found.lock) and ctx.clock.monotonic() < deadline:
             ctx.clock.sleep(0.1)
-        leftover.end_all(found.path)
+        orphan_groups.end_all(found.path)
 
 
 def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
@@ -152,7 +145,7 @@ def _stands_clean(ctx: Context, git: Git, commit: str) -> bool:
 
 def _clean(ctx: Context, git: Git, commit: str, changes: Changes) -> None:
     unlock(ctx, git)
-    with gitlocks.hold(git):
+    with locks.hold(git):
         git.quit_under_way()
         if changes.tracked or changes.untracked or git.head() != commit:
             keep(ctx, git, commit)
@@ -194,10 +187,10 @@ def _opened(main: Git, path: Path) -> Git | None:
 
 def _has_more_than_git_keeps(git: Git, commit: str, changes: Changes) -> bool:
     """Return whether a repository in the work tree has what no commit of ours holds, nor its own remote."""
-    if nested.among(changes) or any(nested.is_broken(git, path) for path in nested.staged(git)):
+    if submodules.among(changes) or any(submodules.is_broken(git, path) for path in submodules.staged(git)):
         return True
     return any(
-        there.changes().tracked or nested.has_own_commits(there, known)
+        there.changes().tracked or submodules.has_own_commits(there, known)
         for there, known in _repositories(git, commit)
     )
 
@@ -208,9 +201,9 @@ def _has_new_files_below(git: Git, commit: str) -> bool:
 
 def _repositories(git: Git, commit: str) -> list[tuple[Git, str | None]]:
     """Return the repositories in the work tree that git or `commit` know, and the commit of `commit`'s."""
-    wanted = nested.links(git, commit)
-    named = {**nested.staged(git), **wanted}
-    return [(there, wanted.get(path)) for path in named if (there := nested.at(git, path))]
+    wanted = submodules.links(git, commit)
+    named = {**submodules.staged(git), **wanted}
+    return [(there, wanted.get(path)) for path in named if (there := submodules.at(git, path))]
 
 
 def _is_whole(git: Git, commit: str) -> bool:
@@ -286,7 +279,7 @@ def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
         git = _opened(ctx.git, path)
         if git is not None:
             unlock(ctx, git)
-            with gitlocks.hold(git):
+            with locks.hold(git):
                 ref = keep(ctx, git, commit)
             kept += [ref] if ref else []
         aside = _make_way(ctx, path, git, commit)
@@ -295,7 +288,7 @@ def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
     if not found.numbers():
         shutil.rmtree(found.path, ignore_errors=True)
         # Unless another run is in it.
-        with suppress(OSError), held_files.alone(ctx.git.common_dir / worktrees.LOCK):
+        with suppress(OSError), family_lock.alone(ctx.git.common_dir / worktrees.LOCK):
             found.path.parent.rmdir()
     return kept
 

@@ -26,7 +26,7 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import selection, stats, stopping, transitions
 from harness_lib.state.store import Tx
-from harness_lib.system import log
+from harness_lib.system.files import append_log
 from harness_lib.task import Session, State, StopReason, Task
 
 LOG_LINES = 200
@@ -49,7 +49,7 @@ def run(ctx: Context) -> Reply:
     """
     holding.refuse_supervised(ctx, "harness start")
     state = ctx.store.read_to_change().state
-    history = log.tail(ctx.root.log, LOG_LINES)
+    history = append_log.tail(ctx.root.log, LOG_LINES)
     facts = git_facts(ctx)
     live = sessions.mine(state, ctx)
     if live and is_open(live, state, ctx) and live.halt is None:

@@ -7,7 +7,7 @@ from harness_lib.errors import RefusedError, StateUnreadableError
 from harness_lib.ops import by_hand, marker, sessions, trusting
 from harness_lib.ops.context import Context
 from harness_lib.rules import stopping
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 from harness_lib.task import State
 
 

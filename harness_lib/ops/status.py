@@ -25,7 +25,8 @@ from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Counts
 from harness_lib.state import codec
-from harness_lib.system import log, seeking
+from harness_lib.system.files import append_log as log
+from harness_lib.system.place import find_root
 from harness_lib.task import Session, State, Task
 
 LOG_LINES = 5
@@ -311,7 +312,7 @@ def _bounded(lines: list[str]) -> list[str]:
 
 
 def _hooks(ctx: Context, state: State) -> str:
-    if seeking.switched_off(ctx.env):
+    if find_root.switched_off(ctx.env):
         return "hooks: off (HARNESS_DISABLED is set)"
     if ctx.root.marker.exists():
         from harness_lib.ops import hook_routes  # noqa: PLC0415 (reads the settings of every agent)

@@ -45,7 +45,8 @@ from harness_lib.rules.events import (
     Stuck,
     Unstarted,
 )
-from harness_lib.system import detached, held_files, owner
+from harness_lib.system.files import family_lock
+from harness_lib.system.processes import detached, owner
 from harness_lib.task import State, StopReason
 
 Watch = Callable[[Event, Board], None]
@@ -75,7 +76,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         run_end.tidy(there, supervisor.warn)
         return run_end.nothing_to_do(there, opened.stop, opened.recovered)
     found = slots.place(there, there.owner.worker)
-    lock = held_files.hold(found.lock)
+    lock = family_lock.hold(found.lock)
     assert lock is not None, f"BUG: somebody holds {found.lock}"
     try:
         supervisor.orphans.of_earlier_sessions()

@@ -9,8 +9,8 @@ from harness_lib import typed
 from harness_lib.errors import HarnessError
 from harness_lib.ops import brief, target
 from harness_lib.ops.context import Context
-from harness_lib.system import advance, merging, trees, worktrees
-from harness_lib.system.git import Git
+from harness_lib.system.git import fast_forward, merge, trees, worktrees
+from harness_lib.system.git.repository import Git
 
 # Of what is in the way of work that waits.
 NAMED = 3
@@ -87,7 +87,7 @@ def _obstacles(ctx: Context, wanted: str, here: str, there: str) -> _Obstacles:
     if holder is None:
         return _Obstacles()
     checkout = ctx.at(Git.open(holder))
-    found = advance.obstacles(checkout.git, here, there, checkout.keep_out)
+    found = fast_forward.obstacles(checkout.git, here, there, checkout.keep_out)
     changed = set(checkout.git.changes(checkout.keep_out).tracked if found else ())
     refused = changed and changed.intersection(_merged(checkout.git, here, there))
     return _Obstacles(
@@ -99,7 +99,7 @@ def _obstacles(ctx: Context, wanted: str, here: str, there: str) -> _Obstacles:
 
 def _merged(git: Git, here: str, there: str) -> set[str]:
     """Return the files that must be without changes for `git merge` of `there` into `here`."""
-    base = merging.parted(git, here, there)
+    base = merge.parted(git, here, there)
     theirs = set(trees.difference(git, base or git.empty_tree(), there))
     if base == here:
         return theirs

@@ -15,8 +15,8 @@ from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.ops import lost_branch
 from harness_lib.ops.context import Context
 from harness_lib.rules import intents
-from harness_lib.system import advance, dead_locks, gitlocks, merging, reflog, restore, worktrees
-from harness_lib.system.git import Git, GitError
+from harness_lib.system.git import dead_locks, fast_forward, locks, merge, reflog, restore, worktrees
+from harness_lib.system.git.repository import Git, GitError
 from harness_lib.task import Task
 
 HEADS = intents.HEADS
@@ -85,7 +85,7 @@ def tip(git: Git, target: str) -> str:
     if here is None or git.is_ancestor(here, waits):
         return waits
     message = f"Merge branch '{short(target)}' into {short(waiting(target))}\n"
-    return merging.join(git, waits, here, message) or waits
+    return merge.join(git, waits, here, message) or waits
 
 
 def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
@@ -117,7 +117,7 @@ def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
         _set(git, move, new, None if move.old else (target, move.tip))
     if git.ref(lost_branch.seen_ref(target)):
         # A run is on, in which an agent may remove the branch.
-        with gitlocks.hold(git):
+        with locks.hold(git):
             git.set_ref(lost_branch.seen_ref(move.ref), new)
 
 
@@ -134,7 +134,7 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
         if here != new:
             _set(git, move, new, unparted)
         return
-    with gitlocks.hold(there.git):
+    with locks.hold(there.git):
         if not _is_free(there, move.tip, new):
             raise MovedError(blocked=True)
         try:
@@ -143,7 +143,7 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
             # An editor, or a git command that asks its person something: hours, perhaps.
             raise MovedError(blocked=True) from error
         try:
-            advance.forward(there.git, move.tip, new, only_while=unparted)
+            fast_forward.forward(there.git, move.tip, new, only_while=unparted)
         except restore.HeadMovedError as error:
             raise MovedError from error
 
@@ -151,7 +151,7 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
 def _set(git: Git, move: Move, new: str, only_while: tuple[str, str] | None) -> None:
     try:
         # Held, so that whoever finds git's lock on the ref knows from the intent whose it was.
-        with gitlocks.hold(git):
+        with locks.hold(git):
             git.set_ref(move.ref, new, move.old, only_while=only_while)
     except GitError as error:
         other, place = only_while or (move.ref, move.old)
@@ -163,13 +163,13 @@ def _set(git: Git, move: Move, new: str, only_while: tuple[str, str] | None) -> 
 def mend(there: Context) -> None:
     """Put right what we have left in the checkout of `there`: half a move, or a branch moved without it."""
     git = there.git
-    if advance.is_half_done(git):
+    if fast_forward.is_half_done(git):
         # Whoever is still at it comes to the end first.
-        with gitlocks.hold(git):
-            advance.take_back(git)
+        with locks.hold(git):
+            fast_forward.take_back(git)
     stood = reflog.stood_last(git)
     if stood not in (None, git.head()):
-        with gitlocks.hold(git):
+        with locks.hold(git):
             _catch_up(there, stood)
 
 
@@ -188,7 +188,7 @@ def _catch_up(there: Context, stood: str | None) -> None:
         or not is_of_ours(there.store.read().state.tasks, head)
     ):
         return
-    advance.catch_up(git, stood, head)
+    fast_forward.catch_up(git, stood, head)
 
 
 def is_of_ours(tasks: Iterable[Task], commit: str) -> bool:
@@ -232,7 +232,7 @@ def _forget(git: Git, ours: str, waits: str) -> None:
     Several come to that at the same time, and a git that was killed at it leaves its locks. Where it stays it
     is deleted by whoever comes next.
     """
-    with gitlocks.hold(git):
+    with locks.hold(git):
         for _ in range(2):
             try:
                 git.delete_ref(lost_branch.seen_ref(ours))
@@ -269,7 +269,7 @@ def _is_free(there: Context, old: str, new: str) -> bool:
         return False
     if there.git.head() == new and old != new:
         return True
-    return not advance.obstacles(there.git, old, new, there.keep_out)
+    return not fast_forward.obstacles(there.git, old, new, there.keep_out)
 
 
 def _is_worked_in(there: Context) -> bool:

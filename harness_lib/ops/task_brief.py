@@ -10,8 +10,8 @@ from harness_lib.ops import brief, checking, holding
 from harness_lib.ops.brief import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
 from harness_lib.ops.context import Context
 from harness_lib.ops.keeping import RESCUE_REFS, look_at
-from harness_lib.system import snapshot
-from harness_lib.system.git import Git
+from harness_lib.system.git import snapshot
+from harness_lib.system.git.repository import Git
 from harness_lib.task import State, Task
 
 

@@ -18,8 +18,9 @@ from harness_lib.ops.keeping import RESCUE_REFS
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import outdated
 from harness_lib.rules.outdated import Old
-from harness_lib.system import atomic, kept
-from harness_lib.system.kept import Kept
+from harness_lib.system.files import atomic
+from harness_lib.system.git import rescue_apply
+from harness_lib.system.git.rescue_apply import Kept
 
 MEGABYTE = 1024 * 1024
 SHOWN = 20
@@ -90,7 +91,7 @@ def _logs(ctx: Context) -> Iterator[Old]:
 
 
 def _rescues(ctx: Context, now: float, days: float) -> list[Kept]:
-    found = kept.listed(ctx.git, RESCUE_REFS)
+    found = rescue_apply.listed(ctx.git, RESCUE_REFS)
     return [each for each in found if now - each.at > days * outdated.SECONDS_PER_DAY]
 
 

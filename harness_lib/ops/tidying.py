@@ -13,8 +13,10 @@ from pathlib import Path
 from harness_lib.errors import HarnessError
 from harness_lib.ops import keeping, preparing
 from harness_lib.ops.context import Context
-from harness_lib.system import atomic, gitlocks, notes
-from harness_lib.system.seedlock import SeedLock
+from harness_lib.system.files import atomic
+from harness_lib.system.files.mkdir_lock import SeedLock
+from harness_lib.system.git import locks
+from harness_lib.system.place import session_notes
 
 # An agent may be left alone over a long week-end and be held no longer than before.
 NOTES_SECONDS = 7 * 24 * 3600.0
@@ -26,7 +28,7 @@ def sweep(ctx: Context) -> tuple[str, ...]:
         _temporary_files(ctx)
         SeedLock(ctx.root.path, ctx.clock).sweep()
         _copies(ctx)
-        notes.sweep(os.fspath(ctx.root.path), ctx.clock.now().timestamp() - NOTES_SECONDS)
+        session_notes.sweep(os.fspath(ctx.root.path), ctx.clock.now().timestamp() - NOTES_SECONDS)
     except (OSError, HarnessError) as error:
         # They are in nobody's way: the next session tries again.
         return (f"What killed commands had left could not be removed: {error}",)
@@ -47,7 +49,7 @@ def _copies(ctx: Context) -> None:
     tasks = ctx.store.read().state.tasks
     wanted = {task.gate.before for task in tasks if task.gate and task.status == "in_progress"}
     # Held even if there is none: that also takes away the locks of a git that was killed.
-    with gitlocks.hold(ctx.git):
+    with locks.hold(ctx.git):
         for ref, oid in _old_copies(ctx):
             if oid not in wanted:
                 ctx.git.delete_ref(ref, oid)

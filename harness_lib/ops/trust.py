@@ -9,7 +9,7 @@ from harness_lib.errors import Exit, HeldError, RefusedError
 from harness_lib.ops import brief, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.system import owner
+from harness_lib.system.processes import owner
 from harness_lib.task import State
 
 SHOWN = 20

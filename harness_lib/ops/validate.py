@@ -11,7 +11,7 @@ from harness_lib.ops import brief, checking, holding, trusting
 from harness_lib.ops.checking import Checked
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
-from harness_lib.system import snapshot, trees
+from harness_lib.system.git import snapshot, trees
 from harness_lib.task import Task
 
 SHOWN = 20

@@ -20,7 +20,7 @@ from harness_lib.ops.context import Context
 from harness_lib.ops.worker import Worker
 from harness_lib.rules import budget, events
 from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
-from harness_lib.system import leftover
+from harness_lib.system.processes import orphan_groups
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def main() -> None:
     worker = Worker(Context(env=env, cwd=root, target=given.target, say=tell), given, say)
     worker.tell(Started())
     note = Path(given.place) / f"worker-{given.number}.log"
-    leftover.note(note, os.getpid())
+    orphan_groups.note(note, os.getpid())
     signal.signal(signal.SIGTERM, _interrupt)
     threading.Thread(target=_listen, args=(worker,), daemon=True).start()
     try:
@@ -58,7 +58,7 @@ def main() -> None:
         worker.tell(Idle("stopped"))
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        leftover.forget(note)
+        orphan_groups.forget(note)
 
 
 def _interrupt(_number: int, _frame: object) -> None:

@@ -14,8 +14,9 @@ from harness_lib.errors import EnvSetupError, StateUnreadableError
 from harness_lib.state import codec, generations, proofs, summary
 from harness_lib.state.codec import UnparseableError
 from harness_lib.state.summary import Stamp
-from harness_lib.system import nofollow, seeking
-from harness_lib.system.roots import Root
+from harness_lib.system.files import nofollow
+from harness_lib.system.place import find_root
+from harness_lib.system.place.roots import Root
 from harness_lib.task import State
 
 
@@ -137,7 +138,7 @@ def _good(root: Root) -> Iterator[tuple[str, object]]:
     found: list[tuple[Path, object]] = []
     if newest is not None:
         found.append((root.generations / newest[0], newest[1]))
-    copy = seeking.spare(os.path.realpath(root.path))
+    copy = find_root.spare(os.path.realpath(root.path))
     for path in (root.backup, *([Path(copy)] if copy else [])):
         document = generations.good_document(path)
         if document is not None:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError, UnparseableError
-from harness_lib.system import atomic, nofollow, second_name, seeking
-from harness_lib.system.roots import Root
+from harness_lib.system.files import atomic, nofollow, second_name
+from harness_lib.system.place import find_root
+from harness_lib.system.place.roots import Root
 from harness_lib.task import Task
 
 KEPT = 20
@@ -43,7 +44,7 @@ def save_spare(root: Root, data: bytes) -> None:
 
     Raises OSError.
     """
-    place = seeking.spare(os.path.realpath(root.path))
+    place = find_root.spare(os.path.realpath(root.path))
     if place is None:
         return
     try:
@@ -56,14 +57,14 @@ def save_spare(root: Root, data: bytes) -> None:
 
 def keep_log(root: Root) -> None:
     """Let a name in the git directory keep the log, too, which only grows."""
-    place = seeking.spare(os.path.realpath(root.path))
+    place = find_root.spare(os.path.realpath(root.path))
     if place is not None:
         second_name.keep(root.log, _log_beside(place))
 
 
 def give_back_log(root: Root) -> bool:
     """Put the log back where it was lost; return whether there was one to put back."""
-    place = seeking.spare(os.path.realpath(root.path))
+    place = find_root.spare(os.path.realpath(root.path))
     return place is not None and second_name.give_back(_log_beside(place), root.log)
 
 

@@ -1,6 +1,6 @@
 """The grammar of one line in harness-progress.txt.
 
-Source: docs/protocol.md, "Standardized Log Format"; the writing itself is `harness_lib.system.log`.
+Source: docs/protocol.md, "Standardized Log Format"; the writing itself is `system/files/append_log`.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 
-from harness_lib.system import process
 from harness_lib.system.clock import Clock
-from harness_lib.system.roots import Root
-from harness_lib.system.seedlock import Grip, Holder, SeedLock, look
+from harness_lib.system.files.mkdir_lock import Grip, Holder, SeedLock, look
+from harness_lib.system.place.roots import Root
+from harness_lib.system.processes import process
 from harness_lib.task import State
 
 

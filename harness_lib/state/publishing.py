@@ -20,8 +20,8 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec, generations, summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.summary_shape import Summary
-from harness_lib.system import atomic, log
-from harness_lib.system.roots import Root
+from harness_lib.system.files import append_log, atomic
+from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 
 
@@ -123,7 +123,7 @@ def append(root: Root, lines: Iterable[str]) -> list[str]:
     """Add `lines` to the log; what fails is a warning, as the change they tell of has happened."""
     try:
         for line in lines:
-            log.append(root.log, line)
+            append_log.append(root.log, line)
     except (OSError, EnvSetupError) as error:
         return [f"The change is made, but the log could not be written: {error}"]
     return []

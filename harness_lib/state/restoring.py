@@ -11,8 +11,8 @@ from datetime import datetime
 
 from harness_lib.state import generations, journal, publishing
 from harness_lib.state.finding import Found
-from harness_lib.system import atomic, log
-from harness_lib.system.roots import Root
+from harness_lib.system.files import append_log, atomic
+from harness_lib.system.place.roots import Root
 
 
 def restore(root: Root, found: Found, now: datetime) -> list[str]:
@@ -46,7 +46,7 @@ def note_loss(root: Root, now: datetime) -> None:
     text = f"{root.state.name} corrupted and unrecoverable"
     line = journal.line("ERROR", text, now=now, session=0, category="ENV_SETUP")
     with publishing.explained(root):
-        log.append(root.log, line)
+        append_log.append(root.log, line)
 
 
 def _set_aside(root: Root, data: bytes, now: datetime) -> str:

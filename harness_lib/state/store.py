@@ -26,8 +26,8 @@ from harness_lib.state.opinion import OPINION
 from harness_lib.state.outer_lock import OuterLock, carrier_of
 from harness_lib.state.tx import Tx
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.lock import StateLock
-from harness_lib.system.roots import Root
+from harness_lib.system.files.flock import StateLock
+from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 
 __all__ = ["Snapshot", "Store", "Tx"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 
-from harness_lib.system import nofollow
+from harness_lib.system.files import nofollow
 
 TYPE_CHECKING = False  # as in seeking.py: hooks start with this
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from harness_lib.state.summary_shape import Failure, Summary, TaskName, WorkingTask
-    from harness_lib.system.roots import Root
+    from harness_lib.system.place.roots import Root
     from harness_lib.task import State, Task
 
 # Raised with every change of this file's shape or of what `encoding` writes: the stamp of another harness
@@ -155,7 +155,7 @@ def _fitting(data: Any, found: os.stat_result) -> Any:
 
 def write(root: Root, data: Summary) -> None:
     """Replace the summary; not durable, because after a power cut it merely no longer fits the state."""
-    from harness_lib.system import atomic  # noqa: PLC0415
+    from harness_lib.system.files import atomic  # noqa: PLC0415
 
     text = json.dumps(data, separators=(",", ":"), check_circular=False)
     atomic.write(root.summary, text.encode(), durable=False)

@@ -12,8 +12,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness_lib.system import atomic
-from harness_lib.system.lock import StateLock
+from harness_lib.system.files import atomic
+from harness_lib.system.files.flock import StateLock
 from harness_lib.task import State
 
 _PRIVATE = 0o600

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.system import process
+from harness_lib.system.processes import process
 
 if TYPE_CHECKING:
     from tests.conftest import Harness

@@ -23,9 +23,9 @@ sys.exit(code)
 DEAR = {"asyncio", "filelock", "jsonschema", "rich", "tomlkit", "uuid"}
 # What argparse or a question to git would bring along.
 PACKING = {"shutil", "tempfile"}
-GIT = {"harness_lib.system.git", "subprocess"}
-CHECKS = {"harness_lib.ops.checking", "harness_lib.system.runner"}
-MERGING = {"harness_lib.ops.landing", "harness_lib.ops.target", "harness_lib.system.merging"}
+GIT = {"harness_lib.system.git.repository", "subprocess"}
+CHECKS = {"harness_lib.ops.checking", "harness_lib.system.processes.runner"}
+MERGING = {"harness_lib.ops.landing", "harness_lib.ops.target", "harness_lib.system.git.merge"}
 
 LOOKING = {
     "log": GIT | PACKING | CHECKS | MERGING,

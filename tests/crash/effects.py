@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness_lib.system import seedlock
+from harness_lib.system.files import mkdir_lock
 
 # How a process ends at a point:
 #   before  the effect has not begun
@@ -47,7 +47,7 @@ class Place:
 
     @property
     def seed_lock(self) -> Path:
-        return seedlock.path_for(self.project)
+        return mkdir_lock.path_for(self.project)
 
     def name(self, path: object) -> str | None:
         """Return a name for `path` that does not change from run to run; None if nobody watches there."""

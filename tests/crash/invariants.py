@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness_lib.state import codec, schema
-from harness_lib.system import process
+from harness_lib.system.processes import process
 from harness_lib.task import CATEGORIES, State, Task
 from tests.crash import world as rich
 from tests.crash.world import TASK, World

@@ -15,8 +15,8 @@ from pathlib import Path
 from harness_lib.ops import committing, landing, recovering, sessions, slots, taking, target
 from harness_lib.ops.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system import snapshot, worktrees
-from harness_lib.system.git import Git
+from harness_lib.system.git import snapshot, worktrees
+from harness_lib.system.git.repository import Git
 from tests.crash import dying, invariants
 from tests.crash import world as rich
 from tests.crash.driver import DIED

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from harness_lib.system import process
+from harness_lib.system.processes import process
 from tests.crash.effects import Place
 
 CHECKOUT = Path(__file__).resolve().parents[2]

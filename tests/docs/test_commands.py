@@ -15,7 +15,7 @@ import pytest
 from harness_lib.agents import ADAPTERS
 from harness_lib.cli.parser import VERBS, parse
 from tests.conftest import CHECKOUT
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 
 PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 PAGES += sorted((CHECKOUT / "references").glob("*.md"))

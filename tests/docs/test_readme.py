@@ -18,7 +18,7 @@ from harness_lib.ops.board_file import Seen
 from harness_lib.rules import checklist, stats
 from harness_lib.rules.board import Board, Row
 from harness_lib.rules.budget import Spent
-from harness_lib.system import git_version
+from harness_lib.system.git import version
 from harness_lib.task import State, StopReason, Task
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
 
 def test_what_is_needed_stands_above_the_first_command() -> None:
     needs, first = README.index("It needs Python"), README.index("bin/harness demo")
-    runs, others = (".".join(map(str, least)) for least in (git_version.OLDEST_FOR_RUNS, git_version.OLDEST))
+    runs, others = (".".join(map(str, least)) for least in (version.OLDEST_FOR_RUNS, version.OLDEST))
 
     assert needs < first
     assert f"git: {runs} or newer for `demo` and `run`, {others} for everything else" in README

@@ -19,7 +19,7 @@ from unittest import mock
 import pytest
 
 from harness_lib.hookio import door
-from harness_lib.system import private_env
+from harness_lib.system.install import private_env
 from tests.ops import project as projects
 from tests.ops.project import Agent, Project
 

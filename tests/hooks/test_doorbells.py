@@ -89,9 +89,9 @@ def test_nothing_but_the_standard_library_is_loaded(project: Project) -> None:
         "hookio/door.py",
         "hookio/visit.py",
         "hookio/bug.py",
-        "system/seeking.py",
-        "system/data_home.py",
-        "system/notes.py",
+        "system/place/find_root.py",
+        "system/place/data_home.py",
+        "system/place/session_notes.py",
         "state/summary.py",
     ],
 )

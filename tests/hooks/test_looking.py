@@ -13,8 +13,8 @@ import pytest
 from harness_lib.hookio import facts, verdict
 from harness_lib.state import finding, schema, summary
 from harness_lib.state.store import Store
-from harness_lib.system import private_env
-from harness_lib.system.roots import Root
+from harness_lib.system.install import private_env
+from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 
 NO_SCHEMA: dict[str, str] = {}

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from harness_lib.hookio import spoken
-from harness_lib.system import seeking
+from harness_lib.system.place import find_root
 
 AT = "[2026-01-01T00:00:00Z]"
 
 
 def attempted(root: Path, *lines: str) -> int:
-    (root / seeking.LOG_FILE).write_text("".join(f"{AT} {line}\n" for line in lines), encoding="utf-8")
+    (root / find_root.LOG_FILE).write_text("".join(f"{AT} {line}\n" for line in lines), encoding="utf-8")
     return spoken.attempted(str(root), 3)
 
 
@@ -46,13 +46,13 @@ def test_of_a_long_log_only_its_end_is_read(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
-    (tmp_path / seeking.LOG_FILE).write_bytes(b"\xff\xfe\n" + f"{AT} [SESSION-3] Completed [a]\n".encode())
+    (tmp_path / find_root.LOG_FILE).write_bytes(b"\xff\xfe\n" + f"{AT} [SESSION-3] Completed [a]\n".encode())
 
     assert spoken.attempted(str(tmp_path), 3) == 1
 
 
 def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text(f"{AT} [SESSION-3] Completed [a]\n", encoding="utf-8")
-    (tmp_path / seeking.LOG_FILE).symlink_to(tmp_path / "other")
+    (tmp_path / find_root.LOG_FILE).symlink_to(tmp_path / "other")
 
     assert spoken.attempted(str(tmp_path), 3) == 0

@@ -9,7 +9,7 @@ import pytest
 
 from harness_lib.hookio import tally
 from harness_lib.hookio.situation import Answer, Tally
-from harness_lib.system import notes
+from harness_lib.system.place import session_notes
 
 
 def fields(kept: Tally) -> tuple[str, int, str, bool]:
@@ -73,6 +73,6 @@ def test_what_was_kept_is_forgotten_when_somebody_comes_back(tmp_path: Path) -> 
     ],
 )
 def test_any_note_is_read(tmp_path: Path, note: bytes, kept: tuple[str, int, str, bool]) -> None:
-    notes.write(notes.path(str(tmp_path), "stops", "me"), note)
+    session_notes.write(session_notes.path(str(tmp_path), "stops", "me"), note)
 
     assert fields(tally.read(str(tmp_path), "me")) == kept

@@ -16,8 +16,9 @@ import pytest
 from harness_lib.hookio import facts, policy, tally, visit, words
 from harness_lib.hookio.situation import Answer, Tally
 from harness_lib.state.store import Store
-from harness_lib.system import detached, notes
-from harness_lib.system.roots import Root
+from harness_lib.system.place import session_notes
+from harness_lib.system.place.roots import Root
+from harness_lib.system.processes import detached
 from harness_lib.task import Session, SessionConfig, State, Task
 
 ME, OTHER = "id-me", "id-other"
@@ -96,7 +97,7 @@ def keep(root: Root, who: str) -> None:
 
 
 def note(root: Root, kind: Any, session_id: str = ME) -> Path:
-    return Path(notes.path(str(root.path), kind, session_id))
+    return Path(session_notes.path(str(root.path), kind, session_id))
 
 
 def test_whoever_works_is_held_and_that_is_counted(root: Root, ring: Ring) -> None:
@@ -325,7 +326,7 @@ def test_in_a_list_of_ours_an_agent_may_have_claimed_under_its_id(root: Root, ri
 def test_whoever_begins_again_has_not_ended(root: Root, ring: Ring) -> None:
     make(root, Task("a"))
     for session_id in (ME, OTHER):
-        notes.write(str(note(root, "ended", session_id)), b"")
+        session_notes.write(str(note(root, "ended", session_id)), b"")
 
     ring("SessionStart")
     ring("SessionStart", session_id=None)
@@ -337,7 +338,7 @@ def test_whoever_begins_again_has_not_ended(root: Root, ring: Ring) -> None:
 def test_the_end_of_a_session_is_noted_with_why_and_its_notes_go(root: Root, ring: Ring) -> None:
     make(root, Task("a"))
     keep(root, f"{ME} {BELL}")
-    notes.write(str(note(root, "beats")), b"")
+    session_notes.write(str(note(root, "beats")), b"")
 
     assert ring("SessionEnd", reason="clear") == Heard(0, "", "")
 

@@ -13,7 +13,8 @@ from harness_lib import timestamps
 from harness_lib.hookio import whose
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Situation
-from harness_lib.system import notes, owner
+from harness_lib.system.place import session_notes
+from harness_lib.system.processes import owner
 from tests.hooks.situations import PENDING, situation
 
 MINE: Any = {"number": 1, "worker": "a", "agent_session_id": "id-a"}
@@ -85,9 +86,9 @@ def test_only_an_agent_in_a_sandbox_leaves_a_sign(tmp_path: Path, session: Any, 
     for session_id in ("", "me"):
         whose.show([outside, session], str(tmp_path), session_id)
 
-    seen = notes.written(notes.path(str(tmp_path), "seen", "me"))
+    seen = session_notes.written(session_notes.path(str(tmp_path), "seen", "me"))
     assert (seen is not None) is sandboxed
-    assert notes.written(notes.path(str(tmp_path), "seen", "")) is None
+    assert session_notes.written(session_notes.path(str(tmp_path), "seen", "")) is None
 
 
 def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
@@ -116,9 +117,9 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
         return [each["number"] for each in whose.living(now, str(tmp_path), "id-a")]
 
     assert living() == [2, 6, 7, 8, 9]
-    notes.write(notes.path(str(tmp_path), "ended", "id-b"), b"")
+    session_notes.write(session_notes.path(str(tmp_path), "ended", "id-b"), b"")
     assert living() == [6, 7, 8, 9]
-    notes.write(notes.path(str(tmp_path), "seen", "id-d"), b"")
+    session_notes.write(session_notes.path(str(tmp_path), "seen", "id-d"), b"")
     assert living() == [4, 6, 7, 8, 9]
 
 

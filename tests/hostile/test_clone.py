@@ -11,7 +11,7 @@ import pytest
 
 from tests.hooks.conftest import EVENTS, Ring
 from tests.ops.project import Project, make
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"
 VERBS: tuple[tuple[str, ...], ...] = (

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import private_env, search_path
+from harness_lib.system.install import private_env
+from harness_lib.system.processes import search_path
 from tests.hooks.conftest import CHECKOUT, ME, add, agent, site_packages
 from tests.hooks.test_doorbells import commands
 from tests.ops.project import Project, make

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.ops.project import make
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 from tests.unattended.workshop import Workshop
 
 PROOF = "0" * 40

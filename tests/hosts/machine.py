@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness_lib.system import seedlock
-from harness_lib.system.seedlock import SeedLock
+from harness_lib.system.files import mkdir_lock
+from harness_lib.system.files.mkdir_lock import SeedLock
 from tests.conftest import CHECKOUT, GIT_CONFIG
 
 # A run takes seconds; a machine that is busy with other tests may take many times that.
@@ -78,7 +78,7 @@ class Machine:
     def clear(self) -> None:
         """Remove what a killed or released agent has left outside of this machine's folders."""
         lock = SeedLock(self.project)
-        holder = seedlock.look(lock.path)
+        holder = mkdir_lock.look(lock.path)
         if holder is not None and holder.pid is not None:
             lock.release(holder.pid)
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from harness_lib import __version__
-from harness_lib.system import program
+from harness_lib.system.install import launcher
 from tests.launcher.launching import CHECKOUT, run
 
 
@@ -19,7 +19,7 @@ def test_an_installed_harness_is_whole_and_runs_anywhere(installed: Path, tmp_pa
     assert python_modules(package) == python_modules(CHECKOUT / "harness_lib")
     for schema in (CHECKOUT / "schemas").glob("*.json"):
         assert (package / "schemas" / schema.name).read_bytes() == schema.read_bytes()
-    assert (package / "system" / "requirements.txt").exists()
+    assert (package / "system" / "install" / "requirements.txt").exists()
     said = run(installed / "bin" / "harness", "--version", env={}, cwd=tmp_path)
     assert said.code == 0, said.err
     assert __version__ in said.out
@@ -30,4 +30,4 @@ def test_a_child_finds_every_package_that_hs_names() -> None:
     packages = re.findall(r'^  "([\w-]+)', text.split("\nhs = [\n")[1].split("\n]")[0], re.MULTILINE)
     modules = {"agent-client-protocol": "acp", "PyYAML": "yaml"}
 
-    assert {modules.get(name, name) for name in packages} <= set(program.DEPENDENCIES_OF_HS)
+    assert {modules.get(name, name) for name in packages} <= set(launcher.DEPENDENCIES_OF_HS)

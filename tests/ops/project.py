@@ -24,9 +24,9 @@ from unittest import mock
 
 from harness_lib.cli import main
 from harness_lib.ops.context import Context
-from harness_lib.system import seedlock
 from harness_lib.system.clock import Clock
-from tests.system.gitrepo import disk, put, sh
+from harness_lib.system.files import mkdir_lock
+from tests.system.git.gitrepo import disk, put, sh
 
 HARNESS_FILES = re.compile(
     r"^(harness-tasks\.json.*|harness-progress\.txt|\.harness-active|\.harness(/.*)?|\.harness-tasks\.json.*)$"
@@ -141,10 +141,10 @@ class Project:
         for agent in self.agents:
             agent.die()
         # What a test left open in /tmp: nobody else has this root.
-        path = seedlock.path_for(self.top)
-        found = seedlock.look(path)
+        path = mkdir_lock.path_for(self.top)
+        found = mkdir_lock.look(path)
         if found is not None and found.pid is not None:
-            seedlock.SeedLock(self.top).release(found.pid)
+            mkdir_lock.SeedLock(self.top).release(found.pid)
 
     # -- the list
 

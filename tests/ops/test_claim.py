@@ -11,7 +11,7 @@ import pytest
 
 from tests.ops.conftest import Make
 from tests.ops.project import LINE, Agent, Project, python
-from tests.system.gitrepo import NASTY, put
+from tests.system.git.gitrepo import NASTY, put
 
 
 def add(agent: Agent, *titles: str, check: str = "test -f done") -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
 

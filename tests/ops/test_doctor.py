@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.system import seedlock
+from harness_lib.system.files import mkdir_lock
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
 
@@ -163,7 +163,7 @@ def test_a_dead_owner_an_ended_lease_and_a_halt_are_told(make_project: Make) -> 
 def test_a_lock_directory_of_a_dead_process_is_told(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     agent.ok("start")
-    path = seedlock.path_for(project.top)
+    path = mkdir_lock.path_for(project.top)
     assert "stands for the living process" in found(agent.ok("doctor"), str(path))["what"]
     agent.die()
     agent.wake()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.ops.project import Agent, Project, begin
-from tests.system.gitrepo import NASTY
+from tests.system.git.gitrepo import NASTY
 
 
 def test_of_a_task_without_a_check_every_reply_says_how_to_give_it_one(agent: Agent) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import seeking
+from harness_lib.system.place import find_root
 from tests.ops.project import Agent, Project
 from tests.ops.test_doctor import found, sick
 
@@ -118,7 +118,7 @@ def test_a_list_that_is_not_found_from_a_worktree_is_told(
     project: Project, agent: Agent, tmp_path: Path
 ) -> None:
     project.git("worktree", "add", "-q", str(tmp_path / "linked"))
-    (project.top / ".git" / seeking.NOTE).unlink()
+    (project.top / ".git" / find_root.NOTE).unlink()
     agent.cwd = tmp_path / "linked"
     said = found(agent.fails(1, "doctor"), "not found from this linked worktree")
     agent.ok("init", said["cure"].split()[2])

@@ -10,7 +10,7 @@ import pytest
 
 from tests.ops.conftest import Make
 from tests.ops.project import LINE, Project
-from tests.system.gitrepo import put
+from tests.system.git.gitrepo import put
 
 
 def test_a_repository_without_a_commit_is_told_what_it_lacks(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from harness_lib.system import seedlock
+from harness_lib.system.files import mkdir_lock
 from tests.ops import project as projects
 from tests.ops.project import Agent, Project, begin
 
@@ -26,7 +26,7 @@ def test_a_stop_that_was_killed_before_it_let_go_locks_nobody_out(
     agent.ok("add", "One", "--validate", "true")
     agent.ok("start")
     project.edit(sessions=[])
-    lock = seedlock.look(seedlock.path_for(project.top))
+    lock = mkdir_lock.look(mkdir_lock.path_for(project.top))
     assert lock is not None
     assert lock.pid == agent.process.pid
 
@@ -58,7 +58,7 @@ def test_a_project_that_was_removed_and_made_again_locks_nobody_out(project: Pro
     other.ok("add", "One", "--validate", "true")
 
     assert other.ok("start")["session"] == 1
-    shutil.rmtree(seedlock.path_for(again.top))
+    shutil.rmtree(mkdir_lock.path_for(again.top))
     again.close()
 
 
@@ -68,7 +68,7 @@ def test_an_agent_that_follows_the_prose_and_lives_is_never_taken_over(
     """Its directory was not handed out by us: that the list knows no session of it proves nothing."""
     agent.ok("add", "One", "--validate", "true")
     prose = project.agent("prose")
-    path = seedlock.path_for(project.top)
+    path = mkdir_lock.path_for(project.top)
     path.mkdir()
     (path / "pid").write_text(f"{prose.process.pid}\n")
     try:

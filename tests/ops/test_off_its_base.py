@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ops.project import Agent, Project, begin
-from tests.system.gitrepo import put, sh
+from tests.system.git.gitrepo import put, sh
 
 
 @pytest.mark.parametrize("how", ["reset", "amend", "orphan"])

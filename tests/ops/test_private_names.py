@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import lock, notes, private_names, roots, seeking
+import harness_lib
+from harness_lib.system.files import flock
+from harness_lib.system.place import find_root, private_names, session_notes
 from tests.ops.conftest import Make
 from tests.unattended.workshop import Workshop
 
@@ -34,8 +36,8 @@ def test_plugins_are_seen_by_git_and_nothing_of_ours(tmp_path: Path) -> None:
     workshop.add("Fails", "echo no; exit 1", "--max-attempts", "1")
     workshop.run("-j", "2")
     workshop.ok("check")
-    notes.write(notes.path(str(workshop.top), "beats", "x"), b"")
-    notes.keep_bug(str(workshop.top), "report")
+    session_notes.write(session_notes.path(str(workshop.top), "beats", "x"), b"")
+    session_notes.keep_bug(str(workshop.top), "report")
 
     assert {"generations", "logs", "summary.json", "state.lock", "beats"} <= set(hidden(workshop))
     for name in PLUGINS:
@@ -51,8 +53,8 @@ def test_plugins_are_seen_by_git_and_nothing_of_ours(tmp_path: Path) -> None:
 
 
 def test_every_name_in_the_directory_that_the_code_has_is_hidden() -> None:
-    source = Path(roots.__file__).parents[1]
-    named = {f"{kind}/" for kind in notes.KINDS} | {f"{seeking.GENERATIONS}/"}
+    source = Path(harness_lib.__file__).parent
+    named = {f"{kind}/" for kind in session_notes.KINDS} | {f"{find_root.GENERATIONS}/"}
     for path in source.rglob("*.py"):
         if "loop" not in path.parts:
             named |= set(re.findall(r'private / "([\w.-]+)"', path.read_text(encoding="utf-8")))
@@ -88,5 +90,5 @@ def test_rules_that_are_a_link_are_left_alone(tmp_path: Path) -> None:
     elsewhere.write_bytes(b"*\n")
     (private / ".gitignore").symlink_to(elsewhere)
 
-    with lock.StateLock(private / "state.lock"):
+    with flock.StateLock(private / "state.lock"):
         assert elsewhere.read_bytes() == b"*\n"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project, begin, own_work_tree
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 
 REF = "refs/harness/rescue/task-001/1"
 

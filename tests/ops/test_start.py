@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness_lib.system import notes, seedlock
+from harness_lib.system.files import mkdir_lock
+from harness_lib.system.place import session_notes
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
 
@@ -122,14 +123,14 @@ def test_without_any_name_the_owner_process_is_the_worker(project: Project, agen
 def test_for_an_exclusive_session_the_lock_of_the_prose_stands_too(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     agent.ok("start")
-    path = seedlock.path_for(project.top)
+    path = mkdir_lock.path_for(project.top)
 
-    held = seedlock.look(path)
+    held = mkdir_lock.look(path)
 
     assert held is not None
     assert held.pid == agent.process.pid
     agent.ok("stop")
-    assert seedlock.look(path) is None
+    assert mkdir_lock.look(path) is None
 
 
 # -- what the protocol reads
@@ -190,12 +191,12 @@ def test_a_list_made_by_the_prose_is_taken_up(make_project: Make) -> None:
 
 def test_notes_about_agents_that_are_long_gone_are_taken_away(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
-    for kind in notes.KINDS:
-        notes.write(notes.path(str(project.top), kind, "crashed"), b"")
+    for kind in session_notes.KINDS:
+        session_notes.write(session_notes.path(str(project.top), kind, "crashed"), b"")
     agent.ok("start")
     agent.ok("stop")
-    left = [note for kind in notes.KINDS for note in (project.top / ".harness" / kind).iterdir()]
-    assert len(left) == len(notes.KINDS)
+    left = [note for kind in session_notes.KINDS for note in (project.top / ".harness" / kind).iterdir()]
+    assert len(left) == len(session_notes.KINDS)
 
     project.clock.pass_(days=8)
     agent.ok("start")

@@ -13,7 +13,7 @@ from harness_lib.ops import trust
 from harness_lib.ops.context import Context
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 
 
 @pytest.fixture

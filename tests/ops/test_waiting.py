@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.ops.project import Agent, Project
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 
 TAKE_OVER = ". Take it over with: git merge harness/main"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.rules import excerpt
-from harness_lib.system import printed
+from harness_lib.system.files import printed
 
 OUTPUTS = Path(__file__).with_name("outputs")
 

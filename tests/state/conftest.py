@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness_lib.state.store import Store
-from harness_lib.system.roots import Root
+from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 
 EXAMPLES = Path(__file__).parents[1] / "schemas"

@@ -11,7 +11,7 @@ import pytest
 
 from harness_lib.state import codec, finding
 from harness_lib.state.store import Store
-from harness_lib.system.roots import Root
+from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 
 CHANGE = """
@@ -19,7 +19,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from harness_lib.state.store import Store
-from harness_lib.system.roots import Root
+from harness_lib.system.place.roots import Root
 with Store(Root(Path(sys.argv[1]))).transaction() as tx:
     tx.replace(replace(tx.state.tasks[0], title=sys.argv[2]))
 """

@@ -10,7 +10,7 @@ import pytest
 from harness_lib.state import codec, generations, schema
 from harness_lib.state.opinion import MANY, Opinion
 from harness_lib.state.store import Store
-from harness_lib.system.roots import Root
+from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 
 TASKS = (Task("a", "One"), Task("b", "Two", depends_on=("a",)))

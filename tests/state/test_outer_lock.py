@@ -12,8 +12,8 @@ import pytest
 
 from harness_lib.errors import HeldError
 from harness_lib.state.store import Store
-from harness_lib.system import seedlock
-from harness_lib.system.roots import Root
+from harness_lib.system.files import mkdir_lock
+from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, SessionConfig
 
 CONCURRENT = SessionConfig("concurrent")
@@ -30,12 +30,12 @@ def owner() -> Iterator[subprocess.Popen[bytes]]:
 def clean_up(root: Root) -> Iterator[None]:
     """Remove the lock directory, which lies outside the test's own directory."""
     yield
-    path = seedlock.path_for(root.path)
+    path = mkdir_lock.path_for(root.path)
     shutil.rmtree(path, ignore_errors=True)
 
 
 def carried_pid(root: Root) -> int | None:
-    holder = seedlock.look(seedlock.path_for(root.path))
+    holder = mkdir_lock.look(mkdir_lock.path_for(root.path))
     return None if holder is None else holder.pid
 
 
@@ -60,7 +60,7 @@ def test_inside_a_change_the_directory_carries_our_pid_and_is_gone_afterwards(
     with store.transaction():
         assert carried_pid(root) == os.getpid()
 
-    assert not seedlock.path_for(root.path).exists()
+    assert not mkdir_lock.path_for(root.path).exists()
 
 
 def test_between_changes_of_an_exclusive_session_it_carries_its_owner(
@@ -81,7 +81,7 @@ def test_at_the_end_of_the_session_it_is_gone(
         tx.state = replace(tx.state, sessions=())
         tx.drop_session(owner.pid)
 
-    assert not seedlock.path_for(root.path).exists()
+    assert not mkdir_lock.path_for(root.path).exists()
 
 
 def test_a_failed_change_leaves_the_session_its_directory(
@@ -99,7 +99,7 @@ def test_a_directory_that_vanished_is_made_again_by_the_next_change(
     store: Store, root: Root, owner: subprocess.Popen[bytes]
 ) -> None:
     begin(store, owner.pid)
-    path = seedlock.path_for(root.path)
+    path = mkdir_lock.path_for(root.path)
     shutil.rmtree(path)
 
     touch(store)
@@ -115,7 +115,7 @@ def test_the_directory_of_a_session_whose_owner_died_is_given_up(
 
     touch(store)
 
-    assert not seedlock.path_for(root.path).exists()
+    assert not mkdir_lock.path_for(root.path).exists()
 
 
 def test_a_concurrent_session_does_not_keep_it(
@@ -124,13 +124,13 @@ def test_a_concurrent_session_does_not_keep_it(
     with store.transaction() as tx:
         tx.state = replace(tx.state, session_config=CONCURRENT, sessions=(session(owner.pid),))
 
-    assert not seedlock.path_for(root.path).exists()
+    assert not mkdir_lock.path_for(root.path).exists()
 
 
 def test_who_follows_the_prose_and_lives_is_waited_for_and_named(
     store: Store, root: Root, owner: subprocess.Popen[bytes]
 ) -> None:
-    path = seedlock.path_for(root.path)
+    path = mkdir_lock.path_for(root.path)
     path.mkdir()
     (path / "pid").write_text(f"{owner.pid}\n", encoding="ascii")
     before = root.state.read_bytes()
@@ -146,7 +146,7 @@ def test_who_follows_the_prose_and_lives_is_waited_for_and_named(
 def test_a_change_that_waited_sees_what_the_prose_wrote_meanwhile(
     store: Store, root: Root, owner: subprocess.Popen[bytes]
 ) -> None:
-    path = seedlock.path_for(root.path)
+    path = mkdir_lock.path_for(root.path)
     path.mkdir()
     (path / "pid").write_text(f"{owner.pid}\n", encoding="ascii")
     # A peer in the prose's own words: it writes the list and gives its lock up while we wait for it.
@@ -162,7 +162,7 @@ def test_a_change_that_waited_sees_what_the_prose_wrote_meanwhile(
 
 
 def test_a_directory_that_is_not_ours_is_left_alone_with_a_warning(store: Store, root: Root) -> None:
-    path = seedlock.path_for(root.path)
+    path = mkdir_lock.path_for(root.path)
     path.symlink_to(root.path)
     try:
         with store.transaction() as tx:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.state.store import Store
-from harness_lib.system.roots import Root
+from harness_lib.system.place.roots import Root
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import schema
 from harness_lib.state.store import Store
-from harness_lib.system.roots import Root
+from harness_lib.system.place.roots import Root
 
 way, root = sys.argv[1], Root(Path(sys.argv[2]))
 schema.problems({"tasks": []})  # imported and read before the disk fills

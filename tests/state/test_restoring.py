@@ -12,8 +12,8 @@ from harness_lib.errors import StateUnreadableError
 from harness_lib.state import generations
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store
-from harness_lib.system import log
-from harness_lib.system.roots import Root
+from harness_lib.system.files import append_log
+from harness_lib.system.place.roots import Root
 
 
 def broken_files(root: Root) -> list[Path]:
@@ -56,8 +56,8 @@ def test_a_list_cut_off_is_restored_and_the_rest_of_it_kept(store: Store, root: 
 
     assert [path.read_bytes() for path in broken_files(root)] == [torn]
     assert "restored from .harness/generations/" in tx.warnings[0]
-    assert tx.warnings[0] in log.tail(root.log, 1)[0]
-    assert " WARN " in log.tail(root.log, 1)[0]
+    assert tx.warnings[0] in append_log.tail(root.log, 1)[0]
+    assert " WARN " in append_log.tail(root.log, 1)[0]
     assert store.read().warnings == ()
     assert change(store) == []
 
@@ -130,7 +130,7 @@ def test_with_nothing_good_left_nothing_is_written_but_the_seed_s_line(store: St
     with pytest.raises(StateUnreadableError, match="no good earlier state"):
         change(store)
 
-    line = log.tail(root.log, 1)[0]
+    line = append_log.tail(root.log, 1)[0]
     assert line.endswith("ERROR [ENV_SETUP] harness-tasks.json corrupted and unrecoverable")
     assert root.state.read_text(encoding="utf-8") == "{ torn"
     assert root.backup.read_text(encoding="utf-8") == "{}"

@@ -16,8 +16,8 @@ from harness_lib.state import codec, generations, schema, summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.shapes import Problem
 from harness_lib.state.store import Store
-from harness_lib.system import log
-from harness_lib.system.roots import Root
+from harness_lib.system.files import append_log
+from harness_lib.system.place.roots import Root
 from harness_lib.task import Checkpoint, State, Task
 
 REPOSITORY = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from harness_lib.state.store import Store
-from harness_lib.system.roots import Root
+from harness_lib.system.place.roots import Root
 
 store = Store(Root(Path(sys.argv[1])))
 for _ in range(int(sys.argv[2])):
@@ -87,7 +87,7 @@ def test_leaving_by_an_error_changes_and_logs_nothing(store: Store, root: Root) 
         raise KeyError
 
     assert root.state.read_bytes() == before
-    assert log.tail(root.log, 9) == []
+    assert append_log.tail(root.log, 9) == []
 
 
 def test_a_transaction_without_a_change_writes_only_its_log_lines(store: Store, root: Root) -> None:
@@ -97,7 +97,7 @@ def test_a_transaction_without_a_change_writes_only_its_log_lines(store: Store, 
         tx.log("WARN", "only said", session=4)
 
     assert summary.stamp(root.state.stat()) == before
-    assert log.tail(root.log, 9)[0].endswith("[SESSION-4] WARN only said")
+    assert append_log.tail(root.log, 9)[0].endswith("[SESSION-4] WARN only said")
 
 
 def test_what_follows_a_change_is_called_when_it_is_published(store: Store, root: Root) -> None:
@@ -275,7 +275,7 @@ def test_no_change_is_lost_between_processes_and_readers_always_see_a_whole_list
 
     assert [counter.returncode for counter in counters] == [0, 0, 0, 0]
     assert store.read().state.tasks[0].attempts == 48
-    assert len(log.tail(root.log, 100)) == 48
+    assert len(append_log.tail(root.log, 100)) == 48
 
 
 def test_deleting_the_private_directory_loses_no_task(store: Store, root: Root) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.seedlock import SeedLock
-from tests.system.gitrepo import World
+from harness_lib.system.files.mkdir_lock import SeedLock
+from tests.system.git.gitrepo import World
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 from tests.unattended.test_bereaved import KILL
 from tests.unattended.workshop import Workshop
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.state import schema
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 from tests.unattended.workshop import Workshop, descendants
 
 SOON = 3.0

@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from harness_lib.system import process
+from harness_lib.system.processes import process
 from tests.unattended.workshop import Workshop
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import process
-from tests.system.gitrepo import put, sh
+from harness_lib.system.processes import process
+from tests.system.git.gitrepo import put, sh
 from tests.unattended.workshop import Workshop, descendants
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "6"))

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.ops.project import Agent, Time
-from tests.system.gitrepo import put, sh
+from tests.system.git.gitrepo import put, sh
 from tests.unattended.conftest import Make
 from tests.unattended.workshop import Workshop
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.system.gitrepo import put, sh
+from tests.system.git.gitrepo import put, sh
 from tests.unattended.workshop import Workshop
 
 ONCE_MORE = "every check runs once more"

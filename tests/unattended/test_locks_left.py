@@ -10,7 +10,7 @@ import pytest
 
 from harness_lib.ops import target
 from harness_lib.ops.context import Context
-from tests.system.gitrepo import put, sh
+from tests.system.git.gitrepo import put, sh
 from tests.unattended.workshop import Workshop
 
 OWN = ("index.lock", "HEAD.lock")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.system.gitrepo import put, sh
+from tests.system.git.gitrepo import put, sh
 from tests.unattended.workshop import Workshop
 
 # The second of two agents begins before the first has merged, and leaves the marks that follow as they are

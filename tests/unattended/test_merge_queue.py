@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness_lib.ops import landing
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 from tests.unattended.conftest import Make
 from tests.unattended.workshop import Workshop
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.gitrepo import put, sh
+from tests.system.git.gitrepo import put, sh
 from tests.unattended.workshop import Workshop, descendants
 
 COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm s"

@@ -12,7 +12,7 @@ import pytest
 
 from harness_lib.ops import slots
 from harness_lib.ops.context import Context
-from tests.system.gitrepo import put, sh
+from tests.system.git.gitrepo import put, sh
 from tests.unattended.conftest import Make
 from tests.unattended.workshop import Workshop
 

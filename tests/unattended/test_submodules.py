@@ -10,7 +10,7 @@ import pytest
 
 from harness_lib.ops import slots
 from harness_lib.ops.context import Context
-from tests.system.gitrepo import put, sh
+from tests.system.git.gitrepo import put, sh
 from tests.unattended.workshop import COMMAND, Workshop
 
 COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm s"

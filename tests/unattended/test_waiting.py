@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.gitrepo import put, sh
+from tests.system.git.gitrepo import put, sh
 from tests.unattended.workshop import Workshop
 
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness_lib.system import process
-from harness_lib.system.git import Git
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import process
 from tests.conftest import CHECKOUT
 from tests.ops.project import Agent, Time
-from tests.system.gitrepo import put, sh
+from tests.system.git.gitrepo import put, sh
 
 AGENT = Path(__file__).with_name("agent.py")
 COMMAND = f"{sys.executable} -I -S {AGENT}"

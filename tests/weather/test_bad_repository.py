@@ -9,7 +9,7 @@ import pytest
 
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project, begin
-from tests.system.gitrepo import sh
+from tests.system.git.gitrepo import sh
 
 # -- no git, or hardly any
 
@@ -75,7 +75,7 @@ def test_where_another_program_has_git_locked_nothing_is_changed(
     project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch, lock: str, passes: bool
 ) -> None:
     """An editor may hold the lock: it is named, never removed, and the same command works afterwards."""
-    monkeypatch.setattr("harness_lib.system.restore.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("harness_lib.system.git.restore.PATIENCE_SECONDS", 0.1)
     begin(agent, "test -f done" if passes else "false")
     project.put("done")
     base, before = project.head, project.files

@@ -10,7 +10,7 @@ import pytest
 
 from tests.ops.conftest import Make
 from tests.ops.project import Agent, Project, begin
-from tests.system.gitrepo import NASTY, put, sh
+from tests.system.git.gitrepo import NASTY, put, sh
 
 
 def test_submodules_are_left_alone(project: Project, agent: Agent, make_project: Make) -> None:

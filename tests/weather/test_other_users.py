@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system import seedlock
+from harness_lib.system.files import mkdir_lock
 from tests.ops.project import Agent, Project
 from tests.weather.faulty import as_nobody
 
@@ -67,7 +67,7 @@ def test_a_list_that_may_only_be_read_can_be_looked_at_and_not_changed(
 
 @root_only
 def test_a_lock_directory_of_another_user_is_left_alone_and_said(project: Project, agent: Agent) -> None:
-    path = seedlock.path_for(project.top)
+    path = mkdir_lock.path_for(project.top)
     path.mkdir()
     (path / "pid").write_text("1\n", encoding="utf-8")
     shutil.chown(path, "nobody")
@@ -86,7 +86,7 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "pid").write_text("precious\n", encoding="utf-8")
-    path = seedlock.path_for(project.top)
+    path = mkdir_lock.path_for(project.top)
     path.symlink_to(victim)
 
     agent.ok("add", "One", "--validate", "true")

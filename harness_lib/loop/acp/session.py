@@ -12,7 +12,7 @@ from acp import RequestError, schema
 
 from harness_lib.loop.acp import permission, updates
 from harness_lib.loop.piped import Json, as_object, dumps
-from harness_lib.system import program
+from harness_lib.system.install import launcher
 
 _LINE_LIMIT = 256 * 1024 * 1024
 _END_SECONDS = 10.0
@@ -51,7 +51,7 @@ class Session:
     async def open(self, first: Json) -> None:
         """Start its process. Raises RequestError with the reason if it cannot be opened."""
         self._process = await asyncio.create_subprocess_exec(
-            *program.hs(), "acp", "--session",
+            *launcher.hs(), "acp", "--session",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
             cwd=self._cwd, env=dict(os.environ), limit=_LINE_LIMIT, start_new_session=True,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from harness_lib.loop.sessions import history
 from harness_lib.loop.sessions.history import Answered, Entry, User
 from harness_lib.loop.sessions.message import Call, Message, Text
 from harness_lib.loop.sessions.session import Session
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 NAME = "claude"
 _ROLES = frozenset({"user", "assistant", "tool_result"})

@@ -13,7 +13,7 @@ from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import trust
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.providers import keys
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime

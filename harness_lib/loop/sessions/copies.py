@@ -12,7 +12,7 @@ from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import store
 from harness_lib.loop.sessions.session import Session
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 _PRIVATE = 0o600
 _OURS = (".lock", ".stream", "mcp.log", "repl.log", "session.conf")

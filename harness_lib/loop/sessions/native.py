@@ -11,7 +11,7 @@ from typing import Any
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 
 def save(session: Session, message: Message, speaker: tuple[str, str, str], blocks: list[Json]) -> None:

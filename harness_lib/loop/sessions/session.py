@@ -15,7 +15,7 @@ from harness_lib.loop import conf
 from harness_lib.loop.sessions import message as codec
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.stream import Stream
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 from harness_lib.text import in_one_line
 
 _PRIVATE = 0o600

@@ -11,7 +11,7 @@ from harness_lib.loop import conf
 from harness_lib.loop.names import is_name
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session, now
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 
 def directory(runtime: Runtime) -> Path:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from harness_lib.loop import processes, side_by_side
 from harness_lib.loop.claude import memory
 from harness_lib.loop.piped import Json, Piped, as_object, dumps
-from harness_lib.system import program, seeking
+from harness_lib.system.install import launcher
+from harness_lib.system.place import find_root
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -25,7 +26,7 @@ _SECONDS = 30.0
 # How often the hook itself passes on a sign of life.
 _BEAT_SECONDS = 60.0
 _PATH = 4096
-_KEPT_BY_HARNESS = (seeking.STATE_FILE, seeking.BACKUP_FILE, seeking.LOG_FILE, seeking.MARKER)
+_KEPT_BY_HARNESS = (find_root.STATE_FILE, find_root.BACKUP_FILE, find_root.LOG_FILE, find_root.MARKER)
 
 
 def begin(runtime: Runtime, piped: Piped) -> Piped:
@@ -92,10 +93,10 @@ def beat(runtime: Runtime, piped: Piped) -> Piped:
 def _root(runtime: Runtime) -> str | None:
     """Return where the list lies that is under way here; None where there is none."""
     env = runtime.harness_environment()
-    if runtime.session is None or seeking.switched_off(env):
+    if runtime.session is None or find_root.switched_off(env):
         return None
-    root = seeking.pinned(env) or seeking.search(env, str(runtime.work_directory))
-    return root if root and Path(root, seeking.MARKER).exists() else None
+    root = find_root.pinned(env) or find_root.search(env, str(runtime.work_directory))
+    return root if root and Path(root, find_root.MARKER).exists() else None
 
 
 def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
@@ -107,7 +108,7 @@ def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
     payload = {"session_id": memory.known_as(runtime), "cwd": cwd, "hook_event_name": event, **more}
     code = f"from harness_lib.hookio import door; sys.exit(door.answer({event!r}, ['claude']))"
     done = processes.run(
-        program.python(code),
+        launcher.python(code),
         env=env,
         cwd=runtime.work_directory,
         stdin=dumps(payload).encode(),

@@ -16,7 +16,7 @@ from harness_lib.loop.sessions.accounts import Account
 from harness_lib.loop.tools import clip
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 from harness_lib.loop.wires.answer import count
-from harness_lib.system import program
+from harness_lib.system.install import launcher
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -34,7 +34,7 @@ def _execute(runtime: Runtime, given: Json) -> Result:
         account_file = Path(directory, "account.json")
         env |= {ACCOUNT_FILE: str(account_file), **({asking.VARIABLE: address} if address else {})}
         done = processes.run(
-            [*program.hs(), "agent"],
+            [*launcher.hs(), "agent"],
             env=env,
             cwd=runtime.work_directory,
             # Not an argument: those can be read by everybody on the machine, and end at 128 KiB.

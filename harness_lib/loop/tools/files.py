@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from harness_lib.loop.tools.builtin import ToolError
-from harness_lib.system import atomic
+from harness_lib.system.files import atomic
 
 
 def read(path: Path) -> str:

@@ -1,0 +1,150 @@
+"""The append-only log: one line per call, whole or not at all, whoever else is writing.
+
+`O_APPEND` makes position and write one step, so that lines of several writers never mix.
+The file may have grown to gigabytes: it is only ever read from its end.
+Source: docs/design.md, "On disk"; docs/protocol.md, "Standardized Log Format".
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.clock import Clock
+from harness_lib.system.files import nofollow
+
+MAX_LINE = 4000
+TAIL_BYTES = 1024 * 1024
+POLL_SECONDS = 0.2
+_BLOCK = 64 * 1024
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+# Line ends beside the control characters: str.splitlines() and some editors break there; and the marks that
+# reorder or hide text on a terminal.
+_BREAKS = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+
+
+def escape(text: str) -> str:
+    r"""Return `text` as one printable line: breaks and control characters become `\n`, `\x1b`, `\u2028` …."""
+    return "".join(map(_visible, text))
+
+
+def append(path: Path, line: str) -> None:
+    """Add `line` to the log at `path`, making the file if needed; beyond MAX_LINE characters it is cut.
+
+    Begins a new line if a torn write or an editor left the last one unfinished.
+    Raises OSError; EnvSetupError if `path` is no regular file.
+    """
+    text = escape(line)
+    if len(text) > MAX_LINE:
+        text = text[: MAX_LINE - 1] + "…"
+    data = text.encode("utf-8", "backslashreplace") + b"\n"
+    descriptor = nofollow.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+    try:
+        _check_regular(descriptor, path)
+        # Linux lets readers see a write page by page: without the lock, a line just being written looks torn.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_torn(descriptor):
+            data = b"\n" + data
+        while data:
+            data = data[os.write(descriptor, data) :]
+    finally:
+        os.close(descriptor)
+
+
+def tail(path: Path, lines: int = TAIL_BYTES) -> list[str]:
+    """Return up to `lines` last lines without their ends, oldest first; [] if there is no file.
+
+    At most TAIL_BYTES are read, and by default all the lines in them returned; what is not UTF-8 comes out as
+    replacement characters.
+    """
+    try:
+        with nofollow.reading(path) as stream:
+            if lines <= 0 or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return []
+            data, whole = _read_back(stream.fileno(), lines)
+    except FileNotFoundError:
+        return []
+    found = data.decode("utf-8", "replace").split("\n")
+    if found[-1] == "":
+        found.pop()
+    # The first one began before the bytes we read.
+    return found[-lines:] if whole or len(found) > lines else found[1:][-lines:]
+
+
+def follow(path: Path, clock: Clock) -> Iterator[str]:
+    """Yield each line added to `path` from the call on, for ever; polls every POLL_SECONDS.
+
+    Survives the file being made anew: then that one is read from its start.
+    """
+    # Not a generator itself: "now" is when it is called, not when the first line is asked for.
+    return _added(path, clock, *_identity(path))
+
+
+def _added(path: Path, clock: Clock, identity: tuple[int, int] | None, offset: int) -> Iterator[str]:
+    pending = b""
+    while True:
+        now, size = _identity(path)
+        if now is not None and (now != identity or size < offset):
+            identity, offset, pending = now, 0, b""
+        chunk = _chunk(path, offset) if now is not None and size > offset else b""
+        offset += len(chunk)
+        *complete, pending = (pending + chunk).split(b"\n")
+        for raw in complete:
+            yield raw.decode("utf-8", "replace")
+        if not chunk:
+            clock.sleep(POLL_SECONDS)
+
+
+def _visible(char: str) -> str:
+    code = ord(char)
+    if char in _NAMED:
+        return _NAMED[char]
+    if code < 0x20 or 0x7F <= code < 0xA0:  # noqa: PLR2004 (the two blocks of control characters)
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if char in _BREAKS else char
+
+
+def _check_regular(descriptor: int, path: Path) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        message = f"The log is no regular file: {path}"
+        raise EnvSetupError(message, "Move it away; the next command makes a new log.")
+
+
+def _is_torn(descriptor: int) -> bool:
+    """Tell whether the last line lacks its end (an `echo >>` under way may look so: then a line is empty)."""
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+
+def _read_back(descriptor: int, lines: int) -> tuple[bytes, bool]:
+    """Return bytes that end the file and hold `lines` lines, and whether they are all of it."""
+    start = end = os.fstat(descriptor).st_size
+    blocks: list[bytes] = []
+    newlines = 0
+    while start > 0 and newlines <= lines and end - start < TAIL_BYTES:
+        length = min(_BLOCK, start)
+        start -= length
+        block = os.pread(descriptor, length, start)
+        newlines += block.count(b"\n")
+        blocks.append(block)
+    return b"".join(reversed(blocks)), start == 0
+
+
+def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None, 0
+    return (found.st_dev, found.st_ino), found.st_size
+
+
+def _chunk(path: Path, offset: int) -> bytes:
+    try:
+        with nofollow.reading(path) as stream:
+            return os.pread(stream.fileno(), _BLOCK, offset)
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,163 @@
+"""The lock around one state change: held for milliseconds, freed by the kernel when its holder dies.
+
+The lock file is never removed: waiters on a removed file would exclude nobody.
+Source: docs/design.md, "A state change".
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from harness_lib import timestamps
+from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.system.clock import SYSTEM, Clock
+from harness_lib.system.files import atomic
+from harness_lib.system.files.fifo_lock import turn
+from harness_lib.system.place import private_names
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+# Only the first in line asks, so it may ask often.
+POLL_SECONDS = 0.002
+_HOLDER_LIMIT = 512
+
+
+class StateLock:
+    """Context manager: inside it, this process alone changes the state; not reentrant.
+
+    `timeout` is in seconds. Entering raises HeldError, naming the holder, when it has passed; EnvSetupError
+    where the file system cannot lock; OSError where the lock file cannot be made.
+    """
+
+    def __init__(self, path: Path, *, timeout: float = 30.0, clock: Clock = SYSTEM) -> None:
+        self.path = path
+        self._timeout = timeout
+        self._clock = clock
+        self._lock: FileLock | None = None
+        self._descriptor = -1
+
+    def __enter__(self) -> StateLock:  # noqa: PYI034 (`Self` came with Python 3.11)
+        if self._lock is not None:
+            message = f"BUG: the lock is held already: {self.path}"
+            raise RuntimeError(message)
+        deadline = self._clock.monotonic() + self._timeout
+        while not self._try(deadline):
+            if self._clock.monotonic() >= deadline:
+                raise self._held()
+            self._clock.sleep(POLL_SECONDS)
+        try:
+            self._record_holder()
+        except BaseException:
+            # On a full disk, say: nobody will leave what was not entered.
+            self._let_go()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Emptied while still ours: whoever waits next must not be told of a holder that has left.
+        try:
+            os.ftruncate(self._descriptor, 0)
+        finally:
+            self._let_go()
+
+    def _try(self, deadline: float) -> bool:
+        """Take the lock file, waiting until `deadline`; False if it is no longer the one at our path."""
+        # What only reads the state need not wait for this import.
+        from filelock import FileLock, Timeout  # noqa: PLC0415
+
+        _make_private(self.path.parent)
+        # filelock's fallback without flock() is a marker file that survives its holder: rather none at all.
+        self._lock = FileLock(
+            self.path,
+            poll_interval=POLL_SECONDS,
+            fallback_to_soft=False,
+            mode=atomic.PRIVATE,
+            on_acquired=self._remember_descriptor,
+        )
+        try:
+            with turn(self.path.with_suffix(".turn"), (deadline - self._clock.monotonic()) / 2):
+                self._lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
+        except Timeout:
+            self._lock = None
+            raise self._held() from None
+        except OSError as error:
+            self._lock = None
+            if error.errno == errno.ENOENT:
+                return False
+            raise self._explained(error) from error
+        except BaseException:
+            self._lock = None
+            raise
+        if self._is_in_place():
+            return True
+        self._let_go()
+        return False
+
+    def _remember_descriptor(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def _is_in_place(self) -> bool:
+        """`.harness/` may have been deleted and made anew while we waited: a lock on the old file is void."""
+        try:
+            there = self.path.stat()
+        except FileNotFoundError:
+            return False
+        ours = os.fstat(self._descriptor)
+        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+    def _let_go(self) -> None:
+        lock, self._lock, self._descriptor = self._lock, None, -1
+        if lock is not None:
+            lock.release()
+
+    def _record_holder(self) -> None:
+        since = timestamps.render(self._clock.now())
+        text = f"pid {os.getpid()} on {os.uname().nodename} since {since}\n"
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text.encode("utf-8", "replace"), 0)
+
+    def _held(self) -> HeldError:
+        message = f"The state is held by {holder(self.path)}: {self.path}"
+        return HeldError(
+            message, "A state change takes milliseconds: try again, or see what that process waits for."
+        )
+
+    def _explained(self, error: OSError) -> Exception:
+        if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
+            return error
+        message = f"This file system cannot lock files: {self.path} ({error.strerror})"
+        return EnvSetupError(
+            message, "Keep the state on a local file system and set HARNESS_STATE_ROOT to it."
+        )
+
+
+def holder(path: Path) -> str:
+    """Return who holds the lock file `path`, as `pid 12 on HOST since 2025-07-01T10:00:00Z`."""
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(_HOLDER_LIMIT).decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        text = ""
+    # Empty: it has the lock since this very moment.
+    return text or "another process"
+
+
+def _make_private(directory: Path) -> None:
+    """Make `directory` with a .gitignore that hides what is ours, without touching one of somebody else's."""
+    atomic.make_directory(directory)
+    # One that a clone or an earlier harness has made.
+    atomic.keep_private(directory)
+    ignore = private_names.ignore_file(os.fspath(directory))
+    if ignore is not None:
+        try:
+            atomic.write(Path(ignore), private_names.RULES, durable=False)
+        except FileNotFoundError:
+            # The directory went away again; the lock file will tell.
+            return

@@ -1,0 +1,295 @@
+"""The lock directory of the prose, so that agents which follow it and we exclude each other.
+
+It is `mkdir` on a name that everybody can compute, with the holder's `pid` in it.
+Its weak moments are not ours to mend: a peer that follows the prose at once takes over a directory that has
+no `pid` yet. So ours never shows without one: it is signed under another name, and taking it and giving it up
+are renames.
+What it does not promise: anything against a peer that was stopped between two of its shell commands.
+Source: docs/protocol.md, "Concurrency Control"; docs/design.md, "A stale lock directory".
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Collection
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from harness_lib import timestamps
+from harness_lib.errors import HeldError
+from harness_lib.system.clock import SYSTEM, Clock
+from harness_lib.system.files import atomic, rename_noreplace
+from harness_lib.system.processes import process
+
+Grip = Literal["taken", "shared", "foreign"]
+
+NO_PID_SECONDS = 10.0
+# Of ours only one asks at a time: the others wait for the state lock.
+POLL_SECONDS = 0.002
+_PID = "pid"
+# Says that the directory was handed to the owner of a session of ours: that session can be looked up.
+_MARK = "harness-session"
+_PID_LIMIT = 64
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+class Holder(NamedTuple):
+    """Who has the directory: `pid` None if none is written (yet); `foreign`: a symlink, or another user's.
+
+    `handed`: we have handed it to `pid`, the owner of a session.
+    """
+
+    pid: int | None
+    since: datetime | None
+    foreign: bool
+    handed: bool = False
+
+
+class _Seen(NamedTuple):
+    """A holder, with what tells this directory from the next one of the same name."""
+
+    holder: Holder
+    identity: tuple[int, int]
+    changed: float
+
+
+OverRule = Callable[[Holder], bool]
+
+
+def _never(_holder: Holder) -> bool:
+    return False
+
+
+def path_for(root: Path) -> Path:
+    """Return the lock directory of the root `root`, the same that the protocol's shell computes for it."""
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()
+    return Path(f"/tmp/harness-{digest[:16]}.lock")  # noqa: S108 (the name is the protocol's)
+
+
+def look(path: Path) -> Holder | None:
+    """Return who holds the lock directory `path`, or None if there is none."""
+    seen = _see(path)
+    return None if seen is None else seen.holder
+
+
+class SeedLock:
+    """The lock directory of one state root; `acquire` and `release` may be called by different processes."""
+
+    def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
+        self.path = path_for(root)
+        self._clock = clock
+
+    def acquire(
+        self, pid: int, *, deadline: float, ours: Collection[int] = (), over: OverRule = _never
+    ) -> Grip:
+        """Take the directory in the name of `pid`, waiting until the monotonic moment `deadline`.
+
+        "taken": it is ours to release. "shared": it stands for a living process in `ours`, a session of ours.
+        "foreign": a symlink, another user's, or no place we may write to; left alone.
+        `over`: whether a living holder, not in `ours`, is known to hold nothing any more.
+        Raises HeldError naming the holder when `deadline` has passed.
+        """
+        while True:
+            grip = self._try(pid, ours, over)
+            if grip is not None:
+                return grip
+            if self._clock.monotonic() >= deadline:
+                raise _held(self.path)
+            self._clock.sleep(POLL_SECONDS)
+
+    def release(self, pid: int) -> None:
+        """Free the directory if it stands for `pid`; what others have put into it is never removed."""
+        seen = _see(self.path)
+        if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
+            self._retire(seen)
+
+    def hand_over(self, pid: int, to: int) -> None:
+        """Let the directory that stands for `pid` stand for the process `to`, whose session outlives us."""
+        seen = _see(self.path)
+        if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
+            # By rename: a peer that read half a number would take the lock over.
+            atomic.write(self.path / _MARK, b"", durable=False)
+            atomic.write(self.path / _PID, b"%d\n" % to, durable=False)
+
+    def sweep(self) -> None:
+        """Remove what processes that died while they retired a directory have left under its private name."""
+        limit = self._clock.now().timestamp() - atomic.STALE_SECONDS
+        for private in self.path.parent.glob(f"{self.path.name}.*"):
+            seen = _see(private)
+            if seen and not seen.holder.foreign and seen.changed < limit and self._is_stale(seen):
+                _remove(private)
+
+    def _try(self, pid: int, ours: Collection[int], over: OverRule) -> Grip | None:
+        if os.path.lexists(self.path):
+            return self._join(pid, ours, over)
+        try:
+            taken = self._make(pid)
+        except FileExistsError:
+            return self._join(pid, ours, over)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                return "foreign"
+            raise
+        return "taken" if taken else None
+
+    def _make(self, pid: int) -> bool:
+        """Make the directory with `pid` in it; False if a peer took it over.
+
+        Raises FileExistsError if there is one, or another OSError.
+        """
+        private = self._private()
+        private.mkdir(0o755)
+        try:
+            _write_pid(private, pid)
+            rename_noreplace.rename(private, self.path)
+        except OSError as error:
+            _remove(private)
+            if error.errno not in rename_noreplace.UNSUPPORTED:
+                raise
+            self.path.mkdir(0o755)
+            return self._sign(pid)
+        return True
+
+    def _private(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.{os.urandom(8).hex()}")
+
+    def _join(self, pid: int, ours: Collection[int], over: OverRule) -> Grip | None:
+        """Answer for a directory that stands already; None: look again, it is held or it has just gone."""
+        seen = _see(self.path)
+        if seen is None:
+            return None
+        if seen.holder.foreign:
+            return "foreign"
+        if self._is_stale(seen):
+            self._retire(seen)
+            return None
+        if seen.holder.pid in ours:
+            return "shared"
+        if seen.holder.pid not in (None, pid) and over(seen.holder):
+            self._retire(seen)
+            return None
+        # Our own pid, though we hold nothing: left by a dead process whose pid has come round to us.
+        return "taken" if seen.holder.pid == pid else None
+
+    def _sign(self, pid: int) -> bool:
+        """Write `pid` into the directory just made; False if a peer took it over before we could."""
+        try:
+            _write_pid(self.path, pid)
+        except (FileExistsError, FileNotFoundError):
+            return False
+        seen = _see(self.path)
+        return seen is not None and seen.holder.pid == pid
+
+    def _is_stale(self, seen: _Seen) -> bool:
+        """Only proof counts: a dead process, or a directory that has had no pid for too long."""
+        if seen.holder.pid is not None:
+            return not process.alive(seen.holder.pid)
+        return self._clock.now().timestamp() - seen.changed > NO_PID_SECONDS
+
+    def _retire(self, seen: _Seen) -> None:
+        """Move the directory that was `seen` out of the way and remove it; put it back if it is another one.
+
+        Between our look and our rename a peer may have freed the place and taken it again: then what we moved
+        is its living lock.
+        """
+        private = self._private()
+        try:
+            self.path.rename(private)
+        except (FileNotFoundError, PermissionError):
+            return
+        moved = _see(private)
+        if moved is None:
+            return
+        if moved.identity != seen.identity or moved.holder.pid != seen.holder.pid:
+            self._put_back(private)
+        else:
+            _remove(private)
+
+    def _put_back(self, private: Path) -> None:
+        try:
+            try:
+                rename_noreplace.rename(private, self.path)
+            except OSError as error:
+                if error.errno not in rename_noreplace.UNSUPPORTED:
+                    raise
+                # rename() would replace an empty directory that a peer has just made.
+                self.path.mkdir()
+                private.rename(self.path)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+
+
+def _see(path: Path) -> _Seen | None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    identity = (found.st_dev, found.st_ino)
+    changed = _moment(found.st_mtime)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        return _Seen(Holder(None, changed, foreign=True), identity, found.st_mtime)
+    pid, since = _read_pid(path / _PID)
+    handed = os.path.lexists(path / _MARK)
+    return _Seen(Holder(pid, since or changed, foreign=False, handed=handed), identity, found.st_mtime)
+
+
+def _write_pid(directory: Path, pid: int) -> None:
+    """Write `pid` into `directory`, never over another pid."""
+    descriptor = os.open(directory, _DIRECTORY)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        file = os.open(_PID, flags, 0o644, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+    try:
+        os.write(file, b"%d\n" % pid)
+    finally:
+        os.close(file)
+
+
+def _read_pid(file: Path) -> tuple[int | None, datetime | None]:
+    """Return what is written in `file` and since when; what is no number (yet) is no pid."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        # Missing, or something that nobody who keeps to the protocol puts there.
+        return None, None
+    try:
+        text = os.read(descriptor, _PID_LIMIT).strip()
+        since = _moment(os.fstat(descriptor).st_mtime)
+    except IsADirectoryError:
+        return None, None
+    finally:
+        os.close(descriptor)
+    return (int(text), since) if text.isdigit() and int(text) > 0 else (None, None)
+
+
+def _remove(private: Path) -> None:
+    """Remove what the protocol put there; anything else is somebody's and stays, under the private name."""
+    for name in (_PID, _MARK):
+        (private / name).unlink(missing_ok=True)
+        # Who died handing it over left what is new in a file of its own.
+        atomic.sweep(private, name, older_than=0.0)
+    try:
+        private.rmdir()
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+
+
+def _moment(stamp: float) -> datetime:
+    return datetime.fromtimestamp(stamp, timezone.utc)
+
+
+def _held(path: Path) -> HeldError:
+    holder = look(path)
+    pid = holder.pid if holder is not None else None
+    who = "a process that has not written its pid" if pid is None else f"pid {pid}"
+    since = "" if holder is None or holder.since is None else f" since {timestamps.render(holder.since)}"
+    message = f"The project is locked by {who}{since}: {path}"
+    return HeldError(message, "Wait until it ends, or end that session.")

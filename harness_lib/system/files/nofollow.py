@@ -1,0 +1,38 @@
+"""Files that are opened themselves, and never what a symbolic link in their place leads to.
+
+A clone can bring any of our files as a link to somebody's own: what we append to the log would be appended
+there. `find_root.linked` finds such links before anything is opened; this is for whatever it has not seen.
+In plain strings and the standard library, for hooks.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+TYPE_CHECKING = False  # see seeking.py
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+# O_NONBLOCK: opening a FIFO that somebody put there must not wait for its other end.
+_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def descriptor(path: str | Path, flags: int, mode: int = 0o600) -> int:
+    """Open `path` as `os.open` does. Raises OSError, also where it, or its directory, is a symbolic link."""
+    directory = os.path.dirname(path)
+    if os.path.islink(directory):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), directory)
+    return os.open(path, flags | _FLAGS, mode)
+
+
+def reading(path: str | Path) -> BinaryIO:
+    """Return `path`, open to be read. Raises OSError as `descriptor` does."""
+    return os.fdopen(descriptor(path, os.O_RDONLY), "rb")
+
+
+def read(path: str | Path, limit: int = -1) -> bytes:
+    """Return the content of `path`, at most `limit` bytes of it. Raises OSError as `descriptor` does."""
+    with reading(path) as stream:
+        return stream.read(limit)

@@ -1,0 +1,207 @@
+"""Put single files into a work tree or take them away, each in one step, and touch nothing else.
+
+Crash model: git writes a checked-out file in place; killed half-way it leaves a half file, which looks like a
+person's edit. So a file is made elsewhere and renamed to its place: old or new, never between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness_lib.system.git.calls import encode
+from harness_lib.system.git.raw_files import obstructed
+from harness_lib.system.git.repository import Git
+from harness_lib.system.git.trees import INDEX, SYMLINK, Entry, scratch
+
+BATCH = 64
+
+
+def _any(_path: str) -> bool:
+    return True
+
+
+def checkout(git: Git, files: Mapping[str, Entry], *, untouched: Callable[[str], bool] = _any) -> list[str]:
+    """Put tracked `files` (path → mode, object) in their places; return those whose place is obstructed.
+
+    Line endings and filters as in any checkout. `untouched` is asked of each at the last moment: what it
+    denies is left as it stands.
+    """
+    free = {path: entry for path, entry in files.items() if _is_free(git.top, path)}
+    if free:
+        with scratch(git) as place:
+            env = {"GIT_INDEX_FILE": str(place / "index")}
+            listing = encode([f"{mode} {oid}\t{path}" for path, (mode, oid) in free.items()])
+            git.run(*INDEX, "update-index", "-z", "--index-info", env=env, stdin=listing)
+            prefix = f"--prefix={place}/files/"
+            git.run(*INDEX, "checkout-index", "-z", "--stdin", prefix, env=env, stdin=encode(list(free)))
+            for path, (mode, _) in free.items():
+                if mode != SYMLINK:
+                    _take_bits(place / "files" / path, mode, git.top / path)
+                if untouched(path):
+                    _move(place / "files" / path, git.top / path)
+    return [path for path in files if path not in free]
+
+
+def move(
+    git: Git, put: Mapping[str, Entry], gone: Sequence[str], *, untouched: Callable[[str], bool] = _any
+) -> list[str]:
+    """Take the files `gone` away, then put `put` in their places; return those whose place is obstructed.
+
+    In this order: a file may make way for a directory of its name, or the other way round. `untouched`: as
+    `checkout` has it.
+    """
+    for path in filter(untouched, gone):
+        remove(git.top, path)
+    prune(git.top, gone)
+    return checkout(git, put, untouched=untouched)
+
+
+def follow(git: Git, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> list[str]:
+    """Do `move` for what `trees.changed` returned: each path gets its second entry, None takes it away."""
+    put = {path: entry for path, (_, entry) in moves.items() if entry is not None}
+    return move(git, put, [path for path in moves if path not in put])
+
+
+def write_exactly(git: Git, files: Mapping[str, Entry], modes: Mapping[str, int]) -> list[str]:
+    """Put `files` in their places byte for byte, with these permissions where they are known.
+
+    Return those whose place is obstructed.
+    """
+    free = {path: entry for path, entry in files.items() if _is_free(git.top, path)}
+    if free:
+        with scratch(git) as place:
+            copy = place / "file"
+            for (path, (mode, _)), content in zip(free.items(), _contents(git, free.values()), strict=True):
+                _make(copy, mode, content, git.top / path)
+                if path in modes and mode != SYMLINK:
+                    copy.chmod(modes[path])
+                _move(copy, git.top / path)
+    return [path for path in files if path not in free]
+
+
+def restore_modes(git: Git, modes: Mapping[str, int]) -> None:
+    """Give the files that stand these permissions."""
+    for path, bits in modes.items():
+        file = git.top / path
+        if obstructed(git.top, path) or file.is_symlink() or not file.is_file():
+            continue
+        if stat.S_IMODE(file.stat().st_mode) != bits:
+            file.chmod(bits)
+
+
+def _is_free(top: Path, path: str) -> bool:
+    """Say whether a file can stand at `path`; directories that hold no file at all make way for it."""
+    if not obstructed(top, path + "/x"):
+        _remove_if_hollow(top / path)
+    return not obstructed(top, path)
+
+
+def _remove_if_hollow(directory: Path) -> None:
+    folders = []
+    for folder, below, files in os.walk(directory):
+        # os.walk counts a symlink to a directory among the directories.
+        if files or any(Path(folder, name).is_symlink() for name in below):
+            return
+        folders.append(folder)
+    for folder in reversed(folders):
+        with _writable(Path(folder).parent):
+            Path(folder).rmdir()
+
+
+def remove(top: Path, path: str) -> None:
+    """Remove the file or symlink at `path` (relative to `top`); a missing one is fine."""
+    if not obstructed(top, path):
+        with _writable((top / path).parent):
+            (top / path).unlink(missing_ok=True)
+
+
+def prune(top: Path, paths: Iterable[str]) -> None:
+    """Remove the directories above `paths` that are empty now; never one that a symlink leads to."""
+    # Deepest first, and in the same order in every process: a death is tried at each of these steps.
+    parents = {path.rpartition("/")[0] for path in paths}
+    for directory in sorted(parents, key=lambda name: (len(name), name), reverse=True):
+        at = directory
+        while at and not obstructed(top, at + "/x") and _removed_if_empty(top / at):
+            at = at.rpartition("/")[0]
+
+
+def _removed_if_empty(directory: Path) -> bool:
+    try:
+        with _writable(directory.parent):
+            directory.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _make(copy: Path, mode: str, content: bytes, like: Path) -> None:
+    if mode == SYMLINK:
+        copy.symlink_to(os.fsdecode(content))
+        return
+    copy.write_bytes(content)
+    _take_bits(copy, mode, like)
+
+
+def _take_bits(copy: Path, mode: str, like: Path) -> None:
+    """Give `copy` the permissions of `like`, where that stands, but for those that `mode` decides."""
+    if like.is_file() and not like.is_symlink():
+        # git knows only one permission bit; a file that still stands keeps the others.
+        copy.chmod(stat.S_IMODE(like.stat().st_mode) | stat.S_IRUSR)
+    bits = stat.S_IMODE(copy.stat().st_mode)
+    readable = (bits & 0o444) >> 2
+    copy.chmod(bits | readable if mode == "100755" else bits & ~0o111)
+
+
+def _move(source: Path, target: Path) -> None:
+    """Rename `source` to `target`, whose directories are made; across file systems by way of a neighbour."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _writable(target.parent):
+        if source.lstat().st_dev != target.parent.stat().st_dev:
+            # The same name each time, so that what a kill leaves is taken up by the next run.
+            name = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]
+            neighbour = target.parent / f".harness-moving-{name}"
+            neighbour.unlink(missing_ok=True)
+            shutil.copy2(source, neighbour, follow_symlinks=False)
+            source.unlink()
+            source = neighbour
+        source.replace(target)
+
+
+@contextmanager
+def _writable(directory: Path) -> Iterator[None]:
+    """Make entries of `directory` changeable, where its owner had switched that off."""
+    try:
+        mode = stat.S_IMODE(directory.stat().st_mode)
+    except FileNotFoundError:
+        mode = stat.S_IRWXU
+    wanted = mode | stat.S_IWUSR | stat.S_IXUSR
+    if wanted == mode:
+        yield
+        return
+    directory.chmod(wanted)
+    try:
+        yield
+    finally:
+        directory.chmod(mode)
+
+
+def _contents(git: Git, files: Iterable[Entry]) -> Iterator[bytes]:
+    """Yield the content of each object, a bounded number of them in memory at a time."""
+    oids = [oid for _, oid in files]
+    for start in range(0, len(oids), BATCH):
+        batch = oids[start : start + BATCH]
+        output = git.run("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in batch).encode()).stdout
+        at = 0
+        for _ in batch:
+            line = output.index(b"\n", at)
+            end = line + 1 + int(output[at:line].split(b" ")[2])
+            yield output[line + 1 : end]
+            at = end + 1

@@ -1,0 +1,86 @@
+"""Which commits a branch has since it stood somewhere, and which of them others have too."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from harness_lib.system.git import trees
+from harness_lib.system.git.repository import Git
+
+
+def lost_base(git: Git, base: str) -> bool:
+    """Say whether HEAD no longer has `base` in its history: a reset, an amend, another root."""
+    head = git.head()
+    return head not in (None, base) and git.exists(base) and not git.is_ancestor(base, head)
+
+
+def published(git: Git, base: str, tip: str) -> str:
+    """Return the commit between `base` and `tip` before which a branch must not go back.
+
+    A remote-tracking branch has it, or it is the merge that brought in what one has; `base` if there is none.
+    """
+    if tip == base or not git.is_ancestor(base, tip):
+        return base
+    ours = set(git.lines("rev-list", tip, "--not", base, "--remotes"))
+    for line in git.lines("rev-list", "--first-parent", "--parents", tip, f"^{base}"):
+        commit, *parents = line.split(" ")
+        if commit not in ours:
+            return commit
+        if not parents or not git.is_ancestor(base, parents[0]):
+            # Somebody has merged the base into another history.
+            return commit if _brings(git, commit, base, ours) else base
+        if any(_brings(git, other, base, ours, parents[0]) for other in parents[1:]):
+            return commit
+    return base
+
+
+def _brings(git: Git, merged: str, base: str, ours: set[str], *known: str) -> bool:
+    """Say whether `merged` has a commit that neither `base` nor `known` have and that is not `ours` alone."""
+    return any(oid not in ours for oid in git.lines("rev-list", merged, "--not", base, *known))
+
+
+def since(git: Git, base: str, head: str) -> list[str]:
+    """Return the commits of `head` that `base` lacks, newest first: short name and subject."""
+    if base == head or not (git.exists(base) and git.exists(head)):
+        return []
+    return git.lines("log", "--encoding=UTF-8", "--format=%h %s", f"{base}..{head}")
+
+
+def without(git: Git, base: str, head: str, paths: Sequence[str]) -> str:
+    """Return `head` with the files `paths` (or directories) that `base` lacks taken out of each commit since.
+
+    `head` itself if none has them. Commits that a remote-tracking branch has stay as they are; a commit of
+    nothing else is left out.
+    """
+    if base == head or not (paths and git.exists(base) and git.is_ancestor(base, head)):
+        return head
+    since = ("rev-list", head, "--not", base, "--remotes")
+    if not git.lines("--literal-pathspecs", *since, "--full-history", "--", *paths):
+        return head
+    known = set(trees.entries(git, base))
+    names = [path for path in paths if not any(f"{name}/".startswith(f"{path}/") for name in known)]
+    now: dict[str, str] = {}
+    for oid in git.lines(*since, "--topo-order", "--reverse"):
+        now[oid] = _rewritten(git, oid, now, names)
+    return now.get(head, head)
+
+
+def _rewritten(git: Git, oid: str, now: Mapping[str, str], names: Sequence[str]) -> str:
+    """Return the commit `oid` without `names`, on what its parents have become in `now`."""
+    head, gap, message = git.run("cat-file", "commit", oid).stdout.partition(b"\n\n")
+    old = git.tree_of(oid)
+    tree = trees.without(git, old, names)
+    parents = git.text("rev-list", "--parents", "-1", oid).split(" ")[1:]
+    after = [now.get(parent, parent) for parent in parents]
+    if tree == old and after == parents:
+        return oid
+    if len(after) == 1 and tree != old and tree == git.tree_of(after[0]):
+        return after[0]
+    # Who made it and when stays; a signature of other bytes would be a broken one.
+    rest = re.sub(rb"\ngpgsig(-sha256)? .*(\n .*)*", b"", head).split(b"\n")
+    kept = [line for line in rest if not line.startswith((b"tree ", b"parent "))]
+    lines = [f"tree {tree}".encode(), *(f"parent {parent}".encode() for parent in after), *kept]
+    content = b"\n".join(lines) + gap + message
+    return os.fsdecode(git.run("hash-object", "-t", "commit", "-w", "--stdin", stdin=content).stdout).strip()

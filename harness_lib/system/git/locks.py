@@ -1,0 +1,171 @@
+"""Let one of us at a time move a repository, and remove the lock files that our killed git has left.
+
+Crash model: we, and every git process that we started, may be killed at any moment.
+A killed git leaves `index.lock` and the like behind, and nothing in them says whose they are.
+So every git process that moves something inherits one flock; whoever gets that flock afterwards knows that
+none of ours is left, and only foreign processes have to be looked for.
+The file of the flock says since when its holder has been at work; the next one that still finds this there
+knows that the last did not come to its end.
+Source: docs/design.md, "The crash model".
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.errors import HeldError
+from harness_lib.system.git import living
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness_lib.system.git.repository import Git
+
+LOCK_NAME = "harness-git.lock"
+OURS = "refs/harness/"
+NOTE_LIMIT = 64
+
+# The kernel stamps files with a clock that ticks every few milliseconds and runs behind time.time().
+CLOCK_SLACK = 0.1
+
+_Key = tuple[str, int, int]
+_held: dict[_Key, int] = {}
+
+
+def held_fds(git_dir: Path) -> tuple[int, ...]:
+    """Return the descriptor that a git child of this thread must inherit, if it holds `git_dir`."""
+    fd = _held.get(_key(git_dir))
+    return () if fd is None else (fd,)
+
+
+@contextmanager
+def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
+    """Be the only one of us that moves this work tree; may be nested.
+
+    Git children started inside inherit the lock, so it outlives us until the last of them is dead.
+    What the git of a killed holder has left is removed first.
+    Waits at most `timeout` seconds, then raises HeldError.
+    """
+    key = _key(git.git_dir)
+    if key in _held:
+        yield
+        return
+    path = git.git_dir / LOCK_NAME
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        _wait(fd, path, timeout)
+        _held[key] = fd
+        _begin(git, fd)
+        yield
+        # Not after an exception: an interrupt makes subprocess kill git, which leaves locks.
+        os.ftruncate(fd, 0)
+    finally:
+        _held.pop(key, None)
+        # Closed, never LOCK_UN: that would also take it from a git child that is still running.
+        os.close(fd)
+
+
+def _key(git_dir: Path) -> _Key:
+    # With the process: a fork inherits this table, but not the right to move anything.
+    return str(git_dir), os.getpid(), threading.get_ident()
+
+
+def _wait(fd: int, path: Path, timeout: float) -> None:
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise HeldError(
+                    f"another harness process is moving this work tree ({path} is held)",
+                    "wait until it has ended, then try again",
+                ) from None
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _begin(git: Git, fd: int) -> None:
+    """Note in our own lock file since when we move things, once nothing of a killed holder is left."""
+    since = _noted(fd)
+    if since is not None:
+        try:
+            remove_dead_locks(git, since, everywhere=True)
+        except HeldError:
+            # Perhaps somebody's: then git says so where it matters. The note stays for whoever comes next.
+            return
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, b"%.3f\n" % time.time(), 0)
+
+
+def _noted(fd: int) -> float | None:
+    """Return since when the last holder was at work; None if it came to its end."""
+    try:
+        return float(os.pread(fd, NOTE_LIMIT, 0))
+    except ValueError:
+        return None
+
+
+def leftover_locks(git: Git, refs: Sequence[str] = ()) -> list[Path]:
+    """Return git's lock files that stand now: of the index, HEAD, its branch, packed refs, and `refs`."""
+    places = [git.git_dir / "index.lock", git.git_dir / "HEAD.lock", git.common_dir / "packed-refs.lock"]
+    branch = git.branch()
+    names = dict.fromkeys([*([branch] if branch else []), *refs])
+    places += [git.common_dir / f"{name}.lock" for name in names]
+    return [place for place in places if place.is_file()]
+
+
+def remove_dead_locks(
+    git: Git, since: float, refs: Sequence[str] = (), *, everywhere: bool = False
+) -> list[Path]:
+    """Remove the lock files that our own dead git left, and return them; call it inside `hold()` only.
+
+    `since` is when our interrupted operation began (epoch seconds, wall clock): an older lock is not ours.
+    A lock of one of `refs` below `refs/harness/` can only be ours, and `hold()` proves that ours are dead.
+    `everywhere`: those of all refs below it, too; they may be another worktree's and need the same proof.
+    Raises HeldError, naming the file, its age and what to do, when a lock might still be somebody's.
+    """
+    found = leftover_locks(git, refs)
+    foreign = [path for path in found if not _is_ours(git, path)]
+    if everywhere:
+        others = [path for path in (git.common_dir / OURS).rglob("*.lock") if path not in found]
+        found += others
+        foreign += others
+    if foreign:
+        _prove_dead(git, foreign, since)
+    for path in found:
+        path.unlink(missing_ok=True)
+    return found
+
+
+def _is_ours(git: Git, path: Path) -> bool:
+    return path.is_relative_to(git.common_dir / OURS)
+
+
+def _prove_dead(git: Git, paths: Sequence[Path], since: float) -> None:
+    for path in paths:
+        try:
+            written = path.stat().st_mtime
+        except FileNotFoundError:
+            continue
+        if written < since - CLOCK_SLACK:
+            raise _held_error(path, written, "it is older than our own work here")
+    live = living.living(living.places(git))
+    for path in paths:
+        if live and path.exists():
+            raise _held_error(path, path.stat().st_mtime, living.named(live))
+
+
+def _held_error(path: Path, written: float, why: str) -> HeldError:
+    age = max(0, int(time.time() - written))
+    return HeldError(
+        f"git's lock {path} stands since {age} s and is not provably ours: {why}",
+        "let the git command that made it end; if none is running, delete that one file and try again",
+    )

@@ -1,0 +1,157 @@
+"""Commits put on top of others, in git's object store alone: no work tree, no index, no ref moves.
+
+So nothing has to be undone after a crash, and any number of workers may do it at once.
+`git merge-tree --write-tree` is a three-way merge between any two commits since git 2.38; what it takes for
+their common ancestor is made up here as a commit, because `--merge-base` came later.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from harness_lib.system.git import conflict_markers
+from harness_lib.system.git.calls import GitError, decode
+from harness_lib.system.git.repository import Git
+
+_CONFLICTS = 1
+_AUTHOR = re.compile(rb"^author (.*) <(.*)> (\d+ [+-]\d{4})$", re.MULTILINE)
+
+
+class Picked(NamedTuple):
+    """What came of putting commits elsewhere: the new tip, or files in conflict and a `tree` with marks."""
+
+    tip: str
+    conflicts: tuple[str, ...] = ()
+    tree: str | None = None
+
+
+def missing(git: Git, commit: str, tip: str, base: str) -> list[str]:
+    """Return the commits of `commit` that neither `tip` nor `base` has, oldest first."""
+    return git.text("rev-list", "--reverse", "--topo-order", commit, f"^{tip}", f"^{base}").split()
+
+
+def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
+    """Put everything that `commit` has and `tip` has not on top of `tip`.
+
+    One by one, authors and messages kept; where merges are among them or one by one does not go, as a single
+    commit with `message`. `base` is what the work began with: what that has is not put there, even if `tip`
+    has it by other commits.
+    """
+    wanted = missing(git, commit, tip, base)
+    if not wanted:
+        return Picked(tip)
+    if git.is_ancestor(tip, commit):
+        return Picked(commit)
+    if _is_a_line(git, wanted):
+        done = _one_by_one(git, wanted, tip)
+        if not done.conflicts:
+            return done
+    return _squash(git, commit, tip, message, begun(git, commit, tip, base))
+
+
+def join(git: Git, ours: str, theirs: str, message: str) -> str | None:
+    """Return a merge commit of two commits; None where they conflict or have nothing in common.
+
+    For the same two it is the same commit, whenever it is made: work that began on it is on top of it.
+    """
+    if parted(git, ours, theirs) is None:
+        return None
+    merged = _three_way(git, ours, theirs, ours)
+    if merged.conflicts or merged.tree is None:
+        return None
+    newest = max(git.text("log", "--no-walk", "--format=%ct", ours, theirs).split(), key=int)
+    when = {f"GIT_{role}_DATE": f"{newest} +0000" for role in ("AUTHOR", "COMMITTER")}
+    return git.commit(merged.tree, [ours, theirs], message, env=when)
+
+
+def begun(git: Git, commit: str, tip: str, base: str) -> str:
+    """Return the commit from which `commit` differs by the work that is to go onto `tip`.
+
+    The work began with `base`: where `tip` does not have that (a merge that was made anew, say), only `base`
+    tells what is the work's own.
+    """
+    common = parted(git, commit, tip)
+    if common is None or (git.is_ancestor(base, commit) and git.is_ancestor(common, base)):
+        return base
+    return common
+
+
+def parted(git: Git, commit: str, tip: str) -> str | None:
+    """Return the commit where the two parted; None if they have nothing in common."""
+    found = git.run("merge-base", commit, tip, check=False)
+    return os.fsdecode(found.stdout).strip() or None
+
+
+def _squash(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
+    """Put the whole difference of `commit` from `base` on top of `tip`, as one commit."""
+    theirs = git.commit(git.tree_of(commit), [base], message)
+    merged = _merged(git, base, theirs, tip)
+    if merged.conflicts or merged.tree == git.tree_of(tip):
+        return merged
+    assert merged.tree is not None
+    return Picked(git.commit(merged.tree, [tip], message))
+
+
+def differing(git: Git, base: str, tree: str, tip: str) -> Picked:
+    """Put the difference between `base` (a commit) and `tree` on top of `tip`; no commit is made of it.
+
+    `tree` of the answer is the content, with marks where it has conflicts, which `conflict_markers.left`
+    knows again.
+    """
+    return _three_way(
+        git, conflict_markers.side(git, git.tree_of(tip), base), conflict_markers.side(git, tree, base), tip
+    )
+
+
+def _is_a_line(git: Git, commits: list[str]) -> bool:
+    """Return whether each of the commits has one parent."""
+    found = git.text("rev-list", "--min-parents=1", "--max-parents=1", "--no-walk", *commits)
+    return len(found.split()) == len(commits)
+
+
+def _one_by_one(git: Git, commits: list[str], tip: str) -> Picked:
+    for commit in commits:
+        merged = _merged(git, git.text("rev-parse", f"{commit}^"), commit, tip)
+        if merged.conflicts:
+            return merged
+        if merged.tree is not None and merged.tree != git.tree_of(tip):
+            tip = _like(git, commit, merged.tree, tip)
+    return Picked(tip)
+
+
+def _merged(git: Git, base: str, theirs: str, tip: str) -> Picked:
+    """Merge the step from `base` to `theirs` into the content of `tip`."""
+    ours = tip if parted(git, tip, theirs) == base else _as_child(git, tip, base)
+    return _three_way(git, ours, theirs, tip)
+
+
+def _three_way(git: Git, ours: str, theirs: str, tip: str) -> Picked:
+    args = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+    result = git.run(*args, check=False)
+    if result.returncode not in (0, _CONFLICTS):
+        raise GitError(args, result.returncode, result.stderr)
+    tree, *paths = decode(result.stdout)
+    return Picked(tip, tuple(dict.fromkeys(paths)), tree)
+
+
+def _as_child(git: Git, tip: str, base: str) -> str:
+    """Return a commit with the content of `tip` whose only parent is `base`."""
+    return git.commit(git.tree_of(tip), [base], "harness: a base to merge from")
+
+
+def _like(git: Git, commit: str, tree: str, parent: str) -> str:
+    """Return a commit of `tree` on `parent` with the author and the message of `commit`."""
+    raw = git.run("cat-file", "commit", commit).stdout
+    author = _AUTHOR.search(raw)
+    who = (
+        {
+            "GIT_AUTHOR_NAME": os.fsdecode(author[1]),
+            "GIT_AUTHOR_EMAIL": os.fsdecode(author[2]),
+            "GIT_AUTHOR_DATE": os.fsdecode(author[3]),
+        }
+        if author
+        else {}
+    )
+    return git.commit(tree, [parent], git.message(commit) + "\n", env=who)

@@ -1,0 +1,84 @@
+"""Single files of a work tree, byte for byte: no line ending is converted and no filter runs."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness_lib.system.git.repository import Git
+from harness_lib.system.git.trees import SYMLINK, Entry, scratch
+
+
+def obstructed(top: Path, path: str) -> bool:
+    """Say whether a file cannot stand at `path`: a directory does, or something above it is no directory.
+
+    Neither can one whose path leads out of `top` or into git's own directory: a tree in which somebody has
+    forged such a name is readable for git.
+    """
+    parts = path.split("/")
+    if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
+        return True
+    at = top
+    for part in parts[:-1]:
+        at /= part
+        if at.is_symlink() or (at.exists() and not at.is_dir()):
+            return True
+    last = top / path
+    return last.is_dir() and not last.is_symlink()
+
+
+def hashed(git: Git, paths: Iterable[str], *, store: bool) -> dict[str, Entry]:
+    """Return path → (mode, object) of the files that stand at `paths`; of a symlink, its target.
+
+    Byte for byte: no line ending is converted and no filter runs. With `store`, git keeps the content.
+    What is no file, or cannot be read, is left out.
+    """
+    modes = {path: mode for path in paths if (mode := _mode(git.top, path))}
+    if not modes:
+        return {}
+    with scratch(git) as place:
+        names = [
+            _readable_copy(git.top / path, mode, place / str(n))
+            for n, (path, mode) in enumerate(modes.items())
+        ]
+        write_it = ("-w",) if store else ()
+        listing = b"".join(_quoted(name) + b"\n" for name in names)
+        result = git.run("hash-object", *write_it, "--no-filters", "--stdin-paths", stdin=listing)
+    oids = os.fsdecode(result.stdout).split()
+    return {path: (mode, oid) for (path, mode), oid in zip(modes.items(), oids, strict=True)}
+
+
+def stored(git: Git, content: bytes) -> str:
+    """Let git keep `content`, and return the object."""
+    return os.fsdecode(git.run("hash-object", "-w", "--stdin", stdin=content).stdout).strip()
+
+
+def _mode(top: Path, path: str) -> str | None:
+    if path.endswith("/") or obstructed(top, path):
+        return None
+    try:
+        mode = (top / path).lstat().st_mode
+    except OSError:
+        return None
+    if stat.S_ISLNK(mode):
+        return SYMLINK
+    if not stat.S_ISREG(mode) or not os.access(top / path, os.R_OK):
+        return None
+    return "100755" if mode & stat.S_IXUSR else "100644"
+
+
+def _readable_copy(path: Path, mode: str, copy: Path) -> Path:
+    """Return a file with the content of `path`: hash-object would follow a symlink."""
+    if mode != SYMLINK:
+        return path
+    copy.write_bytes(os.fsencode(os.readlink(path)))  # noqa: PTH115 (Path drops "./")
+    return copy
+
+
+def _quoted(path: Path) -> bytes:
+    """Return `path` in git's C style: the list is read by lines, and a name may have a line break in it."""
+    raw = os.fsencode(path)
+    plain = set(range(0x20, 0x7F)) - {0x22, 0x5C}
+    return b'"' + b"".join(bytes([c]) if c in plain else b"\\%03o" % c for c in raw) + b'"'

@@ -1,0 +1,328 @@
+"""Git as a facility: one repository, one method per question.
+
+Source: docs/design.md, "An attempt"; how git is called is in gitrun.py.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.files import atomic
+from harness_lib.system.git import hidden, locks, ref_files, remembered
+from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, covers, decode, failure
+
+__all__ = ["Changes", "Commit", "Git", "GitError", "clean_env"]
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+# What git says when it does not know who commits, in all versions since 2.25.
+NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
+
+
+class Changes(NamedTuple):
+    """What differs from HEAD: tracked files, and untracked ones (a nested repository ends in `/`)."""
+
+    tracked: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
+
+
+class Commit(NamedTuple):
+    """One commit and its whole message."""
+
+    oid: str
+    message: str
+
+
+class Git(NamedTuple):
+    """One work tree; `git_dir` is its own, `common_dir` is shared with its linked worktrees."""
+
+    top: Path
+    git_dir: Path
+    common_dir: Path
+
+    @classmethod
+    def open(cls, path: Path) -> Git:
+        """Return the work tree around `path`; EnvSetupError where there is none that git may use."""
+        questions = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+        result = call(("rev-parse", *questions), path)
+        if result.returncode:
+            raise _not_usable(path, result.stderr)
+        answers = os.fsdecode(result.stdout).split("\n")[:-1]
+        if len(answers) != len(questions):
+            # A directory name with a line break in it: asked one by one the answers are unambiguous.
+            answers = [os.fsdecode(call(("rev-parse", q), path).stdout)[:-1] for q in questions]
+        top, git_dir, common = answers
+        return cls(Path(top), Path(git_dir), Path(os.path.realpath(path / common)))
+
+    @classmethod
+    def init(cls, path: Path) -> Git:
+        """Make `path` a repository with a first, empty commit, unless it has one already."""
+        result = call(("init", "--quiet"), path)
+        if result.returncode:
+            raise GitError(("init", "--quiet"), result.returncode, result.stderr)
+        git = cls.open(path)
+        if git.head() is None:
+            first = git.commit(git.empty_tree(), (), "Begin")
+            git.run("update-ref", "-m", "harness: begin", "HEAD", first, "")
+        return git
+
+    def run(
+        self,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
+        result = call(args, self.top, env=env, stdin=stdin, fds=locks.held_fds(self.git_dir))
+        if check and result.returncode:
+            raise failure(args, result.returncode, result.stderr)
+        return result
+
+    def text(self, *args: str) -> str:
+        """Return what git prints, stripped."""
+        return os.fsdecode(self.run(*args).stdout).strip()
+
+    def lines(self, *args: str) -> list[str]:
+        """Return the lines that git prints."""
+        return _lines(self.run(*args).stdout)
+
+    def _answer(self, *args: str) -> str | None:
+        """Return what git prints, or None where it says no."""
+        result = self.run(*args, check=False)
+        return None if result.returncode else os.fsdecode(result.stdout).strip()
+
+    def head(self) -> str | None:
+        """Return the commit that HEAD stands for; None before the first commit."""
+        return self.ref("HEAD")
+
+    def branch(self) -> str | None:
+        """Return the full name of HEAD's branch, born or not; None when detached."""
+        try:
+            return ref_files.branch(self.git_dir)
+        except ref_files.UnclearError:
+            return self._answer("symbolic-ref", "--quiet", "HEAD")
+
+    def exists(self, oid: str) -> bool:
+        """Say whether `oid` is a commit that is still here."""
+        return self._answer("cat-file", "-t", oid) == "commit"
+
+    def object_exists(self, oid: str) -> bool:
+        """Say whether an object of any type, called `oid`, is still here."""
+        return self.run("cat-file", "-e", oid, check=False).returncode == 0
+
+    def is_ancestor(self, ancestor: str, descendant: str) -> bool:
+        """Say whether `descendant` is `ancestor` or has it in its history."""
+        return self.run("merge-base", "--is-ancestor", ancestor, descendant, check=False).returncode == 0
+
+    def tree_of(self, commit: str) -> str:
+        """Return the tree of a commit (of a tree: itself)."""
+        args = ("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+        return remembered.of_object(self, "tree", commit, lambda: self.text(*args))
+
+    def empty_tree(self) -> str:
+        """Return the tree without entries, in this repository's hash."""
+        return self.text("hash-object", "-t", "tree", "-w", "--stdin")
+
+    def under_way(self) -> str | None:
+        """Name the operation that waits to be continued: merge, rebase, am, cherry-pick, revert, bisect."""
+        # A rebase that stopped may also have a CHERRY_PICK_HEAD, so it is looked for first.
+        if (self.git_dir / "rebase-apply" / "applying").exists():
+            return "am"
+        signs = {
+            "rebase-merge": "rebase",
+            "rebase-apply": "rebase",
+            "MERGE_HEAD": "merge",
+            "CHERRY_PICK_HEAD": "cherry-pick",
+            "REVERT_HEAD": "revert",
+            "sequencer": "cherry-pick",
+            "BISECT_LOG": "bisect",
+        }
+        return next((name for sign, name in signs.items() if (self.git_dir / sign).exists()), None)
+
+    def merge_heads(self) -> tuple[str, ...]:
+        """Return the commits that a merge under way is bringing in."""
+        try:
+            return tuple((self.git_dir / "MERGE_HEAD").read_text("ascii").split())
+        except FileNotFoundError:
+            return ()
+
+    def quit_under_way(self) -> str | None:
+        """Forget the merge, rebase, am, cherry-pick or revert under way, and return its name.
+
+        HEAD, index and files stay; what git had set aside for it (autostash) goes to the stash list.
+        A bisect is left alone: ending it moves HEAD.
+        """
+        first = name = self.under_way()
+        # A rebase may have stopped inside a merge: one --quit each.
+        while name not in (None, "bisect"):
+            self.run(str(name), "--quit")
+            last, name = name, self.under_way()
+            if name == last:
+                raise EnvSetupError(f"git cannot end the {name} under way in {self.top}", "end it by hand")
+        return first
+
+    def changes(self, keep_out: Sequence[str] = ()) -> Changes:
+        """Return what differs from HEAD, without `keep_out` (files, or directories with all below them)."""
+        with hidden.looked_at(self) as env:
+            output = self.run(
+                "status",
+                "--porcelain=v2",
+                "-z",
+                "--untracked-files=all",
+                "--no-renames",
+                "--ignore-submodules=untracked",
+                env=env,
+            ).stdout
+        found: dict[str, list[str]] = {"tracked": [], "untracked": []}
+        for record in decode(output):
+            kind, path = _status(record)
+            if kind and not covers(keep_out, path.rstrip("/")):
+                found[kind].append(path)
+        return Changes(tuple(found["tracked"]), tuple(found["untracked"]))
+
+    def commits_since(self, base: str) -> tuple[Commit, ...]:
+        """Return the commits of HEAD that `base` lacks, newest first; none if `base` is no commit here."""
+        answer = self.run("log", "-z", "--encoding=UTF-8", "--format=%H%x00%B", f"{base}..HEAD", check=False)
+        if answer.returncode:
+            return ()
+        parts = os.fsdecode(answer.stdout).split("\0")
+        return tuple(Commit(oid, body.strip()) for oid, body in zip(parts[::2], parts[1::2], strict=False))
+
+    def recent(self, count: int) -> list[str]:
+        """Return the last `count` commits, one line each; none before the first."""
+        args = ("log", "--oneline", "--no-decorate", "--encoding=UTF-8", f"--max-count={count}")
+        answer = self.run(*args, check=False)
+        return [] if answer.returncode else _lines(answer.stdout)
+
+    def diff_stat(self) -> str:
+        """Return `git diff --stat`: what is not staged."""
+        return self.text("diff", "--no-ext-diff", "--stat")
+
+    def stash_list(self) -> list[str]:
+        """Return what is stashed, one line each."""
+        return self.lines("stash", "list")
+
+    def message(self, commit: str) -> str:
+        """Return the whole message of `commit`."""
+        return self.text("log", "-1", "--encoding=UTF-8", "--format=%B", commit, "--")
+
+    def is_tracked(self, *paths: Path) -> bool:
+        """Say whether the index has one of `paths` (absolute, or from the top), or anything below it."""
+        names = [str(path) for path in paths]
+        result = self.run("--literal-pathspecs", "ls-files", "-z", "--", *names, check=False)
+        return result.returncode == 0 and bool(result.stdout)
+
+    def ref(self, name: str) -> str | None:
+        """Return what the ref called `name` points at; None if it does not exist."""
+        try:
+            return ref_files.resolve(self.git_dir, self.common_dir, name)
+        except ref_files.UnclearError:
+            return self._answer("rev-parse", "--verify", "--quiet", name)
+
+    def has_commits(self) -> bool:
+        """Say whether any ref, or what git remembers of one, has a commit."""
+        return bool(self.run("rev-list", "--all", "--reflog", "--max-count=1", check=False).stdout)
+
+    def refs(self, *prefixes: str) -> list[tuple[str, str]]:
+        """Return (name, object) of the refs that are one of `prefixes`, or below one, by name."""
+        lines = self.lines("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
+        return [(name, oid) for name, _, oid in (line.partition(" ") for line in lines)]
+
+    def set_ref(
+        self,
+        name: str,
+        oid: str,
+        expected: str | None = None,
+        *,
+        why: str | None = None,
+        only_while: tuple[str, str] | None = None,
+    ) -> None:
+        """Let `name` point at `oid`; with `expected`, only if it points there now ("": only if it is new).
+
+        `only_while`: another ref and where it must point at that moment ("": it must not exist).
+        `why` goes into the reflog.
+        """
+        reason = ("-m", why) if why else ()
+        if only_while is None:
+            self.run("update-ref", *reason, name, oid, *(() if expected is None else (expected,)))
+            return
+        other, place = only_while
+        change = f"create {name} {oid}" if expected == "" else f"update {name} {oid} {expected or ''}"
+        both = f"verify {other} {place}".rstrip() + f"\n{change.rstrip()}\n"
+        self.run("update-ref", *reason, "--stdin", stdin=both.encode())
+
+    def delete_ref(self, name: str, expected: str | None = None) -> None:
+        """Delete `name`, if it points at `expected` where that is given; a missing one is fine without."""
+        self.run("update-ref", "-d", name, *(() if expected is None else (expected,)))
+
+    def commit(
+        self, tree: str, parents: Sequence[str], message: str, env: Mapping[str, str] = NOTHING
+    ) -> str:
+        """Return a new commit of `tree`; no ref moves, no hook runs, nothing is signed.
+
+        `env` may name its author. A machine that has no identity gets one for this call; one that exists is
+        kept.
+        """
+        lineage = [word for parent in parents for word in ("-p", parent)]
+        args = ("commit-tree", "--no-gpg-sign", *lineage, "-F", "-", tree)
+        body = message.encode("utf-8", "surrogateescape")
+        result = self.run(*args, stdin=body, env=env, check=False)
+        if result.returncode and any(words in result.stderr for words in NO_IDENTITY):
+            result = self.run(*args, stdin=body, env={**self._identity(), **env}, check=False)
+        if result.returncode:
+            raise GitError(args, result.returncode, result.stderr)
+        return os.fsdecode(result.stdout).strip()
+
+    def _identity(self) -> dict[str, str]:
+        name = self._answer("config", "user.name") or "harness"
+        email = self._answer("config", "user.email") or os.environ.get("EMAIL") or "harness@localhost"
+        wanted = {
+            f"GIT_{role}_{part}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for part, value in (("NAME", name), ("EMAIL", email))
+        }
+        return {key: os.environ.get(key) or value for key, value in wanted.items()}
+
+    def exclude(self, patterns: Sequence[str]) -> None:
+        """Add each of `patterns` once to info/exclude; what is there stays."""
+        # A person may keep it elsewhere and link it; no clone brings one.
+        path = Path(os.path.realpath(self.common_dir / "info" / "exclude"))
+        old = path.read_bytes() if path.exists() else b""
+        there = set(old.splitlines())
+        new = [line for line in map(os.fsencode, dict.fromkeys(patterns)) if line not in there]
+        if not new:
+            return
+        path.parent.mkdir(exist_ok=True)
+        gap = b"" if not old or old.endswith(b"\n") else b"\n"
+        atomic.write(path, old + gap + b"\n".join(new) + b"\n")
+
+
+def _lines(output: bytes) -> list[str]:
+    """Return the lines of `output`: where str.splitlines() breaks, a form feed say, git goes on."""
+    return os.fsdecode(output).split("\n")[:-1]
+
+
+def _status(record: str) -> tuple[str, str]:
+    """Return ("tracked" or "untracked", path) of one record of `status --porcelain=v2 -z`."""
+    if record.startswith("? "):
+        return "untracked", record[2:]
+    fields = {"1": 8, "u": 10}.get(record[:1])
+    return ("tracked", record.split(" ", fields)[fields]) if fields else ("", "")
+
+
+def _not_usable(path: Path, stderr: bytes) -> EnvSetupError:
+    said = os.fsdecode(stderr).strip()
+    if "dubious ownership" in said or "unsafe repository" in said:
+        return EnvSetupError(f"git does not trust the repository at {path}: {said.splitlines()[0]}", said)
+    if "must be run in a work tree" in said:
+        return EnvSetupError(f"{path} is in a git directory or a bare repository", "use a work tree of it")
+    if "not a git repository" in said:
+        return EnvSetupError(f"{path} is not in a git repository", "`harness init --git` makes one")
+    return EnvSetupError(f"git cannot use the repository at {path}: {said[-STDERR_TAIL:]}", "repair it first")

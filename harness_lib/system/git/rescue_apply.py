@@ -1,0 +1,124 @@
+"""Find, show and bring back work that is kept in commits under refs of our own.
+
+Bringing back goes by `git apply`, which writes nothing at all unless everything fits; a file with changes
+that no commit holds, or one that git does not know, is never written to.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness_lib.system.git import locks, snapshot, trees
+from harness_lib.system.git.calls import covers
+from harness_lib.system.git.raw_files import obstructed
+from harness_lib.system.git.trees import GITLINK
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from harness_lib.system.git.repository import Git
+
+_FIELDS = "%(refname)%00%(objectname)%00%(committerdate:unix)%00%(subject)"
+_DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index")
+_REJECTED = re.compile(r"^error: (.+?): (?:patch does not apply|.*exists.*|.*No such file.*)$", re.MULTILINE)
+
+
+class Kept(NamedTuple):
+    """A ref, the commit it keeps, when that was made (seconds since 1970), and its subject."""
+
+    ref: str
+    oid: str
+    at: int
+    subject: str
+
+
+class Brought(NamedTuple):
+    """What came of bringing work back: nothing was written if anything is in the way or does not fit."""
+
+    written: tuple[str, ...] = ()
+    in_the_way: tuple[str, ...] = ()
+    unfit: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def listed(git: Git, prefix: str) -> list[Kept]:
+    """Return what is kept below `prefix`, newest first."""
+    # The last --sort is the first key.
+    order = ("--sort=-version:refname", "--sort=-committerdate")
+    lines = git.lines("for-each-ref", *order, f"--format={_FIELDS}", prefix)
+    parts = (line.split("\0", 3) for line in lines)
+    return [Kept(ref, oid, int(at or 0), subject) for ref, oid, at, subject in parts]
+
+
+def origin(git: Git, oid: str) -> str:
+    """Return the commit that the kept work began at: where its history leaves that of HEAD.
+
+    Without a common history, the parent of `oid`, or the empty tree.
+    """
+    found = git.run("merge-base", "HEAD", oid, check=False)
+    if found.returncode == 0:
+        return os.fsdecode(found.stdout).strip()
+    return git.ref(f"{oid}^") or git.empty_tree()
+
+
+def stat(git: Git, old: str, new: str, files: int) -> str:
+    """Return `git diff --stat` of at most so many files, and its summary."""
+    return git.text(*_DIFF, f"--stat=100,60,{files}", old, new, "--")
+
+
+def diff(git: Git, old: str, new: str) -> list[str]:
+    """Return the lines of the difference between two commits or trees, binary files by name only."""
+    return git.lines(*_DIFF, old, new, "--")
+
+
+def bring(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] = ()) -> Brought:
+    """Make the changes between `oid` and its origin in the work tree, all or none; HEAD and index stay.
+
+    `keep_out` and `only`: files, or directories with all below them, that are never written, or alone are.
+    """
+    base = origin(git, oid)
+    with locks.hold(git):
+        now = snapshot.capture(git, keep_out)
+        differs = trees.changed(git, now, oid)
+        made = {
+            path: pair
+            for path, pair in trees.changed(git, base, oid).items()
+            if not covers(keep_out, path) and (not only or covers(only, path))
+        }
+        foreign = {
+            path for path, pair in made.items() if any(entry and entry[0] == GITLINK for entry in pair)
+        }
+        wanted = [path for path in made if path in differs and path not in foreign]
+        in_the_way = _in_the_way(git, now, wanted)
+        if in_the_way or not wanted:
+            return Brought(in_the_way=in_the_way, left_out=tuple(foreign))
+        unfit = _apply(git, base, oid, wanted)
+        return Brought(() if unfit else tuple(wanted), unfit=unfit, left_out=tuple(foreign))
+
+
+def _in_the_way(git: Git, now: str, wanted: Collection[str]) -> tuple[str, ...]:
+    """Return which of `wanted` have content that no commit holds, ignored files among them."""
+    head = git.head() or git.empty_tree()
+    unsaved = trees.changed(git, head, now)
+    known = trees.entries(git, now)
+    return tuple(
+        path
+        for path in wanted
+        if path in unsaved
+        or (path not in known and os.path.lexists(git.top / path))
+        or obstructed(git.top, path)
+    )
+
+
+def _apply(git: Git, base: str, oid: str, wanted: Collection[str]) -> tuple[str, ...]:
+    """Apply the change of `wanted`; return what git named as not fitting."""
+    target = trees.with_from(git, git.tree_of(base), oid, wanted)
+    patch = git.run(*_DIFF, "--binary", base, target, "--").stdout
+    done = git.run("apply", "--whitespace=nowarn", "-", stdin=patch, check=False)
+    if done.returncode == 0:
+        return ()
+    said = os.fsdecode(done.stderr)
+    named = tuple(dict.fromkeys(_REJECTED.findall(said)))
+    return named or (said.strip() or "git apply failed",)

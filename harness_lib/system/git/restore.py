@@ -1,0 +1,322 @@
+"""Move a repository to another commit, and its work tree with it, without losing what nobody else has.
+
+Crash model: any line may be the last one, and so may any line of git. Every function here, called again with
+the same arguments inside `locks.hold()`, ends in the same place.
+The rule: a file is replaced or removed only if its present content is already in a tree that was kept
+(`base`, `made`, `before`); anything else is left where it is, and named.
+Source: docs/design.md, "Rescue and rollback".
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness_lib.errors import HeldError, RefusedError
+from harness_lib.system.files import atomic
+from harness_lib.system.git import checkout, hidden, snapshot, trees
+from harness_lib.system.git.calls import GitError, covers, decode, encode
+from harness_lib.system.git.locks import leftover_locks, remove_dead_locks
+from harness_lib.system.git.raw_files import hashed
+from harness_lib.system.git.repository import Git
+from harness_lib.system.git.snapshot import Before
+from harness_lib.system.git.trees import GITLINK, Entry
+
+__all__ = [
+    "HeadMovedError",
+    "go_back",
+    "leftover_locks",
+    "move_head",
+    "publish",
+    "remove_dead_locks",
+    "require_unlocked",
+    "reset_index",
+    "restage",
+    "undo_tracked",
+    "unstage",
+]
+
+# An editor that refreshes its view takes index.lock for milliseconds.
+PATIENCE_SECONDS = 3.0
+
+# Beside git's own files: the untracked files whose directories may have to go.
+JOURNAL = "harness-emptied"
+
+# Files that change how git sees other files; they are put right before those.
+RULES = (".gitattributes", ".gitignore")
+
+
+class HeadMovedError(RefusedError):
+    """HEAD is not where it was: somebody committed or switched meanwhile."""
+
+
+def publish(git: Git, commit: str, expected_head: str | None) -> None:
+    """Move HEAD's branch (or a detached HEAD) from `expected_head` to `commit`, and the index with it.
+
+    The work tree is not touched. Raises HeadMovedError if HEAD is neither of the two.
+    """
+    move_head(git, commit, expected_head, "harness: commit")
+    reset_index(git, commit)
+
+
+def move_head(
+    git: Git, commit: str, expected: str | None, why: str, only_while: tuple[str, str] | None = None
+) -> None:
+    """Move HEAD's branch (or a detached HEAD) from `expected` to `commit`; `why` goes into the reflog.
+
+    `only_while`: as `Git.set_ref` has it. Again with the same arguments it does nothing.
+    Raises HeadMovedError if HEAD is neither of the two, or the other ref is elsewhere.
+    """
+    head = git.head()
+    if head == commit:
+        return
+    if head == expected:
+        try:
+            _patiently(lambda: git.set_ref("HEAD", commit, expected or "", why=why, only_while=only_while))
+        except GitError:
+            head = git.head()
+            if head == expected:
+                if only_while is None or (git.ref(only_while[0]) or "") == only_while[1]:
+                    raise
+                raise HeadMovedError(
+                    f"{only_while[0]} has moved meanwhile", "look at `git log --all`: somebody moved it"
+                ) from None
+        else:
+            return
+    raise HeadMovedError(
+        f"HEAD is at {(head or 'no commit')[:12]}, not at {(expected or 'no commit')[:12]} as it was",
+        "look at `git log`: somebody committed or switched the branch here",
+    )
+
+
+def reset_index(git: Git, commit: str) -> None:
+    """Let the index hold `commit`; no file is touched."""
+    # For a marked file that stands there git refuses to change the entry.
+    marks = hidden.take_marks(git)
+    # Without -u no file is touched; with --reset conflicts go, and what is known of unchanged files stays.
+    _patiently(lambda: git.run("read-tree", "--reset", commit))
+    git.run("update-index", "-q", "--refresh", check=False)
+    hidden.put_marks(git, marks)
+
+
+def restage(git: Git, edits: Mapping[str, Entry | None]) -> None:
+    """Let the index hold `edits` (None: absent), and the rest as it is; no file is touched.
+
+    So what somebody stages or commits meanwhile stays in it.
+    """
+    marks = hidden.take_marks(git)
+    _patiently(lambda: trees.update(git, {}, edits))
+    git.run("update-index", "-q", "--refresh", check=False)
+    hidden.put_marks(git, marks)
+
+
+def unstage(git: Git, paths: Collection[str]) -> None:
+    """Let the index hold `paths` as HEAD has them; no file is touched."""
+    if paths:
+        args = ("--literal-pathspecs", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul")
+        _patiently(lambda: git.run(*args, stdin=encode(sorted(paths))))
+
+
+def _patiently(step: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            step()
+        except GitError as error:
+            if "File exists" not in error.stderr or time.monotonic() >= end:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+def require_unlocked(git: Git) -> None:
+    """Raise HeldError, naming the file, if another program keeps the index, HEAD or its branch locked.
+
+    Asked inside `locks.hold()` and before anything is moved: what a dead git of ours left is gone then.
+    """
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        locks = [path for path in leftover_locks(git) if path.name != "packed-refs.lock"]
+        if not locks:
+            return
+        if time.monotonic() >= end:
+            raise HeldError(
+                f"Another program has git locked: {locks[0]} stands for longer than {PATIENCE_SECONDS:g} s. "
+                "Nothing was changed.",
+                "Let the git command that made it end; if none runs, delete that one file. Then try again.",
+            )
+        time.sleep(0.05)
+
+
+def undo_tracked(git: Git, commit: str, keep_out: Sequence[str] = ()) -> tuple[str, ...]:
+    """Give the files of `commit` that differ on disk their content back; return those that were put back.
+
+    What stood there is lost unless the caller kept it; untracked files are not touched.
+    """
+    with hidden.looked_at(git) as env:
+        listing = git.run(
+            "diff",
+            "--name-only",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--ignore-submodules=all",
+            "--diff-filter=MDTU",
+            commit,
+            env=env,
+        )
+    known = trees.entries(git, commit)
+    wanted = {
+        path: known[path]
+        for path in decode(listing.stdout)
+        if path in known and known[path][0] != GITLINK and not covers(keep_out, path)
+    }
+    blocked = set(checkout.checkout(git, wanted))
+    git.run("update-index", "-q", "--refresh", check=False)
+    return tuple(path for path in wanted if path not in blocked)
+
+
+@dataclass(frozen=True)
+class _Move:
+    """Which files have to change; decided once, from trees alone."""
+
+    restore: dict[str, Entry] = field(default_factory=dict)
+    remove: list[str] = field(default_factory=list)
+    emptied: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def go_back(
+    git: Git,
+    base: str,
+    *,
+    branch: str | None,
+    made: str,
+    before: Before | None = None,
+    keep_out: Sequence[str] = (),
+) -> list[str]:
+    """Put the work tree, the index, HEAD and its branch back to `base`; return what had to be left as it is.
+
+    `branch`: the full name that HEAD shall stand for, None for a detached HEAD.
+    `made`: the tree captured just before, with this `base` and `before`, which the caller has kept.
+    `before`: what was untracked at the base.
+    Of untracked files only those go that `made` has and `before` has not. Ignored files, submodules, nested
+    repositories and `keep_out` are not touched; `keep_out` files that `base` tracks keep their content.
+    """
+    git.quit_under_way()
+    _point_head(git, branch, base)
+    now = snapshot.capture(git, keep_out, base=base, before=before)
+    move = _plan(git, base, made, now, before, keep_out)
+    journal = git.git_dir / JOURNAL
+    _remember_emptied(journal, move)
+    problems = list(move.problems)
+    for rules in (True, False):
+        problems += _carry_out(git, move, rules=rules)
+        if before is not None:
+            problems += _give_back(git, before, made, now, keep_out, rules=rules)
+    if before is not None:
+        problems += _lost(git, before)
+    move_head(git, base, git.head(), "harness: go back")
+    reset_index(git, base)
+    atomic.remove(journal)
+    return problems
+
+
+def _point_head(git: Git, branch: str | None, base: str) -> None:
+    present = git.branch()
+    if present == branch:
+        return
+    if branch is None:
+        _patiently(lambda: git.run("update-ref", "--no-deref", "-m", "harness: go back", "HEAD", base))
+    else:
+        _patiently(lambda: git.run("symbolic-ref", "-m", "harness: go back", "HEAD", branch))
+
+
+def _remember_emptied(journal: Path, move: _Move) -> None:
+    """Add what a killed run was about to remove: its files may be gone, and their directories still there."""
+    if journal.exists():
+        move.emptied.extend(decode(journal.read_bytes()))
+    atomic.write(journal, encode(move.emptied), durable=False)
+
+
+def _plan(git: Git, base: str, made: str, now: str, before: Before | None, keep_out: Sequence[str]) -> _Move:
+    left_alone = {*keep_out, *(before.unprotected if before else ())}
+    given_back = set(before.protected) if before else set()
+    in_made = trees.changed(git, base, made)
+    move = _Move(emptied=[path for path, (wanted, _) in in_made.items() if wanted is None])
+    for path, (wanted, present) in trees.changed(git, base, now).items():
+        if covers(left_alone, path) or (wanted is None and path in given_back):
+            continue
+        _, saved = in_made.get(path, (wanted, wanted))
+        if GITLINK in {entry[0] for entry in (wanted, present) if entry}:
+            move.problems.append(f"{path} is a repository of its own and was left as it is")
+        elif wanted is None and path not in in_made:
+            # It appeared after `made`: whoever made it, nothing has kept it.
+            continue
+        elif present not in (None, saved):
+            move.problems.append(f"{path} has changed since it was saved and was left as it is")
+        elif wanted is None:
+            move.remove.append(path)
+        else:
+            move.restore[path] = wanted
+    return move
+
+
+def _carry_out(git: Git, move: _Move, *, rules: bool) -> list[str]:
+    """Move the files that are rules for others, or all the others; return what could not be moved."""
+    restore = {path: entry for path, entry in move.restore.items() if _is_rule(path) == rules}
+    remove = [path for path in move.remove if _is_rule(path) == rules]
+    blocked = checkout.checkout(git, restore)
+    for path in _unless_ignored(git, remove):
+        checkout.remove(git.top, path)
+    # Of everything that was made: a killed run may have removed the file and not its directory.
+    checkout.prune(git.top, move.emptied)
+    blocked = checkout.checkout(git, {path: restore[path] for path in blocked})
+    return [f"{path} could not be put back: something else stands in its place" for path in blocked]
+
+
+def _is_rule(path: str) -> bool:
+    return path.rpartition("/")[2] in RULES
+
+
+def _unless_ignored(git: Git, paths: Sequence[str]) -> Iterable[str]:
+    """Return `paths` less those that the base ignores: an edited .gitignore makes them visible."""
+    if not paths:
+        return ()
+    answer = git.run("check-ignore", "--no-index", "-z", "--stdin", stdin=encode(paths), check=False)
+    if answer.returncode not in (0, 1):
+        raise GitError(("check-ignore",), answer.returncode, answer.stderr)
+    ignored = set(decode(answer.stdout))
+    return [path for path in paths if path not in ignored]
+
+
+def _give_back(
+    git: Git, before: Before, made: str, now: str, keep_out: Sequence[str], *, rules: bool
+) -> list[str]:
+    """Write the files of `before` that are missing or different; return what had to be left."""
+    paths = [path for path in before.protected if _is_rule(path) == rules and not covers(keep_out, path)]
+    kept = trees.entries(git, before.tree) if paths else {}
+    wanted = {path: kept[f"content/{path}"] for path in paths}
+    standing = hashed(git, wanted, store=False)
+    differing = {path: entry for path, entry in wanted.items() if standing.get(path) != entry}
+    at_made, at_now = (trees.entries(git, tree) for tree in (made, now)) if differing else ({}, {})
+    unsaved = {path for path in differing if path in standing and at_now.get(path) != at_made.get(path)}
+    saved = {path: entry for path, entry in differing.items() if path not in unsaved}
+    blocked = checkout.write_exactly(git, saved, before.modes)
+    left = unsaved.union(blocked)
+    checkout.restore_modes(
+        git, {path: before.modes[path] for path in paths if path in before.modes and path not in left}
+    )
+    return [
+        *(f"{path} has changed since it was saved and was left as it is" for path in sorted(unsaved)),
+        *(f"{path} could not be put back: something else stands in its place" for path in blocked),
+    ]
+
+
+def _lost(git: Git, before: Before) -> list[str]:
+    gone = [path for path in before.unprotected if not os.path.lexists(git.top / path)]
+    return [f"{path} was there before, could not be kept, and is gone" for path in gone]

@@ -1,0 +1,283 @@
+"""The content of a work tree as git objects, taken without touching its index, HEAD or files.
+
+Source: docs/design.md, "At the finish".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from harness_lib.system.git import hidden, ignoring
+from harness_lib.system.git.calls import GitError, covers, decode, encode
+from harness_lib.system.git.raw_files import hashed, obstructed
+from harness_lib.system.git.repository import Git
+from harness_lib.system.git.trees import (
+    INDEX,
+    SYMLINK,
+    changed,
+    commit,
+    difference,
+    entries,
+    private_index,
+    with_from,
+    without,
+    write,
+    write_tree,
+)
+
+__all__ = [
+    "Before",
+    "capture",
+    "capture_untracked",
+    "changed",
+    "commit",
+    "difference",
+    "entries",
+    "glob_tree",
+    "read_untracked",
+    "with_from",
+    "without",
+]
+
+# What `add --ignore-errors` says of what it passes over: unreadable files, repositories without a commit, and
+# FIFOs or sockets in the place of a tracked file.
+_UNREADABLE = re.compile(rb"^error: unable to index file '(.*?)'$", re.MULTILINE | re.DOTALL)
+_PASSED_OVER = (
+    b"unable to index file",
+    b"open(",
+    b"does not have a commit",
+    b"can only add",
+    b"adding files failed",
+)
+
+
+NO_MODES: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was untracked before: kept in `tree`, or too large or unreadable and only named there.
+
+    `modes` are the permissions of the kept files: git would forget them.
+    `left_out` are tracked files that were not there because git was told to skip them.
+    """
+
+    tree: str
+    protected: tuple[str, ...] = ()
+    unprotected: tuple[str, ...] = ()
+    modes: Mapping[str, int] = field(default_factory=lambda: NO_MODES)
+    left_out: frozenset[str] = frozenset()
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Everything that was untracked."""
+        return frozenset((*self.protected, *self.unprotected))
+
+
+def capture(
+    git: Git, keep_out: Sequence[str] = (), *, base: str | None = None, before: Before | None = None
+) -> str:
+    """Return the tree of the work tree as it is: tracked and untracked, not ignored; `keep_out` as in HEAD.
+
+    With `base` and `before`, files that those know are in it even where they are ignored by now, and so are
+    those that are ignored only since then: whoever wants to put the old content back must have saved the new.
+    An untracked file that cannot be read is left out; GitError if it is a tracked one.
+    A submodule or nested repository is the commit it stands at, never its content.
+    """
+    with private_index(git, copy=True) as env:
+        hidden.unmark(git, env, before.left_out if before else None)
+        spec = [f":(top,exclude,literal){path}" for path in keep_out]
+        args = (*INDEX, "add", "-A", "--ignore-errors", "--", ":/", *spec)
+        added = git.run(*args, env=env, check=False)
+        if added.returncode:
+            _excuse(git, env, args, added.returncode, added.stderr)
+        tree = write_tree(git, env)
+        ignored = _ignored(git, tree, keep_out, base, before)
+        if ignored:
+            git.run(
+                *INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(ignored)
+            )
+            tree = write_tree(git, env)
+    return _as_in_head(git, tree, keep_out)
+
+
+def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, stderr: bytes) -> None:
+    """Raise GitError unless everything that could not be added is untracked, or no content at all."""
+    errors = [line for line in stderr.splitlines() if line.startswith((b"error:", b"fatal:"))]
+    if not all(any(words in line for words in _PASSED_OVER) for line in errors):
+        raise GitError(args, code, stderr)
+    names = [os.fsdecode(name) for name in _UNREADABLE.findall(stderr)]
+    known = git.run("--literal-pathspecs", "ls-files", "-z", "--", *names, env=env).stdout if names else b""
+    if any(_is_content(git.top / name) for name in decode(known)):
+        raise GitError(args, code, stderr)
+
+
+def _is_content(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+
+
+def _ignored(
+    git: Git, tree: str, keep_out: Sequence[str], base: str | None, before: Before | None
+) -> list[str]:
+    """Return files that `tree` lacks although they stand on disk.
+
+    `base` or `before` know them, or they are ignored only since then.
+    """
+    missing: set[str] = set()
+    if base is not None:
+        listing = git.run(
+            "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=D", base, tree
+        )
+        missing.update(decode(listing.stdout))
+    if before is not None and before.protected:
+        missing.update(set(before.protected).difference(entries(git, tree)))
+    if base is not None and before is not None:
+        new = ignoring.newly(git, _rules(git, base, before), tree)
+        missing.update(path for path in new if not covers(before.unprotected, path))
+    return sorted(
+        path
+        for path in missing
+        if not covers(keep_out, path) and not obstructed(git.top, path) and _is_content(git.top / path)
+    )
+
+
+def _rules(git: Git, base: str, before: Before) -> str:
+    """Return the tree of the rules for ignoring that held at `base`, where `before` was untracked."""
+    kept = entries(git, before.tree)
+    own = {path: entry for name, entry in kept.items() if (path := name.removeprefix("content/")) != name}
+    return write(git, {**ignoring.only_rules(git, base), **ignoring.rules_in(own)})
+
+
+def _as_in_head(git: Git, tree: str, keep_out: Sequence[str]) -> str:
+    if not keep_out:
+        return tree
+    compare = ("--literal-pathspecs", "diff-tree", "--quiet", "HEAD", tree, "--", *keep_out)
+    answer = git.run(*compare, check=False).returncode
+    if answer == 0:
+        return tree
+    # Anything but 0 and 1: there is no HEAD yet.
+    return with_from(git, tree, "HEAD" if answer == 1 else git.empty_tree(), keep_out)
+
+
+def capture_untracked(
+    git: Git,
+    paths: Sequence[str],
+    limit_bytes_each: int,
+    limit_total: int,
+    left_out: Sequence[str] = (),
+) -> Before:
+    """Keep the content of untracked `paths` in a tree: `content`, and directories of names.
+
+    `unprotected` names what is larger than `limit_bytes_each`, what no longer fits into `limit_total` (small
+    files first), what cannot be read, and nested repositories; `mode/OCTAL` the permissions of what is kept;
+    `left_out` what is handed in by that name.
+    """
+    chosen, total = [], 0
+    for size, path in sorted((_size(git.top / path), path) for path in paths):
+        if size <= limit_bytes_each and total + size <= limit_total:
+            chosen.append(path)
+            total += size
+    kept = hashed(git, chosen, store=True)
+    named = sorted({path.rstrip("/") for path in paths} - set(kept))
+    files = {f"content/{path}": entry for path, entry in kept.items()}
+    modes = {path: _bits(git.top / path) for path, (mode, _) in sorted(kept.items()) if mode != SYMLINK}
+    names = [
+        *(f"unprotected/{path}" for path in named),
+        *(f"mode/{bits:04o}/{path}" for path, bits in modes.items()),
+        *(f"left_out/{path}" for path in left_out),
+    ]
+    if names:
+        empty = git.text("hash-object", "-t", "blob", "-w", "--stdin")
+        files |= dict.fromkeys(names, ("100644", empty))
+    return Before(write(git, files), tuple(sorted(kept)), tuple(named), modes, frozenset(left_out))
+
+
+def _bits(path: Path) -> int:
+    try:
+        return stat.S_IMODE(path.lstat().st_mode) & 0o777
+    except FileNotFoundError:
+        return stat.S_IRUSR | stat.S_IWUSR
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+def read_untracked(git: Git, tree_or_commit: str) -> Before:
+    """Return what `capture_untracked` had kept in this tree, or in the commit of it."""
+    found: dict[str, list[str]] = {"content": [], "unprotected": [], "left_out": []}
+    modes = {}
+    for path, (mode, _) in entries(git, tree_or_commit).items():
+        part, _, name = path.partition("/")
+        if part == "mode":
+            bits, _, name = name.partition("/")
+            modes[name] = int(bits, 8)
+        elif part == "private":
+            # Written until modes were kept: only their owner may open these.
+            modes[name] = 0o700 if mode == "100755" else 0o600
+        else:
+            found[part].append(name)
+    content, unprotected, left_out = found.values()
+    return Before(git.tree_of(tree_or_commit), tuple(content), tuple(unprotected), modes, frozenset(left_out))
+
+
+def glob_tree(
+    git: Git, globs: Sequence[str], cwd: str | Path | None = None, keep_out: Sequence[str] = ()
+) -> str:
+    """Return the tree of the files on disk, tracked or ignored or neither, that match git-style `globs`.
+
+    The globs are relative to `cwd`, which is relative to the top (None: the top itself); a directory stands
+    for all below it. Byte for byte, so two such trees differ exactly if a file does.
+    """
+    if not globs:
+        return git.empty_tree()
+    prefix = "" if cwd is None else os.path.relpath(git.top / cwd, git.top) + "/"
+    wanted = [_placed(prefix, glob) for glob in globs if not glob.startswith("!")]
+    excluded = [_placed(prefix, glob[1:]) for glob in globs if glob.startswith("!")]
+    paths = _listed(git, wanted, excluded, keep_out) if wanted else []
+    return write(git, hashed(git, paths, store=True))
+
+
+def matching(
+    git: Git, globs: Sequence[str], excluded: Sequence[str] = (), keep_out: Sequence[str] = ()
+) -> list[str]:
+    """Return the files that match git-style `globs`, relative to the top, and none of `excluded`.
+
+    What git ignores is among them only where it is named without a pattern: a search through everything that
+    was ever built and installed here would take long.
+    """
+    names = [glob for glob in globs if not _is_pattern(glob)]
+    patterns = [glob for glob in globs if _is_pattern(glob)]
+    found = _listed(git, names, excluded, keep_out) if names else []
+    if patterns:
+        found += _listed(git, patterns, excluded, keep_out, "--exclude-standard")
+    return list(dict.fromkeys(found))
+
+
+def _is_pattern(glob: str) -> bool:
+    return any(char in glob for char in "*?[")
+
+
+def _placed(prefix: str, glob: str) -> str:
+    return os.path.normpath(prefix + glob.lstrip("/"))
+
+
+def _listed(
+    git: Git, globs: Sequence[str], excluded: Sequence[str], keep_out: Sequence[str], *options: str
+) -> list[str]:
+    specs = [*(f":(top,glob){glob}" for glob in globs), *(f":(top,exclude,glob){glob}" for glob in excluded)]
+    listing = git.run("ls-files", "-z", "--cached", "--others", *options, "--", *specs).stdout
+    return [path for path in dict.fromkeys(decode(listing)) if not covers(keep_out, path)]

@@ -1,0 +1,148 @@
+"""Repositories inside a work tree: submodules, and those that somebody has made there.
+
+A commit of the work tree names at most the commit that such a repository stands at, never its files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from harness_lib.system.files import atomic
+from harness_lib.system.git import remembered, worktrees
+from harness_lib.system.git.calls import decode
+from harness_lib.system.git.repository import Changes, Git
+from harness_lib.system.git.trees import GITLINK
+
+MODULES = ".gitmodules"
+# What becomes the `.git` of a submodule that is moved.
+COMING = ".git-coming"
+
+
+def at(git: Git, path: str) -> Git | None:
+    """Return the repository of its own at `path` (from the top); None if there is none that git can use."""
+    place = git.top / path
+    if not os.path.lexists(place / ".git"):
+        return None
+    found = worktrees.at(place)
+    return found if found is not None and found.top == place.resolve() else None
+
+
+def untracked(git: Git) -> list[str]:
+    """Return the repositories in the work tree, with commits or without, that its index lacks."""
+    return among(git.changes())
+
+
+def among(changes: Changes) -> list[str]:
+    """Return the repositories in `changes`."""
+    return [path.rstrip("/") for path in changes.untracked if path.endswith("/")]
+
+
+def links(git: Git, tree: str) -> dict[str, str]:
+    """Return path → commit of the repositories that `tree` (or a commit) names."""
+    args = ("ls-tree", "-r", "-z", "--full-tree", tree)
+    return dict(remembered.of_object(git, "links", tree, lambda: _links(git.run(*args).stdout, 2)))
+
+
+def staged(git: Git) -> dict[str, str]:
+    """Return path → commit of the repositories that the index names."""
+    args = ("ls-files", "-z", "--stage", "--full-name", ":/")
+    return dict(remembered.of_index(git, "links", lambda: _links(git.run(*args).stdout, 1)))
+
+
+def _links(listing: bytes, column: int) -> dict[str, str]:
+    # Most of a large tree are files: only the few others are worth decoding.
+    found = [record for record in listing.split(b"\0") if record.startswith(GITLINK.encode())]
+    pairs = (record.partition("\t") for record in decode(b"\0".join(found)))
+    return {path: facts.split(" ")[column] for facts, _, path in pairs}
+
+
+def left_behind(git: Git, merged: Collection[tuple[str, str]]) -> set[str]:
+    """Return the submodules that stand where they did before one of `merged` (from, to) moved them on.
+
+    Nothing is staged of them, nothing is changed in them, and they are at the very commit that the branch had
+    named: a move of the branch does not touch a submodule's own checkout.
+    """
+    now = staged(git)
+    known = links(git, "HEAD") if now else {}
+    found = set()
+    for path in (path for path in now if now[path] == known.get(path)):
+        there = at(git, path)
+        head = there.head() if there is not None else None
+        if there is None or head in (None, now[path]) or there.changes().tracked:
+            continue
+        if any(_named(git, old, path) == head != _named(git, new, path) for old, new in merged):
+            found.add(path)
+    return found
+
+
+def _named(git: Git, commit: str, path: str) -> str | None:
+    """Return what `commit` names at `path`."""
+    return git.ref(f"{commit}:{path}")
+
+
+def is_submodule(git: Git, tree: str, path: str) -> bool:
+    """Say whether `tree` tells everybody where the repository at `path` can be had."""
+    args = ("config", "-z", "--blob", f"{tree}:{MODULES}", "--get-regexp", r"^submodule\..*\.path$")
+    pairs = decode(git.run(*args, check=False).stdout)
+    return path in {pair.partition("\n")[2] for pair in pairs}
+
+
+def is_published(there: Git, commit: str) -> bool:
+    """Say whether a remote of the repository `there` had `commit` when it was last heard of."""
+    asked = ("for-each-ref", "--count=1", "--contains", commit, "refs/remotes")
+    return bool(there.run(*asked, check=False).stdout)
+
+
+def has_own_commits(there: Git, known: str | None) -> bool:
+    """Say whether HEAD, a branch or the stash of `there` has what neither a remote nor `known` has."""
+    if there.head() is None:
+        return False
+    but = ("--remotes", *([known] if known and there.exists(known) else []))
+    found = there.run(
+        "rev-list", "--max-count=1", "HEAD", "--branches", "--glob=refs/stas[h]", "--not", *but, check=False
+    )
+    return found.returncode != 0 or bool(found.stdout)
+
+
+def is_broken(git: Git, path: str) -> bool:
+    """Say whether a repository stands at `path` that git cannot use, or half of one that is being moved."""
+    place = git.top / path
+    if not os.path.lexists(place / ".git"):
+        return os.path.lexists(place / COMING)
+    return at(git, path) is None
+
+
+def take_in(git: Git, path: str) -> None:
+    """Let the submodule at `path` keep its commits beside its files, where git keeps them for it in `git`.
+
+    What git keeps of a linked work tree goes with that, and so would they.
+    """
+    there = at(git, path)
+    if there is None:
+        return
+    take_all_in(there)
+    link, coming = there.top / ".git", there.top / COMING
+    if not link.is_file() or git.git_dir / "modules" not in there.git_dir.parents:
+        return
+    # A copy, because until the two last steps are made what was there has to work as before.
+    shutil.rmtree(coming, ignore_errors=True)
+    shutil.copytree(there.git_dir, coming, symlinks=True)
+    git.run("config", "--file", str(coming / "config"), "--unset", "core.worktree", check=False)
+    link.unlink()
+    coming.rename(link)
+
+
+def take_all_in(git: Git) -> None:
+    """Do `take_in` for every submodule of the work tree."""
+    for path in staged(git):
+        take_in(git, path)
+
+
+def move(git: Git, path: str, to: Path) -> None:
+    """Move the repository at `path` to `to`, all its commits with it."""
+    take_in(git, path)
+    atomic.make_directory(to.parent)
+    (git.top / path).rename(to)

@@ -1,0 +1,152 @@
+"""Trees: what git keeps of a directory; read, compared and edited without a work tree.
+
+Every edit happens in a private index in a scratch directory inside the git directory, so it neither needs nor
+minds git's own `index.lock`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness_lib.system.git import scratch as scratches
+from harness_lib.system.git.calls import covers, decode, encode
+from harness_lib.system.git.repository import Git
+
+GITLINK = "160000"
+SYMLINK = "120000"
+REMOVED = "0"
+
+# For a private index: always whole, any name a disk can hold is welcome in it, and any place.
+INDEX = tuple(
+    word
+    for setting in ("splitIndex", "protectNTFS", "protectHFS", "sparseCheckout")
+    for word in ("-c", f"core.{setting}=false")
+)
+
+Entry = tuple[str, str]
+"""Mode and object of one file in a tree, as git writes them."""
+
+
+@contextmanager
+def scratch(git: Git) -> Iterator[Path]:
+    """Yield a new directory beside git's own files, gone afterwards."""
+    with scratches.directory(git.git_dir) as place:
+        yield place
+
+
+@contextmanager
+def private_index(git: Git, *, copy: bool = False) -> Iterator[dict[str, str]]:
+    """Yield the environment of a private index: empty, or with `copy` as the real one is now."""
+    with scratches.index(git.git_dir, copy=copy) as env:
+        yield env
+
+
+def write_tree(git: Git, env: Mapping[str, str]) -> str:
+    """Return the tree of the private index in `env`."""
+    result = git.run(*INDEX, "write-tree", env=env, check=False)
+    if result.returncode:
+        # A file of `keep_out` is in a merge conflict: `add` was not allowed to settle it, HEAD's will stand.
+        unmerged = git.run("ls-files", "-u", "-z", env=env).stdout
+        paths = dict.fromkeys(record.partition("\t")[2] for record in decode(unmerged))
+        update(git, env, dict.fromkeys(paths))
+        result = git.run(*INDEX, "write-tree", env=env)
+    return os.fsdecode(result.stdout).strip()
+
+
+def entries(git: Git, tree: str) -> dict[str, Entry]:
+    """Return path → (mode, object) of everything in `tree` (or a commit), directories resolved."""
+    listing = decode(git.run("ls-tree", "-r", "-z", "--full-tree", tree).stdout)
+    found = {}
+    for record in listing:
+        facts, _, path = record.partition("\t")
+        mode, _kind, oid = facts.split(" ")
+        found[path] = (mode, oid)
+    return found
+
+
+def difference(git: Git, old: str, new: str) -> tuple[str, ...]:
+    """Return the paths whose content or mode differs between two trees or commits."""
+    return tuple(decode(git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new).stdout))
+
+
+def staged(git: Git) -> tuple[str, ...]:
+    """Return the paths whose content or mode in the index is not that of HEAD."""
+    return tuple(
+        decode(git.run("diff-index", "--cached", "-z", "--name-only", "--no-renames", "HEAD").stdout)
+    )
+
+
+def changed(git: Git, old: str, new: str) -> dict[str, tuple[Entry | None, Entry | None]]:
+    """Return path → (old, new) entry of what differs between two trees or commits; None is absent."""
+    if old == new:
+        return {}
+    parts = decode(git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new).stdout)
+    found = {}
+    for facts, path in zip(parts[::2], parts[1::2], strict=True):
+        old_mode, new_mode, old_oid, new_oid, letter = facts.removeprefix(":").split(" ")
+        found[path] = (
+            None if letter == "A" else (old_mode, old_oid),
+            None if letter == "D" else (new_mode, new_oid),
+        )
+    return found
+
+
+def without(git: Git, tree: str, paths: Collection[str]) -> str:
+    """Return `tree` less `paths` (files, or directories with all below them)."""
+    names = frozenset(paths)
+    dropped = [path for path in entries(git, tree) if covers(names, path)] if names else []
+    return edited(git, tree, dict.fromkeys(dropped)) if dropped else tree
+
+
+def with_from(git: Git, tree: str, source: str, paths: Collection[str]) -> str:
+    """Return `tree` with `paths` (files or directories) as they are in `source`: changed, added or gone."""
+    names = frozenset(paths)
+    wanted = {path: entry for path, entry in entries(git, source).items() if covers(names, path)}
+    present = {path: entry for path, entry in entries(git, tree).items() if covers(names, path)}
+    if wanted == present:
+        return tree
+    return edited(git, tree, {**dict.fromkeys(present), **wanted})
+
+
+def edited(git: Git, tree: str, edits: Mapping[str, Entry | None]) -> str:
+    """Return `tree` with `edits`; None removes."""
+    with private_index(git) as env:
+        git.run(*INDEX, "read-tree", tree, env=env)
+        update(git, env, edits)
+        return write_tree(git, env)
+
+
+def update(git: Git, env: Mapping[str, str], edits: Mapping[str, Entry | None]) -> None:
+    """Put `edits` into the index in `env` (the work tree's own where that names none); None removes."""
+    # Removals first: a directory must be out of the way of a file, and the other way round.
+    ordered = sorted(edits.items(), key=lambda edit: edit[1] is not None)
+    zeros = "0" * len(next((entry[1] for _, entry in ordered if entry), "0" * 40))
+    lines = [
+        f"{REMOVED} {zeros}\t{path}" if entry is None else f"{entry[0]} {entry[1]}\t{path}"
+        for path, entry in ordered
+    ]
+    git.run(*INDEX, "update-index", "-z", "--index-info", env=env, stdin=encode(lines))
+
+
+def write(git: Git, files: Mapping[str, Entry]) -> str:
+    """Return the tree of exactly `files`."""
+    with private_index(git) as env:
+        update(git, env, files)
+        return write_tree(git, env)
+
+
+def commit(git: Git, tree: str, parents: Sequence[str], message: str) -> str:
+    """Return a new commit of `tree`, unsigned, without hooks; no ref moves."""
+    return git.commit(tree, parents, message)
+
+
+def sizes(git: Git, oids: Iterable[str]) -> dict[str, int]:
+    """Return the sizes of blobs in bytes."""
+    asked = "".join(f"{oid}\n" for oid in dict.fromkeys(oids))
+    if not asked:
+        return {}
+    answer = git.run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked.encode()).stdout
+    return {oid: int(size) for oid, _, size in (line.partition(" ") for line in answer.decode().splitlines())}

@@ -1,0 +1,115 @@
+"""Linked work trees: more places to work in, of one repository.
+
+Source: git-worktree(1).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.files import atomic, family_lock
+from harness_lib.system.git import ref_files, remembered
+from harness_lib.system.git.repository import Git
+
+# Git prunes what another git is just about to make; so we do one thing after another.
+LOCK = "harness-worktrees.lock"
+
+
+class Linked(NamedTuple):
+    """A work tree as git lists it; `branch` is the full name of what HEAD stands for, None when detached."""
+
+    path: Path
+    branch: str | None
+
+
+def listed(git: Git) -> list[Linked]:
+    """Return the work trees of the repository, the main one first; those whose directory is gone as well."""
+    found = []
+    for record in os.fsdecode(git.run("worktree", "list", "--porcelain", "-z").stdout).split("\0\0"):
+        facts = dict(line.partition(" ")[::2] for line in record.strip("\0").split("\0"))
+        if "worktree" in facts and "bare" not in facts:
+            found.append(Linked(Path(facts["worktree"]), facts.get("branch")))
+    return found
+
+
+def holder(git: Git, branch: str) -> Path | None:
+    """Return the work tree that has `branch` (full name) checked out; None if none has."""
+    return next((each.path for each in listed(git) if each.branch == branch and each.path.is_dir()), None)
+
+
+def is_hidden(git: Git, branch: str) -> bool:
+    """Say whether the repository's own checkout has `branch`, and git does not list it.
+
+    Somebody has set core.bare there, which makes git believe that it has none.
+    """
+    ask = ("symbolic-ref", "--quiet", "HEAD")
+    head = git.run("--git-dir", str(git.common_dir), *ask, check=False).stdout
+    has_files = (git.common_dir / "index").is_file()
+    return has_files and os.fsdecode(head).strip() == branch and holder(git, branch) is None
+
+
+def is_bare(git: Git) -> bool:
+    """Say whether somebody has told git that the repository has no checkout of its own."""
+    args = (f"--git-dir={git.common_dir}", "config", "--type=bool", "core.bare")
+    said = remembered.of_file(git.common_dir / "config", "bare", lambda: git.run(*args, check=False).stdout)
+    return said.strip() == b"true"
+
+
+def add(git: Git, path: Path, commit: str) -> Git:
+    """Make a work tree at `path` with HEAD detached at `commit`; what git remembers of a lost one goes."""
+    atomic.make_directory(path.parent)
+    with family_lock.alone(git.common_dir / LOCK):
+        git.run("worktree", "prune")
+        git.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
+    return Git.open(path)
+
+
+def mended(main: Git, path: Path) -> Git | None:
+    """Return the work tree at `path`, its link to the repository written anew; None if it never was one."""
+    # `main` may be that very work tree.
+    main.run("--git-dir", str(main.common_dir), "worktree", "repair", str(path), check=False)
+    return at(path)
+
+
+def at(path: Path) -> Git | None:
+    """Return the work tree around `path`; None if there is none that git may use."""
+    try:
+        return Git.open(path)
+    except EnvSetupError:
+        return None
+
+
+def stands(git: Git) -> bool:
+    """Say whether the linked work tree is for certain still as git has made it; git need not be asked then.
+
+    Both ends of the link are in place, and its HEAD can be read.
+    """
+    try:
+        link = (git.top / ".git").read_bytes().rstrip(b"\n")
+        back = (git.git_dir / "gitdir").read_bytes().rstrip(b"\n")
+        (git.git_dir / "commondir").stat()
+        ref_files.branch(git.git_dir)
+    except (OSError, ref_files.UnclearError):
+        return False
+    return (link, back) == (b"gitdir: " + os.fsencode(git.git_dir), os.fsencode(git.top / ".git"))
+
+
+def switch(git: Git, commit: str) -> None:
+    """Detach HEAD at `commit`, with index and files; GitError if a change stands in the way."""
+    git.run("checkout", "--quiet", "--detach", commit)
+
+
+def remove(git: Git, path: Path) -> None:
+    """Remove the work tree at `path`, ignored files included; the caller has kept what must not be lost."""
+    with family_lock.alone(git.common_dir / LOCK):
+        if path.is_symlink() or path.is_file():
+            path.unlink()
+        elif path.is_dir():
+            git.run("worktree", "remove", "--force", "--force", str(path), check=False)
+            # What git will not take away (a directory that is no work tree any more, say) is ours too.
+            shutil.rmtree(path, ignore_errors=True)
+        git.run("worktree", "prune")

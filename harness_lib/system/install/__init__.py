@@ -1,0 +1,1 @@
+"""The program itself: how it is started again, and the packages that it runs with."""

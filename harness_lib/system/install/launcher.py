@@ -1,0 +1,73 @@
+"""How to start this program again as a child, whether a checkout, a package or the launcher started it.
+
+A child is started as the launcher starts the program, isolated and without `site`: it finds the standard
+library, this package and its dependencies, and nothing else that the machine's Python may have.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from harness_lib.system.install import private_env
+
+_HOME = Path(__file__).resolve().parents[3]
+_OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
+# Where one of these is, there is what it needs in turn.
+_DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
+DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "prompt_toolkit", "rich", "stamina", "yaml")
+
+
+def python(code: str, dependencies: tuple[str, ...] = _DEPENDENCIES) -> list[str]:
+    """Return the command that runs `code` with this interpreter, isolated, and this package importable."""
+    setting = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
+    # Behind the standard library: nothing there can take the place of a part of it.
+    return [
+        sys.executable,
+        *setting,
+        "-I",
+        "-S",
+        "-c",
+        f"import sys; sys.path += {_packages(dependencies)!r}; {code}",
+    ]
+
+
+def harness() -> list[str]:
+    """Return the command `harness`."""
+    return python("from harness_lib.cli.main import entry; entry()")
+
+
+def hs() -> list[str]:
+    """Return the command `hs`."""
+    return python("from harness_lib.loop.main import entry; sys.exit(entry())", DEPENDENCIES_OF_HS)
+
+
+def beside(name: str) -> str | None:
+    """Return the launcher `name` of this checkout, or what was installed with this package; None without."""
+    for place in (_HOME / "bin", Path(sys.executable).parent):
+        if os.access(place / name, os.X_OK):
+            return str(place / name)
+    return None
+
+
+def has_packages(environ: Mapping[str, str]) -> bool:
+    """Return whether what `hs` needs is here: in our own data directory, or installed with this package."""
+    if not (_HOME / "bin" / "hs").is_file():
+        return True
+    data = private_env.data_directory(environ)
+    return private_env.is_ready(private_env.environment(data, _OF_HS), _OF_HS)
+
+
+def _packages(dependencies: tuple[str, ...]) -> list[str]:
+    """Return the directories of this package and of its dependencies, its own first.
+
+    Whatever PYTHONPATH names is the user's, and not looked at.
+    """
+    foreign = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    path = [str(_HOME), *(entry for entry in sys.path if entry not in foreign)]
+    found = (PathFinder.find_spec(name, path) for name in dependencies)
+    homes = (str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin)
+    return list(dict.fromkeys((str(_HOME), *homes)))

@@ -1,0 +1,122 @@
+"""The packages that a bare checkout runs with: outside of the skill folder and of every project, made once.
+
+It is a directory of packages, not a virtual environment: there is no interpreter in it to break when the
+machine's Python is upgraded, and the launcher needs no second start of Python to use it.
+Every run of the launcher passes here, so this half only looks; `build` makes the directory.
+Standard library only. Source: docs/design.md, "On the user's machine".
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.place import data_home
+
+_REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+_ELSEWHERE = "Set HARNESS_HOME to the absolute path of a directory that only you can write."
+
+
+def data_directory(environ: Mapping[str, str]) -> Path:
+    """Return where our own files live: HARNESS_HOME, else `harness` in the user's data directory.
+
+    A relative XDG_DATA_HOME is ignored, as its standard demands.
+    Raises EnvSetupError when the place would depend on the current directory, which is a project.
+    """
+    path = Path(data_home.place(environ))
+    if not path.is_absolute():
+        message = f"The data directory of harness is not an absolute path: {path}."
+        raise EnvSetupError(message, _ELSEWHERE)
+    return path
+
+
+def is_safe(data: Path) -> bool:
+    """Return whether `data` is a directory that nobody else can put code into; False: there is none.
+
+    Raises EnvSetupError when there is one that others control: what lies in it will be executed.
+    """
+    try:
+        found = data.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        message = f"The data directory {data} cannot be used: {error.strerror}."
+        raise EnvSetupError(message, _ELSEWHERE) from error
+    problem = data_home.problem(found)
+    if problem:
+        message = f"The data directory {data} {problem}; harness runs no code from there."
+        raise EnvSetupError(message, _ELSEWHERE)
+    return True
+
+
+def recipe(requirements: Path = _REQUIREMENTS) -> str:
+    """Return what the environment is made from: pins, and the Python and machine that binary packages fit."""
+    python = f"{sys.implementation.cache_tag}{sys.abiflags} {sys.platform} {os.uname().machine}"
+    return f"{python}\n{requirements.read_text(encoding='utf-8')}"
+
+
+def environment(data: Path, requirements: Path = _REQUIREMENTS) -> Path:
+    """Return the directory in `data` for the recipe of this Python; it need not exist.
+
+    Its name holds a checksum, not a proof: `is_ready` compares the whole recipe.
+    """
+    return data / f"env-{zlib.crc32(recipe(requirements).encode()):08x}"
+
+
+def packages(env: Path) -> Path:
+    """Return what belongs on `sys.path`."""
+    return env / "packages"
+
+
+def ready_marker(env: Path) -> Path:
+    """Return the file that is written last and holds the recipe."""
+    return env / "ready"
+
+
+def is_ready(env: Path, requirements: Path = _REQUIREMENTS) -> bool:
+    """Return whether `env` was finished, by the recipe of this Python."""
+    try:
+        return ready_marker(env).read_text(encoding="utf-8") == recipe(requirements)
+    except (OSError, UnicodeDecodeError):
+        # Unreadable is as good as absent: making it says what is wrong.
+        return False
+
+
+def byte_code(data: Path) -> Path:
+    """Return where compiled modules go, so that nothing is ever written into the skill folder."""
+    return Path(data_home.byte_code(os.fspath(data)))
+
+
+def find(environ: Mapping[str, str]) -> Path | None:
+    """Return the finished packages without making anything; None when there are none (for hooks).
+
+    Raises EnvSetupError as `is_safe` does.
+    """
+    data = data_directory(environ)
+    if not is_safe(data):
+        return None
+    env = environment(data)
+    return packages(env) if is_ready(env) else None
+
+
+def enter(environ: Mapping[str, str], launcher: str, requirements: Path = _REQUIREMENTS) -> None:
+    """Put the private packages on `sys.path` and byte code into its cache; make the environment if need be.
+
+    `launcher` is the path of the program, to be named in a hint; `requirements` is the file of its pins.
+    Talks on stderr only, and only while making.
+    Raises EnvSetupError, and then nothing is left that looks ready.
+    """
+    data = data_directory(environ)
+    env = environment(data, requirements)
+    if not (is_safe(data) and is_ready(env, requirements)):
+        # Imported here: it costs every run tens of milliseconds that only the first one needs.
+        from harness_lib.system.install import build  # noqa: PLC0415
+
+        build.make(data, env, launcher, requirements)
+    sys.path.append(str(packages(env)))
+    sys.pycache_prefix = str(byte_code(data))
+    sys.dont_write_bytecode = False

@@ -1,0 +1,197 @@
+"""Where the state of a project lives, and what the files there are called.
+
+Standard library only. Source: docs/design.md, "On disk".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness_lib import typed
+from harness_lib.errors import EnvSetupError, RefusedError
+from harness_lib.system.place import find_root, private_names
+from harness_lib.system.place.find_root import (
+    BACKUP_FILE,
+    INIT_SCRIPT,
+    LOG_FILE,
+    MARKER,
+    PRIVATE_DIR,
+    STATE_FILE,
+)
+
+__all__ = [
+    "BACKUP_FILE",
+    "INIT_SCRIPT",
+    "LOG_FILE",
+    "MARKER",
+    "PRIVATE_DIR",
+    "STATE_FILE",
+    "Root",
+    "elsewhere",
+    "find",
+    "remember",
+    "require_direct",
+]
+
+
+class Root:
+    """A state root: `path` is the resolved directory, the other properties are what may lie in it.
+
+    A value, written out: importing `dataclasses` alone costs a hook more than all the rest of this file.
+    """
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __eq__(self, other: object) -> bool:
+        return self._path == other._path if isinstance(other, Root) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._path)
+
+    def __repr__(self) -> str:
+        return f"Root({self._path!r})"
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self._path
+
+    @property
+    def state(self) -> Path:
+        """The list itself."""
+        return self.path / STATE_FILE
+
+    @property
+    def backup(self) -> Path:
+        """The generation before, as the protocol keeps it."""
+        return self.path / BACKUP_FILE
+
+    @property
+    def log(self) -> Path:
+        """The append-only log."""
+        return self.path / LOG_FILE
+
+    @property
+    def marker(self) -> Path:
+        """Without it every hook is a silent no-op."""
+        return self.path / MARKER
+
+    @property
+    def init_script(self) -> Path:
+        """Set-up and health check of the environment; optional."""
+        return self.path / INIT_SCRIPT
+
+    @property
+    def private(self) -> Path:
+        """Ours; may be deleted at any time."""
+        return self.path / PRIVATE_DIR
+
+    @property
+    def lock_file(self) -> Path:
+        """What a state change locks; never removed."""
+        return self.private / "state.lock"
+
+    @property
+    def summary(self) -> Path:
+        """What hooks read instead of the list."""
+        return self.private / "summary.json"
+
+    @property
+    def generations(self) -> Path:
+        """The last generations of the list, each a file."""
+        return self.private / find_root.GENERATIONS
+
+    @property
+    def logs(self) -> Path:
+        """The output of checks."""
+        return self.private / "logs"
+
+    def harness_names(self) -> tuple[str, ...]:
+        """Return the names in the root that are ours and never enter a commit.
+
+        A `*` in a name stands for anything, as in a glob: temporary files carry a random part.
+        The init script is not among them: a project may well commit it.
+        """
+        return (
+            STATE_FILE,
+            BACKUP_FILE,
+            f"{STATE_FILE}.tmp",
+            f"{STATE_FILE}.broken-*",
+            f"{STATE_FILE}.old-*",
+            f".{STATE_FILE}.*.tmp",
+            f".{BACKUP_FILE}.*.tmp",
+            LOG_FILE,
+            MARKER,
+            PRIVATE_DIR,
+        )
+
+    def private_patterns(self) -> tuple[str, ...]:
+        """Return what of the private directory is ours alone, as git's ignore files want it."""
+        return tuple(f"{PRIVATE_DIR}/{pattern}" for pattern in private_names.PATTERNS)
+
+    def private_paths(self) -> tuple[Path, ...]:
+        """Return what of the private directory is ours alone, whether it stands or not."""
+        found: list[Path] = []
+        for pattern in private_names.PATTERNS:
+            found += sorted(self.private.glob(pattern)) if "*" in pattern else [self.private / pattern]
+        return tuple(found)
+
+    def standing_names(self) -> tuple[str, ...]:
+        """Return `harness_names` with what now lies in the root in the place of each that has a `*`."""
+        found: list[str] = []
+        for name in self.harness_names():
+            found += [path.name for path in sorted(self.path.glob(name))] if "*" in name else [name]
+        return tuple(found)
+
+
+def find(env: Mapping[str, str], cwd: Path) -> Root | None:
+    """Return the state root that `env` and `cwd` stand in, or None.
+
+    In this order: HARNESS_STATE_ROOT; upwards from CLAUDE_PROJECT_DIR; upwards from `cwd`; the main worktree
+    that `remember` noted in the common git directory of `cwd`. Another user's is passed over.
+    Raises EnvSetupError if HARNESS_STATE_ROOT is set but is no directory.
+    """
+    pinned = find_root.pinned(env)
+    if pinned is None:
+        found = find_root.search(env, os.fspath(cwd))
+        return None if found is None else Root(Path(found))
+    if os.path.isdir(pinned):  # noqa: PTH112 (Path.is_dir() raises where we may not look)
+        return Root(Path(pinned))
+    message = f"HARNESS_STATE_ROOT is no directory: {env['HARNESS_STATE_ROOT']}"
+    raise EnvSetupError(message, "Make that directory, or unset HARNESS_STATE_ROOT.")
+
+
+def elsewhere(cwd: Path) -> list[Path]:
+    """Return where else in this work tree lists are, as its git directory knows."""
+    return [Path(found) for found in find_root.elsewhere(os.fspath(cwd))]
+
+
+def require_direct(root: Root) -> None:
+    """Raise RefusedError if one of our files in `root` is a symbolic link: a clone could bring it."""
+    path = find_root.linked(os.fspath(root.path), thorough=True)
+    if path is not None:
+        raise refused(path)
+
+
+def refused(path: str | Path) -> RefusedError:
+    """Return the error about a symbolic link where a file of ours would be opened."""
+    return RefusedError(
+        f"{path} is a symbolic link; harness opens none of its files through one, as a clone could bring it.",
+        f"See where it leads: ls -l {typed.word(path)}. Nothing was changed. "
+        "If it is yours, put the file itself in its place; if not, take the link away.",
+    )
+
+
+def remember(root: Path, common_git_dir: Path) -> None:
+    """Note `root` in `common_git_dir`, so that every linked worktree of the repository finds it."""
+    from harness_lib.system.files import atomic  # noqa: PLC0415 (only `find` is asked on every event)
+
+    note = common_git_dir / find_root.NOTE
+    atomic.make_directory(note.parent)
+    atomic.keep_private(note.parent)
+    atomic.write(note, os.fsencode(os.path.realpath(root)) + b"\n")

@@ -1,0 +1,1 @@
+"""Processes: started, watched, told apart and ended, with everything that they started."""

@@ -1,0 +1,195 @@
+"""Who we are: the worker, and the process whose life is the session's life.
+
+A verb lives for milliseconds; the session belongs to the agent (or the terminal) that typed it.
+`life` fails closed: it says "dead" only when the recorded process is proven gone.
+Source: docs/design.md, "Sessions and owners".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from harness_lib.system.processes import process
+from harness_lib.system.processes.process import Process
+
+Life = Literal["alive", "dead", "unknown"]
+
+MAX_NAME = 200
+
+# They come and go with one command, so their life says nothing about the session's.
+_SHELLS = "sh bash zsh dash fish ksh mksh tcsh csh ash busybox"
+_WRAPPERS = "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness"
+# Sandboxes that an agent makes for one command; the kernel cuts names at 15 characters.
+_SANDBOXES = "bwrap unshare firejail codex-linux-san codex-linux-sandbox sandbox-exec"
+_TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES}".split())
+
+_NOBODY = Process(0, 0, "", "")
+
+# What hs tells its commands: the last of all, as another agent may be started by one of them.
+OURS = "HS_SESSION_ID"
+SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID", OURS)
+_AGENT_VARIABLES = (
+    ("claude", ("CLAUDECODE",)),
+    ("codex", ("CODEX_SESSION_ID", "CODEX_THREAD_ID")),
+    ("gemini", ("GEMINI_CLI", "GEMINI_SESSION_ID")),
+    ("copilot", ("COPILOT_PROJECT_DIR", "COPILOT_CLI")),
+    ("opencode", ("OPENCODE",)),
+    ("hs", (OURS,)),
+)
+
+
+class Owner(NamedTuple):
+    """`worker` is the name that claims carry; the rest proves later whether the owner process still lives.
+
+    `pid` is 0 where no lasting process can be seen from here: in a sandbox that lives for one command.
+    """
+
+    worker: str
+    host: str
+    boot_id: str
+    pid: int
+    pid_started: str
+    agent_session_id: str | None
+
+
+def current(env: Mapping[str, str]) -> Owner:
+    """Return who runs us, from the environment `env` and our ancestors."""
+    host = _clean(os.uname().nodename)
+    session = agent_session(env)
+    owner = _owner_process(env, nameless=session is None)
+    worker = _clean(env.get("HARNESS_WORKER_ID", "")) or session or f"{host}-{owner.pid}-{_token(owner)}"
+    return Owner(worker, host, process.boot_id(), owner.pid, owner.started, session)
+
+
+def is_named(env: Mapping[str, str]) -> bool:
+    """Return whether a person has named the worker: then another agent may bear the same name later."""
+    return bool(_clean(env.get("HARNESS_WORKER_ID", "")))
+
+
+def ourselves(prefix: str) -> Owner:
+    """Return this very process as an owner, with a name that no other process ever had."""
+    host = _clean(os.uname().nodename)
+    here = _ourselves()
+    worker = f"{_beginning(prefix, here.pid)}{_token(here)}"
+    return Owner(worker, host, process.boot_id(), here.pid, here.started, None)
+
+
+def is_own_name(worker: str, prefix: str, pid: int) -> bool:
+    """Return whether `worker` is a name that `ourselves(prefix)` gave to process `pid`."""
+    return worker.startswith(_beginning(prefix, pid))
+
+
+def _beginning(prefix: str, pid: int) -> str:
+    return f"{prefix}-{pid}-"
+
+
+def agent_session(env: Mapping[str, str]) -> str | None:
+    """Return the id that the agent's host gives its session, the same as in the payloads of its hooks."""
+    return next((name for key in SESSION_VARIABLES if (name := _clean(env.get(key, "")))), None)
+
+
+def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
+    """Tell whether the recorded process still lives, seen from this machine.
+
+    "unknown": another host, another pid namespace of this one, or a record that lacks what a proof needs.
+    """
+    here = process.boot_id()
+    if not host or host != _clean(os.uname().nodename) or not boot_id or not here:
+        return "unknown"
+    boot, _, namespace = boot_id.partition("/")
+    our_boot, _, our_namespace = here.partition("/")
+    if boot != our_boot:
+        return "dead"
+    if namespace != our_namespace or pid <= 0:
+        return "unknown"
+    return _life_here(pid, pid_started)
+
+
+def without_agent(env: Mapping[str, str]) -> dict[str, str]:
+    """Return `env` without what says that an agent runs us: an agent of our own is another one."""
+    return {key: value for key, value in without_session(env).items() if key != "HARNESS_WORKER_ID"}
+
+
+def without_session(env: Mapping[str, str]) -> dict[str, str]:
+    """Return `env` without what an agent says of itself and its session; the worker keeps its name."""
+    told = {*SESSION_VARIABLES, "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT"}
+    told.update(key for _, keys in _AGENT_VARIABLES for key in keys)
+    return {key: value for key, value in env.items() if key not in told}
+
+
+def in_agent(env: Mapping[str, str]) -> str | None:
+    """Return the name of the known agent that runs us, or None."""
+    for name, keys in _AGENT_VARIABLES:
+        if any(env.get(key) for key in keys):
+            return name
+    return None
+
+
+def _life_here(pid: int, pid_started: str) -> Life:
+    if not process.alive(pid):
+        return "dead"
+    found = process.look(pid)
+    if found is None:
+        # It answers to signals but may not be looked at (hidepid), or it ended between the two questions.
+        return "alive" if process.alive(pid) else "dead"
+    if not pid_started:
+        return "unknown"
+    return "alive" if found.started == pid_started else "dead"
+
+
+def is_hidden(me: Owner) -> bool:
+    """Return whether nobody outside can see our owner process: we are in a pid namespace of our own."""
+    return not me.pid or process.in_own_namespace()
+
+
+def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
+    line = list(process.ancestors())
+    named = _named_process(env.get("CLAUDE_PID", ""), line)
+    if named is not None:
+        return named
+    lasting = (ancestor for ancestor in line if not _is_transient(ancestor))
+    found = next(lasting, None)
+    if found is None and not nameless and process.in_own_namespace():
+        return _NOBODY
+    # Nothing but shells up to the top: a container whose first process is one.
+    return found or (line[-1] if line else _ourselves())
+
+
+def _named_process(text: str, line: list[Process]) -> Process | None:
+    """Return the process that CLAUDE_PID names if it can be meant: an ancestor, or one we may signal."""
+    if not (text.isascii() and text.isdigit()):
+        return None
+    pid = int(text)
+    for ancestor in line:
+        if ancestor.pid == pid:
+            return ancestor
+    return process.look(pid) if _may_signal(pid) else None
+
+
+def _may_signal(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (OSError, OverflowError):
+        return False
+    return pid > 0
+
+
+def _is_transient(ancestor: Process) -> bool:
+    """Names come as `bash`, as `-bash` (a login shell), or as a path (`ps` on macOS)."""
+    return Path(ancestor.name).name.lstrip("-") in _TRANSIENT
+
+
+def _ourselves() -> Process:
+    return process.look(os.getpid()) or Process(os.getpid(), os.getppid(), "", "")
+
+
+def _token(owner: Process) -> str:
+    return hashlib.sha256(f"{process.boot_id()} {owner.started}".encode()).hexdigest()[:8]
+
+
+def _clean(text: str) -> str:
+    return "".join(char for char in text if char.isprintable()).strip()[:MAX_NAME]

@@ -1,0 +1,100 @@
+"""Leave no process behind: what a command started ends with it.
+
+A process group can be left (`setsid`), so on Linux we ask to become the parent of every orphan below us
+(PR_SET_CHILD_SUBREAPER) and find daemons among our children. Elsewhere only the group is ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness_lib.system.clock import Clock
+from harness_lib.system.processes import process
+
+_SET_SUBREAPER, _GET_SUBREAPER = 36, 37
+_PAUSE = 0.01
+# An unkillable process (in a dead network mount) must not hold us for ever.
+_PATIENCE = 5.0
+
+
+@contextmanager
+def adopting() -> Iterator[frozenset[int]]:
+    """Become the parent of orphans for a while; yields the children that we had before.
+
+    The flag belongs to the whole process: one run at a time.
+    """
+    if not sys.platform.startswith("linux"):
+        yield frozenset()
+        return
+    import ctypes  # noqa: PLC0415 (only who runs a check or an agent pays for it)
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = ctypes.c_int(0)
+    libc.prctl(_GET_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+    libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield frozenset(process.children(os.getpid()))
+    finally:
+        libc.prctl(_SET_SUBREAPER, before.value, 0, 0, 0)
+
+
+def signal_group(group: int, number: int) -> bool:
+    """Send signal `number` to the process group `group`; return whether anybody is in it."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # macOS says so of zombies; elsewhere somebody who became another user, whom we cannot end anyway.
+        return False
+    return True
+
+
+def reap(group: int) -> None:
+    """Collect the dead of `group` that became our children, so that they stop counting as its members."""
+    try:
+        while os.waitpid(-group, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def end_orphans(known: frozenset[int], clock: Clock) -> None:
+    """Kill and collect the children that came to us since `known`, and theirs, until no new one appears.
+
+    A child in our own session was started by ourselves: what a command started can never come into ours.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    deadline = clock.monotonic() + _PATIENCE
+    while orphans := _orphans(known):
+        for pid in orphans:
+            _kill_and_collect(pid)
+        if clock.monotonic() >= deadline:
+            return
+        clock.sleep(_PAUSE)
+
+
+def _orphans(known: frozenset[int]) -> list[int]:
+    new = (pid for pid in process.children(os.getpid()) if pid not in known)
+    return [pid for pid in new if _session(pid) not in (None, os.getsid(0))]
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _kill_and_collect(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, os.WNOHANG)
+    except (ProcessLookupError, PermissionError, ChildProcessError):
+        # It ended by itself, or became another user's: then it is not ours to end.
+        return

@@ -1,0 +1,168 @@
+"""One line per call, whoever else writes, whatever state the file is in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.clock import Clock
+from harness_lib.system.files import append_log
+
+WRITER = """
+import sys
+from pathlib import Path
+from harness_lib.system.files import append_log as log
+for number in range(100):
+    log.append(Path(sys.argv[1]), f"{sys.argv[2]} {number} " + "x" * 300)
+"""
+
+
+class ScriptedClock(Clock):
+    """Does the next of its acts instead of sleeping."""
+
+    def __init__(self, *acts: object) -> None:
+        self.acts = list(acts)
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        act = self.acts.pop(0)
+        assert callable(act)
+        act()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "progress.txt"
+
+
+def test_lines_are_added_in_order(path: Path) -> None:
+    append_log.append(path, "one")
+    append_log.append(path, "zwei · 三")
+
+    assert path.read_text(encoding="utf-8") == "one\nzwei · 三\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("a\nb", "a\\nb"),
+        ("a\r\n\tb", "a\\r\\n\\tb"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("\x00\x85", "\\x00\\x85"),
+        ("a\u2028b\u2029", "a\\u2028b\\u2029"),
+        ("\u202egnp", "\\u202egnp"),
+    ],
+)
+def test_breaks_and_control_characters_are_escaped(path: Path, text: str, escaped: str) -> None:
+    """A title must not be able to forge a second log line or to repaint the reader's terminal."""
+    append_log.append(path, text)
+
+    assert append_log.tail(path, 9) == [escaped]
+
+
+@given(text=st.text())
+def test_any_text_is_one_line(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("log") / "log"
+    append_log.append(path, text)
+
+    assert len(path.read_bytes().decode().splitlines()) == 1
+
+
+def test_half_a_surrogate_pair_does_not_stop_the_log(path: Path) -> None:
+    append_log.append(path, "file \udcff")
+
+    assert append_log.tail(path, 1) == ["file \\udcff"]
+
+
+def test_a_long_line_is_cut(path: Path) -> None:
+    append_log.append(path, "x" * 5000)
+
+    assert append_log.tail(path, 1) == ["x" * 3999 + "…"]
+
+
+def test_a_torn_line_is_ended_first(path: Path) -> None:
+    """A writer died in the middle, or an editor saves without a last line break."""
+    path.write_bytes(b"[2025] torn")
+
+    append_log.append(path, "whole")
+
+    assert append_log.tail(path, 9) == ["[2025] torn", "whole"]
+
+
+def test_writers_never_mix(path: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), name]) for name in "abcd"]
+    assert [writer.wait() for writer in writers] == [0, 0, 0, 0]
+
+    lines = path.read_text(encoding="utf-8").splitlines()
+
+    expected = {f"{name} {number} " + "x" * 300 for name in "abcd" for number in range(100)}
+    assert len(lines) == 400
+    assert set(lines) == expected
+
+
+def test_a_pipe_in_its_place_neither_hangs_nor_swallows(path: Path) -> None:
+    os.mkfifo(path)
+
+    with pytest.raises(EnvSetupError, match="no regular file"):
+        append_log.append(path, "line")
+    assert append_log.tail(path, 5) == []
+
+
+def test_tail_of_nothing(path: Path) -> None:
+    assert append_log.tail(path, 5) == []
+    path.touch()
+    assert append_log.tail(path, 5) == []
+    append_log.append(path, "x")
+    assert append_log.tail(path, 0) == []
+
+
+@pytest.mark.parametrize("ending", ["", "\n"])
+@pytest.mark.parametrize("wanted", [1, 200, 2999, 3000, 5000])
+def test_tail_returns_the_last_lines(path: Path, ending: str, wanted: int) -> None:
+    lines = [f"{number} {'y' * 40}" for number in range(3000)]
+    path.write_text("\n".join(lines) + ending, encoding="utf-8")
+
+    assert append_log.tail(path, wanted) == lines[-wanted:]
+
+
+def test_tail_reads_no_more_than_its_bound(path: Path) -> None:
+    path.write_bytes(b"first\n" + b"z" * (3 * append_log.TAIL_BYTES) + b"\nlast\n")
+
+    assert append_log.tail(path, 2) == ["last"]
+
+
+def test_tail_survives_foreign_bytes(path: Path) -> None:
+    path.write_bytes(b"caf\xe9\n")
+
+    assert append_log.tail(path, 1) == ["caf\ufffd"]
+
+
+def test_follow_yields_what_is_added_and_survives_a_new_file(path: Path) -> None:
+    append_log.append(path, "before")
+
+    def add(data: bytes) -> None:
+        with path.open("ab") as stream:
+            stream.write(data)
+
+    def anew() -> None:
+        path.unlink()
+        append_log.append(path, "four")
+
+    clock = ScriptedClock(
+        lambda: append_log.append(path, "one"),
+        lambda: add(b"two "),
+        lambda: add(b"halves\n"),
+        path.unlink,
+        lambda: append_log.append(path, "three"),
+        anew,
+    )
+    lines = append_log.follow(path, clock)
+
+    assert [next(lines) for _ in range(4)] == ["one", "two halves", "three", "four"]

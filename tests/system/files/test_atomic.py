@@ -1,0 +1,175 @@
+"""A reader sees the old content or the new one, and nothing is left lying about."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness_lib.system.files import atomic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CRASH = 73
+DIE_AT = """
+import os, sys
+from pathlib import Path
+from harness_lib.system.files import atomic
+
+def die(event, args):
+    if event == {event!r} and any(str(arg).startswith({directory!r}) for arg in args):
+        os._exit(73)
+
+sys.addaudithook(die)
+atomic.write(Path({path!r}), b"new")
+"""
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(entry.name for entry in directory.iterdir())
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_write_makes_and_replaces(tmp_path: Path, durable: bool) -> None:
+    file = tmp_path / "state"
+
+    atomic.write(file, b"old", durable=durable)
+    atomic.write(file, b"new", durable=durable)
+
+    assert file.read_bytes() == b"new"
+    assert names(tmp_path) == ["state"]
+
+
+class Steps:
+    """Stands before the calls that reach the disk, and notes which of them came when, and for what."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.seen: list[str] = []
+        sync, rename = os.fsync, os.replace
+
+        def noted_sync(descriptor: int) -> None:
+            sync(descriptor)
+            directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+            self.seen.append("directory synced" if directory else "content synced")
+
+        def noted_rename(*args: Any, **kwargs: Any) -> None:
+            rename(*args, **kwargs)
+            self.seen.append("renamed")
+
+        patch.setattr(os, "fsync", noted_sync)
+        patch.setattr(os, "replace", noted_rename)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="content is synced by F_FULLFSYNC there")
+def test_a_durable_write_syncs_the_content_before_the_rename_and_the_name_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the first sync a power cut may leave an empty file, without the second the old one."""
+    steps = Steps(monkeypatch)
+
+    atomic.write(tmp_path / "state", b"new")
+    assert steps.seen == ["content synced", "renamed", "directory synced"]
+
+    atomic.write(tmp_path / "state", b"newer", durable=False)
+    assert steps.seen[3:] == ["renamed"]
+
+
+def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        atomic.write(tmp_path / "state", b"")
+    finally:
+        os.umask(before)
+
+    assert mode_of(tmp_path / "state") == 0o600
+
+
+def test_permissions_of_an_existing_file_stay(tmp_path: Path) -> None:
+    file = tmp_path / "state"
+    file.write_bytes(b"old")
+    file.chmod(0o666)
+
+    atomic.write(file, b"new")
+
+    assert mode_of(file) == 0o666
+
+
+def test_a_given_mode_wins_over_umask_and_file(tmp_path: Path) -> None:
+    file = tmp_path / "state"
+    file.write_bytes(b"old")
+
+    atomic.write(file, b"new", mode=0o606)
+
+    assert mode_of(file) == 0o606
+
+
+def test_what_a_symlink_leads_to_stays_as_it_is(tmp_path: Path) -> None:
+    """A clone may have brought the link."""
+    target = tmp_path / "elsewhere"
+    target.write_bytes(b"old")
+    for link, where in ((tmp_path / "one", target), (tmp_path / "two", tmp_path / "nowhere")):
+        link.symlink_to(where)
+
+        atomic.write(link, b"new")
+
+        assert not link.is_symlink()
+        assert link.read_bytes() == b"new"
+    assert target.read_bytes() == b"old"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_failure_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
+    target = tmp_path / "state"
+    (target / "full").mkdir(parents=True)
+
+    with pytest.raises(OSError, match="state"):
+        atomic.write(target, b"new")
+
+    assert names(tmp_path) == ["state"]
+
+
+@pytest.mark.parametrize("event", ["open", "os.rename"])
+def test_death_on_the_way_leaves_the_old_content(tmp_path: Path, event: str) -> None:
+    """The writer dies before its temporary file exists, and between writing it and the rename."""
+    file = tmp_path / "state"
+    file.write_bytes(b"old")
+    program = DIE_AT.format(event=event, directory=str(tmp_path / ".state."), path=str(file))
+
+    died = subprocess.run([sys.executable, "-c", program], check=False)
+
+    assert died.returncode == CRASH
+    assert file.read_bytes() == b"old"
+
+
+def test_sweep_removes_only_what_the_dead_left(tmp_path: Path) -> None:
+    hour_ago = time.time() - 3700
+    for name in (".state.dead.tmp", ".state.busy.tmp", ".other.dead.tmp", "state", ".state.note"):
+        (tmp_path / name).write_bytes(b"")
+        os.utime(tmp_path / name, (hour_ago, hour_ago))
+    os.utime(tmp_path / ".state.busy.tmp")
+
+    atomic.sweep(tmp_path, "state")
+
+    assert names(tmp_path) == [".other.dead.tmp", ".state.busy.tmp", ".state.note", "state"]
+
+
+def test_small_acts_may_be_repeated(tmp_path: Path) -> None:
+    atomic.make_directory(tmp_path / "a" / "b")
+    atomic.make_directory(tmp_path / "a" / "b")
+    file = tmp_path / "a" / "b" / "marker"
+    file.write_bytes(b"kept")
+    atomic.touch(file)
+
+    assert file.read_bytes() == b"kept"
+    assert atomic.remove(file)
+    assert not atomic.remove(file)

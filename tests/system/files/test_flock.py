@@ -1,0 +1,179 @@
+"""One process at a time changes the state, and a dead one never stops the next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness_lib.errors import HeldError
+from harness_lib.system.files.flock import StateLock, holder
+from harness_lib.system.place import private_names
+
+COUNT = """
+import sys
+from pathlib import Path
+from harness_lib.system.files.flock import StateLock
+lock, counter = Path(sys.argv[1]), Path(sys.argv[2])
+for _ in range(25):
+    with StateLock(lock):
+        number = int(counter.read_text())
+        counter.write_text(str(number + 1))
+"""
+HOLD = """
+import sys, time
+from pathlib import Path
+from harness_lib.system.files.flock import StateLock
+with StateLock(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from harness_lib.system.files.flock import StateLock
+lock = StateLock(Path(sys.argv[1]), timeout=0)
+with lock:
+    pass
+before = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+try:
+    lock.__enter__()
+except OSError as error:
+    print("no room:", type(error).__name__)
+resource.setrlimit(resource.RLIMIT_FSIZE, before)
+with lock:
+    print("held again")
+"""
+
+
+class Undermined(StateLock):
+    """Somebody deletes `.harness/` between our taking the lock and our looking whether it still counts."""
+
+    def _remember_descriptor(self, descriptor: int) -> None:
+        if not self.path.parent.with_name("undermined").exists():
+            self.path.parent.with_name("undermined").touch()
+            shutil.rmtree(self.path.parent)
+        super()._remember_descriptor(descriptor)
+
+
+def python(program: str, *args: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program, *map(str, args)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def held_by_another(lock: Path) -> subprocess.Popen[str]:
+    child = python(HOLD, lock)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    return child
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    return tmp_path / ".harness" / "state.lock"
+
+
+def test_no_change_is_lost_between_processes(lock: Path, tmp_path: Path) -> None:
+    counter = tmp_path / "counter"
+    counter.write_text("0", encoding="ascii")
+
+    children = [python(COUNT, lock, counter) for _ in range(6)]
+    codes = [(child.communicate(), child.returncode)[1] for child in children]
+
+    assert codes == [0] * 6
+    assert counter.read_text(encoding="ascii") == "150"
+
+
+def test_the_folder_is_made_and_hides_from_git_what_is_ours(lock: Path) -> None:
+    with StateLock(lock):
+        assert (lock.parent / ".gitignore").read_bytes() == private_names.RULES
+
+
+def test_whoever_waits_in_vain_is_told_the_holder(lock: Path) -> None:
+    child = held_by_another(lock)
+    try:
+        with pytest.raises(HeldError, match=f"pid {child.pid} on {os.uname().nodename} since 20"):
+            StateLock(lock, timeout=0.05).__enter__()
+    finally:
+        child.communicate()
+
+
+def test_the_lock_of_a_killed_process_is_free(lock: Path) -> None:
+    child = held_by_another(lock)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+
+    with StateLock(lock, timeout=0):
+        assert holder(lock).startswith(f"pid {os.getpid()} on ")
+
+
+def test_nobody_is_named_after_the_release(lock: Path) -> None:
+    with StateLock(lock):
+        pass
+
+    assert lock.read_bytes() == b""
+    assert holder(lock) == "another process"
+
+
+def test_an_error_inside_releases_it(lock: Path) -> None:
+    with pytest.raises(KeyError), StateLock(lock):
+        raise KeyError
+
+    with StateLock(lock, timeout=0):
+        pass
+
+
+def test_a_lock_on_a_deleted_folder_is_void(lock: Path) -> None:
+    """`.harness/` may be deleted at any time: the lock that counts is the one at the path."""
+    with Undermined(lock):
+        assert lock.exists()
+        with pytest.raises(HeldError):
+            StateLock(lock, timeout=0).__enter__()
+
+
+def test_a_folder_deleted_while_held_stops_nobody(lock: Path) -> None:
+    child = held_by_another(lock)
+    shutil.rmtree(lock.parent)
+
+    with StateLock(lock, timeout=0):
+        child.communicate()
+
+    assert child.returncode == 0
+
+
+def test_a_child_process_does_not_keep_it(lock: Path) -> None:
+    with StateLock(lock):
+        child = subprocess.Popen(["sleep", "60"], close_fds=False)
+    try:
+        with StateLock(lock, timeout=0):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_taking_it_twice_is_our_bug(lock: Path) -> None:
+    held = StateLock(lock)
+    with held, pytest.raises(RuntimeError, match="BUG"):
+        held.__enter__()
+
+
+def test_a_disk_that_has_no_room_for_our_name_leaves_it_free(lock: Path) -> None:
+    """A file that may not grow stands for the full disk."""
+    child = python(FULL, lock)
+
+    assert child.communicate()[0] == "no room: OSError\nheld again\n"
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".harness").write_text("a file", encoding="ascii")
+
+    with pytest.raises(FileExistsError):
+        StateLock(tmp_path / ".harness" / "state.lock").__enter__()

@@ -1,0 +1,102 @@
+"""A JSON text keeps every byte that an edit is not about, and taking back restores the rest."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.system.files import json_edit, json_text
+
+ADDED = {"x": [{"c": "d"}]}
+
+TEXTS = [
+    "{}",
+    "{}\n",
+    '{"a":1}',
+    '{"a": 1, "b": [1, 2]}',
+    '{\n  "a": 1 // why\n}\n',
+    '{\n\t"a": 1, // why\n\t// "b": off\n}\n',
+    "{ // why\n}",
+    '{"a": 1,\n "b": 2 }',
+    '{\r\n    "a": {"b": []}\r\n}\r\n',
+    '// first\n{\n  "a": [\n    1\n  ]\n}\n// last',
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_was_added_can_be_taken_back_to_the_byte(text: str) -> None:
+    added = json_edit.add(text, (), ADDED, "hooks")
+    before = json_text.parse(text).plain()
+    assert isinstance(before, dict)
+    assert json_text.parse(added).plain() == {**before, "hooks": ADDED}
+    assert json_edit.remove(added, ("hooks",)) == text
+
+
+def test_line_breaks_and_indentation_are_those_of_the_file() -> None:
+    text = '{\r\n\t"a": 1\r\n}\r\n'
+    expected = '{\r\n\t"a": 1,\r\n\t"b": [\r\n\t\t2\r\n\t]\r\n}\r\n'
+    assert json_edit.add(text, (), [2], "b") == expected
+
+
+def test_an_element_goes_from_anywhere() -> None:
+    text = "[\n  1, // one\n  2, // two\n  3 // three\n]"
+    assert json_edit.remove(text, (0,)) == "[ // one\n  2, // two\n  3 // three\n]"
+    assert json_edit.remove(text, (1,)) == "[\n  1, // one\n   // two\n  3 // three\n]"
+    assert json_edit.remove(text, (2,)) == "[\n  1, // one\n  2 // two\n   // three\n]"
+
+
+def test_no_comment_swallows_what_stood_behind_the_removed() -> None:
+    assert json_text.parse(json_edit.remove('{ // c\n "a": 1, "b": 2}', ("a",))).plain() == {"b": 2}
+    assert json_text.parse(json_edit.remove('{ // c\n "a": 1}', ("a",))).plain() == {}
+
+
+def test_a_value_is_replaced_in_its_place() -> None:
+    text = '{\n  "a": [\n    1, // one\n    2\n  ]\n}'
+    assert json_edit.replace(text, ("a", 0), "x") == text.replace("1,", '"x",')
+
+
+def test_there_must_be_a_container() -> None:
+    with pytest.raises(KeyError):
+        json_edit.add('{"a": 1}', ("a",), 2)
+    with pytest.raises(KeyError):
+        json_edit.add('{"a": 1}', ("b",), 2)
+
+
+VALUES: Any = st.recursive(
+    st.none() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+SPACES = st.sampled_from(["", " ", "\n", "\r\n", "\t", " // c\n", "/* c */"])
+
+
+@st.composite
+def written(draw: Any, value: Any) -> str:
+    """Write `value` as some person might."""
+    if isinstance(value, dict | list):
+        parts = []
+        for item in value:
+            name = json.dumps(item) + draw(SPACES) + ":" if isinstance(value, dict) else ""
+            inner = draw(written(value[item] if isinstance(value, dict) else item))
+            parts.append(draw(SPACES) + name + draw(SPACES) + inner + draw(SPACES))
+        last = "," if parts and draw(st.booleans()) else ""
+        body = ",".join(parts) + last + draw(SPACES)
+        return f"{{{body}}}" if isinstance(value, dict) else f"[{body}]"
+    return json.dumps(value)
+
+
+@given(st.data(), st.dictionaries(st.text(max_size=3), VALUES, max_size=4))
+def test_an_edit_changes_what_it_says_and_nothing_else(data: Any, value: dict[str, Any]) -> None:
+    text = data.draw(written(value))
+    assert json_text.parse(text).plain() == value
+    added = json_edit.add(text, (), ADDED, "a new name")
+    assert json_text.parse(added).plain() == {**value, "a new name": ADDED}
+    assert json_text.parse(json_edit.remove(added, ("a new name",))).plain() == value
+    for name in value:
+        less = {key: each for key, each in value.items() if key != name}
+        assert json_text.parse(json_edit.remove(text, (name,))).plain() == less
+        assert json_text.parse(json_edit.replace(text, (name,), [1])).plain() == {**value, name: [1]}

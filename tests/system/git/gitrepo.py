@@ -1,0 +1,141 @@
+"""Real repositories for the tests of git.py, snapshot.py and restore.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_lib.system.git import hidden, locks, restore, snapshot
+from harness_lib.system.git.repository import Git
+from harness_lib.system.git.snapshot import Before
+
+LIMIT = 1_000_000
+
+NASTY = (
+    " leading and trailing ",
+    'quo"te',
+    "back\\slash",
+    "line\nbreak",
+    "carriage\r",
+    "-rf",
+    ":(top)magic",
+    "*glob?[a]",
+    "tab\tulator",
+    "süß/日本",
+    os.fsdecode(b"not-utf8-\xff\xfe"),
+)
+
+
+def sh(path: Path, *args: str, env: Mapping[str, str] | None = None, check: bool = True) -> str:
+    """Run git as a person would."""
+    done = subprocess.run(
+        ["git", *args], cwd=path, env={**os.environ, **(env or {})}, capture_output=True, check=False
+    )
+    assert not check or done.returncode == 0, (args, done.stderr)
+    return os.fsdecode(done.stdout).strip()
+
+
+def put(path: Path, text: str | bytes, *, executable: bool = False) -> Path:
+    """Write a file, with the directories above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    if executable:
+        path.chmod(0o755)
+    return path
+
+
+def disk(top: Path) -> dict[str, tuple[str, bytes]]:
+    """Return every file below `top`, git's own left out: path → (kind, content)."""
+    found: dict[str, tuple[str, bytes]] = {}
+    for folder, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if name != ".git"]
+        links = [name for name in folders if (Path(folder) / name).is_symlink()]
+        for name in [*files, *links]:
+            path = Path(folder) / name
+            if name == ".git":
+                continue
+            key = str(path.relative_to(top))
+            if path.is_symlink():
+                found[key] = ("link", os.fsencode(os.readlink(path)))  # noqa: PTH115
+            else:
+                kind = "program" if os.access(path, os.X_OK) and path.stat().st_mode & 0o100 else "file"
+                found[key] = (kind, path.read_bytes())
+    return found
+
+
+@dataclass
+class World:
+    """A repository with one commit, and what an attempt needs to be taken back."""
+
+    top: Path
+    git: Git
+    base: str
+    branch: str | None = "refs/heads/main"
+    before: Before | None = None
+    keep_out: tuple[str, ...] = ()
+
+    @classmethod
+    def make(cls, top: Path, files: Mapping[str, str] | None = None) -> World:
+        top.mkdir(parents=True, exist_ok=True)
+        sh(top, "init", "-q", "-b", "main")
+        for name, text in (files or {"tracked.txt": "one\n", "dir/inner.txt": "inner\n"}).items():
+            put(top / name, text)
+        git = Git.open(top)
+        world = cls(top, git, "")
+        world.commit("Begin")
+        return world
+
+    def commit(self, message: str = "work") -> str:
+        """Commit everything, and take the new commit as the base."""
+        sh(self.top, "add", "-A")
+        sh(self.top, "commit", "-q", "--allow-empty", "-m", message)
+        self.base = sh(self.top, "rev-parse", "HEAD")
+        return self.base
+
+    def begin(self) -> None:
+        """Remember the base, and what is untracked now."""
+        self.base = sh(self.top, "rev-parse", "HEAD")
+        self.branch = self.git.branch()
+        untracked = self.git.changes(self.keep_out).untracked
+        left_out = hidden.left_out(self.git)
+        self.before = snapshot.capture_untracked(self.git, untracked, LIMIT, LIMIT, left_out)
+
+    def go_back(self) -> list[str]:
+        made = snapshot.capture(self.git, self.keep_out, base=self.base, before=self.before)
+        return self.go_back_from(made)
+
+    def go_back_from(self, made: str) -> list[str]:
+        with locks.hold(self.git):
+            return restore.go_back(
+                self.git,
+                self.base,
+                branch=self.branch,
+                made=made,
+                before=self.before,
+                keep_out=self.keep_out,
+            )
+
+    def status(self) -> str:
+        return sh(self.top, "status", "--porcelain")
+
+
+def conflict(world: World) -> None:
+    """Let the branches main and theirs disagree about a line, and be on main."""
+    sh(world.top, "checkout", "-q", "-b", "theirs")
+    put(world.top / "tracked.txt", "theirs\n")
+    world.commit("theirs")
+    sh(world.top, "checkout", "-q", "main")
+    put(world.top / "tracked.txt", "ours\n")
+    world.commit("ours")
+
+
+def stands_at_base(world: World) -> None:
+    """Find the repository as it was before the attempt."""
+    assert world.git.head() == world.base
+    assert world.git.branch() == world.branch
+    assert world.git.changes(world.keep_out).tracked == ()
+    assert sh(world.top, "diff", "--cached", "--name-only", world.base) == ""
+    assert not list(world.git.git_dir.glob("harness-scratch*"))

@@ -1,0 +1,159 @@
+"""A person uses git at any point of a move: at the end both are whole, whether the move goes on or is killed.
+
+Their command comes before each effect in turn, in a process of its own, as it would from another terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.git import fast_forward, locks
+from harness_lib.system.git.repository import Git
+from harness_lib.system.git.restore import HeadMovedError
+from tests.crash.effects import Place, of_event
+from tests.system.git.gitrepo import World, put, sh
+
+DIED = 73
+MOST = 300
+# The effects between what changes the index and what moves HEAD.
+LATER = 5
+
+
+def _commits(top: Path) -> None:
+    put(top / "mine", "a person's\n")
+    sh(top, "add", "mine")
+    sh(top, "commit", "-q", "-m", "A person's", "--", "mine")
+
+
+def _stages(top: Path) -> None:
+    """Stage a part of what they have written, as `git add -p` does."""
+    put(top / "mine", "staged\n")
+    sh(top, "add", "mine")
+    put(top / "mine", "staged\nand not\n")
+
+
+def _committed_it_is(top: Path) -> None:
+    assert sh(top, "status", "--porcelain") == ""
+    assert sh(top, "show", "main:mine") == "a person's"
+
+
+def _staged_it_is(top: Path) -> None:
+    assert sh(top, "status", "--porcelain") == "AM mine"
+    assert sh(top, "show", ":mine") == "staged"
+    assert (top / "mine").read_text() == "staged\nand not\n"
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What a person does, and what must be so when the move is over."""
+
+    does: Callable[[Path], None]
+    then: Callable[[Path], None]
+
+
+DEEDS = {"commits": Deed(_commits, _committed_it_is), "stages": Deed(_stages, _staged_it_is)}
+
+
+def _ahead(world: World) -> str:
+    """Return a commit on the base that adds, changes and removes, while HEAD stays at the base."""
+    put(world.top / "new" / "file", "new\n")
+    put(world.top / "tracked.txt", "changed\n")
+    (world.top / "dir" / "inner.txt").unlink()
+    sh(world.top, "add", "-A")
+    sh(world.top, "commit", "-q", "-m", "ahead")
+    ahead = sh(world.top, "rev-parse", "HEAD")
+    sh(world.top, "reset", "-q", "--hard", world.base)
+    return ahead
+
+
+def _move(top: Path, base: str, ahead: str, number: int, deed: Deed, *, dies: int | None) -> bool:
+    """Move in a child, and let `deed` be done before its effect `number`; return whether it came so far.
+
+    `dies`: so many effects later, or never.
+    """
+    pid = os.fork()
+    if pid == 0:
+        code = 70
+        try:
+            code = _child(top, base, ahead, number, deed, dies)
+        except BaseException:  # noqa: BLE001 - a fork must never return into the test
+            traceback.print_exc()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert code in (0, 1, DIED), code
+    return code != 1
+
+
+def _child(top: Path, base: str, ahead: str, number: int, deed: Deed, dies: int | None) -> int:
+    place, git = Place(top), Git.open(top)
+    count, busy = 0, False
+
+    def before_each(event: str, args: tuple[object, ...]) -> None:
+        nonlocal count, busy
+        if busy or of_event(place, event, args) is None:
+            return
+        count += 1
+        if count == number:
+            busy = True
+            deed.does(top)
+            busy = False
+        if dies is not None and count == number + dies:
+            os._exit(DIED)
+
+    with locks.hold(git):
+        assert not fast_forward.obstacles(git, base, ahead)
+        sys.addaudithook(before_each)
+        with suppress(HeadMovedError):
+            fast_forward.forward(git, base, ahead)
+        busy = True
+    return int(count < number)
+
+
+@pytest.mark.parametrize("dies", [None, LATER], ids=["goes on", "dies"])
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.timeout(300)
+def test_whatever_a_person_does_at_any_point_of_it_is_as_they_did_it(
+    tmp_path: Path, deed: str, dies: int | None
+) -> None:
+    template = World.make(tmp_path / "template")
+    ahead = _ahead(template)
+    broken = []
+    for number in range(1, MOST):
+        top = tmp_path / "project"
+        shutil.rmtree(top, ignore_errors=True)
+        shutil.copytree(template.top, top)
+        if not _move(top, template.base, ahead, number, DEEDS[deed], dies=dies):
+            break
+        try:
+            _is_whole(top, template.base, ahead)
+            DEEDS[deed].then(top)
+        except AssertionError:
+            broken.append(f"before effect {number}:\n{traceback.format_exc(limit=-2)}")
+    else:
+        raise AssertionError("it goes on for ever")
+    assert number > 10
+    assert not broken, f"{len(broken)} of {number} broke something:\n\n" + "\n".join(broken)
+
+
+def _is_whole(top: Path, base: str, ahead: str) -> None:
+    """Let the next one of us come, and find no half of a move."""
+    git = Git.open(top)
+    with locks.hold(git):
+        fast_forward.take_back(git)
+    assert not fast_forward.is_half_done(git)
+    moved = git.is_ancestor(ahead, "HEAD")
+    assert git.is_ancestor(base, "HEAD")
+    assert (top / "new" / "file").exists() == moved
+    assert (top / "dir" / "inner.txt").exists() != moved
+    assert (top / "tracked.txt").read_text() == ("changed\n" if moved else "one\n")

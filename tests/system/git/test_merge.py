@@ -1,0 +1,178 @@
+"""What merging.py promises: commits arrive on another tip whole, or nothing happens and it says why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_lib.system.git import merge, snapshot
+from tests.system.git.gitrepo import World, put, sh
+
+
+def _commit(world: World, parent: str, message: str, **files: str) -> str:
+    """Return a commit on `parent` with `files` written, made without touching the branch."""
+    sh(world.top, "checkout", "-q", "--detach", parent)
+    for name, content in files.items():
+        put(world.top / name, content)
+    sh(world.top, "add", "-A")
+    sh(world.top, "commit", "-q", "--author", "Ada <ada@example.invalid>", "-m", message)
+    return sh(world.top, "rev-parse", "HEAD")
+
+
+def _show(world: World, commit: str, name: str) -> str:
+    return sh(world.top, "show", f"{commit}:{name}")
+
+
+def test_what_is_on_top_already_is_taken_as_it_is(world: World) -> None:
+    one = _commit(world, world.base, "one", a="1")
+
+    assert merge.pick(world.git, one, world.base, "m", world.base) == merge.Picked(one)
+    assert merge.pick(world.git, world.base, one, "m", world.base) == merge.Picked(one)
+
+
+def test_each_commit_is_put_on_top_with_its_author_and_message(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="1")
+    first = _commit(world, world.base, "first\n\nwhy", b="1")
+    second = _commit(world, first, "second", b="2")
+
+    picked = merge.pick(world.git, second, theirs, "m", world.base)
+
+    assert picked.conflicts == ()
+    shown = sh(world.top, "log", "--reverse", "--format=%an %s", f"{theirs}..{picked.tip}")
+    assert shown.splitlines() == ["Ada first", "Ada second"]
+    assert sh(world.top, "log", "-1", "--format=%b", f"{picked.tip}^").strip() == "why"
+    assert (_show(world, picked.tip, "a"), _show(world, picked.tip, "b")) == ("1", "2")
+    assert world.git.is_ancestor(theirs, picked.tip)
+
+
+def test_a_change_that_is_there_already_makes_no_empty_commit(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="same")
+    ours = _commit(world, world.base, "ours", a="same")
+
+    assert merge.pick(world.git, ours, theirs, "m", world.base) == merge.Picked(theirs)
+
+
+def test_a_conflict_names_its_files_and_shows_both_sides(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="left", b="fine")
+    ours = _commit(world, world.base, "ours", a="right")
+
+    picked = merge.pick(world.git, ours, theirs, "m", world.base)
+
+    assert picked.conflicts == ("a",)
+    assert picked.tree is not None
+    marked = _show(world, picked.tree, "a")
+    assert "left" in marked
+    assert "right" in marked
+    assert "<<<<<<<" in marked
+    assert _show(world, picked.tree, "b") == "fine"
+
+
+def test_commits_that_conflict_one_by_one_may_fit_as_a_whole(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="end")
+    detour = _commit(world, world.base, "detour", a="detour")
+    ours = _commit(world, detour, "back", a="end", b="new")
+
+    picked = merge.pick(world.git, ours, theirs, "[task-1] the whole\n", world.base)
+
+    assert picked.conflicts == ()
+    assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] the whole"
+    assert _show(world, picked.tip, "b") == "new"
+
+
+def test_a_merge_that_the_work_has_made_becomes_one_commit(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="1")
+    side = _commit(world, world.base, "side", c="1")
+    main = _commit(world, world.base, "work", b="1")
+    sh(world.top, "merge", "-q", "--no-edit", side)
+    merged = sh(world.top, "rev-parse", "HEAD")
+    assert merged not in (side, main)
+
+    picked = merge.pick(world.git, merged, theirs, "[task-1] all of it\n", world.base)
+
+    assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] all of it"
+    assert [_show(world, picked.tip, name) for name in "abc"] == ["1", "1", "1"]
+
+
+def test_a_history_that_was_rewritten_from_its_root_arrives_as_one_commit(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="1")
+    ours = _commit(world, world.base, "ours", b="1")
+    rootless = sh(world.top, "commit-tree", "-m", "ours", f"{ours}^{{tree}}")
+
+    picked = merge.pick(world.git, rootless, theirs, "[task-1] ours\n", world.base)
+
+    assert sh(world.top, "log", "--format=%s", f"{theirs}..{picked.tip}") == "[task-1] ours"
+    assert [_show(world, picked.tip, name) for name in "ab"] == ["1", "1"]
+
+
+def test_a_difference_alone_is_put_on_top_without_a_commit(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="1")
+    sh(world.top, "checkout", "-q", "--detach", world.base)
+    put(world.top / "b", "work so far")
+    tree = snapshot.capture(world.git)
+
+    carried = merge.differing(world.git, world.base, tree, theirs)
+
+    assert carried.conflicts == ()
+    assert carried.tree is not None
+    assert (_show(world, carried.tree, "a"), _show(world, carried.tree, "b")) == ("1", "work so far")
+
+
+def test_no_ref_and_no_file_changes(world: World) -> None:
+    theirs = _commit(world, world.base, "theirs", a="left")
+    ours = _commit(world, world.base, "ours", a="right")
+    before = (world.status(), sh(world.top, "for-each-ref"), world.git.head())
+
+    merge.pick(world.git, ours, theirs, "m", world.base)
+
+    assert (world.status(), sh(world.top, "for-each-ref"), world.git.head()) == before
+
+
+def test_two_that_have_parted_are_joined_if_they_do_not_conflict(world: World) -> None:
+    one = _commit(world, world.base, "one", a="1")
+    two = _commit(world, world.base, "two", b="2")
+    other = _commit(world, world.base, "other", a="other")
+    strange = world.git.commit(world.git.tree_of(one), [], "no history in common")
+
+    joined = merge.join(world.git, one, two, "both\n")
+
+    assert joined is not None
+    assert sh(world.top, "log", "-1", "--format=%P %s", joined) == f"{one} {two} both"
+    assert (_show(world, joined, "a"), _show(world, joined, "b")) == ("1", "2")
+    assert merge.join(world.git, one, other, "both\n") is None
+    assert merge.join(world.git, one, strange, "both\n") is None
+
+
+def test_what_began_on_a_merge_that_was_made_anew_is_put_on_the_new_one(world: World) -> None:
+    """Only what was added since is put there: a line below one that both sides have is no conflict."""
+    waits = _commit(world, world.base, "waits", a="one\n")
+    before = _commit(world, world.base, "before", b="1")
+    started = merge.join(world.git, waits, before, "both\n")
+    assert started is not None
+    during = _commit(world, before, "during", c="1")
+    anew = merge.join(world.git, waits, during, "both\n")
+    assert anew is not None
+    single = _commit(world, started, "work", a="one\ntwo\n")
+    other = _commit(world, started, "other", d="1")
+    sh(world.top, "merge", "-q", "--no-edit", single)
+    branched = sh(world.top, "rev-parse", "HEAD")
+
+    for work in (single, branched):
+        picked = merge.pick(world.git, work, anew, "m", started)
+
+        assert picked.conflicts == ()
+        assert _show(world, picked.tip, "a") == "one\ntwo"
+        assert sh(world.top, "rev-list", f"{anew}..{picked.tip}", "--", "b").strip() == ""
+    assert other
+
+
+def test_the_same_merge_is_the_same_commit(world: World) -> None:
+    """Whoever began on it finds it again, and need not be merged with itself."""
+    one = _commit(world, world.base, "one", a="1")
+    two = _commit(world, world.base, "two", b="1")
+
+    with_date = {"GIT_COMMITTER_DATE": "2001-01-01T00:00:00Z", "GIT_AUTHOR_DATE": "2001-01-01T00:00:00Z"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in with_date.items():
+            patch.setenv(name, value)
+        first = merge.join(world.git, one, two, "both\n")
+
+    assert merge.join(world.git, one, two, "both\n") == first

@@ -1,0 +1,314 @@
+"""What snapshot.py promises: everything that stands there, byte for byte, and nothing moved."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.git import snapshot
+from harness_lib.system.git.repository import Git, GitError
+from tests.system.git.gitrepo import LIMIT, NASTY, World, disk, put, sh
+
+
+def content(git: Git, tree: str) -> dict[str, tuple[str, bytes]]:
+    kinds = {"100644": "file", "100755": "program", "120000": "link"}
+    return {
+        path: (kinds[mode], git.run("cat-file", "blob", oid).stdout)
+        for path, (mode, oid) in snapshot.entries(git, tree).items()
+        if mode in kinds
+    }
+
+
+def _untouched(world: World) -> tuple[object, ...]:
+    index = world.top / ".git/index"
+    return (
+        index.read_bytes() if index.exists() else None,
+        world.git.head(),
+        disk(world.top),
+        sorted((world.top / ".git").glob("harness*")),
+    )
+
+
+def test_a_capture_is_the_work_tree_and_touches_nothing(world: World) -> None:
+    for name in NASTY:
+        put(world.top / "n" / name, name.encode("utf-8", "surrogateescape"))
+    put(world.top / "program", "#!/bin/sh\n", executable=True)
+    (world.top / "link").symlink_to("./dir/")
+    (world.top / "dangling").symlink_to("nowhere")
+    (world.top / "tracked.txt").unlink()
+    put(world.top / "dir/inner.txt", "changed\n")
+    put(world.top / "empty", "")
+    before = _untouched(world)
+    tree = snapshot.capture(world.git)
+    assert content(world.git, tree) == disk(world.top)
+    assert _untouched(world) == before
+
+
+def test_a_capture_in_an_unborn_repository_and_of_an_empty_one(tmp_path: Path) -> None:
+    sh(tmp_path, "init", "-q")
+    git = Git.open(tmp_path)
+    assert snapshot.capture(git, ("a",)) == git.empty_tree()
+    put(tmp_path / "a", "x")
+    put(tmp_path / "b", "y")
+    assert set(snapshot.entries(git, snapshot.capture(git, ("a",)))) == {"b"}
+    assert git.head() is None
+
+
+def test_ignored_files_are_left_out_unless_the_base_or_before_knows_them(world: World) -> None:
+    put(world.top / "notes", "mine\n")
+    world.begin()
+    sh(world.top, "rm", "-q", "--cached", "tracked.txt")
+    put(world.top / ".gitignore", "tracked.txt\nnotes\nsecret\n")
+    put(world.top / "tracked.txt", "changed\n")
+    put(world.top / "secret", "x")
+    assert set(snapshot.entries(world.git, snapshot.capture(world.git))) == {".gitignore", "dir/inner.txt"}
+    tree = snapshot.capture(world.git, base=world.base, before=world.before)
+    kept = {".gitignore", "dir/inner.txt", "tracked.txt", "notes"}
+    # What only a rule of the attempt's own hides is its work, too.
+    assert set(snapshot.entries(world.git, tree)) == {*kept, "secret"}
+    assert content(world.git, tree)["tracked.txt"] == ("file", b"changed\n")
+
+
+def test_what_is_kept_out_stays_as_it_is_in_head(world: World) -> None:
+    put(world.top / "state.json", "old")
+    put(world.top / ".harness/log", "old")
+    world.commit()
+    put(world.top / "state.json", "new")
+    put(world.top / ".harness/log", "new")
+    put(world.top / ".harness/more", "new")
+    put(world.top / "log.txt", "new")
+    sh(world.top, "add", "state.json", "log.txt")
+    tree = snapshot.capture(world.git, ("state.json", ".harness", "log.txt", "nowhere"))
+    assert tree == world.git.tree_of("HEAD")
+    assert snapshot.capture(world.git, ("state.json.bak",)) != tree
+
+
+def test_unmerged_files_are_captured_as_they_stand_and_kept_out_ones_as_in_head(world: World) -> None:
+    put(world.top / "state.json", "base\n")
+    world.commit()
+    for branch in ("theirs", "main"):
+        sh(world.top, "checkout", "-q", *(["-b"] if branch == "theirs" else []), branch)
+        put(world.top / "tracked.txt", branch + "\n")
+        put(world.top / "state.json", branch + "\n")
+        world.commit(branch)
+    sh(world.top, "merge", "theirs", check=False)
+    tree = snapshot.capture(world.git, ("state.json",))
+    captured = content(world.git, tree)
+    assert b"<<<<<<<" in captured["tracked.txt"][1]
+    assert captured["state.json"] == ("file", b"main\n")
+
+
+def test_files_marked_to_be_added_later_are_captured(world: World) -> None:
+    put(world.top / "later", "x")
+    sh(world.top, "add", "-N", "later")
+    assert content(world.git, snapshot.capture(world.git))["later"] == ("file", b"x")
+    assert "later" not in snapshot.entries(world.git, snapshot.capture(world.git, ("later",)))
+
+
+def test_a_capture_does_not_mind_a_lock_of_the_index(world: World) -> None:
+    put(world.top / ".git/index.lock", "")
+    put(world.top / "new", "x")
+    assert "new" in snapshot.entries(world.git, snapshot.capture(world.git))
+
+
+def test_a_change_in_the_same_tick_and_of_the_same_size_is_seen(world: World) -> None:
+    """Git trusts stat data only of files older than the index; a younger copy must not make it trust more."""
+    file = put(world.top / "racy", "aaaa")
+    sh(world.top, "add", "racy")
+    stamp = (world.top / ".git/index").stat().st_mtime_ns
+    os.utime(file, ns=(stamp, stamp))
+    sh(world.top, "add", "racy")
+    index = world.top / ".git/index"
+    put(file, "bbbb")
+    os.utime(file, ns=(stamp, stamp))
+    os.utime(index, ns=(stamp, stamp))
+    assert content(world.git, snapshot.capture(world.git))["racy"] == ("file", b"bbbb")
+
+
+def test_a_nested_repository_and_a_submodule_are_commits_and_one_without_commit_is_passed_over(
+    world: World,
+) -> None:
+    inner = World.make(world.top / "nested")
+    sh(world.top, "init", "-q", "unborn")
+    module = World.make(world.top.parent / "module")
+    sh(world.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(module.top), "sub")
+    put(world.top / "sub/dirt", "x")
+    put(world.top / "beside", "x")
+    found = snapshot.entries(world.git, snapshot.capture(world.git))
+    assert found["nested"] == ("160000", inner.base)
+    assert found["sub"] == ("160000", module.base)
+    assert "beside" in found
+    assert not [path for path in found if path.startswith(("unborn", "sub/", "nested/"))]
+
+
+def test_fifos_and_sockets_are_no_content(world: World) -> None:
+    (world.top / "tracked.txt").unlink()
+    os.mkfifo(world.top / "tracked.txt")
+    os.mkfifo(world.top / "fifo")
+    os.chdir(world.top)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        put(world.top / "new", "x")
+        found = snapshot.entries(world.git, snapshot.capture(world.git))
+    assert "new" in found
+    assert not {"fifo", "socket"} & found.keys()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
+def test_an_unreadable_file_is_left_out_if_untracked_and_named_if_tracked(world: World) -> None:
+    put(world.top / "untracked", "x").chmod(0)
+    put(world.top / "new", "x")
+    assert set(snapshot.entries(world.git, snapshot.capture(world.git))) >= {"new", "tracked.txt"}
+    put(world.top / "tracked.txt", "changed").chmod(0)
+    with pytest.raises(GitError, match=r"tracked\.txt"):
+        snapshot.capture(world.git)
+
+
+def test_a_split_index_and_a_sparse_checkout_are_captured_whole(world: World) -> None:
+    put(world.top / "other/file", "x")
+    world.commit()
+    sh(world.top, "update-index", "--split-index")
+    sh(world.top, "sparse-checkout", "set", "dir")
+    put(world.top / "dir/inner.txt", "changed\n")
+    found = snapshot.entries(world.git, snapshot.capture(world.git, ("state.json",)))
+    assert set(found) == {"tracked.txt", "dir/inner.txt", "other/file"}
+    assert snapshot.difference(world.git, "HEAD", snapshot.capture(world.git)) == ("dir/inner.txt",)
+
+
+def test_a_capture_in_a_linked_worktree_is_of_that_worktree(world: World) -> None:
+    linked = world.top.parent / "linked"
+    sh(world.top, "worktree", "add", "-q", "-b", "side", str(linked))
+    put(linked / "new", "x")
+    assert "new" in snapshot.entries(world.git, snapshot.capture(Git.open(linked)))
+    assert "new" not in snapshot.entries(world.git, snapshot.capture(world.git))
+
+
+def test_without_and_with_from_take_files_and_directories(world: World) -> None:
+    for name in ("a", "d/x", "d/y", "dd", NASTY[3]):
+        put(world.top / name, "1")
+    old = world.git.tree_of(world.commit())
+    put(world.top / "a", "2")
+    (world.top / "dd").unlink()
+    put(world.top / "dd/now a directory", "2")
+    put(world.top / "d/z", "2")
+    (world.top / "d/x").unlink()
+    new = snapshot.capture(world.git)
+    assert set(snapshot.entries(world.git, snapshot.without(world.git, new, ["d", NASTY[3], "nowhere"]))) == {
+        "a",
+        "dd/now a directory",
+        "tracked.txt",
+        "dir/inner.txt",
+    }
+    assert snapshot.without(world.git, new, ["nowhere"]) == new
+    mixed = snapshot.entries(
+        world.git, snapshot.with_from(world.git, new, old, ["d", "dd", "dd/now a directory"])
+    )
+    assert set(mixed) == {"a", "d/x", "d/y", "dd", NASTY[3], "tracked.txt", "dir/inner.txt"}
+    assert snapshot.with_from(world.git, new, old, set(snapshot.difference(world.git, new, old))) == old
+
+
+def test_changed_says_what_it_was_and_what_it_is(world: World) -> None:
+    put(world.top / "new", "x")
+    (world.top / "tracked.txt").unlink()
+    facts = snapshot.changed(world.git, world.base, snapshot.capture(world.git))
+    assert facts["new"][0] is None
+    assert facts["tracked.txt"][1] is None
+    assert set(facts) == {"new", "tracked.txt"}
+
+
+def test_untracked_files_are_kept_byte_for_byte_and_read_back(world: World) -> None:
+    put(world.top / ".gitattributes", "* text=auto eol=lf\n")
+    world.commit()
+    for name in NASTY:
+        put(world.top / "u" / name, b"line\r\n\x00" + name.encode("utf-8", "surrogateescape"))
+    (world.top / "u/link").symlink_to("./a//b")
+    put(world.top / "u/program", "x", executable=True)
+    put(world.top / "private", "key").chmod(0o600)
+    World.make(world.top / "nested")
+    before = snapshot.capture_untracked(world.git, world.git.changes().untracked, LIMIT, LIMIT)
+    assert before.unprotected == ("nested",)
+    commit = snapshot.commit(world.git, before.tree, [world.base], "before")
+    assert snapshot.read_untracked(world.git, commit) == before
+    kept = {path.removeprefix("content/"): entry for path, entry in content(world.git, before.tree).items()}
+    standing = disk(world.top)
+    assert {path: kept[path] for path in before.protected} == {
+        path: standing[path] for path in before.protected
+    }
+    assert len(before.protected) == len(NASTY) + 3
+
+
+def test_what_is_too_large_is_named_and_small_files_come_first(world: World) -> None:
+    for name, size in (("huge", 200), ("large", 90), ("small", 10), ("tiny", 1)):
+        put(world.top / name, "x" * size)
+    before = snapshot.capture_untracked(world.git, ["huge", "large", "small", "tiny", "gone"], 100, 100)
+    assert before.protected == ("small", "tiny")
+    assert before.unprotected == ("gone", "huge", "large")
+    assert before.paths == {"gone", "huge", "large", "small", "tiny"}
+    assert snapshot.read_untracked(world.git, before.tree) == before
+
+
+def test_nothing_untracked_is_an_empty_before(world: World) -> None:
+    before = snapshot.capture_untracked(world.git, [], LIMIT, LIMIT)
+    assert before.paths == frozenset()
+    assert snapshot.read_untracked(world.git, before.tree) == before
+
+
+def test_globs_find_tracked_untracked_and_ignored_files(world: World) -> None:
+    put(world.top / ".git/info/exclude", "ignored\n")
+    for name in ("tests/a_test.py", "tests/deep/b_test.py", "tests/ignored", "other/c_test.py", "[x]"):
+        put(world.top / name, "x")
+
+    def found(*globs: str, cwd: str | None = None, keep_out: tuple[str, ...] = ()) -> set[str]:
+        return set(snapshot.entries(world.git, snapshot.glob_tree(world.git, globs, cwd, keep_out)))
+
+    assert found("tests") == found("tests/") == {"tests/a_test.py", "tests/deep/b_test.py", "tests/ignored"}
+    assert found("tests/*.py") == {"tests/a_test.py"}
+    assert found("**/*_test.py") == {"tests/a_test.py", "tests/deep/b_test.py", "other/c_test.py"}
+    assert found("*.py", cwd="tests") == {"tests/a_test.py"}
+    assert found("**", cwd="tests", keep_out=("tests/deep",)) == {"tests/a_test.py", "tests/ignored"}
+    assert found("tracked.txt", "nothing*") == {"tracked.txt"}
+    assert found() == set()
+
+
+def test_two_glob_trees_differ_exactly_if_a_file_does(world: World) -> None:
+    globs = ["dir", "tracked.txt"]
+    first = snapshot.glob_tree(world.git, globs)
+    put(world.top / "unrelated", "x")
+    world.commit()
+    assert snapshot.glob_tree(world.git, globs) == first
+    (world.top / "tracked.txt").chmod(0o755)
+    (world.top / "dir/inner.txt").unlink()
+    put(world.top / "dir/new", "x")
+    second = snapshot.glob_tree(world.git, globs)
+    assert snapshot.difference(world.git, first, second) == ("dir/inner.txt", "dir/new", "tracked.txt")
+
+
+def test_a_scratch_directory_of_a_killed_process_is_swept_after_a_day(world: World) -> None:
+    old, young = world.top / ".git/harness-scratch-old", world.top / ".git/harness-scratch-young"
+    put(old / "index", "x")
+    put(young / "index", "x")
+    os.utime(old, (1, 1))
+    snapshot.capture(world.git)
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
+    tree = world.git.tree_of(world.base)
+    one = snapshot.commit(world.git, tree, [world.base], "one")
+    two = snapshot.commit(world.git, tree, [one, world.base], "-two\n\nwith a body")
+    assert sh(world.top, "rev-list", "--parents", "-1", two).split()[1:] == [one, world.base]
+    assert world.git.head() == world.base
+
+
+def test_what_is_kept_out_is_not_even_written_into_the_repository(world: World) -> None:
+    """The output of checks may hold a key, and what git has once it shows to whoever asks."""
+    secret = put(world.top / ".harness/logs/1.log", "KEY=s3cret\n")
+    oid = sh(world.top, "hash-object", str(secret))
+
+    snapshot.capture(world.git, (".harness",))
+
+    assert not world.git.object_exists(oid)

@@ -1,0 +1,208 @@
+"""The state root is found from wherever one works, and never through what a clone brought."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.place import roots
+
+if TYPE_CHECKING:
+    from tests.conftest import Git, MakeRepo
+
+
+def make_root(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    (path / roots.STATE_FILE).write_text("{}", encoding="utf-8")
+    return path.resolve()
+
+
+def found(cwd: Path, **env: str) -> Path | None:
+    root = roots.find(env, cwd)
+    return None if root is None else root.path
+
+
+def test_nowhere(tmp_path: Path) -> None:
+    assert found(tmp_path) is None
+
+
+def test_upwards_from_where_one_works(tmp_path: Path) -> None:
+    root = make_root(tmp_path / "a")
+    deep = root / "b" / "c"
+    deep.mkdir(parents=True)
+
+    assert found(deep) == root
+    assert found(root) == root
+
+
+def test_the_nearest_root_wins(tmp_path: Path) -> None:
+    make_root(tmp_path)
+    inner = make_root(tmp_path / "inner")
+
+    assert found(inner) == inner
+
+
+def test_the_project_of_the_agent_comes_before_its_working_directory(tmp_path: Path) -> None:
+    project, other = make_root(tmp_path / "project"), make_root(tmp_path / "other")
+    (project / "sub").mkdir()
+
+    assert found(other, CLAUDE_PROJECT_DIR=str(project / "sub")) == project
+    assert found(other, CLAUDE_PROJECT_DIR=str(tmp_path / "gone")) == other
+    assert found(other, CLAUDE_PROJECT_DIR="") == other
+
+
+def test_a_pinned_root_wins_even_without_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, pinned = make_root(tmp_path / "here"), tmp_path / "pinned"
+    pinned.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert found(here, HARNESS_STATE_ROOT=str(pinned), CLAUDE_PROJECT_DIR=str(here)) == pinned
+    assert found(here, HARNESS_STATE_ROOT="~/pinned") == pinned
+    assert found(here, HARNESS_STATE_ROOT="") == here
+
+
+def test_a_pinned_root_that_is_no_directory_is_an_error(tmp_path: Path) -> None:
+    """A misspelt one must not silently work on another list."""
+    make_root(tmp_path)
+
+    with pytest.raises(EnvSetupError, match="HARNESS_STATE_ROOT is no directory"):
+        found(tmp_path, HARNESS_STATE_ROOT=str(tmp_path / "gone"))
+
+
+def test_paths_are_resolved(tmp_path: Path) -> None:
+    root = make_root(tmp_path / "real")
+    (tmp_path / "link").symlink_to(root)
+
+    assert found(tmp_path / "link") == root
+    assert found(tmp_path, HARNESS_STATE_ROOT=str(tmp_path / "link")) == root
+
+
+def test_a_lost_list_is_still_found_by_its_generations(tmp_path: Path) -> None:
+    """So that it can be restored; an empty folder is nothing to restore from."""
+    generations = tmp_path / roots.PRIVATE_DIR / "generations"
+    generations.mkdir(parents=True)
+    assert found(tmp_path) is None
+
+    (generations / "1.json").write_text("{}", encoding="utf-8")
+    assert found(tmp_path) == tmp_path.resolve()
+
+
+def as_nobody(cwd: Path) -> Path | None:
+    """Return what another user finds from `cwd`."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.seteuid(65534)
+            os.write(writer, os.fsencode(found(cwd) or ""))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(pid, 0)
+    with os.fdopen(reader, "rb") as stream:
+        text = os.fsdecode(stream.read())
+    return Path(text) if text else None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away and become another user")
+def test_another_users_root_is_passed_over() -> None:
+    """A list in /tmp is nobody's order to us; but root may look after everybody's."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        theirs, nobodys = make_root(Path(name) / "theirs"), make_root(Path(name) / "nobodys")
+        os.chown(theirs, 12345, 12345)
+        os.chown(nobodys, 65534, 65534)
+
+        assert found(theirs) == theirs
+        assert as_nobody(nobodys) == nobodys
+        assert as_nobody(theirs) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone can become somebody who may not look")
+def test_a_directory_that_we_may_not_look_into_is_not_ours(tmp_path: Path) -> None:
+    root = make_root(tmp_path)
+    root.chmod(0)
+
+    assert as_nobody(root) is None
+
+
+def test_a_vanished_working_directory_is_nowhere(tmp_path: Path) -> None:
+    assert found(tmp_path / "gone" / "deeper") is None
+
+
+class TestLinkedWorktree:
+    """Workers in linked worktrees share the list of the main one."""
+
+    @pytest.fixture
+    def main(self, repo: Path) -> Path:
+        return make_root(repo)
+
+    @pytest.fixture
+    def linked(self, main: Path, git: Git, tmp_path: Path) -> Path:
+        git("worktree", "add", "-q", str(tmp_path / "linked"), cwd=main)
+        (tmp_path / "linked" / "sub").mkdir()
+        return tmp_path / "linked"
+
+    def test_it_is_found_once_remembered(self, main: Path, linked: Path) -> None:
+        assert found(linked) is None
+
+        roots.remember(main, main / ".git")
+
+        assert found(linked) == main
+        assert found(linked / "sub") == main
+
+    def test_a_list_of_its_own_wins(self, main: Path, linked: Path) -> None:
+        roots.remember(main, main / ".git")
+
+        assert found(make_root(linked)) == linked.resolve()
+
+    def test_a_note_that_leads_nowhere_is_no_root(self, main: Path, linked: Path) -> None:
+        roots.remember(main, main / ".git")
+        (main / roots.STATE_FILE).unlink()
+
+        assert found(linked) is None
+
+    def test_relative_worktree_paths_work(self, main: Path, linked: Path) -> None:
+        """Git 2.48 writes them relative on request."""
+        name = (main / ".git" / "worktrees").iterdir().__next__().name
+        (linked / ".git").write_text(f"gitdir: ../{main.name}/.git/worktrees/{name}\n", encoding="utf-8")
+        roots.remember(main, main / ".git")
+
+        assert found(linked) == main
+
+    def test_a_main_worktree_looks_into_no_note(self, main: Path, make_repo: MakeRepo) -> None:
+        other = make_repo("other")
+        roots.remember(main, other / ".git")
+
+        assert found(other) is None
+
+    @pytest.mark.parametrize(
+        "content", [b"", b"gitdir: ", b"hello", b"gitdir: /nowhere", b"gitdir: a\0b", b"\xff"]
+    )
+    def test_a_git_file_that_git_did_not_write(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / ".git").write_bytes(content)
+
+        assert found(tmp_path) is None
+
+
+def test_our_names_do_not_include_what_a_project_may_commit(tmp_path: Path) -> None:
+    names = roots.Root(tmp_path).harness_names()
+
+    assert {roots.STATE_FILE, roots.BACKUP_FILE, roots.LOG_FILE, roots.MARKER, roots.PRIVATE_DIR} < set(names)
+    assert roots.INIT_SCRIPT not in names
+
+
+def test_a_root_is_a_value(tmp_path: Path) -> None:
+    root = roots.Root(tmp_path)
+
+    assert root == roots.Root(tmp_path) != roots.Root(tmp_path / "other")
+    assert len({root, roots.Root(tmp_path)}) == 1
+    assert root != tmp_path
+    assert repr(root) == f"Root({tmp_path!r})"
+    with pytest.raises(AttributeError):
+        root.path = tmp_path  # type: ignore[misc]

@@ -1,0 +1,76 @@
+"""What a killed process of ours left running is ended by whoever goes on, and nothing else is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness_lib.system.processes import orphan_groups, process
+
+RUN = """
+import os, pathlib, sys
+from harness_lib.system.processes import runner
+log = pathlib.Path(sys.argv[1])
+runner.run("echo $$; sleep 60", cwd=log.parent, log=log, timeout=60, env=os.environ)
+"""
+
+
+def test_a_command_whose_runner_was_killed_is_ended(tmp_path: Path) -> None:
+    """SIGKILL of the runner leaves the command running; `end_all` ends it and removes the note."""
+    log = tmp_path / "1.log"
+    with subprocess.Popen([sys.executable, "-c", RUN, str(log)]) as runner:
+        command = _wait_for_number(log)
+        _wait_for(tmp_path / "1.running")
+        runner.kill()
+    assert process.alive(command)
+
+    ended = orphan_groups.end_all(tmp_path)
+
+    _wait_for_end(command)
+    assert ended == 1
+    assert not (tmp_path / "1.running").exists()
+
+
+def test_a_recycled_pid_is_left_alone(tmp_path: Path) -> None:
+    """A live process that merely has the noted number is not the one that was noted."""
+    (tmp_path / "1.running").write_text(f"{os.getpid()} 12345 {process.boot_id()}\n")
+
+    assert orphan_groups.end_all(tmp_path) == 0
+    assert not (tmp_path / "1.running").exists()
+
+
+def test_a_note_of_another_boot_is_left(tmp_path: Path) -> None:
+    """Nothing can be said about processes of another boot or pid namespace."""
+    note = tmp_path / "1.running"
+    note.write_text(f"{os.getpid()} 12345 another-boot/1\n")
+
+    assert orphan_groups.end_all(tmp_path) == 0
+    assert note.exists()
+
+
+def _wait_for(file: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not file.exists():
+        assert time.monotonic() < deadline, f"{file} was never written"
+        time.sleep(0.02)
+
+
+def _wait_for_number(file: Path) -> int:
+    _wait_for(file)
+    while not file.read_text().endswith("\n"):
+        time.sleep(0.02)
+    return int(file.read_text())
+
+
+def _wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + 30
+    while process.alive(pid):
+        assert time.monotonic() < deadline, f"{pid} still runs"
+        # It is nobody's child here unless this process adopts orphans.
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            time.sleep(0.02)

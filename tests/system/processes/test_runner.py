@@ -1,0 +1,313 @@
+"""A command runs to its end or its deadline, and nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.clock import Clock
+from harness_lib.system.files import long_logs, printed
+from harness_lib.system.processes import process, runner
+from harness_lib.system.processes.runner import Finished
+
+LONG = 60.0
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is ended")
+
+# A daemon in the classic way: fork, new session, fork again; then it says who it is and stays.
+DAEMON = """
+import os, sys, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+with open("daemon.new", "w") as file: file.write(str(os.getpid()))
+os.rename("daemon.new", "daemon")
+time.sleep(600)
+"""
+
+
+class LateOnceUp(Clock):
+    """The deadline has passed as soon as the command has written `file`."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def monotonic(self) -> float:
+        return super().monotonic() + (2 * LONG if is_written(self.file) else 0)
+
+
+def is_written(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "logs" / "task-001" / "1.log"
+
+
+def run(command: str, log: Path, **options: Any) -> Finished:
+    chosen = {"timeout": LONG, "env": dict(os.environ), **options}
+    return runner.run(command, cwd=log.parents[2], log=log, **chosen)
+
+
+def pid_in(file: Path) -> int:
+    return int(file.read_text(encoding="ascii"))
+
+
+def test_a_command_that_passes(log: Path) -> None:
+    finished = run("echo out; echo err >&2", log)
+
+    assert finished.ok
+    assert (finished.returncode, finished.timed_out, finished.too_loud) == (0, False, False)
+    assert finished.tail == "out\nerr"
+    assert log.read_text(encoding="utf-8") == "out\nerr\n"
+
+
+@pytest.mark.parametrize(("command", "code"), [("exit 3", 3), ("no-such-command-x", 127), ("kill -9 $$", -9)])
+def test_a_command_that_fails(log: Path, command: str, code: int) -> None:
+    finished = run(command, log)
+
+    assert not finished.ok
+    assert finished.returncode == code
+
+
+def test_it_runs_where_and_with_what_it_is_told(log: Path) -> None:
+    finished = run("pwd; echo $ONLY $HOME", log, env={"ONLY": "this", "PATH": os.environ["PATH"]})
+
+    assert finished.tail == f"{log.parents[2]}\nthis"
+
+
+def test_it_has_no_input(log: Path) -> None:
+    """A prompt must end the check, not wait for a person who is not there."""
+    assert run("cat; read answer || echo nobody", log).tail == "nobody"
+
+
+def test_an_older_log_is_replaced(log: Path) -> None:
+    run("echo old old old", log)
+    run("echo new", log)
+
+    assert log.read_text(encoding="utf-8") == "new\n"
+
+
+def test_a_folder_that_is_gone_is_named(log: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="gone"):
+        runner.run("true", cwd=tmp_path / "gone", log=log, timeout=LONG, env=os.environ)
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="file"):
+        runner.run("true", cwd=tmp_path / "file", log=log, timeout=LONG, env=os.environ)
+
+
+class TestDeadline:
+    """TERM to the group, some grace, KILL."""
+
+    @pytest.fixture
+    def up(self, log: Path) -> Path:
+        return log.parents[2] / "up"
+
+    def test_it_ends_the_command_and_keeps_its_output(self, log: Path, up: Path) -> None:
+        finished = run("echo begun; echo x > up; sleep 600", log, clock=LateOnceUp(up))
+
+        assert (finished.returncode, finished.timed_out, finished.ok) == (None, True, False)
+        assert finished.tail == "begun"
+
+    def test_a_command_may_tidy_up(self, log: Path, up: Path) -> None:
+        """The shell dies of TERM at once; what it runs is given its time."""
+        tidy = "trap 'sleep 0.2; echo tidied; exit' TERM; echo x > up; while :; do sleep 0.05; done"
+        finished = run(f'sh -c "{tidy}"; true', log, clock=LateOnceUp(up), grace=LONG)
+
+        assert finished.timed_out
+        assert finished.tail.splitlines()[-1] == "tidied"
+
+    def test_ignoring_term_does_not_help(self, log: Path, up: Path) -> None:
+        stubborn = "trap '' TERM; echo $$ > up; while :; do sleep 1; done"
+        finished = run(stubborn, log, clock=LateOnceUp(up), grace=0.1)
+
+        assert finished.timed_out
+        assert not process.alive(pid_in(up))
+
+    def test_a_stopped_command_ends_too(self, log: Path, up: Path) -> None:
+        finished = run("echo $$ > up; kill -STOP $$; sleep 600", log, clock=LateOnceUp(up), grace=LONG)
+
+        assert finished.timed_out
+        assert not process.alive(pid_in(up))
+
+    def test_all_of_its_children_end(self, log: Path, up: Path) -> None:
+        run("sleep 600 & echo $! > up; sleep 600", log, clock=LateOnceUp(up))
+
+        assert not process.alive(pid_in(up))
+
+    def test_it_passes_by_the_clock(self, log: Path) -> None:
+        assert run("sleep 600", log, timeout=0.05).timed_out
+
+
+class TestNothingIsLeft:
+    """Also when the command passed."""
+
+    def test_a_background_child(self, log: Path) -> None:
+        assert run("sleep 600 & echo $! > pid", log).ok
+
+        assert not process.alive(pid_in(log.parents[2] / "pid"))
+
+    def test_a_background_child_that_holds_the_output_open(self, log: Path) -> None:
+        """It does not make us wait for it."""
+        assert run("(trap '' TERM HUP; sleep 600; echo late) & echo done", log).tail == "done"
+
+    @linux_only
+    def test_a_daemon_that_left_the_group(self, log: Path) -> None:
+        daemon = log.parents[2] / "daemon"
+        (log.parents[2] / "daemon.py").write_text(DAEMON, encoding="utf-8")
+
+        assert run(f"{sys.executable} daemon.py; until [ -f daemon ]; do sleep 0.02; done", log).ok
+
+        assert not process.alive(pid_in(daemon))
+
+    @linux_only
+    def test_a_daemon_with_children_of_its_own(self, log: Path) -> None:
+        family = "setsid sh -c 'setsid sleep 600 & echo $! > pid; sleep 600' &"
+
+        assert run(f"{family} until [ -s pid ]; do sleep 0.02; done", log).ok
+
+        assert not process.alive(pid_in(log.parents[2] / "pid"))
+
+    @linux_only
+    def test_children_that_are_not_its_own_live_on(self, log: Path) -> None:
+        """A server that this process started earlier is none of the command's business."""
+        pid = os.spawnlp(os.P_NOWAIT, "setsid", "setsid", "sleep", "600")
+        try:
+            assert run("true", log).ok
+            assert process.alive(pid)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+    def test_no_zombie(self, log: Path) -> None:
+        before = process.children(os.getpid())
+
+        run("for i in 1 2 3; do (sleep 0.01 &) ; done; setsid true & sleep 0.1", log)
+
+        assert process.children(os.getpid()) == before
+
+
+class TestTick:
+    """A long check renews a lease, and ends when the lease is lost."""
+
+    def test_it_is_called_while_the_command_runs(self, log: Path) -> None:
+        go, calls = log.parents[2] / "go", []
+
+        def tick() -> bool:
+            calls.append(1)
+            if len(calls) == 3:
+                go.touch()
+            return True
+
+        assert run("until [ -f go ]; do sleep 0.02; done", log, on_tick=tick, tick=0.02).ok
+        assert len(calls) >= 3
+
+    def test_false_ends_the_command(self, log: Path) -> None:
+        up = log.parents[2] / "up"
+
+        finished = run("echo $$ > up; sleep 600", log, on_tick=lambda: not is_written(up), tick=0.02)
+
+        assert (finished.returncode, finished.timed_out, finished.too_loud) == (None, False, False)
+        assert not process.alive(pid_in(up))
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+    def test_an_error_ends_the_command_first(self, log: Path, error: type[BaseException]) -> None:
+        up = log.parents[2] / "up"
+
+        def tick() -> bool:
+            if is_written(up):
+                raise error
+            return True
+
+        with pytest.raises(error):
+            run("echo $$ > up; sleep 600", log, on_tick=tick, tick=0.02)
+
+        assert not process.alive(pid_in(up))
+
+
+class TestLoud:
+    """A check that prints for ever must not fill the disk."""
+
+    def test_it_is_stopped(self, log: Path) -> None:
+        finished = run("yes", log, env={**os.environ, "HARNESS_LOG_LIMIT_BYTES": "100000"})
+
+        assert (finished.returncode, finished.timed_out, finished.too_loud) == (None, False, True)
+        assert finished.tail.endswith("y\ny")
+
+    def test_one_that_ends_before_we_look_was_too_loud_as_well(self, log: Path) -> None:
+        assert run("head -c 5000 /dev/zero", log, max_log=4999).too_loud
+        assert run("head -c 5000 /dev/zero", log, max_log=5000).ok
+
+    def test_a_limit_that_is_no_number_is_named(self, log: Path) -> None:
+        with pytest.raises(EnvSetupError, match="HARNESS_LOG_LIMIT_BYTES is no number of bytes: 1 GB"):
+            run("true", log, env={**os.environ, "HARNESS_LOG_LIMIT_BYTES": "1 GB"})
+
+    def test_a_command_may_remove_its_log(self, log: Path) -> None:
+        finished = run(f"rm {log}; sleep 0.4; echo x", log)
+
+        assert (finished.ok, finished.tail) == (True, "")
+
+
+class TestTail:
+    """What an agent reads of a failure is short and plain."""
+
+    def test_the_last_twenty_lines(self, log: Path) -> None:
+        assert run("seq 100", log).tail == "\n".join(map(str, range(81, 101)))
+
+    def test_at_most_two_thousand_characters(self, log: Path) -> None:
+        assert run("head -c 90000 /dev/zero | tr '\\0' x", log).tail == "x" * printed.TAIL_CHARS
+
+    @pytest.mark.parametrize(
+        ("output", "plain"),
+        [
+            (b"\x1b[31mred\x1b[0m \x1b]0;title\x07end\n", "red end"),
+            (b"10%\r20%\r100%\r\ndone\r\n", "100%\ndone"),
+            (b"caf\xe9 \xc3\xa9\n", "caf\ufffd \u00e9"),
+            (b"a\tb\x00\x08c\n", "a   bc"),
+            (b"\xe2\x80\xaegnp\n", "gnp"),
+            (b"\n\n", ""),
+        ],
+    )
+    def test_as_a_terminal_would_show_it(self, log: Path, output: bytes, plain: str) -> None:
+        log.parent.mkdir(parents=True)
+        log.write_bytes(output)
+
+        assert printed.tail_of(log) == plain
+
+
+def test_of_a_long_log_both_ends_are_kept_with_a_word_on_what_was_between(log: Path) -> None:
+    middle = 3 * long_logs.END_BYTES
+    heard = []
+    loud = f"echo first; head -c {middle} /dev/zero | tr '\\0' 'm'; echo; echo last"
+
+    ended = run(loud, log, at_end=lambda: heard.append(log.stat().st_size))
+
+    kept = log.read_bytes()
+    assert heard == [middle + len("first\n\nlast\n")], "what was printed is read before it is cut"
+    assert kept.startswith(b"first\nm")
+    assert kept.endswith(b"m\nlast\n")
+    assert f"\n[harness left out {heard[0] - 2 * long_logs.END_BYTES} bytes here]\n".encode() in kept
+    assert len(kept) < 2 * long_logs.END_BYTES + 100
+    assert ended.tail.endswith("last")
+
+
+def test_a_log_that_its_command_made_a_link_is_not_followed(log: Path) -> None:
+    other = log.parents[2] / "other"
+    with other.open("wb") as file:
+        file.truncate(3 * long_logs.END_BYTES)
+
+    long_logs.cut(_linked(log, other))
+
+    assert other.stat().st_size == 3 * long_logs.END_BYTES
+
+
+def _linked(log: Path, other: Path) -> Path:
+    log.parent.mkdir(parents=True)
+    log.symlink_to(other)
+    return log

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import UsageError
-from harness_lib.ops import brief, marker, trusting
+from harness_lib.ops import brief, holding, marker, trusting
 from harness_lib.ops.context import Context
 from harness_lib.ops.reply import Reply
 from harness_lib.rules import graph, intents
@@ -53,6 +53,7 @@ def run(ctx: Context, wish: Wish) -> Reply:
     spent = spent_ids(ctx)
     with ctx.store.transaction() as tx:
         mine = may_trust(ctx, tx.state)
+        wish = wish._replace(depends_on=holding.ids_of(tx.state, wish.depends_on))
         task = build(wish, next_id(tx.state, spent))
         append(tx, ctx, (task,))
         if mine:

@@ -51,6 +51,8 @@ def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = Fal
     while True:
         state = ctx.store.read().state
         old = holding.require_task(state, task_id)
+        if changes.depends_on is not None:
+            changes = replace(changes, depends_on=holding.ids_of(state, changes.depends_on))
         _require_right(ctx, state, old, changes, at_terminal=at_terminal)
         new = _changed(old, changes)
         if new == old:

@@ -150,6 +150,11 @@ def called(state: State, task_id: str) -> Task | None:
     return task
 
 
+def ids_of(state: State, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the ids of the tasks that `names` call, as `called` finds them; a name of no task as it is."""
+    return tuple(task.id if (task := called(state, name)) else name for name in names)
+
+
 def require_task(state: State, task_id: str) -> Task:
     """Return the task called `task_id`, or `task-003` for `3`; UsageError if there is none."""
     task = called(state, task_id)

@@ -78,7 +78,8 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
     if checked.verdict == "ENV_SETUP":
         raise EnvSetupError(
             f"The check of {task.id} cannot run here. {checked.message}",
-            f"Install it or fix harness-init.sh; then type: {typed.harness('finish', task.id)}",
+            f"Install it or fix harness-init.sh; then type: {typed.harness('finish', task.id)}. "
+            f"If the check itself is wrong, give it another: {holding.give_check(ctx, task)}",
         )
     if checked.passed and head is None:
         raise _nothing_to_commit_on(ctx, task)

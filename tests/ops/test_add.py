@@ -34,6 +34,16 @@ def test_it_takes_the_next_number_also_beyond_999(project: Project, agent: Agent
     assert first["depends_on"] == []
 
 
+def test_a_number_names_the_task_of_that_number(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First")
+    agent.ok("add", "Second", "--depends-on", "1")
+    agent.ok("add", "Third")
+    agent.ok("edit", "3", "--depends-on", "2")
+
+    assert [task["depends_on"] for task in project.state["tasks"]] == [[], ["task-001"], ["task-002"]]
+    assert "depends on 9," in agent.fails(2, "add", "Fourth", "--depends-on", "9")["error"]["message"]
+
+
 def test_every_option_lands_in_its_field(project: Project, agent: Agent) -> None:
     agent.ok("add", "First")
 

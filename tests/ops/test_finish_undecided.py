@@ -44,6 +44,8 @@ def test_a_missing_command_is_env_setup_and_costs_no_attempt(
 
     assert error["kind"] == "ENV_SETUP"
     assert "harness finish task-001" in error["hint"]
+    # The name may be misspelt, and then nothing can be installed.
+    assert "harness edit task-001 --validate 'COMMAND'" in error["hint"]
     assert project.grep("ERROR [task-001] [ENV_SETUP]")
     assert project.task()["attempts"] == 0
     assert project.task()["status"] == "in_progress"

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from harness_lib.loop import discovery
+from harness_lib.loop.commands import choosing
+from harness_lib.loop.runtime import start
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.person import person
 from tests.loop.servers.script import say
@@ -82,7 +87,8 @@ def test_another_session_is_gone_on_in_and_the_first_is_free(
         someone.types("/session no-such\r")
         someone.has_on_screen("There is no session no-such.")
         someone.types("/ses\t")
-        someone.has_on_screen("You: /session")
+        # Above it stands what was typed before.
+        someone.until(lambda: someone.screen.endswith("You: /session"))
         someone.types(f" {before.name[:8]}\t")
         someone.has_on_screen(f"  {before.name}  begin")
         someone.types("\x15")
@@ -122,3 +128,78 @@ def test_the_session_and_the_tools_are_shown_and_skills_completed(
 
     assert "Tell all of it." in str(server.requests[0]["messages"][-1])
     assert "The user typed: /tell-all please" in str(server.requests[0]["messages"][-1])
+
+
+def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path, home: Path) -> None:
+    first, second = serve(WIRES[0], say("From one.")), serve(CHAT, say("From the other."))
+    env = WIRES[0].environment(first) | CHAT.environment(second)
+
+    with person(cwd=project, env=env) as someone:
+        someone.has_on_screen("You:")
+        someone.types("hello\r")
+        someone.has_on_screen("From one.")
+        someone.types("/model gpt-4o-min\t")
+        someone.has_on_screen("You: /model gpt-4o-mini")
+        someone.types("\r")
+        someone.has_on_screen("gpt-4o-mini (openai)")
+        someone.types("hello\r")
+        someone.has_on_screen("From the other.")
+        someone.types("/model groq/one\r")
+        someone.has_on_screen("GROQ_API_KEY")
+        someone.types("/model\r")
+        someone.until(lambda: someone.screen.count("gpt-4o-mini (openai)") == 2)
+        someone.types("/model anthropic/cl\t")
+        someone.has_on_screen("You: /model anthropic/claude-")
+        someone.types("\r")
+        someone.has_on_screen("(anthropic)")
+        assert someone.leaves("\x04") == 0
+
+    assert second.requests[0]["model"] == "gpt-4o-mini"
+    assert "provider=anthropic\n" in (session_of(home) / "session.conf").read_text(encoding="utf-8")
+
+
+MANY = "protocol=openai\nmodel=many/one\nurl=http://127.0.0.1:9/v1/chat/completions\n"
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "meant"),
+    [
+        ("openai", "gpt-5", "openai/gpt-5"),
+        ("openai", "claude-opus-4-5", "anthropic/claude-opus-4-5"),
+        ("openai", "whatever", "openai/whatever"),
+        ("openai", "anthropic/whatever", "anthropic/whatever"),
+        ("openai", "groq/whatever", "groq/whatever"),
+        ("openai", "big-one", "ours/big-one"),
+        ("openai", "many/one", "many/many/one"),
+        ("anthropic", "gpt-5", "openai/gpt-5"),
+        ("anthropic", "glm-9", "anthropic/glm-9"),
+        # A host of ours with models of those names keeps them.
+        ("ours", "gpt-4o", "ours/gpt-4o"),
+        ("ours", "claude-opus-4-5", "anthropic/claude-opus-4-5"),
+        ("ours", "ours/claude-opus-4-5", "ours/claude-opus-4-5"),
+        # Where models are called VENDOR/MODEL, the first part names no provider of ours.
+        ("many", "anthropic/claude-opus-4-5", "many/anthropic/claude-opus-4-5"),
+        ("many", "many/one", "many/many/one"),
+    ],
+)
+def test_whose_a_model_is(home: Path, project: Path, provider: str, name: str, meant: str) -> None:
+    providers = home / ".harness" / "providers"
+    providers.mkdir(parents=True)
+    (providers / "ours.conf").write_text(
+        MANY.replace("many/one", "big-one") + "auth_env=OURS\n", encoding="utf-8"
+    )
+    (providers / "many.conf").write_text(MANY + "auth_env=OURS\n", encoding="utf-8")
+    keys = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "OURS": "k"}
+    run = start({"HOME": str(home), **keys, "HARNESS_PROVIDER": provider, "HARNESS_MODEL": "m"}, project)
+    discovery.refresh(run)
+
+    assert str(choosing.meant(run, name)) == meant
+
+
+def test_a_model_stays_where_its_own_provider_is_not_ready(home: Path, project: Path) -> None:
+    env = {"HOME": str(home), "OPENAI_API_KEY": "k", "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m"}
+    run = start(env, project)
+    discovery.refresh(run)
+
+    assert str(choosing.meant(run, "claude-opus-4-5")) == "openai/claude-opus-4-5"
+    assert not [name for name in choosing.names(run) if name.startswith("claude")]

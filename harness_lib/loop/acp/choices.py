@@ -6,12 +6,11 @@ from html import unescape
 
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.loop import approval
-from harness_lib.loop.commands.resolving import resolve
+from harness_lib.loop.commands import choosing
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import models, variants
+from harness_lib.loop.providers import models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import accounts
-from harness_lib.loop.stages import resolve as stage
 from harness_lib.loop.tools import skills
 
 _APPROVALS = {
@@ -24,9 +23,9 @@ _APPROVALS = {
 def config(runtime: Runtime) -> list[Json]:
     """Return the settings, each with its value and what else it may be."""
     current = f"{runtime.provider}/{runtime.model}"
-    models = list(dict.fromkeys([current, *_models(runtime)]))
+    known = dict.fromkeys([current, *map(str, choosing.ready(runtime))])
     return [
-        {"id": "model", "name": "Model", "value": current, "options": {name: name for name in models}},
+        {"id": "model", "name": "Model", "value": current, "options": {name: name for name in known}},
         {"id": "approval", "name": "Approval", "value": _approval(runtime), "options": _APPROVALS},
     ]
 
@@ -39,10 +38,7 @@ def choose(runtime: Runtime, name: str, value: str) -> None:
     if name == "approval":
         runtime.env["HARNESS_APPROVE"] = value
         return
-    runtime.env["HARNESS_PROVIDER"], _, runtime.env["HARNESS_MODEL"] = value.partition("/")
-    resolve(runtime)
-    assert runtime.session is not None
-    runtime.session.goes_on_with(runtime.provider, runtime.model)
+    choosing.choose(runtime, value)
 
 
 def _approval(runtime: Runtime) -> str:
@@ -79,15 +75,3 @@ def usage(runtime: Runtime) -> Json:
         "size": models.of(runtime).context,
         "cost": accounts.total(found).cost,
     }
-
-
-def _models(runtime: Runtime) -> list[str]:
-    """Return the default model of each provider that is ready, behind the provider's name."""
-    found = []
-    for name in stage.candidates(runtime):
-        variant, provider = variants.find(runtime, name), runtime.table.provider(name)
-        model = variant.values.get("model", "") if variant else ""
-        model = provider.defaults(runtime).get("model", "") if provider else model
-        if model and stage.is_ready(runtime, name):
-            found.append(f"{name}/{model}")
-    return found

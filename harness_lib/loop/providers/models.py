@@ -60,10 +60,24 @@ def of(runtime: Runtime, name: str = "") -> Model:
     wanted = name or runtime.model
     lines: dict[str, dict[str, str]] = {}
     for source in trust.usable(runtime):
-        for prefix, values in (remembered.of(runtime.kept, Path(source, FILE), _read) or {}).items():
+        for prefix, values in _lines(runtime, source).items():
             lines[prefix] = {**lines.get(prefix, {}), **values}
     found = max((prefix for prefix in lines if wanted.startswith(prefix)), key=len, default="")
     return _model({**lines.get(found, {}), **_own(runtime, wanted)})
+
+
+def beginnings(runtime: Runtime, source: str) -> list[str]:
+    """Return the beginnings of names that the `models.conf` of `source` knows."""
+    return list(_lines(runtime, source))
+
+
+def names(runtime: Runtime, source: str) -> list[str]:
+    """Return those of them that may be whole names."""
+    return [beginning for beginning in beginnings(runtime, source) if not beginning.endswith(("-", "."))]
+
+
+def _lines(runtime: Runtime, source: str) -> dict[str, dict[str, str]]:
+    return remembered.of(runtime.kept, Path(source, FILE), _read) or {}
 
 
 def _own(runtime: Runtime, wanted: str) -> dict[str, str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from harness_lib.errors import UsageError
 from harness_lib.loop import compaction, pipeline
-from harness_lib.loop.commands import opening
-from harness_lib.loop.commands.resolving import resolve
+from harness_lib.loop.commands import choosing, opening
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.repl.drawing import Drawing
@@ -15,7 +14,7 @@ from harness_lib.loop.sessions.session import Session
 LEAVE = frozenset({"/quit", "/exit"})
 NAMES = ("/compact", "/exit", "/help", "/model", "/quit", "/session", "/tools")
 _HELP = """\
-/model [NAME]   the model, or another one from now on
+/model [NAME]   the model, or another one from now on (PROVIDER/NAME of another provider)
 /compact        summarise what was said so far
 /session [ID]   where this session is, or go on in another one
 /tools          what the model may call
@@ -59,10 +58,7 @@ def _other(runtime: Runtime, name: str) -> Session:
 
 def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
     if name:
-        runtime.env["HARNESS_MODEL"] = name
-        resolve(runtime)
-        if runtime.session is not None:
-            runtime.session.goes_on_with(runtime.provider, runtime.model)
+        choosing.choose(runtime, name)
     drawing.note(f"{runtime.model} ({runtime.provider})")
 
 

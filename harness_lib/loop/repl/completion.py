@@ -1,4 +1,4 @@
-"""What a line that begins with a slash can become: commands, skills, sessions."""
+"""What a line that begins with a slash can become: commands, skills, models, sessions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from harness_lib.loop.sessions import store
 class Words(Completer):
     """Completes the first word, and what may follow it."""
 
-    def __init__(self, runtime: Runtime, skills: Callable[[], list[str]]) -> None:
+    def __init__(
+        self, runtime: Runtime, skills: Callable[[], list[str]], models: Callable[[], list[str]]
+    ) -> None:
         self._runtime = runtime
         self._skills = skills
+        self._models = models
 
     def get_completions(
         self,
@@ -29,12 +32,19 @@ class Words(Completer):
         if not before.startswith("/") or "\n" in before:
             return
         *typed, begun = before.split(" ")
+        for name, meta in self._known(typed):
+            if name.startswith(begun):
+                yield Completion(name, start_position=-len(begun), display_meta=meta)
+
+    def _known(self, typed: list[str]) -> list[tuple[str, str]]:
+        """Return what may follow the words `typed`, and what is said beside it."""
         if not typed:
-            for word in sorted({*commands.NAMES, *(f"/{name}" for name in self._skills())}):
-                if word.startswith(begun):
-                    yield Completion(word, start_position=-len(begun))
-        elif typed == ["/session"]:
+            return [
+                (word, "") for word in sorted({*commands.NAMES, *(f"/{name}" for name in self._skills())})
+            ]
+        if typed == ["/model"]:
+            return [(name, "") for name in self._models()]
+        if typed == ["/session"]:
             # The newest first: it is the likeliest.
-            for session in store.every(self._runtime):
-                if session.id.startswith(begun):
-                    yield Completion(session.id, start_position=-len(begun), display_meta=session.title)
+            return [(session.id, session.title) for session in store.every(self._runtime)]
+        return []

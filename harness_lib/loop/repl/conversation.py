@@ -8,6 +8,7 @@ from collections.abc import Callable
 from harness_lib.errors import HarnessError
 from harness_lib.loop import processes, terminal, turn
 from harness_lib.loop.asking import Question, Said
+from harness_lib.loop.commands import choosing
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.repl import commands, lines
 from harness_lib.loop.repl.completion import Words
@@ -51,8 +52,10 @@ class Conversation:
         self._under_way = UnderWay()
         self._stopped = False
         self._skills: list[str] = []
+        self._models: list[str] = []
+        self._provider = ""
         self._status = ""
-        words = Words(runtime, lambda: self._skills)
+        words = Words(runtime, lambda: self._skills, lambda: self._models)
         self.editor = Editor(runtime.home / _HISTORY, words, self, self._above)
         self._drawing = Drawing(self.editor.show, self.editor.draw)
         runtime.asker = self._ask
@@ -165,6 +168,9 @@ class Conversation:
     def _look(self) -> None:
         self._status = status(self._runtime)
         self._skills = list(skills.every(self._runtime))
+        if self._provider != self._runtime.provider:
+            self._provider = self._runtime.provider
+            self._models = choosing.names(self._runtime)
 
     def _above(self, below: int) -> Fragments:
         """Return what stands above the line."""

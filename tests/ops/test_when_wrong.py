@@ -7,6 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
+from harness_lib.system.files import mkdir_lock
 from tests.ops.project import Agent, Project
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "when-something-is-wrong.md"
@@ -48,9 +49,14 @@ def test_everything_can_be_removed_from_a_project(project: Project, agent: Agent
     agent.fails(1, "finish")
     assert project.git("for-each-ref", "refs/harness")
     project.put("mine.txt")
+    lock = mkdir_lock.path_for(project.top)
+    assert lock.is_dir()
 
-    _in_shell(project, _block("Remove everything"))
+    stop, _, rest = _block("Remove everything").partition("\n")
+    agent.ok(*stop.split("#")[0].split()[1:])
+    _in_shell(project, rest)
 
+    assert not lock.exists()
     assert not project.git("for-each-ref", "refs/harness")
     assert not list((project.top / ".git").glob("harness*"))
     left = {path.name for path in project.top.iterdir()}

@@ -1,0 +1,180 @@
+"""The git directory keeps a copy of the list and a second name of its log, where no `git clean` comes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness_lib.errors import StateUnreadableError
+from harness_lib.state.store import Store
+from harness_lib.system import log
+from harness_lib.system.roots import Root
+from harness_lib.task import State, Task
+from tests.state.clock import NOON, Noon
+
+
+@pytest.fixture
+def lists(root: Root) -> Path:
+    """Make a git directory; return where it keeps lists."""
+    (root.path / ".git").mkdir()
+    return root.path / ".git" / "harness" / "lists"
+
+
+def make(root: Root) -> Store:
+    store = Store(root, timeout=10, clock=Noon())
+    assert store.create(State(tasks=(Task("a", "First"),), sessions=(), session_count=4)) == ()
+    return store
+
+
+def change(store: Store, title: str = "New") -> list[str]:
+    with store.transaction() as tx:
+        tx.replace(replace(tx.state.tasks[0], title=title))
+        tx.log("WARN", title, session=1)
+    return tx.warnings
+
+
+def clean(root: Root) -> None:
+    """Take away all that `git clean -fdx` would."""
+    for path in root.path.iterdir():
+        if path.name != ".git":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_each_change_is_copied_for_us_alone(root: Root, lists: Path) -> None:
+    store = make(root)
+
+    assert change(store) == []
+
+    copy = lists / "%.json"
+    assert copy.read_bytes() == root.state.read_bytes()
+    assert copy.stat().st_mode & 0o777 == 0o600
+    copy.chmod(0o644)
+    change(store, "Again")
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert copy.read_bytes() == root.state.read_bytes()
+
+
+def test_a_list_below_the_top_has_a_copy_of_its_own(root: Root, lists: Path) -> None:
+    below = Root(root.path / "a" / "b")
+    below.path.mkdir(parents=True)
+    make(root)
+
+    make(below)
+
+    assert sorted(path.name for path in lists.glob("*.json")) == ["%.json", "a%2Fb.json"]
+
+
+def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) -> None:
+    store = make(root)
+    change(store, "One")
+    change(store, "Two")
+    before = store.read().state
+    clean(root)
+
+    copy = lists / "%.json"
+    told = f"harness-tasks.json is missing; this is the state of {copy}."
+    assert store.read() == (before, (f"{told} Restore it with: harness check --repair",))
+    warnings = change(store, "Newer")
+
+    assert warnings == [
+        (
+            f"harness-tasks.json is missing: restored from {copy} (1 tasks); "
+            "what was written after that is lost; harness-progress.txt was put back, too"
+        )
+    ]
+    assert log.tail(root.log) == [
+        f"[{NOON}] [SESSION-1] WARN One",
+        f"[{NOON}] [SESSION-1] WARN Two",
+        f"[{NOON}] [SESSION-4] WARN {warnings[0]}",
+        f"[{NOON}] [SESSION-1] WARN Newer",
+    ]
+    assert store.read().state.tasks[0].title == "Newer"
+    assert store.read().warnings == ()
+
+
+@pytest.mark.usefixtures("lists")
+def test_a_log_that_is_still_there_is_left_as_it_is(root: Root) -> None:
+    store = make(root)
+    change(store)
+    root.state.unlink()
+
+    (warning,) = change(store, "Newer")
+
+    assert warning == (
+        "harness-tasks.json is missing: restored from .harness/generations/0000000002.json (1 tasks); "
+        "what was written after that is lost"
+    )
+    assert len(log.tail(root.log)) == 3
+
+
+def test_outside_of_a_repository_a_log_that_was_lost_begins_anew(root: Root) -> None:
+    store = make(root)
+    change(store)
+    root.state.unlink()
+    root.log.unlink()
+
+    (warning,) = change(store, "Newer")
+
+    assert warning.endswith("is lost; harness-progress.txt was lost with it and begins anew")
+    assert len(log.tail(root.log)) == 2
+
+
+def test_a_log_that_nobody_has_kept_begins_anew(root: Root, lists: Path) -> None:
+    store = make(root)
+    change(store)
+    change(store)
+    clean(root)
+    (lists / "%.log").unlink()
+
+    (warning,) = change(store, "Newer")
+
+    assert warning.endswith("is lost; harness-progress.txt was lost with it and begins anew")
+
+
+def test_the_newest_of_what_is_left_goes_first(root: Root, lists: Path) -> None:
+    store = make(root)
+    change(store)
+    copy, generation = lists / "%.json", max(root.generations.iterdir())
+    for seconds, path in enumerate((copy, root.backup, generation)):
+        document = json.loads(path.read_bytes())
+        document["tasks"][0]["title"] = path.name
+        path.write_text(json.dumps(document), encoding="utf-8")
+        os.utime(path, (seconds, seconds))
+    root.state.write_text("{", encoding="utf-8")
+
+    seen = []
+    for path in (generation, root.backup, copy):
+        seen.append(store.read().state.tasks[0].title)
+        os.utime(path, (0, 0))
+        path.write_text("{", encoding="utf-8")
+        if path == generation:
+            for other in root.generations.iterdir():
+                other.unlink()
+
+    assert seen == ["0000000002.json", "harness-tasks.json.bak", "%.json"]
+    with pytest.raises(StateUnreadableError):
+        store.read()
+
+
+def test_where_the_git_directory_is_closed_there_is_no_copy_and_no_word_about_it(root: Root) -> None:
+    (root.path / ".git").mkdir()
+    (root.path / ".git" / "harness").write_text("not ours", encoding="ascii")
+
+    assert change(make(root)) == []
+
+
+def test_a_copy_that_cannot_be_written_for_another_reason_is_a_warning(root: Root, lists: Path) -> None:
+    store = make(root)
+    (lists / "%.json").unlink()
+    (lists / "%.json").mkdir()
+
+    (warning,) = change(store)
+
+    told = "The change is made, but the copy in the git directory could not be written: "
+    assert warning == f"{told}Is a directory"
+    assert store.read().state.tasks[0].title == "New"

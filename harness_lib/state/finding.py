@@ -71,8 +71,9 @@ def find_instead(root: Root) -> Found:
     Raises as `find` does where the file cannot be read or nothing good is left.
     """
     content = _content(root.state)
-    data, stamp = (None, None) if content is None else (content[0], summary.stamp(content[1]))
-    return _substitute(root, "is not as it must be", data, stamp)
+    if content is None:
+        return _substitute(root, "is missing", None, None)
+    return _substitute(root, "is not as it must be", content[0], summary.stamp(content[1]))
 
 
 class _Memory:

@@ -1,0 +1,243 @@
+"""What is said of a change of the list, to whoever makes it and in the log, to the letter."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness_lib.errors import EnvSetupError, HarnessError, HeldError, RefusedError
+from harness_lib.rules.selection import UNPROVEN
+from harness_lib.state.codec import ContractError
+from harness_lib.state.store import Store
+from harness_lib.system import atomic, log
+from harness_lib.system.roots import Root
+from harness_lib.task import Session, State, Task
+from tests.state.clock import NOON, Noon
+
+NAME = "harness-tasks.json"
+
+
+@pytest.fixture
+def store(root: Root) -> Store:
+    """Return the store of a list with two tasks, made at noon."""
+    made = Store(root, timeout=10, clock=Noon())
+    assert made.create(State(tasks=(Task("a"), Task("b")), sessions=(), session_count=4)) == ()
+    return made
+
+
+def change(store: Store) -> list[str]:
+    with store.transaction() as tx:
+        tx.replace(replace(tx.state.tasks[0], title="New"))
+    return tx.warnings
+
+
+def error(act: Callable[[], object]) -> tuple[type[HarnessError], str, str | None]:
+    with pytest.raises(HarnessError) as caught:
+        act()
+    return type(caught.value), caught.value.message, caught.value.hint
+
+
+def test_a_list_that_is_there_is_not_made_again(store: Store, root: Root) -> None:
+    assert error(lambda: store.create(State())) == (
+        RefusedError,
+        f"{root.state} exists already.",
+        "Look at it with: harness status",
+    )
+
+
+def test_what_is_made_keeps_the_contract(root: Root) -> None:
+    with pytest.raises(ContractError, match=r"tasks\[0\]\.title"):
+        Store(root).create(State(tasks=(Task("a", "x" * 1001),)))
+
+    assert not root.state.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            {"tasks": (Task("a", "x" * 1001),)},
+            "tasks[0].title: has 1001 characters, at most 1000 are allowed",
+        ),
+        ({"tasks": (Task("a"), Task("a"))}, "tasks[1].id: is 'a', which another task has already"),
+        (
+            {"tasks": (Task("a", depends_on=("x",)),)},
+            "tasks[0].depends_on[0]: is 'x', but no task has this id",
+        ),
+        ({"session_count": -1}, "session_count: is -1, must be at least 0"),
+        ({"sessions": (Session(-1, "w", "h"),)}, "sessions[0].number: is -1, must be at least 0"),
+        ({"proposals": (Task("a", attempts=-1),)}, "proposals[0].attempts: is -1, must be at least 0"),
+    ],
+)
+def test_a_change_that_would_break_the_contract_is_named(
+    store: Store, change: dict[str, object], told: str
+) -> None:
+    with pytest.raises(ContractError) as caught, store.transaction() as tx:
+        tx.state = replace(tx.state, **change)  # type: ignore[arg-type]
+
+    assert caught.value.message == f"the change would break {NAME}: {told}"
+
+
+def test_only_what_has_changed_is_looked_at(store: Store, root: Root) -> None:
+    """What a person has written was read strictly before, and a change costs what it changes."""
+    document = json.loads(root.state.read_bytes())
+    document["sessions"] = [{"number": 1, "worker": "w", "host": "h"}]
+    root.state.write_text(json.dumps(document), encoding="utf-8")
+    with store.transaction() as tx:
+        tx.state = replace(tx.state, sessions=(*(tx.state.sessions or ()), Session(2, "w", "h")))
+
+    assert [each.number for each in store.read().state.sessions or ()] == [1, 2]
+
+
+def test_whoever_saves_in_between_is_named(store: Store, root: Root) -> None:
+    told = f"{root.state} was saved by somebody else just now, so nothing was changed."
+    with pytest.raises(HeldError) as caught, store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
+        tx.replace(replace(tx.state.tasks[0], title="New"))
+        root.state.write_bytes(root.state.read_bytes() + b"\n")
+
+    assert (caught.value.message, caught.value.hint) == (told, "Type the command again.")
+
+
+def test_a_disk_that_takes_nothing_is_named_with_the_place(store: Store, root: Root) -> None:
+    root.backup.mkdir()
+    before = root.state.read_bytes()
+
+    kind, told, hint = error(lambda: change(store))
+
+    assert kind is EnvSetupError
+    assert told.startswith(f"{root.path}/.{root.backup.name}.")
+    assert told.endswith(" cannot be written, so nothing was changed: Is a directory")
+    assert hint == f"Make room, or make {root.path} writable, then type it again."
+    assert root.state.read_bytes() == before
+
+
+def full(*_args: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_failure_that_names_no_file_is_one_of_the_root(
+    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = root.state.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+
+    told = f"{root.path} cannot be written, so nothing was changed: No space left on device"
+    assert error(lambda: change(store))[:2] == (EnvSetupError, told)
+    assert root.state.read_bytes() == before
+
+
+def test_a_list_that_may_not_survive_a_power_cut_is_said_to_be_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(atomic, "sync_directory", full)
+
+    assert change(store) == [f"{NAME} was written, but may not survive a power cut: No space left on device"]
+    assert store.read().state.tasks[0].title == "New"
+
+
+def a_directory(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+def a_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.touch()
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [
+        (
+            lambda root: a_file(root.generations),
+            "the generation for a later repair could not be written: File exists",
+        ),
+        (
+            lambda root: a_directory(root.summary),
+            "the summary for hooks could not be written: Is a directory",
+        ),
+        (
+            lambda root: a_directory(root.log),
+            "the log could not be written: [Errno 21] Is a directory: '{root}/harness-progress.txt'",
+        ),
+        (
+            lambda root: os.mkfifo(root.log),
+            "the log could not be written: The log is no regular file: {root}/harness-progress.txt",
+        ),
+    ],
+    ids=["generation", "summary", "log", "log that is none"],
+)
+def test_what_fails_after_the_change_is_a_warning(
+    store: Store, root: Root, block: Callable[[Root], object], told: str
+) -> None:
+    block(root)
+
+    with store.transaction() as tx:
+        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.log("WARN", "x", session=1)
+
+    assert tx.warnings == [f"The change is made, but {told.format(root=root.path)}"]
+    assert store.read().state.tasks[0].title == "New"
+
+
+def test_an_act_that_fails_after_the_change_is_a_warning(store: Store) -> None:
+    def act() -> None:
+        raise OSError("no number")
+
+    with store.transaction() as tx:
+        tx.on_commit(full)
+        tx.on_commit(act)
+
+    told = "The change is made, but what follows it could not be written: "
+    assert tx.warnings == [f"{told}No space left on device", f"{told}no number"]
+
+
+def test_a_line_of_the_log_has_its_time_session_task_and_category(store: Store, root: Root) -> None:
+    with store.transaction() as tx:
+        tx.log("ERROR", "no", session=7, task="a", category="TIMEOUT")
+        assert tx.now == Noon().now()
+
+    assert log.tail(root.log) == [f"[{NOON}] [SESSION-7] ERROR [a] [TIMEOUT] no"]
+
+
+def test_what_nothing_proves_is_told_once_to_whoever_changes_the_list(store: Store, root: Root) -> None:
+    document = json.loads(root.state.read_bytes())
+    document["tasks"][1]["status"] = "completed"
+    root.state.write_text(json.dumps(document), encoding="utf-8")
+
+    assert change(store) == [f"b: {UNPROVEN}; only its check can prove it."]
+    assert log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN [b] {UNPROVEN}"]
+    with store.transaction() as tx:
+        tx.state = replace(tx.state, session_count=5)
+    assert tx.warnings == []
+
+
+def test_a_transaction_that_has_ended_says_that_it_is_a_bug(store: Store) -> None:
+    with store.transaction() as tx:
+        pass
+
+    uses: list[Callable[[], object]] = [
+        lambda: tx.replace(Task("a")),
+        lambda: tx.log("WARN", "late", session=1),
+        lambda: tx.on_commit(lambda: None),
+        lambda: tx.hold_session(1),
+        lambda: tx.drop_session(1),
+    ]
+    for use in uses:
+        with pytest.raises(RuntimeError, match=r"^BUG: a transaction is used after it has ended$"):
+            use()
+
+
+def test_a_task_that_is_not_there_is_named(store: Store) -> None:
+    with (
+        pytest.raises(AssertionError, match=r"^BUG: there is no task x to replace$"),
+        store.transaction() as tx,
+    ):
+        tx.replace(Task("x"))

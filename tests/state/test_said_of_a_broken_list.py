@@ -9,8 +9,8 @@ import pytest
 
 from harness_lib.errors import EnvSetupError, HarnessError, StateUnreadableError
 from harness_lib.state.store import Store
-from harness_lib.system import log
-from harness_lib.system.roots import Root
+from harness_lib.system.files import append_log
+from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 from tests.state.clock import NOON, NOON_IN_NAMES, Noon
 
@@ -72,7 +72,7 @@ def test_a_broken_list_is_restored_with_one_sentence_and_the_same_in_the_log(
         assert change(store) == [sentence]
 
     assert sorted(path.name for path in root.path.glob("*.broken-*")) == sorted(kept)
-    assert log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {sentence}" for sentence in said]
+    assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {sentence}" for sentence in said]
     # All that this store has had to say, in its order.
     assert store.warnings == tuple(said)
 
@@ -95,7 +95,7 @@ def test_a_list_that_a_person_gives_up_is_restored_with_one_sentence(store: Stor
         f"what only the broken file holds is kept in {NAME}.broken-{NOON_IN_NAMES}"
     )
     assert store.restore() == (said,)
-    assert log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {said}"]
+    assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {said}"]
     assert store.restore()[0].startswith(f"{NAME} is not as it must be: restored from ")
 
 
@@ -124,11 +124,11 @@ def test_with_nothing_good_left_it_is_said_what_to_do(store: Store, root: Root) 
     told = f"{root.state} {TORN}, and no good earlier state is left."
     hint = "Correct the file by hand, then look at it: harness check"
     assert error(store.read) == (StateUnreadableError, told, hint)
-    assert log.tail(root.log) == []
+    assert append_log.tail(root.log) == []
     assert error(store.read_to_change) == (StateUnreadableError, told, hint)
     assert error(lambda: change(store)) == (StateUnreadableError, told, hint)
     line = f"[{NOON}] [SESSION-0] ERROR [ENV_SETUP] {NAME} corrupted and unrecoverable"
-    assert log.tail(root.log) == [line, line]
+    assert append_log.tail(root.log) == [line, line]
 
 
 def test_where_no_list_is_it_is_said_how_to_make_one_and_nothing_is_logged(root: Root) -> None:

@@ -16,8 +16,8 @@ from harness_lib.errors import EnvSetupError, HarnessError, HeldError, RefusedEr
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store
-from harness_lib.system import atomic, log
-from harness_lib.system.roots import Root
+from harness_lib.system.files import append_log, atomic
+from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 from tests.state.clock import NOON, Noon
 
@@ -204,7 +204,7 @@ def test_a_line_of_the_log_has_its_time_session_task_and_category(store: Store, 
         tx.log("ERROR", "no", session=7, task="a", category="TIMEOUT")
         assert tx.now == Noon().now()
 
-    assert log.tail(root.log) == [f"[{NOON}] [SESSION-7] ERROR [a] [TIMEOUT] no"]
+    assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-7] ERROR [a] [TIMEOUT] no"]
 
 
 def test_what_nothing_proves_is_told_once_to_whoever_changes_the_list(store: Store, root: Root) -> None:
@@ -213,7 +213,7 @@ def test_what_nothing_proves_is_told_once_to_whoever_changes_the_list(store: Sto
     root.state.write_text(json.dumps(document), encoding="utf-8")
 
     assert change(store) == [f"b: {UNPROVEN}; only its check can prove it."]
-    assert log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN [b] {UNPROVEN}"]
+    assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN [b] {UNPROVEN}"]
     with store.transaction() as tx:
         tx.state = replace(tx.state, session_count=5)
     assert tx.warnings == []

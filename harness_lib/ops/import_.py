@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from harness_lib import typed
 from harness_lib.errors import UsageError
 from harness_lib.ops import add, brief, importing, reading, trusting
 from harness_lib.ops.context import Context
@@ -20,10 +21,11 @@ Format = Literal["json", "markdown"]
 
 @dataclass(frozen=True)
 class Source:
-    """What is imported: its name for messages, and its bytes."""
+    """What is imported: its name for messages, its bytes, and what was typed for it."""
 
     name: str
     data: bytes
+    word: str
 
 
 def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bool = False) -> Reply:
@@ -32,12 +34,13 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
     `form` None: guessed from the name and the first character.
     Raises UsageError with every problem and its place; then nothing is added.
     """
+    again = typed.harness("import", source.word, *(("--format", form) if form else ()))
     form = form or _guess(source)
     drafts = reading.json_tasks(source.data) if form == "json" else reading.markdown_tasks(source.data)
     spent = add.spent_ids(ctx)
     if dry_run:
         plan = importing.plan(ctx.store.read().state, drafts, spent)
-        return _reply(plan, (), dry_run=True)
+        return _reply(plan, (), dry_run=True, then=again)
     trusting.prepare(ctx)
     with ctx.store.transaction() as tx:
         plan = importing.plan(tx.state, drafts, spent)
@@ -48,13 +51,13 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
             state: State = tx.state
             tx.on_commit(lambda: trusting.note(ctx, state))
     warnings = tuple(tx.warnings) if mine else (*tx.warnings, add.NOT_TRUSTED)
-    return _reply(plan, warnings, dry_run=False)
+    return _reply(plan, warnings, dry_run=False, then="harness start")
 
 
 def read_file(ctx: Context, path: str) -> Source:
     """Return the file at `path`, seen from the caller's directory; UsageError if it cannot be read."""
     try:
-        return Source(path, (ctx.cwd / Path(path)).read_bytes())
+        return Source(path, (ctx.cwd / Path(path)).read_bytes(), path)
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}.", "Name a file, or - for standard input."
@@ -69,7 +72,7 @@ def _guess(source: Source) -> Format:
     return "json" if source.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else "markdown"
 
 
-def _reply(plan: Plan, warnings: tuple[str, ...], *, dry_run: bool) -> Reply:
+def _reply(plan: Plan, warnings: tuple[str, ...], *, dry_run: bool, then: str) -> Reply:
     tasks = plan.tasks
     lines = [f"{'would add' if dry_run else 'added'} {_count(tasks)}"]
     lines += [f"  {_line(task)}" for task in tasks[:SHOWN]]
@@ -78,7 +81,7 @@ def _reply(plan: Plan, warnings: tuple[str, ...], *, dry_run: bool) -> Reply:
     return Reply(
         "import",
         "\n".join(lines),
-        next=_next(tasks, dry_run=dry_run),
+        next=then if tasks else "harness status",
         warnings=(*plan.notes, *warnings),
         extra={
             "added": 0 if dry_run else len(tasks),
@@ -98,9 +101,3 @@ def _line(task: Task) -> str:
     after = f" (after {brief.one_line(', '.join(task.depends_on), 60)})" if task.depends_on else ""
     check = "" if task.validation.command else " (no check)"
     return f"{task.id} [{task.priority}] {brief.one_line(task.title, 100)}{after}{check}"
-
-
-def _next(tasks: tuple[Task, ...], *, dry_run: bool) -> str:
-    if not tasks:
-        return "harness status"
-    return "the same without --dry-run" if dry_run else "harness start"

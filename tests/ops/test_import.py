@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from harness_lib import typed
 from harness_lib.cli.commands import import_
 from harness_lib.rules import checklist
 from tests.conftest import Harness
@@ -261,7 +262,8 @@ def test_tasks_that_would_wait_for_themselves_are_refused(project: Project, agen
 def test_a_dry_run_tells_the_same_and_adds_nothing(project: Project, agent: Agent) -> None:
     file = _json(project, [{"title": "A"}, {"title": "B", "depends_on": ["A"]}])
     before = project.file.read_bytes(), project.log
-    said = agent.ok("import", file, "--dry-run")
+    said = agent.ok("import", file, "--dry-run", "--format", "json")
+    assert said["next"] == typed.harness("import", file, "--format", "json")
     assert (said["count"], said["added"]) == (2, 0)
     assert (project.file.read_bytes(), project.log) == before
     assert agent.ok("import", file)["message"] == said["message"].replace("would add", "added")

@@ -32,7 +32,7 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness import`."""
     if args.file == "-":
-        source = import_.Source("standard input", sys.stdin.buffer.read())
+        source = import_.Source("standard input", sys.stdin.buffer.read(), "-")
     else:
         source = import_.read_file(ctx, args.file)
     return import_.run(ctx, source, form=args.format, dry_run=args.dry_run)

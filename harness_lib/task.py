@@ -1,17 +1,15 @@
 """The nouns: what a task list is made of, in the field names of the protocol.
 
-All values are frozen; a change is `dataclasses.replace`, so an object that is still the same object has not
-changed.
+All values are frozen; a change is `_replace`, so an object that is still the same object has not changed.
 `extra` holds keys this version does not know; they survive every write.
+Every verb and many hooks start with this file: as dataclasses these would take ten times as long to make, and
+as annotations that are texts twice as long.
 Source: docs/protocol.md, "Progress Persistence"; docs/design.md for the fields beyond it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 Status = Literal["pending", "in_progress", "completed", "failed"]
 Outcome = Literal["completed", "failed", "pending"]
@@ -41,13 +39,7 @@ Extra = Mapping[str, object]
 NO_EXTRA: Extra = MappingProxyType({})
 
 
-def no_extra() -> Extra:
-    """Return the shared empty mapping; before Python 3.12 dataclasses refuse it as a plain default."""
-    return NO_EXTRA
-
-
-@dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(NamedTuple):
     """The objective check: `command` exits 0 exactly when the task is done."""
 
     command: str | None = None
@@ -55,19 +47,17 @@ class Validation:
     cwd: str | None = None
     protect: tuple[str, ...] = ()
     red_first: bool = False
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
 
-@dataclass(frozen=True, slots=True)
-class OnFailure:
+class OnFailure(NamedTuple):
     """What to run after a failed attempt has been rolled back."""
 
     cleanup: str | None = None
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """Progress inside an attempt; `tree` is the content's git tree at that moment."""
 
     step: int
@@ -75,11 +65,10 @@ class Checkpoint:
     description: str = ""
     timestamp: str | None = None
     tree: str | None = None
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """What an attempt may not weaken, taken when it was claimed.
 
     `command` is a SHA-256, `protected` a git tree of the protected files, `before` the commit that holds what
@@ -95,11 +84,10 @@ class Gate:
     before: str | None = None
     branch: str | None = None
     target: str | None = None
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(NamedTuple):
     """What is under way in git, written before it begins: a crash can be finished.
 
     `merge`: the checked work `commit` is being brought onto the gate's target; `commit`: `ref` (None: HEAD)
@@ -116,11 +104,10 @@ class Intent:
     category: Category | None = None
     message: str | None = None
     outcome: Literal["failed", "pending"] = "failed"
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
 
-@dataclass(frozen=True, slots=True)
-class Handback:
+class Handback(NamedTuple):
     """Why work that had been done goes to an agent again, at no cost to the task.
 
     `rescue` keeps that work, made on the commit `base`; `rounds` counts how often it could not be merged.
@@ -130,11 +117,10 @@ class Handback:
     rounds: int = 0
     rescue: str | None = None
     base: str | None = None
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
 
-@dataclass(frozen=True, slots=True)
-class Interruption:
+class Interruption(NamedTuple):
     """What stood there when an attempt was interrupted last, and how many `times` in a row it was just that.
 
     `tree` is the git tree of the work tree as it was left to whoever went on, `checkpoints` their number.
@@ -143,11 +129,10 @@ class Interruption:
     tree: str | None = None
     checkpoints: int = 0
     times: int = 1
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """What is kept of an attempt: `fence` tells which claim it was, `outcome` is None while it goes on.
 
     `cost_usd` and `tokens` as far as agents of a run tell; `pending`: it was handed back.
@@ -160,11 +145,10 @@ class Attempt:
     ended_at: str | None = None
     cost_usd: float = 0.0
     tokens: int = 0
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """One piece of work, its check, and how it has fared.
 
     `completed_commit` is the commit that holds the finished work: a worker in another worktree must have it
@@ -185,8 +169,8 @@ class Task:
     attempts: int = 0
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     started_at_commit: str | None = None
-    validation: Validation = field(default_factory=Validation)
-    on_failure: OnFailure = field(default_factory=OnFailure)
+    validation: Validation = Validation()
+    on_failure: OnFailure = OnFailure()
     error_log: tuple[str, ...] = ()
     checkpoints: tuple[Checkpoint, ...] = ()
     completed_at: str | None = None
@@ -210,7 +194,7 @@ class Task:
     attempt_log: tuple[Attempt, ...] = ()
     proof: str | None = None
     unproven: bool = False
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
     @property
     def is_done(self) -> bool:
@@ -218,8 +202,7 @@ class Task:
         return self.status == "completed" and not self.unproven
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """An open session and the process that owns it."""
 
     number: int
@@ -232,21 +215,19 @@ class Session:
     started_at: str | None = None
     finished_attempts: int = 0
     halt: str | None = None
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
 
-@dataclass(frozen=True, slots=True)
-class SessionConfig:
+class SessionConfig(NamedTuple):
     """Limits of a session and of all sessions; 0 is no limit."""
 
     concurrency_mode: Mode = "exclusive"
     max_tasks_per_session: int = 20
     max_sessions: int = 50
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """The whole of harness-tasks.json; `sessions` is None in a list that the prose made.
 
     `proposals` are tasks that unattended agents would add; nothing of them runs before a person accepts them.
@@ -256,7 +237,7 @@ class State:
 
     version: int = VERSION
     created: str | None = None
-    session_config: SessionConfig = field(default_factory=SessionConfig)
+    session_config: SessionConfig = SessionConfig()
     tasks: tuple[Task, ...] = ()
     session_count: int = 0
     last_session: str | None = None
@@ -264,7 +245,7 @@ class State:
     proposals: tuple[Task, ...] = ()
     attempts_reset: int = 0
     proofs: bool = False
-    extra: Extra = field(default_factory=no_extra)
+    extra: Extra = NO_EXTRA
 
     @property
     def concurrent(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -130,7 +129,7 @@ def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
     """
     for task in tasks:
         require_writable(task)
-    state = replace(tx.state, tasks=(*tx.state.tasks, *tasks))
+    state = tx.state._replace(tasks=(*tx.state.tasks, *tasks))
     require_sound(state, tasks)
     tx.state = state
     tx.on_commit(lambda: marker.raise_it(ctx.root))

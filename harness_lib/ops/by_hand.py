@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from harness_lib.ops import add, marker, trusting
 from harness_lib.ops.context import Context
@@ -57,5 +56,5 @@ def _concerns(tx: Tx, session: Session, task: Task) -> bool:
 
 def lift_halt(tx: Tx, session: Session) -> None:
     """Let `session` go on."""
-    records = tuple(replace(s, halt=None) if s is session else s for s in tx.state.sessions or ())
-    tx.state = replace(tx.state, sessions=records)
+    records = tuple(s._replace(halt=None) if s is session else s for s in tx.state.sessions or ())
+    tx.state = tx.state._replace(sessions=records)

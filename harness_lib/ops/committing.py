@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib import typed
 from harness_lib.ops import brief, keeping, outcome
 from harness_lib.ops.context import Context
@@ -29,7 +27,7 @@ def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> 
         restore.require_unlocked(git)
         oid, base = commit_object(ctx, head, task, tree), outcome.full_base(git, task)
         with ctx.store.transaction() as tx:
-            mine = replace(outcome.require_claim(tx, task), started_at_commit=base)
+            mine = outcome.require_claim(tx, task)._replace(started_at_commit=base)
             task = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid)
             tx.replace(task)
         return publish(ctx, session, task)

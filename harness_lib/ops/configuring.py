@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib import typed
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.ops import by_hand, rights, sessions
@@ -28,8 +26,7 @@ def run(
     """
     with by_hand.change(ctx) as tx:
         old = tx.state.session_config
-        new = replace(
-            old,
+        new = old._replace(
             concurrency_mode=mode or old.concurrency_mode,
             max_tasks_per_session=_limit(max_tasks_per_session, old.max_tasks_per_session),
             max_sessions=_limit(max_sessions, old.max_sessions),
@@ -43,7 +40,7 @@ def run(
             rights.require_person(ctx, "How much may be done here", typed.harness("edit", rest="…"))
         if new.concurrency_mode != old.concurrency_mode:
             _require_quiet(tx.state, ctx)
-        tx.state = replace(tx.state, session_config=new)
+        tx.state = tx.state._replace(session_config=new)
         _lift_limits(tx)
         by_hand.log(tx, ctx, f"edited {story}")
     return Reply("edit", f"the list is edited: {story}", next="harness start", warnings=tuple(tx.warnings))

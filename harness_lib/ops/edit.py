@@ -6,9 +6,8 @@ The check of a task in progress is not the worker's to change: who may set its o
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
@@ -25,8 +24,7 @@ SHOWN = 120
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(NamedTuple):
     """What to change; None leaves a field alone. An empty text or tuple clears a field that may be empty."""
 
     title: str | None = None
@@ -52,7 +50,7 @@ def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = Fal
         state = ctx.store.read().state
         old = holding.require_task(state, task_id)
         if changes.depends_on is not None:
-            changes = replace(changes, depends_on=holding.ids_of(state, changes.depends_on))
+            changes = changes._replace(depends_on=holding.ids_of(state, changes.depends_on))
         _require_right(ctx, state, old, changes, at_terminal=at_terminal)
         new = _changed(old, changes)
         if new == old:
@@ -106,8 +104,7 @@ def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
 
 def _changed(task: Task, changes: Changes) -> Task:
     old = task.validation
-    validation = replace(
-        old,
+    validation = old._replace(
         command=_text(changes.validate, old.command),
         timeout_seconds=_given(changes.timeout_seconds, old.timeout_seconds),
         cwd=_text(changes.cwd, old.cwd),
@@ -118,15 +115,14 @@ def _changed(task: Task, changes: Changes) -> Task:
     if not title.strip():
         give = typed.harness("edit", task.id, rest='--title "what is to be done"')
         raise UsageError("A task needs a title.", give)
-    new = replace(
-        task,
+    new = task._replace(
         title=title,
         description=_text(changes.description, task.description),
         priority=_given(changes.priority, task.priority),
         depends_on=tuple(dict.fromkeys(_given(changes.depends_on, task.depends_on))),
         max_attempts=_given(changes.max_attempts, task.max_attempts),
         validation=validation,
-        on_failure=replace(task.on_failure, cleanup=_text(changes.cleanup, task.on_failure.cleanup)),
+        on_failure=task.on_failure._replace(cleanup=_text(changes.cleanup, task.on_failure.cleanup)),
     )
     if new == task:
         return task
@@ -152,7 +148,7 @@ def _regated(ctx: Context, old: Task, new: Task) -> Task:
         # As at the claim: taken anew, the gate would bless what the attempt has done to these files since.
         same = old.validation.command == new.validation.command
         judges = old.gate.judges if same else regated.gate.judges
-        regated = replace(regated, gate=replace(regated.gate, protected=old.gate.protected, judges=judges))
+        regated = regated._replace(gate=regated.gate._replace(protected=old.gate.protected, judges=judges))
     return regated
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from harness_lib import typed
 from harness_lib.errors import UsageError
@@ -45,7 +45,7 @@ def plan(state: State, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
     waits = [_waits(number, draft, names, problems) for number, draft in wanted]
     _refuse(problems)
     tasks = [
-        replace(task, id=own, depends_on=others) for task, own, others in zip(tasks, ids, waits, strict=True)
+        task._replace(id=own, depends_on=others) for task, own, others in zip(tasks, ids, waits, strict=True)
     ]
     _refuse(_rings(state, wanted, tasks))
     given = [(draft, task) for (_, draft), task in zip(wanted, tasks, strict=True)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from harness_lib.ops import carrying, handing_back, keeping, outcome, rolling_back
 from harness_lib.ops.context import Context
@@ -77,9 +76,9 @@ def go_on(
         line = log(ctx, session, task, "roll back, mark failed", why)
         return line, rolling_back.roll_back(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", why))
     if stays and _is_where_it_was(ctx, task):
-        _record(ctx, task, replace(now, tree=standing(ctx)))
+        _record(ctx, task, now._replace(tree=standing(ctx)))
         return log(ctx, session, task, action, reason), None
-    _record(ctx, task, replace(now, tree=standing(ctx)))
+    _record(ctx, task, now._replace(tree=standing(ctx)))
     line = log(ctx, session, task, "keep the work for the next attempt", reason)
     return line, handing_back.interrupted(ctx, session, task, reason)
 
@@ -124,4 +123,4 @@ def _record(ctx: Context, task: Task, what: Interruption) -> None:
     with ctx.store.transaction() as tx:
         cut_off = transitions.interrupt(outcome.require_claim(tx, task), what)
         # The directory of the project may have been renamed.
-        tx.replace(replace(cut_off, worktree=str(ctx.git.top)))
+        tx.replace(cut_off._replace(worktree=str(ctx.git.top)))

@@ -5,7 +5,7 @@ Source: docs/design.md, "At the finish"; the recovery matrix asks the same quest
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
@@ -102,7 +102,7 @@ def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
         return
     with ctx.store.transaction() as tx:
         mine = outcome.require_claim(tx, task)
-        tx.replace(replace(mine, touched=files))
+        tx.replace(mine._replace(touched=files))
         tx.log("WARN", brief.touched(files), session=_session(tx.state, ctx), task=task.id)
 
 

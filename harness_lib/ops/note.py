@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.ops import brief, holding, mailbox
@@ -45,7 +43,7 @@ def _record(ctx: Context, task_id: str, line: str) -> tuple[Task, list[str]]:
     with ctx.store.transaction() as tx:
         task = holding.require_task(tx.state, task_id)
         kept = [*(old for old in task.notes if old != line), line]
-        task = replace(task, notes=tuple(kept[-MOST:]))
+        task = task._replace(notes=tuple(kept[-MOST:]))
         tx.replace(task)
     return task, kept[:-MOST]
 

@@ -8,7 +8,6 @@ Killed anywhere between, `settle` does the rest: every git step ends in the same
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from harness_lib import timestamps
@@ -96,7 +95,7 @@ def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     # Beside other workers an attempt may outlive the session that it began in: it counts in the next one.
     mine = next((s for s in tx.state.sessions or () if s.number == session.number), None)
     current = mine or sessions.mine(tx.state, ctx) or session
-    counted = sessions.attempt_finished(tx, replace(current, halt=None))
+    counted = sessions.attempt_finished(tx, current._replace(halt=None))
     # A run writes its statistics when it ends.
     stop = sessions.after_attempt(tx, counted, told=ctx.target is not None)
     marker.lower_when_finished(tx, ctx.root)

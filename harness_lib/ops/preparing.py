@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,8 +115,8 @@ def plain_gate(task: Task, ground: Ground) -> Gate:
 
 def gate_for(ctx: Context, task: Task, ground: Ground) -> Gate:
     """Return what the attempt at `task` may not weaken."""
-    return replace(
-        plain_gate(task, ground), protected=protected_tree(ctx, task), judges=judged.tree(ctx, task)
+    return plain_gate(task, ground)._replace(
+        protected=protected_tree(ctx, task), judges=judged.tree(ctx, task)
     )
 
 
@@ -133,14 +132,13 @@ def regate(ctx: Context, task: Task) -> Task:
     """Return `task` with a gate for its present check: a person edited it during an attempt."""
     if task.gate is None:
         return task
-    gate = replace(
-        task.gate,
+    gate = task.gate._replace(
         command=gates.command_hash(task.validation),
         cwd=task.validation.cwd,
         protected=protected_tree(ctx, task),
         judges=judged.tree(ctx, task),
     )
-    return replace(task, gate=gate)
+    return task._replace(gate=gate)
 
 
 def touched(ctx: Context, task: Task) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from harness_lib import typed
@@ -52,16 +51,16 @@ def _record(ctx: Context, by: str, wish: Wish) -> Task:
     with ctx.store.transaction() as tx:
         holding.require_task(tx.state, by)
         waiting = tx.state.proposals
-        task = replace(add.build(wish, _next(waiting)), notes=(f"proposed by whoever worked on {by}",))
+        task = add.build(wish, _next(waiting))._replace(notes=(f"proposed by whoever worked on {by}",))
         add.require_writable(task)
-        same = next((old for old in waiting if replace(old, id=task.id) == task), None)
+        same = next((old for old in waiting if old._replace(id=task.id) == task), None)
         if same is not None:
             return same
         if len(waiting) >= MOST:
             raise UsageError(
                 f"{MOST} proposed tasks wait for a person already.", "Go on with your own task without it."
             )
-        tx.state = replace(tx.state, proposals=(*waiting, task))
+        tx.state = tx.state._replace(proposals=(*waiting, task))
     return task
 
 
@@ -107,9 +106,9 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
     with by_hand.change(ctx) as tx:
         for wanted in numbers:
             chosen = _find(tx.state, wanted)
-            task = replace(chosen, id=add.next_id(tx.state, spent))
+            task = chosen._replace(id=add.next_id(tx.state, spent))
             rest = tuple(other for other in tx.state.proposals if other is not chosen)
-            tx.state = replace(tx.state, proposals=rest)
+            tx.state = tx.state._replace(proposals=rest)
             add.append(tx, ctx, (task,))
             by_hand.log(tx, ctx, f"accepted {chosen.id}", task.id)
             added.append(task)
@@ -132,7 +131,7 @@ def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
         for wanted in numbers:
             chosen = _find(tx.state, wanted)
             rest = tuple(other for other in tx.state.proposals if other is not chosen)
-            tx.state = replace(tx.state, proposals=rest)
+            tx.state = tx.state._replace(proposals=rest)
             by_hand.log(tx, ctx, f"dismissed {chosen.id}: {brief.title(chosen)}")
     return Reply("add", f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness_lib.errors import UsageError
@@ -18,7 +18,7 @@ from harness_lib.task import Task
 WISHES = frozenset(
     {"id", "title", "priority", "depends_on", "max_attempts", "validation", "on_failure", "description"}
 )
-PAST = frozenset(each.name for each in fields(Task)) - WISHES - {"status", "extra"}
+PAST = frozenset(Task._fields) - WISHES - {"status", "extra"}
 SHELL = frozenset({"version", "created", "tasks", "session_count", "last_session", "sessions"})
 
 NAMED = 5

@@ -6,7 +6,6 @@ decision matrix with facts from git, checkpoints and, where the matrix says so, 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,7 +152,7 @@ def _gated(task: Task, branch: str | None) -> Task:
     """Return `task` with a gate if the prose, which knows none, has claimed it: from now on it is missed."""
     if task.gate is None and task.worktree is None:
         asked = task.validation
-        return replace(task, gate=Gate(gates.command_hash(asked), asked.cwd, branch=branch))
+        return task._replace(gate=Gate(gates.command_hash(asked), asked.cwd, branch=branch))
     return task
 
 

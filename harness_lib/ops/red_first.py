@@ -5,8 +5,6 @@ One that passes now would prove nothing later.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib.errors import ConfigError, HarnessError, LeaseLostError
 from harness_lib.ops import checking, committing, holding, keeping, leased_check, outcome, preparing, trusting
 from harness_lib.ops.context import Context
@@ -52,7 +50,7 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     before = preparing.keep_untracked(ctx, base, ctx.git.changes(ctx.keep_out).untracked)[0]
     with ctx.store.transaction() as tx:
         tx.warnings += warnings
-        ready = replace(outcome.require_claim(tx, task), gate=replace(task.gate, before=before))
+        ready = outcome.require_claim(tx, task)._replace(gate=task.gate._replace(before=before))
         tx.replace(ready)
     if before != task.gate.before:
         keeping.drop_before(ctx.git, task)

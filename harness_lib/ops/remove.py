@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from harness_lib import typed
 from harness_lib.errors import RefusedError
@@ -27,7 +26,7 @@ def run(ctx: Context, task_id: str) -> Reply:
         rights.require_unjudged(ctx, task, typed.harness("remove", task.id))
         _require_unneeded(tx.state, task)
         left = tuple(t for t in tx.state.tasks if t.id != task.id)
-        tx.state = replace(tx.state, tasks=left, attempts_reset=tx.state.attempts_reset + task.attempts)
+        tx.state = tx.state._replace(tasks=left, attempts_reset=tx.state.attempts_reset + task.attempts)
         title = json.dumps(brief.title(task), ensure_ascii=False)
         by_hand.log(tx, ctx, f"removed {title} ({task.status})", task.id)
         marker.lower_when_finished(tx, ctx.root)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from harness_lib.errors import RefusedError
@@ -71,7 +70,7 @@ def _renew(tx: Tx, root: Root) -> Iterator[str]:
     if summary.read(root) is not None and has_generation:
         return
     # An equal state that is another object counts as a change.
-    tx.state = replace(tx.state)
+    tx.state = tx.state._replace()
     yield f"{root.private.name}/: generation and summary of the list are made anew"
 
 

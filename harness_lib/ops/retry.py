@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib import typed
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.ops import brief, by_hand, holding, rights
@@ -54,7 +52,7 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
     alone = tx.state
     blocked = failures.blocked_through(alone, new.id)
     fresh = {new.id: new, **{each: transitions.reset(holding.require_task(alone, each)) for each in blocked}}
-    wanted = replace(alone, tasks=tuple(fresh.get(task.id, task) for task in alone.tasks))
+    wanted = alone._replace(tasks=tuple(fresh.get(task.id, task) for task in alone.tasks))
     _state, findings = failures.validate_dependencies(wanted, tx.now)
     again = {finding.task_id: finding.message for finding in findings}
     if new.id in again:
@@ -66,7 +64,7 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
     revived = [fresh[each] for each in blocked if each not in again]
     for task in (new, *revived):
         forgotten = holding.require_task(alone, task.id).attempts
-        tx.state = replace(tx.state, attempts_reset=tx.state.attempts_reset + forgotten)
+        tx.state = tx.state._replace(attempts_reset=tx.state.attempts_reset + forgotten)
         tx.replace(task)
     return revived
 

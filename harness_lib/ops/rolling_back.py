@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib import typed
 from harness_lib.ops import brief, checking, keeping, outcome, trusting
 from harness_lib.ops.context import Context
@@ -34,7 +32,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
     back_to = base if base is None or base_gone or tip is None else history.published(git, base, tip)
     with ctx.store.transaction() as tx:
         task = transitions.begin_rollback(
-            replace(outcome.require_claim(tx, task), started_at_commit=base),
+            outcome.require_claim(tx, task)._replace(started_at_commit=base),
             now=tx.now,
             category=verdict.category,
             message=verdict.message,
@@ -49,7 +47,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
             task = transitions.halt(task, verdict.halt)
         if verdict.handback:
             task = transitions.hand_back(
-                task, replace(verdict.handback, rescue=verdict.handback.rescue or rescue)
+                task, verdict.handback._replace(rescue=verdict.handback.rescue or rescue)
             )
         tx.replace(task)
     return go_back(ctx, session, task)

@@ -7,7 +7,6 @@ owner says so or is provably gone.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from harness_lib import timestamps, typed
 from harness_lib.errors import HeldError
@@ -80,8 +79,7 @@ def comes_back(state: State, ctx: Context) -> bool:
 def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
     """Let `session` stand for the process that its conversation has now."""
     me = ctx.owner
-    here = replace(
-        session,
+    here = session._replace(
         host=me.host,
         boot_id=me.boot_id,
         pid=me.pid or None,
@@ -189,7 +187,7 @@ def open_one(tx: Tx, ctx: Context) -> Session:
         agent_session_id=me.agent_session_id,
         started_at=timestamps.render(tx.now),
     )
-    tx.state = replace(tx.state, sessions=(*(tx.state.sessions or ()), session))
+    tx.state = tx.state._replace(sessions=(*(tx.state.sessions or ()), session))
     if not tx.state.concurrent:
         tx.hold_session(me.pid or None)
     tx.log("LOCK", f"acquired (pid={me.pid})", session=session.number)
@@ -199,7 +197,7 @@ def open_one(tx: Tx, ctx: Context) -> Session:
 def update(tx: Tx, session: Session) -> None:
     """Replace the record with the same number."""
     records = tuple(session if s.number == session.number else s for s in tx.state.sessions or ())
-    tx.state = replace(tx.state, sessions=records)
+    tx.state = tx.state._replace(sessions=records)
 
 
 def close(tx: Tx, session: Session, *, told: bool = False) -> None:
@@ -220,12 +218,12 @@ def follow(tx: Tx, session: Session) -> Session:
     tx.log("STATS", stats.line(tx.state), session=session.number)
     tx.log("LOCK", "released", session=session.number)
     number = max(tx.state.session_count, session.number) + 1
-    began = replace(
-        session, number=number, started_at=timestamps.render(tx.now), finished_attempts=0, halt=None
+    began = session._replace(
+        number=number, started_at=timestamps.render(tx.now), finished_attempts=0, halt=None
     )
     records = tuple(began if s.number == session.number else s for s in tx.state.sessions or ())
-    tx.state = replace(
-        tx.state, sessions=records, session_count=number, last_session=timestamps.render(tx.now)
+    tx.state = tx.state._replace(
+        sessions=records, session_count=number, last_session=timestamps.render(tx.now)
     )
     tx.log("LOCK", f"acquired (pid={began.pid})", session=number)
     return began
@@ -233,10 +231,10 @@ def follow(tx: Tx, session: Session) -> Session:
 
 def _remove(tx: Tx, session: Session) -> None:
     left = tuple(s for s in tx.state.sessions or () if s.number != session.number)
-    tx.state = replace(tx.state, sessions=left, last_session=timestamps.render(tx.now))
+    tx.state = tx.state._replace(sessions=left, last_session=timestamps.render(tx.now))
     for task in tx.state.tasks:
         if _left_behind(task, session):
-            tx.replace(replace(task, lease_expires_at=timestamps.render(tx.now)))
+            tx.replace(task._replace(lease_expires_at=timestamps.render(tx.now)))
     if session.pid is not None:
         tx.drop_session(session.pid)
     tx.log("LOCK", "released", session=session.number)
@@ -253,14 +251,14 @@ def _left_behind(task: Task, session: Session) -> bool:
 
 def attempt_finished(tx: Tx, session: Session) -> Session:
     """Count a finished attempt of this session."""
-    counted = replace(session, finished_attempts=session.finished_attempts + 1)
+    counted = session._replace(finished_attempts=session.finished_attempts + 1)
     update(tx, counted)
     return counted
 
 
 def halt(tx: Tx, session: Session, reason: str) -> None:
     """Record why this session cannot go on, so that the Stop hook lets its agent go."""
-    update(tx, replace(session, halt=reason))
+    update(tx, session._replace(halt=reason))
 
 
 def after_attempt(tx: Tx, session: Session, *, told: bool = False) -> StopReason | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
@@ -177,7 +176,7 @@ def _sweep(ctx: Context) -> tuple[str, ...]:
 
 
 def _count(tx: Tx, session: Session) -> None:
-    tx.state = replace(tx.state, session_count=max(tx.state.session_count, session.number))
+    tx.state = tx.state._replace(session_count=max(tx.state.session_count, session.number))
 
 
 def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:

@@ -5,7 +5,6 @@ Source: docs/protocol.md, "Task Execution Cycle" step 1; docs/design.md, "At the
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -100,7 +99,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, 
     # Before the list says so: a claim without its copy would be compared with that of an earlier one.
     gate_copy.keep(ctx, claimed)
     tx.replace(claimed)
-    sessions.update(tx, replace(session, halt=None))
+    sessions.update(tx, session._replace(halt=None))
     tx.log("Starting", f"{task.title} (base={ground.base[:12]})", session=session.number, task=task.id)
     if ground.unprotected:
         names = brief.some([brief.one_line(name, brief.TITLE_LENGTH) for name in ground.unprotected], NAMED)

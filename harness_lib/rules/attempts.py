@@ -5,7 +5,6 @@ The last ones only: a list must not grow with every retry of a night.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from harness_lib import timestamps
@@ -17,7 +16,7 @@ KEPT = 10
 def spend(task: Task, cost_usd: float, tokens: int) -> Task:
     """Return the task with what an agent has used up added to the attempt under way."""
     now = _current(task, task.attempts + 1)
-    return _with(task, replace(now, cost_usd=round(now.cost_usd + cost_usd, 6), tokens=now.tokens + tokens))
+    return _with(task, now._replace(cost_usd=round(now.cost_usd + cost_usd, 6), tokens=now.tokens + tokens))
 
 
 def ended(task: Task, now: datetime, outcome: Outcome) -> Task:
@@ -28,7 +27,7 @@ def ended(task: Task, now: datetime, outcome: Outcome) -> Task:
     if outcome == "pending" and _open(task) is None:
         return task
     number = max(1, task.attempts) if outcome == "failed" else task.attempts + 1
-    return _with(task, replace(_current(task, number), ended_at=timestamps.render(now), outcome=outcome))
+    return _with(task, _current(task, number)._replace(ended_at=timestamps.render(now), outcome=outcome))
 
 
 def since(task: Task, began: datetime) -> tuple[Attempt, ...]:
@@ -59,4 +58,4 @@ def _open(task: Task) -> Attempt | None:
 
 def _with(task: Task, attempt: Attempt) -> Task:
     before = task.attempt_log if _open(task) is None else task.attempt_log[:-1]
-    return replace(task, attempt_log=(*before, attempt)[-KEPT:])
+    return task._replace(attempt_log=(*before, attempt)[-KEPT:])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -125,7 +124,7 @@ def validate_dependencies(state: State, now: datetime) -> tuple[State, tuple[Fin
         transitions.doom(task, now=now, message=reasons[task.id]) if task.id in reasons else task
         for task in state.tasks
     )
-    return replace(state, tasks=tasks), tuple(Finding(*item) for item in reasons.items())
+    return state._replace(tasks=tasks), tuple(Finding(*item) for item in reasons.items())
 
 
 def hopeless(state: State) -> set[str]:

@@ -18,7 +18,6 @@ Source: docs/protocol.md, "Task Execution Cycle"; docs/design.md, "An attempt".
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -113,8 +112,7 @@ def claim(
     `lease_seconds` None (exclusive mode) makes a claim without a lease.
     """
     _check("claim", task)
-    return replace(
-        task,
+    return task._replace(
         status="in_progress",
         claimed_by=worker,
         claimed_at=timestamps.render(now),
@@ -145,8 +143,7 @@ def resume(
     The fence grows, so whoever held it before can record nothing any more.
     """
     _check("resume", task)
-    return replace(
-        task,
+    return task._replace(
         claimed_by=worker,
         claimed_at=timestamps.render(now),
         lease_expires_at=leases.end(now, lease_seconds),
@@ -160,7 +157,7 @@ def resume(
 def checkpoint(task: Task, point: Checkpoint, *, now: datetime, lease_seconds: int | None) -> Task:
     """Return the task with one more checkpoint and its lease renewed."""
     _check("checkpoint", task)
-    return renew(replace(task, checkpoints=(*task.checkpoints, point)), now, lease_seconds)
+    return renew(task._replace(checkpoints=(*task.checkpoints, point)), now, lease_seconds)
 
 
 # D
@@ -169,7 +166,7 @@ def renew(task: Task, now: datetime, lease_seconds: int | None) -> Task:
     _check("renew", task)
     if task.lease_expires_at is None or lease_seconds is None:
         return task
-    return replace(task, lease_expires_at=leases.expires(now, lease_seconds))
+    return task._replace(lease_expires_at=leases.expires(now, lease_seconds))
 
 
 # E
@@ -190,15 +187,14 @@ def begin_commit(
     _check("begin_commit", task)
     began = base or task.started_at_commit
     intent = Intent("commit", timestamps.render(now), base=began, head=head, commit=commit, ref=ref)
-    return replace(task, intent=intent)
+    return task._replace(intent=intent)
 
 
 # F
 def complete(task: Task, *, now: datetime) -> Task:
     """Return the task completed by the commit that its intent names; base, checkpoints and errors stay."""
     _check("complete", task)
-    return replace(
-        _unclaimed(attempt_log.ended(task, now, "completed")),
+    return _unclaimed(attempt_log.ended(task, now, "completed"))._replace(
         status="completed",
         completed_at=timestamps.render(now),
         completed_commit=task.intent.commit if task.intent else None,
@@ -240,8 +236,7 @@ def begin_rollback(
         message=text or None,
         outcome=outcome,
     )
-    return replace(
-        task,
+    return task._replace(
         attempts=max(attempts, task.max_attempts) if permanent else attempts,
         error_log=task.error_log if outcome == "pending" else (*task.error_log, _blame(task, category, text)),
         intent=intent,
@@ -272,8 +267,7 @@ def fail(task: Task, *, now: datetime) -> Task:
     _check("fail", task)
     assert task.intent is not None
     outcome = task.intent.outcome
-    return replace(
-        _unclaimed(attempt_log.ended(task, now, outcome)),
+    return _unclaimed(attempt_log.ended(task, now, outcome))._replace(
         status=outcome,
         failed_at=timestamps.render(now) if outcome == "failed" else None,
         # Set while the rollback began, for whoever would try next.
@@ -287,7 +281,7 @@ def fail(task: Task, *, now: datetime) -> Task:
 def drop_intent(task: Task) -> Task:
     """Return the task as it was before `begin_commit`: the commit was not made."""
     _check("drop_intent", task)
-    return replace(task, intent=None)
+    return task._replace(intent=None)
 
 
 # J
@@ -299,8 +293,7 @@ def reset(task: Task) -> Task:
     """
     _check("reset", task)
     errors = tuple(text for text in task.error_log if errorlog.category_of(text) != "DEPENDENCY")
-    return replace(
-        _unclaimed(task),
+    return _unclaimed(task)._replace(
         status="pending",
         attempts=0,
         error_log=errors,
@@ -316,15 +309,14 @@ def reset(task: Task) -> Task:
 def halt(task: Task, reason: str | None) -> Task:
     """Return the task halted until a person has acted on `reason`; None lifts it."""
     _check("halt", task)
-    return replace(task, halt=reason)
+    return task._replace(halt=reason)
 
 
 # L
 def doom(task: Task, *, now: datetime, message: str) -> Task:
     """Return the task failed for good because of what it depends on; no attempt is counted."""
     _check("doom", task)
-    return replace(
-        task,
+    return task._replace(
         status="failed",
         error_log=(*task.error_log, errorlog.entry("DEPENDENCY", message)),
         failed_at=timestamps.render(now),
@@ -339,21 +331,21 @@ def begin_merge(task: Task, *, now: datetime, commit: str, base: str | None = No
     """
     _check("begin_merge", task)
     began = base or task.started_at_commit
-    return replace(task, intent=Intent("merge", timestamps.render(now), base=began, commit=commit))
+    return task._replace(intent=Intent("merge", timestamps.render(now), base=began, commit=commit))
 
 
 # N
 def hand_back(task: Task, handback: Handback) -> Task:
     """Return the task, whose rollback has begun, with what an agent must know to go on with its work."""
     _check("hand_back", task)
-    return replace(task, handback=handback)
+    return task._replace(handback=handback)
 
 
 # O
 def interrupt(task: Task, what: Interruption) -> Task:
     """Return the task with one more interruption of its attempt, which left `what` standing."""
     _check("interrupt", task)
-    return replace(task, interruptions=task.interruptions + 1, interrupted=what)
+    return task._replace(interruptions=task.interruptions + 1, interrupted=what)
 
 
 def _carried(task: Task) -> dict[str, Any]:
@@ -361,7 +353,7 @@ def _carried(task: Task) -> dict[str, Any]:
     if task.handback is None:
         return {"interruptions": 0, "interrupted": None}
     # A claim begins without checkpoints.
-    last = replace(task.interrupted, checkpoints=0) if task.interrupted else None
+    last = task.interrupted._replace(checkpoints=0) if task.interrupted else None
     return {"interruptions": task.interruptions, "interrupted": last}
 
 
@@ -369,10 +361,10 @@ def _carried(task: Task) -> dict[str, Any]:
 def confirm(task: Task, *, now: datetime, commit: str | None) -> Task:
     """Return the task as completed, as somebody else has said it is: its check passes on `commit`."""
     _check("confirm", task)
-    done = replace(
-        _unclaimed(task), status="completed", completed_commit=commit, failed_at=None, handback=None
+    done = _unclaimed(task)._replace(
+        status="completed", completed_commit=commit, failed_at=None, handback=None
     )
-    return replace(done, completed_at=task.completed_at or timestamps.render(now))
+    return done._replace(completed_at=task.completed_at or timestamps.render(now))
 
 
 # Q
@@ -382,14 +374,13 @@ def doubt(task: Task) -> Task:
     What it had used up and learned before stays.
     """
     _check("doubt", task)
-    return replace(
-        _unclaimed(task), status="pending", completed_at=None, completed_commit=None, failed_at=None
+    return _unclaimed(task)._replace(
+        status="pending", completed_at=None, completed_commit=None, failed_at=None
     )
 
 
 def _unclaimed(task: Task) -> Task:
-    return replace(
-        task,
+    return task._replace(
         unproven=False,
         claimed_by=None,
         claimed_at=None,

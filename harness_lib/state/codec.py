@@ -10,7 +10,6 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from harness_lib.errors import ConfigError
@@ -207,13 +206,13 @@ def decode_rendered(text: str, known: Mapping[str, Task]) -> tuple[State, list[s
     decoded = dict(zip(fresh, map(_trusted_task, json.loads(f"[{','.join(fresh)}]")), strict=True))
     state = decode_trusted(json.loads(shell))
     tasks = tuple([known.get(each) or decoded[each] for each in texts])
-    return replace(state, tasks=tasks), texts
+    return state._replace(tasks=tasks), texts
 
 
 _NO_CLEANUP = {"cleanup": None}
 _DEFAULT_ON_FAILURE = OnFailure()
 _KNOWN: dict[object, frozenset[str]] = {
-    build: frozenset(field.name for field in fields(build)) - {"extra"}
+    build: frozenset(build._fields) - {"extra"}
     for build in (
         Validation,
         OnFailure,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from json.encoder import encode_basestring
 from types import MappingProxyType
 from typing import Any
@@ -78,11 +77,11 @@ def encode_sessions(state: State) -> list[dict[str, Any]] | None:
     ]
 
 
-_SESSION_FIELDS = tuple(field.name for field in fields(Session) if field.name != "extra")
-_GATE_FIELDS = tuple(field.name for field in fields(Gate) if field.name != "extra")
-_INTENT_FIELDS = tuple(field.name for field in fields(Intent) if field.name != "extra")
-_HANDBACK_FIELDS = tuple(field.name for field in fields(Handback) if field.name != "extra")
-_INTERRUPTION_FIELDS = tuple(field.name for field in fields(Interruption) if field.name != "extra")
+_SESSION_FIELDS = tuple(name for name in Session._fields if name != "extra")
+_GATE_FIELDS = tuple(name for name in Gate._fields if name != "extra")
+_INTENT_FIELDS = tuple(name for name in Intent._fields if name != "extra")
+_HANDBACK_FIELDS = tuple(name for name in Handback._fields if name != "extra")
+_INTERRUPTION_FIELDS = tuple(name for name in Interruption._fields if name != "extra")
 # Written only where they say something: not 0, not false.
 _TASK_PLAIN = ("fence", "interruptions", "unproven")
 _TASK_LISTS = ("notes", "touched", "attempted_by")
@@ -92,7 +91,7 @@ _TASK_RECORDS = {
     "handback": _HANDBACK_FIELDS,
     "interrupted": _INTERRUPTION_FIELDS,
 }
-_ATTEMPT_FIELDS = tuple(field.name for field in fields(Attempt) if field.name != "extra")
+_ATTEMPT_FIELDS = tuple(name for name in Attempt._fields if name != "extra")
 _TASK_OPTIONS = (
     "completed_commit",
     "description",

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 
 from harness_lib.task import State, Task
 
@@ -25,7 +24,7 @@ def sealed(state: State, old: State) -> State:
         return state
     known = {id(task) for task in old.tasks} if old.proofs else set()
     tasks = tuple([task if id(task) in known else _sealed(task) for task in state.tasks])
-    return replace(state, tasks=tasks, proofs=True)
+    return state._replace(tasks=tasks, proofs=True)
 
 
 def examined(state: State) -> State:
@@ -36,7 +35,7 @@ def examined(state: State) -> State:
     """
     if not state.proofs:
         return state
-    return replace(state, tasks=tuple([_examined(task) for task in state.tasks]))
+    return state._replace(tasks=tuple([_examined(task) for task in state.tasks]))
 
 
 def unproven(state: State) -> list[Task]:
@@ -47,12 +46,12 @@ def unproven(state: State) -> list[Task]:
 def _examined(task: Task) -> Task:
     if task.status != "completed" or task.proof == _proof(task):
         is_kept = task.status == "in_progress" or not task.unproven
-        return task if is_kept else replace(task, unproven=False)
+        return task if is_kept else task._replace(unproven=False)
     if _is_under_our_claim(task):
-        return replace(
-            task, status="in_progress", completed_at=None, completed_commit=None, proof=None, unproven=True
+        return task._replace(
+            status="in_progress", completed_at=None, completed_commit=None, proof=None, unproven=True
         )
-    return replace(task, unproven=True)
+    return task._replace(unproven=True)
 
 
 def _is_under_our_claim(task: Task) -> bool:
@@ -65,7 +64,7 @@ def _sealed(task: Task) -> Task:
     if task.status == "completed" and task.unproven:
         return task
     proof = _proof(task) if task.is_done else None
-    return task if task.proof == proof else replace(task, proof=proof)
+    return task if task.proof == proof else task._replace(proof=proof)
 
 
 def _proof(task: Task) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import datetime
 
 from harness_lib import timestamps
@@ -51,20 +50,20 @@ class Tx(Answers, api.Tx):
         place = next((place for place, each in enumerate(tasks) if each.id == task.id), None)
         assert place is not None, f"BUG: there is no task {task.id} to replace"
         tasks[place] = task
-        self.state = replace(self._state, tasks=tuple(tasks))
+        self.state = self._state._replace(tasks=tuple(tasks))
 
     def add(self, tasks: Iterable[Task]) -> None:
-        self.state = replace(self._state, tasks=(*self._state.tasks, *tasks))
+        self.state = self._state._replace(tasks=(*self._state.tasks, *tasks))
 
     def remove(self, task_id: str) -> None:
         task = self.task(task_id)
         assert task is not None, f"BUG: there is no task {task_id} to remove"
         left = tuple(each for each in self._state.tasks if each is not task)
-        self.state = replace(self._state, tasks=left)
+        self.state = self._state._replace(tasks=left)
         self.forget_attempts(task.attempts)
 
     def forget_attempts(self, count: int) -> None:
-        self.state = replace(self._state, attempts_reset=self._state.attempts_reset + count)
+        self.state = self._state._replace(attempts_reset=self._state.attempts_reset + count)
 
     def validate_dependencies(self) -> tuple[Finding, ...]:
         state, findings = failures.validate_dependencies(self._state, self.now)
@@ -73,14 +72,14 @@ class Tx(Answers, api.Tx):
         return findings
 
     def propose(self, task: Task) -> None:
-        self.state = replace(self._state, proposals=(*self._state.proposals, task))
+        self.state = self._state._replace(proposals=(*self._state.proposals, task))
 
     def drop_proposal(self, task_id: str) -> None:
         left = tuple(each for each in self._state.proposals if each.id != task_id)
-        self.state = replace(self._state, proposals=left)
+        self.state = self._state._replace(proposals=left)
 
     def configure(self, settings: SessionConfig) -> None:
-        self.state = replace(self._state, session_config=settings)
+        self.state = self._state._replace(session_config=settings)
 
     def start_over(self) -> None:
         self.state = State(
@@ -88,7 +87,7 @@ class Tx(Answers, api.Tx):
         )
 
     def rewrite(self) -> None:
-        self.state = replace(self._state)
+        self.state = self._state._replace()
 
     def add_session(self, session: Session) -> None:
         self._put_sessions((*self.sessions(), session))
@@ -102,13 +101,13 @@ class Tx(Answers, api.Tx):
         self.note_session()
 
     def count_session(self, number: int) -> None:
-        self.state = replace(self._state, session_count=max(self._state.session_count, number))
+        self.state = self._state._replace(session_count=max(self._state.session_count, number))
 
     def note_session(self) -> None:
-        self.state = replace(self._state, last_session=timestamps.render(self.now))
+        self.state = self._state._replace(last_session=timestamps.render(self.now))
 
     def _put_sessions(self, sessions: Iterable[Session]) -> None:
-        self.state = replace(self._state, sessions=tuple(sessions))
+        self.state = self._state._replace(sessions=tuple(sessions))
 
     def hold_session(self, pid: int | None) -> None:
         self._assert_open()

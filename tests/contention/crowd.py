@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness_lib.ops import init, trusting
@@ -138,6 +138,6 @@ def fill(ctx: Context, tasks: int) -> None:
         # What is there already stays the same object, which need not be checked and written anew.
         there = {task.id: task for task in tx.state.tasks}
         wanted = tuple([there[task.id] if there.get(task.id) == task else task for task in made])
-        config = replace(tx.state.session_config, max_tasks_per_session=0, max_sessions=0)
-        tx.state = replace(tx.state, session_config=config, tasks=wanted)
+        config = tx.state.session_config._replace(max_tasks_per_session=0, max_sessions=0)
+        tx.state = tx.state._replace(session_config=config, tasks=wanted)
     trusting.note(ctx, ctx.store.read().state)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ def answer(child: subprocess.Popen[str]) -> dict[str, Any]:
 def let_the_lease_run_out(on: Crowd) -> None:
     with on.context().store.transaction() as tx:
         (task,) = tx.state.tasks
-        tx.replace(replace(task, lease_expires_at=LONG_AGO))
+        tx.replace(task._replace(lease_expires_at=LONG_AGO))
 
 
 def test_a_lease_that_ran_out_goes_to_exactly_one_and_the_late_worker_changes_nothing(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -338,15 +337,15 @@ def test_progress_in_a_list_of_the_prose_is_any_change_of_its_numbers() -> None:
 
 
 def test_progress_tells_of_each_session_and_each_task() -> None:
-    sessions = (replace(SESSION, finished_attempts=4), replace(SESSION, number=5))
+    sessions = (SESSION._replace(finished_attempts=4), SESSION._replace(number=5))
 
-    now = situation(BUSY, replace(BUSY, id="b", attempts=0, checkpoints=()), sessions=sessions)
+    now = situation(BUSY, BUSY._replace(id="b", attempts=0, checkpoints=()), sessions=sessions)
 
     assert stop(now).progress == "3:4 5:0 a/2/1 b/0/0"
 
 
 def test_of_two_halts_the_sessions_own_is_told() -> None:
-    now = situation(replace(BUSY, halt="TASK"), sessions=(SESSION, HALTED))
+    now = situation(BUSY._replace(halt="TASK"), sessions=(SESSION, HALTED))
 
     assert stop(now).warning == words.halted("CONFIG: no check", "HARNESS")
 
@@ -371,7 +370,7 @@ def test_a_limit_of_the_prose_that_cannot_be_counted_ends_nothing() -> None:
 
 
 def test_a_held_subagent_is_told_of_its_task_and_measured_by_it() -> None:
-    mine, other = Task("a", "T", status="in_progress", claimed_by="sub-1", attempts=1), replace(BUSY, id="b")
+    mine, other = Task("a", "T", status="in_progress", claimed_by="sub-1", attempts=1), BUSY._replace(id="b")
     now = situation(mine, other, PENDING, mine=False)
     assert now.digest is not None
     own = now.digest["in_progress"][:1]
@@ -389,7 +388,7 @@ def test_a_held_subagent_is_told_of_its_task_and_measured_by_it() -> None:
 @pytest.mark.parametrize(
     ("now", "fields", "kind"),
     [
-        (situation(replace(BUSY, halt="CONFIG"), workers=["me"]), {}, "allow"),
+        (situation(BUSY._replace(halt="CONFIG"), workers=["me"]), {}, "allow"),
         (by_the_prose(BUSY), {}, "block"),
         (by_the_prose(BUSY), {"stop_hook_active": True}, "allow"),
         (situation(BUSY, workers=["me"]), {"stop_hook_active": True}, "block"),
@@ -405,7 +404,7 @@ def test_an_idle_teammate_is_told_of_its_task_or_of_what_waits() -> None:
     def idle(now: Situation) -> Answer:
         return policy.teammate_idle(now, payload("TeammateIdle", teammate_name="mate"))
 
-    own = situation(replace(BUSY, claimed_by="mate"), PENDING, mode="concurrent")
+    own = situation(BUSY._replace(claimed_by="mate"), PENDING, mode="concurrent")
     waits = situation(PENDING, mode="concurrent")
     doubted = situation(Task("u", status="completed", unproven=True), PENDING, mode="concurrent")
     halted = situation(PENDING, sessions=(HALTED,), mode="concurrent")
@@ -470,7 +469,7 @@ def test_a_subagent_of_a_list_that_cannot_be_read_is_told_nothing() -> None:
         (situation(Task("n", status="in_progress"), mode="concurrent", workers=["", "me"]), []),
         (by_the_prose(MINE, THEIRS, Task("n", status="in_progress"), mode="concurrent"), ["a", "n"]),
         (by_the_prose(MINE, THEIRS, mode="concurrent", workers=[]), ["a", "b"]),
-        (by_the_prose(THEIRS, replace(THEIRS, id="c", claimed_by=""), mode="concurrent"), ["c"]),
+        (by_the_prose(THEIRS, THEIRS._replace(id="c", claimed_by=""), mode="concurrent"), ["c"]),
         (TORN, []),
     ],
 )
@@ -479,7 +478,7 @@ def test_which_tasks_a_session_works_on(now: Situation, names: list[str]) -> Non
 
 
 def test_a_beat_is_no_subagents_unless_it_is_named() -> None:
-    task = replace(MINE, claimed_by="sub-1")
+    task = MINE._replace(claimed_by="sub-1")
     shared = situation(THEIRS, task, mode="concurrent")
 
     assert policy.beating(shared, payload("PostToolUse", agent_id="sub-1")) == "sub-1"

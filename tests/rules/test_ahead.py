@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 
@@ -53,18 +51,16 @@ def test_the_busiest_worker_has_so_many_rounds(left: Ahead, workers: int, rounds
 @given(states())
 def test_with_workers_enough_it_takes_as_many_rounds_as_the_chain_is_long(found: State) -> None:
     """Let every task that may run be completed in each round, until nothing may."""
-    now = replace(
-        found,
-        tasks=tuple(replace(task, halt=None) for task in found.tasks if not _runs(task)),
+    now = found._replace(
+        tasks=tuple(task._replace(halt=None) for task in found.tasks if not _runs(task)),
     )
-    now = replace(now, tasks=tuple(replace(task, depends_on=_known(now, task)) for task in now.tasks))
+    now = now._replace(tasks=tuple(task._replace(depends_on=_known(now, task)) for task in now.tasks))
     left, lost = ahead.of(now), failures.hopeless(now)
 
     done = rounds = 0
     while ready := {task.id for task in selection.eligible(now)} - lost:
-        now = replace(
-            now,
-            tasks=tuple(replace(t, status="completed") if t.id in ready else t for t in now.tasks),
+        now = now._replace(
+            tasks=tuple(t._replace(status="completed") if t.id in ready else t for t in now.tasks),
         )
         done, rounds = done + len(ready), rounds + 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -31,9 +30,9 @@ def test_what_each_agent_of_an_attempt_has_used_is_added_up() -> None:
 
 
 def test_each_claim_is_an_attempt_of_its_own() -> None:
-    failed = attempts.ended(replace(attempts.spend(claimed(), 1, 1), attempts=1), LATER, "failed")
+    failed = attempts.ended(attempts.spend(claimed(), 1, 1)._replace(attempts=1), LATER, "failed")
 
-    again = attempts.spend(replace(failed, fence=2), 2, 2)
+    again = attempts.spend(failed._replace(fence=2), 2, 2)
 
     assert [(each.number, each.outcome, each.tokens) for each in again.attempt_log] == [
         (1, "failed", 1),
@@ -42,24 +41,24 @@ def test_each_claim_is_an_attempt_of_its_own() -> None:
 
 
 def test_the_number_of_an_attempt_follows_those_that_were_counted() -> None:
-    done = attempts.ended(replace(claimed(), attempts=2), LATER, "completed")
-    failed = attempts.ended(replace(claimed(), attempts=2), LATER, "failed")
+    done = attempts.ended(claimed()._replace(attempts=2), LATER, "completed")
+    failed = attempts.ended(claimed()._replace(attempts=2), LATER, "failed")
 
     assert (done.attempt_log[0].number, failed.attempt_log[0].number) == (3, 2)
 
 
 def test_what_is_spent_on_one_attempt_leaves_those_before_it_alone() -> None:
-    task = attempts.ended(replace(claimed(), attempts=1), LATER, "failed")
+    task = attempts.ended(claimed()._replace(attempts=1), LATER, "failed")
 
     for _ in range(3):
-        task = attempts.spend(replace(task, fence=2), 0, 1)
+        task = attempts.spend(task._replace(fence=2), 0, 1)
 
     assert [(each.number, each.tokens) for each in task.attempt_log] == [(1, 0), (2, 3)]
 
 
 def test_one_that_the_prose_has_ended_is_not_gone_on_with() -> None:
     left = attempts.spend(claimed(), 1, 1)
-    assert len(attempts.ended(replace(left, fence=2), LATER, "completed").attempt_log) == 2
+    assert len(attempts.ended(left._replace(fence=2), LATER, "completed").attempt_log) == 2
 
 
 def test_a_claim_that_is_handed_back_is_kept_only_where_it_has_cost_something() -> None:
@@ -70,12 +69,12 @@ def test_a_claim_that_is_handed_back_is_kept_only_where_it_has_cost_something() 
 def test_only_the_last_ones_are_kept() -> None:
     task = claimed()
     for fence in range(1, 30):
-        task = attempts.ended(replace(task, fence=fence, attempts=fence), LATER, "failed")
+        task = attempts.ended(task._replace(fence=fence, attempts=fence), LATER, "failed")
     assert [each.number for each in task.attempt_log] == list(range(20, 30))
 
 
 def test_those_of_a_run_are_those_that_have_ended_since_it_began() -> None:
-    task = attempts.ended(replace(claimed(), attempts=1), LATER, "failed")
+    task = attempts.ended(claimed()._replace(attempts=1), LATER, "failed")
     assert len(attempts.since(task, LATER)) == 1
     assert attempts.since(task, LATER + timedelta(seconds=1)) == ()
 

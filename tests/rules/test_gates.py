@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import pytest
 
@@ -19,12 +18,12 @@ GATE = Gate(gates.command_hash(CHECK), CHECK.cwd, TREE)
     ("check", "tree", "names"),
     [
         pytest.param(CHECK, TREE, (), id="nothing"),
-        pytest.param(replace(CHECK, timeout_seconds=9), TREE, (), id="more patience is no weaker check"),
-        pytest.param(replace(CHECK, command="true"), TREE, ("validation.command",), id="command"),
-        pytest.param(replace(CHECK, command=None), TREE, ("validation.command",), id="command gone"),
-        pytest.param(replace(CHECK, cwd=None), TREE, ("validation.cwd",), id="directory"),
+        pytest.param(CHECK._replace(timeout_seconds=9), TREE, (), id="more patience is no weaker check"),
+        pytest.param(CHECK._replace(command="true"), TREE, ("validation.command",), id="command"),
+        pytest.param(CHECK._replace(command=None), TREE, ("validation.command",), id="command gone"),
+        pytest.param(CHECK._replace(cwd=None), TREE, ("validation.cwd",), id="directory"),
         pytest.param(CHECK, "b" * 40, ("protected",), id="protected files"),
-        pytest.param(replace(CHECK, protect=()), None, ("protected",), id="protection gone"),
+        pytest.param(CHECK._replace(protect=()), None, ("protected",), id="protection gone"),
         pytest.param(
             Validation("true"), None, ("validation.command", "validation.cwd", "protected"), id="everything"
         ),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from harness_lib.errors import UsageError
@@ -66,10 +64,10 @@ def test_a_claim_is_the_same_while_neither_fence_nor_holder_has_changed() -> Non
     """Who follows the prose takes a task over without raising the fence."""
     mine = Task("a", status="in_progress", claimed_by="w", fence=2)
 
-    assert leases.is_same(replace(mine, lease_expires_at=STAMP), mine)
-    assert not leases.is_same(replace(mine, fence=3), mine)
-    assert not leases.is_same(replace(mine, claimed_by="prose"), mine)
-    assert not leases.is_same(replace(mine, status="failed"), mine)
+    assert leases.is_same(mine._replace(lease_expires_at=STAMP), mine)
+    assert not leases.is_same(mine._replace(fence=3), mine)
+    assert not leases.is_same(mine._replace(claimed_by="prose"), mine)
+    assert not leases.is_same(mine._replace(status="failed"), mine)
     assert not leases.is_same(None, mine)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 
@@ -35,10 +33,10 @@ def test_retries_by_priority_then_the_oldest_failure_then_the_number() -> None:
     failed = Task("t1", status="failed", attempts=1, failed_at=ago(10))
     tasks = [
         failed,
-        replace(failed, id="t2", failed_at=ago(60)),
-        replace(failed, id="t3", priority="P0", failed_at=STAMP),
-        replace(failed, id="t10", failed_at="2025-07-01T11:59:00+02:00"),
-        replace(failed, id="t5", failed_at=None),
+        failed._replace(id="t2", failed_at=ago(60)),
+        failed._replace(id="t3", priority="P0", failed_at=STAMP),
+        failed._replace(id="t10", failed_at="2025-07-01T11:59:00+02:00"),
+        failed._replace(id="t5", failed_at=None),
     ]
 
     assert _order(*tasks) == ["t3", "t5", "t2", "t10", "t1"]
@@ -93,7 +91,7 @@ def test_what_is_picked_has_all_dependencies_completed_and_is_first_of_all(any_s
 
 @given(states())
 def test_the_order_does_not_depend_on_the_order_of_the_list(any_state: State) -> None:
-    turned = replace(any_state, tasks=any_state.tasks[::-1])
+    turned = any_state._replace(tasks=any_state.tasks[::-1])
 
     assert selection.ranked(turned) == selection.ranked(any_state)
 
@@ -147,18 +145,18 @@ LEASED = Task("a", status="in_progress", claimed_by="w1", claimed_at=STAMP)
         ),
         pytest.param((LEASED,), (f"in progress by w1 since {STAMP}",), id="claimed without a lease"),
         pytest.param(
-            (replace(LEASED, lease_expires_at="2025-07-01T10:00:01Z"),),
+            (LEASED._replace(lease_expires_at="2025-07-01T10:00:01Z"),),
             ("in progress by w1, leased until 2025-07-01T10:00:01Z",),
             id="leased",
         ),
         pytest.param(
-            (replace(LEASED, lease_expires_at=STAMP),),
+            (LEASED._replace(lease_expires_at=STAMP),),
             (f"in progress by w1, whose lease ended at {STAMP}: harness recover takes it back",),
             id="lease ended",
         ),
         pytest.param((Task("a", status="in_progress"),), ("in progress, claimed by nobody",), id="nobody's"),
         pytest.param(
-            (replace(LEASED, intent=Intent("rollback", STAMP), halt="no sh"),),
+            (LEASED._replace(intent=Intent("rollback", STAMP), halt="no sh"),),
             (
                 f"in progress by w1 since {STAMP}",
                 f"a rollback is under way since {STAMP}",

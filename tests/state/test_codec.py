@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -48,7 +49,12 @@ def tuples(strategy: st.SearchStrategy[Any], size: int = 3) -> st.SearchStrategy
     return st.lists(strategy, max_size=size).map(tuple)
 
 
-validations = st.builds(
+def records(kind: type, *known: Any, **fields: Any) -> st.SearchStrategy[Any]:
+    """Draw records whose other fields are as they are by default; `st.builds` alone would make them up."""
+    return st.builds(partial(kind), *known, **fields)
+
+
+validations = records(
     Validation,
     command=maybe(shell_texts),
     timeout_seconds=st.integers(1, 10000),
@@ -57,11 +63,11 @@ validations = st.builds(
     red_first=st.booleans(),
     extra=extras,
 )
-checkpoints = st.builds(Checkpoint, numbers, numbers, texts, maybe(moments), tree=maybe(names), extra=extras)
-gates = st.builds(
+checkpoints = records(Checkpoint, numbers, numbers, texts, maybe(moments), tree=maybe(names), extra=extras)
+gates = records(
     Gate, maybe(texts), maybe(shell_texts), maybe(names), maybe(names), maybe(names), extra=extras
 )
-intents = st.builds(
+intents = records(
     Intent,
     st.sampled_from(["commit", "rollback"]),
     moments,
@@ -72,7 +78,7 @@ intents = st.builds(
     outcome=st.sampled_from(["failed", "pending"]),
     extra=extras,
 )
-sessions = st.builds(
+sessions = records(
     Session, numbers, texts, texts, pid=maybe(st.integers(1, 2**22)), started_at=maybe(moments), extra=extras
 )
 
@@ -80,7 +86,7 @@ sessions = st.builds(
 @st.composite
 def tasks(draw: st.DrawFn) -> tuple[Task, ...]:
     ids = draw(st.lists(names, max_size=4, unique=True))
-    build = st.builds(
+    build = records(
         Task,
         title=texts,
         status=st.sampled_from(STATUSES),
@@ -90,7 +96,7 @@ def tasks(draw: st.DrawFn) -> tuple[Task, ...]:
         max_attempts=st.integers(1, 99),
         started_at_commit=maybe(names),
         validation=validations,
-        on_failure=st.builds(OnFailure, cleanup=maybe(shell_texts), extra=extras),
+        on_failure=records(OnFailure, cleanup=maybe(shell_texts), extra=extras),
         error_log=tuples(texts),
         checkpoints=tuples(checkpoints),
         completed_at=maybe(moments),
@@ -110,13 +116,13 @@ def tasks(draw: st.DrawFn) -> tuple[Task, ...]:
 
 
 def _fields(task: Task) -> dict[str, Any]:
-    return {name: getattr(task, name) for name in Task.__slots__ if name != "id"}
+    return {name: getattr(task, name) for name in Task._fields if name != "id"}
 
 
-states = st.builds(
+states = records(
     State,
     created=maybe(moments),
-    session_config=st.builds(
+    session_config=records(
         SessionConfig,
         concurrency_mode=st.sampled_from(MODES),
         max_tasks_per_session=numbers,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,11 @@ from harness_lib.task import State, Task
 
 CHANGE = """
 import sys
-from dataclasses import replace
 from pathlib import Path
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 with Store(Root(Path(sys.argv[1]))).transaction() as tx:
-    tx.replace(replace(tx.state.tasks[0], title=sys.argv[2]))
+    tx.replace(tx.state.tasks[0]._replace(title=sys.argv[2]))
 """
 
 
@@ -34,7 +32,7 @@ def test_what_did_not_change_stays_the_same_object(store: Store) -> None:
     before = store.read().state
 
     with store.transaction() as tx:
-        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.replace(tx.state.tasks[0]._replace(title="New"))
 
     after = store.read().state
     assert after.tasks[0].title == "New"

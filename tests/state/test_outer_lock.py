@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -45,13 +44,13 @@ def session(pid: int, number: int = 1) -> Session:
 
 def begin(store: Store, pid: int) -> None:
     with store.transaction() as tx:
-        tx.state = replace(tx.state, sessions=(session(pid),))
+        tx.state = tx.state._replace(sessions=(session(pid),))
         tx.hold_session(pid)
 
 
 def touch(store: Store) -> None:
     with store.transaction() as tx:
-        tx.state = replace(tx.state, session_count=tx.state.session_count + 1)
+        tx.state = tx.state._replace(session_count=tx.state.session_count + 1)
 
 
 def test_inside_a_change_the_directory_carries_our_pid_and_is_gone_afterwards(
@@ -78,7 +77,7 @@ def test_at_the_end_of_the_session_it_is_gone(
 ) -> None:
     begin(store, owner.pid)
     with store.transaction() as tx:
-        tx.state = replace(tx.state, sessions=())
+        tx.state = tx.state._replace(sessions=())
         tx.drop_session(owner.pid)
 
     assert not mkdir_lock.path_for(root.path).exists()
@@ -122,7 +121,7 @@ def test_a_concurrent_session_does_not_keep_it(
     store: Store, root: Root, owner: subprocess.Popen[bytes]
 ) -> None:
     with store.transaction() as tx:
-        tx.state = replace(tx.state, session_config=CONCURRENT, sessions=(session(owner.pid),))
+        tx.state = tx.state._replace(session_config=CONCURRENT, sessions=(session(owner.pid),))
 
     assert not mkdir_lock.path_for(root.path).exists()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from harness_lib.state import codec, proofs
@@ -15,7 +13,7 @@ DONE = Task("a", status="completed", completed_commit="c0ffee", fence=1, validat
 
 def proven(task: Task) -> Task:
     """Return `task` as we write it."""
-    return proofs.sealed(replace(EMPTY, tasks=(task,)), EMPTY).tasks[0]
+    return proofs.sealed(EMPTY._replace(tasks=(task,)), EMPTY).tasks[0]
 
 
 def read(task: Task, *, proofs_kept: bool = True) -> Task:
@@ -41,7 +39,7 @@ def test_what_we_wrote_is_believed() -> None:
     ids=lambda change: next(iter(change)),
 )
 def test_a_proof_fits_its_task_check_attempt_and_commit_alone(change: dict[str, object]) -> None:
-    forged = read(replace(proven(DONE), **change))  # type: ignore[arg-type]
+    forged = read(proven(DONE)._replace(**change))  # type: ignore[arg-type]
 
     assert (forged.status, forged.unproven, forged.is_done) == ("completed", True, False)
 
@@ -52,34 +50,34 @@ def test_a_proof_fits_its_task_check_attempt_and_commit_alone(change: dict[str, 
     ids=lambda change: next(iter(change)),
 )
 def test_whatever_is_not_the_check_may_change(change: dict[str, object]) -> None:
-    assert read(replace(proven(DONE), **change)).is_done  # type: ignore[arg-type]
+    assert read(proven(DONE)._replace(**change)).is_done  # type: ignore[arg-type]
 
 
 def test_what_is_unproven_stays_so_when_we_write_and_until_it_is_right_again() -> None:
-    forged = read(replace(DONE, proof="sha256:made up"))
+    forged = read(DONE._replace(proof="sha256:made up"))
 
     assert proven(forged) is forged
     assert read(forged).unproven
-    assert read(replace(proven(DONE), unproven=True)).is_done
+    assert read(proven(DONE)._replace(unproven=True)).is_done
 
 
 def test_a_task_under_a_claim_of_ours_stays_in_progress() -> None:
     claimed = Task("a", status="in_progress", claimed_by="me", gate=Gate(), fence=2)
 
     kept = read(
-        replace(claimed, status="completed", completed_at="2025-07-01T10:00:00Z", completed_commit="c")
+        claimed._replace(status="completed", completed_at="2025-07-01T10:00:00Z", completed_commit="c")
     )
 
-    assert kept == replace(claimed, unproven=True)
+    assert kept == claimed._replace(unproven=True)
     assert read(kept) == kept
 
 
 def test_an_attempt_that_is_being_rolled_back_is_over() -> None:
     begun = Task("a", status="in_progress", claimed_by="me", gate=Gate(), intent=Intent("rollback", "x"))
 
-    assert read(replace(begun, status="completed")) == replace(begun, status="completed", unproven=True)
-    begun = replace(begun, intent=Intent("merge", "x"))
-    assert read(replace(begun, status="completed")) == replace(begun, unproven=True)
+    assert read(begun._replace(status="completed")) == begun._replace(status="completed", unproven=True)
+    begun = begun._replace(intent=Intent("merge", "x"))
+    assert read(begun._replace(status="completed")) == begun._replace(unproven=True)
 
 
 def test_a_claim_of_the_prose_is_none_of_ours() -> None:
@@ -90,7 +88,7 @@ def test_a_list_without_proofs_is_believed_and_proven_with_our_next_change() -> 
     assert read(DONE, proofs_kept=False).is_done
     older = State(sessions=(), tasks=(DONE,))
 
-    written = proofs.sealed(replace(older, session_count=1), older)
+    written = proofs.sealed(older._replace(session_count=1), older)
 
     assert written.proofs
     assert read(written.tasks[0]).is_done
@@ -104,19 +102,19 @@ def test_a_list_of_the_prose_gets_no_proofs() -> None:
 
 def test_only_what_has_changed_is_proven_anew() -> None:
     """A change of one task among thousands must not cost what they all cost."""
-    before = proofs.sealed(replace(EMPTY, tasks=(DONE, replace(DONE, id="b"))), EMPTY)
+    before = proofs.sealed(EMPTY._replace(tasks=(DONE, DONE._replace(id="b"))), EMPTY)
 
-    after = proofs.sealed(replace(before, session_count=2), before)
+    after = proofs.sealed(before._replace(session_count=2), before)
 
     assert all(now is then for now, then in zip(after.tasks, before.tasks, strict=True))
 
 
 def test_a_task_that_is_tried_again_has_no_proof() -> None:
-    assert proven(replace(proven(DONE), status="pending")).proof is None
+    assert proven(proven(DONE)._replace(status="pending")).proof is None
 
 
 def test_ids_and_commands_may_hold_anything() -> None:
-    odd = replace(DONE, id="ä", validation=Validation("printf '\U0001f600'"))
-    document = codec.encode(replace(EMPTY, tasks=(proven(odd),)))
+    odd = DONE._replace(id="ä", validation=Validation("printf '\U0001f600'"))
+    document = codec.encode(EMPTY._replace(tasks=(proven(odd),)))
 
     assert proofs.examined(codec.decode(document)).tasks[0].is_done

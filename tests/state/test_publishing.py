@@ -19,7 +19,6 @@ REPOSITORY = Path(__file__).parents[2]
 # hence the child.
 SCRIPT = """
 import errno, json, os, sys
-from dataclasses import replace
 from pathlib import Path
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import schema
@@ -50,7 +49,7 @@ def child(turn):
     try:
         with Store(root).transaction() as tx:
             task = tx.state.tasks[0]
-            tx.replace(replace(task, attempts=task.attempts + 1))
+            tx.replace(task._replace(attempts=task.attempts + 1))
             tx.log("WARN", "said", session=1)
         told = 1 if tx.warnings else 0
     except EnvSetupError:

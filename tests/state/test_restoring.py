@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ def broken_files(root: Root) -> list[Path]:
 
 def change(store: Store) -> list[str]:
     with store.transaction() as tx:
-        tx.replace(replace(tx.state.tasks[0], attempts=tx.state.tasks[0].attempts + 1))
+        tx.replace(tx.state.tasks[0]._replace(attempts=tx.state.tasks[0].attempts + 1))
     return tx.warnings
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from harness_lib.task import Checkpoint, State, Task
 REPOSITORY = Path(__file__).parents[2]
 COUNT_UP = """
 import sys
-from dataclasses import replace
 from pathlib import Path
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
@@ -32,14 +30,14 @@ store = Store(Root(Path(sys.argv[1])))
 for _ in range(int(sys.argv[2])):
     with store.transaction() as tx:
         task = tx.state.tasks[0]
-        tx.replace(replace(task, attempts=task.attempts + 1, title=str(task.attempts + 1)))
+        tx.replace(task._replace(attempts=task.attempts + 1, title=str(task.attempts + 1)))
         tx.log("CHECKPOINT", "counted", session=1, task=task.id)
 """
 
 
 def rename(store: Store, title: str) -> None:
     with store.transaction() as tx:
-        tx.replace(replace(tx.state.tasks[0], title=title))
+        tx.replace(tx.state.tasks[0]._replace(title=title))
 
 
 def document(root: Root) -> Any:
@@ -81,7 +79,7 @@ def test_leaving_by_an_error_changes_and_logs_nothing(store: Store, root: Root) 
     before = root.state.read_bytes()
 
     with pytest.raises(KeyError), store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
-        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.replace(tx.state.tasks[0]._replace(title="New"))
         tx.log("WARN", "never said", session=1)
         tx.on_commit(lambda: pytest.fail("called"))
         raise KeyError
@@ -104,7 +102,7 @@ def test_what_follows_a_change_is_called_when_it_is_published(store: Store, root
     seen: list[str] = []
 
     with store.transaction() as tx:
-        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.replace(tx.state.tasks[0]._replace(title="New"))
         tx.on_commit(lambda: seen.append(document(root)["tasks"][0]["title"]))
         tx.on_commit((root.path / "nowhere" / "file").touch)
 
@@ -130,10 +128,10 @@ def test_replacing_a_task_that_is_not_there_is_a_bug(store: Store) -> None:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        (lambda state: replace(state, tasks=(*state.tasks, Task("task-004", "x" * 1001))), "tasks[3].title"),
-        (lambda state: replace(state, tasks=(*state.tasks, Task("task-001"))), "tasks[3].id"),
-        (lambda state: replace(state, tasks=state.tasks[1:]), "tasks[0].depends_on[0]"),
-        (lambda state: replace(state, session_count=-1), "session_count"),
+        (lambda state: state._replace(tasks=(*state.tasks, Task("task-004", "x" * 1001))), "tasks[3].title"),
+        (lambda state: state._replace(tasks=(*state.tasks, Task("task-001"))), "tasks[3].id"),
+        (lambda state: state._replace(tasks=state.tasks[1:]), "tasks[0].depends_on[0]"),
+        (lambda state: state._replace(session_count=-1), "session_count"),
     ],
     ids=["title too long", "id twice", "dependency removed", "negative count"],
 )
@@ -155,7 +153,7 @@ def test_unknown_keys_survive_a_change_at_every_level(root: Root) -> None:
     with Store(root).transaction() as tx:
         task = tx.state.tasks[2]
         grown = (*task.checkpoints, Checkpoint(1, 1, "again", "2025-07-01T10:00:00Z"))
-        tx.replace(replace(task, checkpoints=grown))
+        tx.replace(task._replace(checkpoints=grown))
 
     after = document(root)
     assert after["tasks"][2].pop("checkpoints") != before["tasks"][2].pop("checkpoints")
@@ -213,7 +211,7 @@ def test_what_the_schema_refuses_is_not_changed_though_it_can_be_decoded(
     before = root.state.read_bytes()
 
     with pytest.raises(ContractError, match="is poison"), store.transaction() as tx:
-        tx.replace(replace(tx.state.tasks[1], title="New"))
+        tx.replace(tx.state.tasks[1]._replace(title="New"))
 
     assert root.state.read_bytes() == before
 
@@ -235,7 +233,7 @@ def test_what_a_person_saves_while_a_change_is_made_is_not_written_over(store: S
     text = root.state.read_text(encoding="utf-8").replace("Second", "Mine")
 
     with pytest.raises(HeldError, match="saved by somebody else"), store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
-        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.replace(tx.state.tasks[0]._replace(title="New"))
         root.state.write_text(text, encoding="utf-8")
 
     assert root.state.read_text(encoding="utf-8") == text

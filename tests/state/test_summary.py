@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -124,7 +123,7 @@ def test_without_a_list_there_is_no_summary(root: Root) -> None:
 
 def test_every_change_renews_it(store: Store, root: Root) -> None:
     with store.transaction() as tx:
-        tx.state = replace(tx.state, tasks=())
+        tx.state = tx.state._replace(tasks=())
 
     found = summary.read(root)
     assert found is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,12 +43,12 @@ def test_the_note_covers_the_list_it_was_made_for(tmp_path: Path, tracked: bool)
 
 
 CHANGES = {
-    "a check": replace(STATE, tasks=(Task("a", validation=Validation("make x")), STATE.tasks[1])),
-    "where it runs": replace(
-        STATE, tasks=(Task("a", validation=Validation("make a", cwd="x")), STATE.tasks[1])
+    "a check": STATE._replace(tasks=(Task("a", validation=Validation("make x")), STATE.tasks[1])),
+    "where it runs": STATE._replace(
+        tasks=(Task("a", validation=Validation("make a", cwd="x")), STATE.tasks[1])
     ),
-    "a cleanup": replace(STATE, tasks=(replace(STATE.tasks[0], on_failure=OnFailure("x")), STATE.tasks[1])),
-    "one task more": replace(STATE, tasks=(*STATE.tasks, Task("c", validation=Validation("make c")))),
+    "a cleanup": STATE._replace(tasks=(STATE.tasks[0]._replace(on_failure=OnFailure("x")), STATE.tasks[1])),
+    "one task more": STATE._replace(tasks=(*STATE.tasks, Task("c", validation=Validation("make c")))),
 }
 
 
@@ -69,7 +68,7 @@ def test_a_changed_init_script_is_asked_about_again(tmp_path: Path) -> None:
 
 def test_progress_and_order_are_no_change_of_commands(tmp_path: Path) -> None:
     trust.note(tmp_path, tmp_path, STATE, None)
-    moved = tuple(replace(task, status="completed", title="x") for task in reversed(STATE.tasks))
+    moved = tuple(task._replace(status="completed", title="x") for task in reversed(STATE.tasks))
 
     assert is_trusted(tmp_path, tmp_path, State(tasks=moved), tracked=True)
 

@@ -121,7 +121,12 @@ def test_a_record_that_is_not_read_is_the_one_that_its_kind_begins_with() -> Non
     assert (task.checkpoints, task.attempt_log) == ((Checkpoint(1, 2),), (Attempt(1),))
     assert (task.intent, task.handback) == (Intent("commit", "2025-01-01"), Handback("x"))
     assert task.interrupted == Interruption()
-    for kind, needed in {Checkpoint: {"step", "total"}, Handback: {"reason"}, Attempt: {"number"}}.items():
+    needs: list[tuple[Any, set[str]]] = [
+        (Checkpoint, {"step", "total"}),
+        (Handback, {"reason"}),
+        (Attempt, {"number"}),
+    ]
+    for kind, needed in needs:
         assert names(kind) - kind._field_defaults.keys() == needed
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -29,7 +28,7 @@ def store(root: Root) -> Store:
 
 def change(store: Store) -> list[str]:
     with store.transaction() as tx:
-        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.replace(tx.state.tasks[0]._replace(title="New"))
     return tx.warnings
 
 

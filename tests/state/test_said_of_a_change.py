@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,7 @@ def store(root: Root) -> Store:
 
 def change(store: Store) -> list[str]:
     with store.transaction() as tx:
-        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.replace(tx.state.tasks[0]._replace(title="New"))
     return tx.warnings
 
 
@@ -80,7 +79,7 @@ def test_a_change_that_would_break_the_contract_is_named(
     store: Store, change: dict[str, object], told: str
 ) -> None:
     with pytest.raises(ContractError) as caught, store.transaction() as tx:
-        tx.state = replace(tx.state, **change)  # type: ignore[arg-type]
+        tx.state = tx.state._replace(**change)  # type: ignore[arg-type]
 
     assert caught.value.message == f"the change would break {NAME}: {told}"
 
@@ -91,7 +90,7 @@ def test_only_what_has_changed_is_looked_at(store: Store, root: Root) -> None:
     document["sessions"] = [{"number": 1, "worker": "w", "host": "h"}]
     root.state.write_text(json.dumps(document), encoding="utf-8")
     with store.transaction() as tx:
-        tx.state = replace(tx.state, sessions=(*(tx.state.sessions or ()), Session(2, "w", "h")))
+        tx.state = tx.state._replace(sessions=(*(tx.state.sessions or ()), Session(2, "w", "h")))
 
     assert [each.number for each in store.read().state.sessions or ()] == [1, 2]
 
@@ -99,7 +98,7 @@ def test_only_what_has_changed_is_looked_at(store: Store, root: Root) -> None:
 def test_whoever_saves_in_between_is_named(store: Store, root: Root) -> None:
     told = f"{root.state} was saved by somebody else just now, so nothing was changed."
     with pytest.raises(HeldError) as caught, store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
-        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.replace(tx.state.tasks[0]._replace(title="New"))
         root.state.write_bytes(root.state.read_bytes() + b"\n")
 
     assert (caught.value.message, caught.value.hint) == (told, "Type the command again.")
@@ -180,7 +179,7 @@ def test_what_fails_after_the_change_is_a_warning(
     block(root)
 
     with store.transaction() as tx:
-        tx.replace(replace(tx.state.tasks[0], title="New"))
+        tx.replace(tx.state.tasks[0]._replace(title="New"))
         tx.log("WARN", "x", session=1)
 
     assert tx.warnings == [f"The change is made, but {told.format(root=root.path)}"]
@@ -215,7 +214,7 @@ def test_what_nothing_proves_is_told_once_to_whoever_changes_the_list(store: Sto
     assert change(store) == [f"b: {UNPROVEN}; only its check can prove it."]
     assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN [b] {UNPROVEN}"]
     with store.transaction() as tx:
-        tx.state = replace(tx.state, session_count=5)
+        tx.state = tx.state._replace(session_count=5)
     assert tx.warnings == []
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,7 @@ def make(root: Root) -> Store:
 
 def change(store: Store, title: str = "New") -> list[str]:
     with store.transaction() as tx:
-        tx.replace(replace(tx.state.tasks[0], title=title))
+        tx.replace(tx.state.tasks[0]._replace(title=title))
         tx.log("WARN", title, session=1)
     return tx.warnings
 

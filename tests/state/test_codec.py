@@ -301,6 +301,31 @@ def test_a_long_repeated_key_makes_a_short_message() -> None:
     assert len(repeated(f'{{"{key}": {{"{key}": 1, "{key}": 2}}}}')[0]) < 200
 
 
+def test_a_repeated_key_of_sixty_characters_is_shown_whole() -> None:
+    for key, shown in {"x" * 60: "x" * 60, "x" * 61: "x" * 60 + "…"}.items():
+        inner = f'{{"{key}": 1, "{key}": 2}}'
+        told = "stands 2 times; only one can be meant"
+        assert repeated(inner) == [f"{shown}: {told}"]
+        assert repeated(f'{{"{key}": [{inner}]}}') == [f"{shown}[0].{shown}: {told}"]
+
+
+def nested(names: list[str]) -> list[str]:
+    """Return what is said of a key that stands twice below `names`."""
+    inside = '{"a": 1, "a": 2}'
+    for name in reversed(names):
+        inside = f'{{"{name}": {inside}}}'
+    return [problem.partition(":")[0] for problem in repeated(inside)]
+
+
+def test_of_a_path_that_never_ends_a_thousand_characters_are_told() -> None:
+    just = ["bb", *["c"] * 499]
+    more = ["b", *just]
+
+    assert nested(just) == [f"{'.'.join(just)}.a"]
+    assert len(".".join(just)) == 1000
+    assert nested(more) == [f"…{'.'.join(more)[-1000:]}.a"]
+
+
 def test_deep_nesting_under_a_repeated_key_breaks_nothing() -> None:
     inner = '{"a": ' * 900 + "1" + "}" * 900
 

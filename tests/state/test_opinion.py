@@ -63,6 +63,36 @@ def test_of_many_tasks_those_are_asked_about_that_we_have_not_written() -> None:
     assert Opinion().problems(documents, tasks, lambda: tasks) == []
 
 
+def test_of_few_tasks_nobody_reads_what_we_wrote_last() -> None:
+    tasks = tuple(Task(f"t{number}") for number in range(MANY))
+    asked: list[None] = []
+
+    def earlier() -> tuple[Task, ...]:
+        asked.append(None)
+        return ()
+
+    opinion = Opinion()
+    assert opinion.problems(codec.encode(State(tasks=tasks)), tasks, earlier) == []
+    assert not asked
+    more = tuple(task._replace(title="New") for task in (*tasks, Task("x")))
+    assert opinion.problems(codec.encode(State(tasks=more)), more, earlier) == []
+    assert len(asked) == 1
+
+
+def test_each_session_and_task_is_asked_about_in_its_place() -> None:
+    """Where a broken one stands says nothing about the others."""
+    sessions = [{"number": 1, "worker": "w", "host": "h"}, {"number": -1, "worker": "w", "host": "h"}]
+    assert Opinion().problems(document(sessions=sessions), TASKS)
+    assert Opinion().problems(document(sessions=None), TASKS) == []
+    opinion = Opinion()
+    assert opinion.problems(document(), TASKS) == []
+    new = TASKS[1]._replace(title="New")
+    # Only the second is new: the first is not asked about, whatever stands there.
+    first, second = codec.encode(LIST)["tasks"]
+    assert opinion.problems(document(tasks=[{**first, "title": 7}, second]), (TASKS[0], new)) == []
+    assert opinion.problems(document(tasks=[first, {**second, "title": 7}]), (TASKS[0], TASKS[1]))
+
+
 def test_what_we_wrote_last_is_read_from_its_generation(store: Store, root: Root) -> None:
     assert generations.newest_tasks(root) == store.read().state.tasks
 

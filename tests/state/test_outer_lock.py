@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from harness_lib.errors import HeldError
 from harness_lib.state.store import Store
 from harness_lib.system.files import mkdir_lock
 from harness_lib.system.place.roots import Root
+from harness_lib.system.processes import process
 from harness_lib.task import Session, SessionConfig
 
 CONCURRENT = SessionConfig("concurrent")
@@ -170,3 +172,129 @@ def test_a_directory_that_is_not_ours_is_left_alone_with_a_warning(store: Store,
         assert path.is_symlink()
     finally:
         path.unlink()
+
+
+def test_what_is_not_ours_is_named(store: Store, root: Root) -> None:
+    path = mkdir_lock.path_for(root.path)
+    path.symlink_to(root.path)
+    try:
+        told = f"{path} is not ours to take; who follows the prose is not kept out"
+        with store.transaction() as tx:
+            assert tx.warnings == [told]
+        assert store.restore()[0] == told
+    finally:
+        path.unlink()
+
+
+def test_a_directory_that_cannot_be_handed_over_is_a_warning(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    path = mkdir_lock.path_for(root.path)
+    with store.transaction() as tx:
+        tx.state = tx.state._replace(sessions=(session(owner.pid),))
+        tx.hold_session(owner.pid)
+        # Nothing can be put in the place of a directory.
+        (path / "harness-session").mkdir()
+    (path / "harness-session").rmdir()
+
+    assert tx.warnings == [f"{path} could not be let go: Is a directory"]
+    assert store.read().state.sessions == (session(owner.pid),)
+
+
+@pytest.mark.parametrize(
+    ("fields", "carried"),
+    [
+        ({}, True),
+        ({"boot_id": process.boot_id()}, True),
+        ({"boot_id": "another start of this machine"}, False),
+        ({"host": "another machine"}, False),
+        ({"pid": None}, False),
+    ],
+)
+def test_it_stands_for_a_process_of_this_machine_alone(
+    store: Store, root: Root, owner: subprocess.Popen[bytes], fields: dict[str, Any], *, carried: bool
+) -> None:
+    with store.transaction() as tx:
+        tx.state = tx.state._replace(sessions=(session(owner.pid)._replace(**fields),))
+
+    assert carried_pid(root) == (owner.pid if carried else None)
+
+
+def test_it_stands_for_the_session_whose_owner_lives(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    with subprocess.Popen(["true"]) as dead:
+        dead.wait()
+    with store.transaction() as tx:
+        tx.state = tx.state._replace(sessions=(session(dead.pid), session(owner.pid, 2)))
+
+    assert carried_pid(root) == owner.pid
+
+
+def test_who_ends_its_session_while_another_is_open_leaves_it_to_that(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+        both = (session(owner.pid), session(other.pid, 2))
+        with store.transaction() as tx:
+            tx.state = tx.state._replace(sessions=both)
+            tx.hold_session(other.pid)
+        assert carried_pid(root) == other.pid
+        with store.transaction() as tx:
+            tx.drop_session(None)
+            tx.drop_session(other.pid)
+        assert carried_pid(root) == owner.pid
+
+
+def test_who_holds_and_drops_in_one_change_holds_nothing(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    with store.transaction() as tx:
+        tx.hold_session(owner.pid)
+        tx.drop_session(owner.pid + 1)
+        tx.drop_session(owner.pid)
+
+    assert carried_pid(root) is None
+
+
+@pytest.mark.usefixtures("store")
+def test_a_directory_that_names_the_caller_or_a_session_that_is_over_is_no_obstacle(
+    root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    """A `stop` was killed before it let go; to others the living agent would hold the list for ever."""
+    path = mkdir_lock.path_for(root.path)
+
+    def left(*names: str) -> None:
+        path.mkdir()
+        for name in names:
+            (path / name).write_text(f"{owner.pid}\n", encoding="ascii")
+
+    left("pid")
+    with pytest.raises(HeldError):
+        touch(Store(root, timeout=0.1))
+    touch(Store(root, timeout=10, caller=lambda: owner.pid))
+    left("pid", "harness-session")
+    touch(Store(root, timeout=10))
+    assert carried_pid(root) is None
+
+
+def test_in_a_list_of_the_prose_whoever_stands_there_is_waited_for(
+    root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    root.state.write_text('{"tasks": []}', encoding="utf-8")
+    path = mkdir_lock.path_for(root.path)
+    path.mkdir()
+    for name in ("pid", "harness-session"):
+        (path / name).write_text(f"{owner.pid}\n", encoding="ascii")
+
+    with pytest.raises(HeldError):
+        touch(Store(root, timeout=0.1))
+
+
+def test_a_session_shares_its_directory_with_whoever_changes_the_list(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    begin(store, owner.pid)
+
+    with store.transaction():
+        assert carried_pid(root) == owner.pid

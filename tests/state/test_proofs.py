@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+
 import pytest
 
 from harness_lib.state import codec, proofs
@@ -24,6 +27,30 @@ def read(task: Task, *, proofs_kept: bool = True) -> Task:
 def test_what_we_wrote_is_believed() -> None:
     assert read(proven(DONE)) == proven(DONE)
     assert read(proven(DONE)).is_done
+
+
+def test_a_proof_is_the_same_in_every_harness() -> None:
+    """A list is read by whichever version is installed then."""
+    told = json.dumps(["a", 1, "true", None, "c0ffee"]).encode()
+
+    assert proven(DONE).proof == f"sha256:{hashlib.sha256(told).hexdigest()}"
+
+
+def test_a_proof_is_no_sign_that_somebody_else_may_have_been_here() -> None:
+    done, forged = proven(DONE), Task("b", status="completed")
+    state = proofs.examined(State(proofs=True, tasks=(done, forged, Task("c"))))
+
+    assert proofs.unproven(state) == [forged._replace(unproven=True)]
+    assert state.tasks[0] is done
+    assert state.tasks[2] == Task("c")
+
+
+def test_a_task_in_progress_that_is_marked_stays_so() -> None:
+    marked = Task("a", status="in_progress", unproven=True)
+
+    assert read(marked) is marked
+    # One that is open again is as good as any.
+    assert read(marked._replace(status="pending")) == Task("a")
 
 
 @pytest.mark.parametrize(

@@ -213,13 +213,17 @@ def test_large_generations_are_fewer_but_the_newest_always_stays(
     assert [path.name for path in root.generations.iterdir()] == ["0000000004.json"]
     generations.save(root, b"y")
     assert [path.name for path in root.generations.iterdir()] == ["0000000005.json"]
+    # What fits exactly is kept.
+    generations.save(root, b"z" * 999)
+    assert len(list(root.generations.iterdir())) == 2
 
 
 def test_files_of_others_among_the_generations_are_left_alone(root: Root) -> None:
     root.generations.mkdir(parents=True)
-    for name in ("mine.json", "12.json", "notes.txt"):
+    theirs = {"mine.json", "12.json", "notes.txt", "abcdefghij.json", "12345678901.json", "²²²²²²²²²².json"}
+    for name in theirs:
         (root.generations / name).write_text("{}", encoding="utf-8")
     for _ in range(generations.KEPT + 5):
         generations.save(root, b"{}")
 
-    assert {"mine.json", "12.json", "notes.txt"} <= {path.name for path in root.generations.iterdir()}
+    assert theirs <= {path.name for path in root.generations.iterdir()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import schema
+from harness_lib.state.shapes import Problem
 
 GOOD_REPLY: dict[str, Any] = {
     "ok": True,
@@ -38,6 +40,56 @@ def test_the_most_telling_problem_comes_first() -> None:
 
 def test_a_missing_field_is_named_by_its_own_path() -> None:
     assert [found.path for found in schema.problems({"tasks": [{"id": "t"}]})] == ["tasks[0].status"]
+
+
+@pytest.mark.parametrize(
+    ("problems", "told"),
+    [
+        (lambda: schema.problems([]), ": [] is not of type 'object'"),
+        (lambda: schema.problems({"tasks": [7]}), "tasks[0]: 7 is not of type 'object'"),
+        (lambda: schema.problems({}), "tasks: 'tasks' is a required property"),
+        (lambda: schema.task_problems(7, 3), "tasks[3]: 7 is not of type 'object'"),
+        (
+            lambda: schema.task_problems({"id": "t", "status": "pending", "notes": [7]}, 3),
+            "tasks[3].notes[0]: 7 is not of type 'string'",
+        ),
+        (
+            lambda: schema.session_problems({"number": -1, "worker": "w", "host": "h"}, 2),
+            "sessions[2].number: -1 is less than the minimum of 0",
+        ),
+        (
+            lambda: schema.session_problems({"number": 1, "worker": "w"}, 2),
+            "sessions[2].host: 'host' is a required property",
+        ),
+        (lambda: schema.shell_problems({"proofs": 1}), "proofs: 1 is not of type 'boolean'"),
+        (
+            lambda: schema.problems({"tasks": [], "created": "2025-02-30"}),
+            "created: '2025-02-30' is not a 'harness-moment'",
+        ),
+        (lambda: schema.reply_problems([]), ": [] is not of type 'object'"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(problems: Callable[[], list[Problem]], told: str) -> None:
+    (found,) = problems()
+
+    assert f"{found.path}: {found.message}" == told
+
+
+@pytest.mark.parametrize("sessions", [None, 7, [], [{"number": -1}]])
+def test_the_tasks_and_sessions_of_a_list_beside_them_are_not_looked_at(sessions: object) -> None:
+    assert schema.shell_problems({"tasks": 7, "sessions": sessions}) == []
+
+
+def test_a_message_of_three_hundred_characters_is_whole() -> None:
+    def message(length: int) -> str:
+        (found,) = schema.problems({"tasks": [{"id": "t", "status": "pending", "attempts": "x" * length}]})
+        return found.message
+
+    whole = "'x' is not of type 'integer'"
+    just = 300 - len(whole) + 1
+    assert len(message(just)) == 300
+    assert message(just).endswith("'integer'")
+    assert message(just + 1) == f"'{'x' * (just + 1)}' is not of type 'integer'"[:300] + "…"
 
 
 def test_a_huge_value_makes_a_short_message() -> None:
@@ -90,8 +142,11 @@ def test_a_reply_lacks_nothing(key: str) -> None:
 
 
 def test_an_installation_without_its_schemas_says_so() -> None:
-    with pytest.raises(EnvSetupError, match=r"schemas/none\.json"):
+    with pytest.raises(EnvSetupError) as caught:
         schema.load("none.json")
+
+    assert caught.value.message == "This installation lacks schemas/none.json."
+    assert caught.value.hint == "Install harness again."
 
 
 def test_schemas_name_no_host() -> None:

@@ -86,6 +86,57 @@ def test_it_stays_small_however_long_the_list_and_its_texts_are() -> None:
     assert len(json.dumps(build(*tasks))) < 200_000
 
 
+def test_a_hundred_of_a_kind_are_named_and_all_are_counted() -> None:
+    kinds = {
+        "in_progress": [Task(f"w{n}", status="in_progress") for n in range(101)],
+        "unproven": [Task(f"u{n}", status="completed", unproven=True) for n in range(101)],
+        "doomed": [Task(f"d{n}", depends_on=("f",)) for n in range(101)],
+    }
+    failed = Task("f", status="failed", attempts=3)
+
+    found: Any = build(failed, *(task for tasks in kinds.values() for task in tasks))
+
+    for kind, tasks in kinds.items():
+        names = [each if isinstance(each, str) else each["id"] for each in found[kind]]
+        assert names == [task.id for task in tasks[:100]]
+    assert (found["counts"]["doomed"], found["counts"]["in_progress"]) == (101, 101)
+
+
+def test_without_a_failure_and_work_there_is_none_to_tell_of() -> None:
+    found = build(Task("d", status="completed", error_log=("old",)))
+
+    assert (found["last_failure"], found["next"], found["work_remains"], found["stop"]) == (
+        None, None, False, "done"
+    )  # fmt: skip
+
+
+def test_a_failure_without_a_time_is_the_last_where_none_has_one() -> None:
+    found = build(Task("a", error_log=("one",)), Task("b", error_log=("two",)))
+
+    assert found["last_failure"] == {"id": "a", "text": "one"}
+
+
+def test_what_is_short_is_told_whole() -> None:
+    found = build(Task("a", "A" * 300, status="in_progress", halt="H" * 300))
+
+    assert (found["in_progress"][0]["title"], found["in_progress"][0]["halt"]) == ("A" * 300, "H" * 300)
+
+
+def test_it_is_written_without_blanks_for_nobody_reads_it_often_enough(store: Store, root: Root) -> None:
+    text = root.summary.read_text("ascii")
+
+    assert text == json.dumps(json.loads(text), separators=(",", ":"))
+    assert summary.last(str(root.summary)) == summary.read(root)
+    with store.transaction() as tx:
+        tx.state = tx.state._replace(session_count=9)
+    root.state.unlink()
+    # Whatever has become of the list, this was the last that we wrote.
+    last = summary.last(str(root.summary))
+    assert last is not None
+    assert last["session_count"] == 9
+    assert summary.last(str(root.path / "none")) is None
+
+
 @pytest.mark.parametrize("damage", ["edited", "replaced", "missing summary", "torn summary", "other format"])
 @pytest.mark.usefixtures("store")
 def test_it_is_not_believed_unless_it_fits(root: Root, damage: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +79,52 @@ def test_the_note_is_private(tmp_path: Path) -> None:
     trust.note(tmp_path, tmp_path, STATE, None)
 
     assert (tmp_path / "harness" / "trust.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_note_that_others_could_read_is_made_private(tmp_path: Path) -> None:
+    file = tmp_path / "harness" / "trust.json"
+    trust.note(tmp_path, tmp_path, STATE, None)
+    file.chmod(0o644)
+
+    trust.note(tmp_path, tmp_path, STATE, None)
+
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_note_can_be_read_by_whoever_wonders_and_by_every_harness(tmp_path: Path) -> None:
+    def digest(text: str) -> str:
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    trust.note(tmp_path, Path("/b"), STATE, b"set up")
+    trust.note(tmp_path, Path("/a"), State(), None)
+
+    commands = json.dumps([["a", "make a", None, None], ["b", "make b", None, None]])
+    script = digest("set up")
+    parts = {"commands": digest(f"[{commands}, null]"), "init_script": script}
+    both = {"fingerprint": digest(f'[{commands}, "{script}"]'), **parts}
+    none = {"fingerprint": digest("[[], null]"), "commands": digest("[[], null]"), "init_script": None}
+    text = (tmp_path / "harness" / "trust.json").read_text("utf-8")
+    assert json.loads(text) == {"/a": none, "/b": both}
+    assert text == json.dumps({"/a": none, "/b": both}, indent=2, sort_keys=True) + "\n"
+
+
+def test_a_note_of_another_user_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trust.note(tmp_path, tmp_path, STATE, None)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+
+    assert not is_trusted(tmp_path, tmp_path, STATE, tracked=False)
+
+
+def test_a_git_directory_that_is_none_has_no_note(tmp_path: Path) -> None:
+    (tmp_path / "harness").write_text("no directory", encoding="ascii")
+
+    assert not is_trusted(tmp_path, tmp_path, STATE, tracked=False)
+
+
+def test_every_harness_locks_the_same_file_to_note(tmp_path: Path) -> None:
+    trust.note(tmp_path, tmp_path, STATE, None)
+
+    assert {path.name for path in (tmp_path / "harness").iterdir()} >= {"trust.json", "trust.lock"}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"ROOT": true}', '{"ROOT": []}'])

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from harness_lib.ops import init
-from harness_lib.ops.context import Context
+from harness_lib.core.context import Context
 from harness_lib.system.install import private_env
+from harness_lib.verbs import init
 from tests.contention import crowd
 
 CHECKOUT = Path(__file__).resolve().parents[1]

@@ -21,11 +21,12 @@ from pathlib import Path
 
 from benchmarks.measuring import Row
 from benchmarks.projects import CHECKOUT
+from harness_lib.core import trust_policy
+from harness_lib.core.context import Context
 from harness_lib.errors import Exit
-from harness_lib.ops import init, trusting
-from harness_lib.ops.context import Context
 from harness_lib.state import codec
 from harness_lib.task import SessionConfig, State, Task, Validation
+from harness_lib.verbs import init
 from tests.contention import crowd
 
 TASKS = 20
@@ -125,7 +126,7 @@ def _project(place: Path) -> Talk:
     config = SessionConfig(max_tasks_per_session=0, max_sessions=0)
     with ctx.store.transaction() as tx:
         tx.state = State(created=tx.state.created, session_config=config, tasks=tuple(tasks), sessions=())
-    trusting.note(ctx, ctx.store.read().state)
+    trust_policy.note(ctx, ctx.store.read().state)
     return Talk(place.resolve())
 
 

@@ -16,12 +16,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 from harness_lib.cli import table
-from harness_lib.ops import graph, progress, status
-from harness_lib.ops.status import View
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board
 from harness_lib.rules.stats import Counts
+from harness_lib.runs import progress
 from harness_lib.task import Task
+from harness_lib.verbs import graph, status
+from harness_lib.verbs.status import View
 
 STYLES = {"completed": "green", "in_progress": "bold cyan", "failed": "red", "pending": ""}
 # How the lines of `harness doctor` and of warnings begin.

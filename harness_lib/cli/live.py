@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from harness_lib import timestamps
 from harness_lib.cli.screen import Screen
-from harness_lib.ops import log, status, watching
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.runs import watch as watching
+from harness_lib.verbs import log, status
 
 if TYPE_CHECKING:
     from rich.console import Group

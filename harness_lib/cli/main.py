@@ -12,10 +12,10 @@ from typing import NoReturn
 
 from harness_lib.cli import lazily, parser, render
 from harness_lib.cli.screen import Screen
+from harness_lib.core import sessions
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
-from harness_lib.ops import sessions
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
 from harness_lib.system.place import roots, session_notes
 from harness_lib.system.processes import search_path
 
@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
         args = parser.parse(argv)
         ctx = _context(screen)
         if ctx.env.get("HARNESS_SUPERVISED"):
-            from harness_lib.ops import rights  # noqa: PLC0415 (for those few; everybody else would pay)
+            from harness_lib.core import rights  # noqa: PLC0415 (for those few; everybody else would pay)
 
             rights.require_admitted(ctx, args.verb.name)
         return render.reply(_complete(args.command.answer(ctx, args, screen), ctx), screen)

@@ -13,9 +13,9 @@ import harness_lib
 from harness_lib import typed
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import Verb
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
 
 # Each has a file in `commands/`; the order is that of the help.
 VERBS = (

@@ -6,8 +6,8 @@ import json
 from typing import TextIO
 
 from harness_lib.cli.screen import Screen
+from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError
-from harness_lib.ops.reply import Reply
 
 # How a reply begins on a terminal, by what it means for the caller.
 GROUNDS = {Exit.DONE: "", Exit.STOP: "bold yellow"}

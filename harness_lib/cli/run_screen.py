@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 
 from harness_lib import timestamps
 from harness_lib.cli.screen import Screen
+from harness_lib.core import quoting
+from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.ops import brief, progress, watching
-from harness_lib.ops.context import Context
-from harness_lib.ops.supervisor import Watch
 from harness_lib.rules import ahead, events, stats
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Stepped, Stuck, Unstarted
+from harness_lib.runs import progress
+from harness_lib.runs import watch as watching
+from harness_lib.runs.scheduler import Watch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -115,7 +117,7 @@ def sentence(event: Event) -> str | None:
     if told is None:
         return None
     who = f"[{event.worker}] " if event.worker else ""
-    return who + brief.one_line(told, MESSAGE_LENGTH)
+    return who + quoting.one_line(told, MESSAGE_LENGTH)
 
 
 def _sentence(event: Event) -> str | None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from harness_lib.ops import progress
 from harness_lib.rules.board import Board
+from harness_lib.runs import progress
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     from harness_lib.cli.screen import Screen
-    from harness_lib.ops.context import Context
-    from harness_lib.ops.reply import Reply
+    from harness_lib.core.context import Context
+    from harness_lib.core.reply import Reply
 
 
 class Command(Protocol):

@@ -17,8 +17,8 @@ import pytest
 from harness_lib.cli import parser
 from harness_lib.state import schema
 from tests.conftest import FOREIGN_PREFIXES, GIT_CONFIG
-from tests.ops import project as projects
-from tests.ops.project import Project, Said
+from tests.verbs import project as projects
+from tests.verbs.project import Project, Said
 
 NAMES = [verb.name for verb in parser.VERBS]
 EXAMPLES = {verb.name: shlex.split(verb.example)[1:] for verb in parser.VERBS}

@@ -8,13 +8,13 @@ from typing import NoReturn, get_args
 
 import pytest
 
+from harness_lib.core.context import Context
 from harness_lib.errors import Exit
-from harness_lib.ops import status
-from harness_lib.ops.context import Context
 from harness_lib.state import schema
 from harness_lib.task import RunStop, StopReason
+from harness_lib.verbs import status
 from tests.cli.conftest import keeps_the_contract
-from tests.ops.project import Project, Said
+from tests.verbs.project import Project, Said
 
 
 def _done(project: Project) -> Said:

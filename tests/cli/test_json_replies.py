@@ -9,7 +9,7 @@ import pytest
 
 from harness_lib.errors import Exit
 from tests.cli.conftest import TYPED, filled_project, keeps_the_contract
-from tests.ops.project import Agent, Project
+from tests.verbs.project import Agent, Project
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ import pytest
 
 from harness_lib.cli import run_screen
 from harness_lib.cli.screen import Screen
-from harness_lib.ops.context import Context
+from harness_lib.core.context import Context
 from harness_lib.rules import events
 from harness_lib.rules.board import Board
 from harness_lib.rules.events import Event
 from tests.cli.test_terminal import ESCAPE, read_to_end, read_until, typed
-from tests.ops import project as projects
+from tests.verbs import project as projects
 
 # 2025-07-01T10:00:00Z
 AT = 1751364000.0

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from harness_lib.state import schema
-from tests.ops import project as projects
-from tests.ops.project import Project
+from tests.verbs import project as projects
+from tests.verbs.project import Project
 
 BIG = 5000
 LINES = 60

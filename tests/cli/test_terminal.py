@@ -17,10 +17,10 @@ import pytest
 
 from harness_lib.cli import render
 from harness_lib.cli.screen import Screen
+from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
-from harness_lib.ops.reply import Reply
-from tests.ops import project as projects
-from tests.ops.project import Project
+from tests.verbs import project as projects
+from tests.verbs.project import Project
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -15,7 +15,7 @@ from harness_lib.cli import commands, main, parser
 from harness_lib.errors import Exit, UsageError
 from tests.cli.conftest import EXAMPLES, LONG, NAMES
 from tests.conftest import Harness
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 
 @pytest.mark.parametrize("name", NAMES)

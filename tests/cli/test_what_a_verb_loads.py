@@ -10,7 +10,7 @@ import pytest
 
 from harness_lib.cli import lazily
 from tests.cli.conftest import EXAMPLES
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 PROGRAM = """
 from harness_lib.cli.main import main
@@ -24,8 +24,12 @@ DEAR = {"asyncio", "filelock", "jsonschema", "rich", "tomlkit", "uuid"}
 # What argparse or a question to git would bring along.
 PACKING = {"shutil", "tempfile"}
 GIT = {"harness_lib.system.git.repository", "subprocess"}
-CHECKS = {"harness_lib.ops.checking", "harness_lib.system.processes.runner"}
-MERGING = {"harness_lib.ops.landing", "harness_lib.ops.target", "harness_lib.system.git.merge"}
+CHECKS = {"harness_lib.attempts.check", "harness_lib.system.processes.runner"}
+MERGING = {
+    "harness_lib.attempts.merge_queue",
+    "harness_lib.attempts.target_branch",
+    "harness_lib.system.git.merge",
+}
 
 LOOKING = {
     "log": GIT | PACKING | CHECKS | MERGING,
@@ -89,9 +93,9 @@ def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> 
     )
     assert done.returncode == 0, done.stderr
     found = set(done.stdout.splitlines()[-1].split())
-    assert "harness_lib.ops.taking" in found
+    assert "harness_lib.attempts.claim" in found
     for name in ("handing_back", "landing", "merge_batch", "takeover"):
-        assert f"harness_lib.ops.{name}" not in found
+        assert f"harness_lib.verbs.{name}" not in found
 
 
 def test_what_has_threads_is_loaded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

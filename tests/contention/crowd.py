@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.ops import init, trusting
-from harness_lib.ops.context import Context
+from harness_lib.core import trust_policy
+from harness_lib.core.context import Context
 from harness_lib.task import Mode, State, Task, Validation
+from harness_lib.verbs import init
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
@@ -140,4 +141,4 @@ def fill(ctx: Context, tasks: int) -> None:
         wanted = tuple([there[task.id] if there.get(task.id) == task else task for task in made])
         config = tx.state.session_config._replace(max_tasks_per_session=0, max_sessions=0)
         tx.state = tx.state._replace(session_config=config, tasks=wanted)
-    trusting.note(ctx, ctx.store.read().state)
+    trust_policy.note(ctx, ctx.store.read().state)

@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
-from harness_lib.ops import claim, finish
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
 from harness_lib.state import schema
+from harness_lib.verbs import claim, finish
 
 
 class Worker:

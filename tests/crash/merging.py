@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness_lib.ops import committing, landing, recovering, sessions, slots, taking, target
-from harness_lib.ops.context import Context
+from harness_lib.attempts import claim, merge_queue, reconcile, target_branch
+from harness_lib.attempts import commit as committing
+from harness_lib.core import sessions
+from harness_lib.core.context import Context
 from harness_lib.rules import transitions
+from harness_lib.runs import worktree_slots
 from harness_lib.system.git import snapshot, worktrees
 from harness_lib.system.git.repository import Git
 from tests.crash import dying, invariants
@@ -54,7 +57,7 @@ class Merging(World):
         return False
 
     def slot(self, worker: str = WORKER) -> Path:
-        name = slots.home(self.context(RUN)).name
+        name = worktree_slots.home(self.context(RUN)).name
         return Path(os.environ["HARNESS_HOME"], "worktrees", name, RUN, worker.partition("#")[2])
 
     def context(self, worker: str) -> Context:
@@ -100,7 +103,7 @@ class Merging(World):
         git = worktrees.add(ctx.git, self.slot(worker), self.base)
         session = sessions.mine(ctx.store.read().state, ctx)
         assert session is not None
-        assert taking.take(ctx.at(git), session).task is not None
+        assert claim.take(ctx.at(git), session).task is not None
 
     def others_merge(self, files: Mapping[str, bytes]) -> None:
         """Let another worker have merged `files` meanwhile."""
@@ -246,10 +249,10 @@ def bereaved(world: Merging, agent: Agent) -> Agent:
     assert task is not None
     if task.status == "in_progress":
         assert session is not None
-        recovering.bereaved(ctx, session, task)
+        reconcile.bereaved(ctx, session, task)
     _who_waits_wakes(world)
     # As at its end.
-    target.deliver(ctx, TARGET)
+    target_branch.deliver(ctx, TARGET)
     return agent
 
 
@@ -260,7 +263,7 @@ def _who_waits_wakes(world: Merging) -> None:
     session, task = sessions.mine(state, ctx), state.find(BESIDE)
     if task is not None and task.intent is not None:
         assert session is not None
-        landing.bring(ctx.at(Git.open(world.slot(BESIDE_WORKER))), session, task)
+        merge_queue.bring(ctx.at(Git.open(world.slot(BESIDE_WORKER))), session, task)
 
 
 def next_run(world: Merging, agent: Agent) -> Agent:

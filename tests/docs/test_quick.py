@@ -7,15 +7,20 @@ from pathlib import Path
 
 _TOP = Path(__file__).resolve().parents[2]
 _SLOW = {
+    "attempts",
     "contention",
+    "core",
     "crash",
+    "doctor",
+    "hookinstall",
     "hosts",
     "hostile",
     "launcher",
     "loop",
-    "ops",
+    "runs",
     "types",
     "unattended",
+    "verbs",
     "weather",
 }
 

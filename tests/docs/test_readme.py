@@ -12,14 +12,16 @@ import pytest
 
 from harness_lib.agents import ADAPTERS
 from harness_lib.cli.parser import VERBS
+from harness_lib.core import nothing_to_do
 from harness_lib.errors import Exit
-from harness_lib.ops import slots, status, stopped
-from harness_lib.ops.board_file import Seen
 from harness_lib.rules import checklist, stats
 from harness_lib.rules.board import Board, Row
 from harness_lib.rules.budget import Spent
+from harness_lib.runs import worktree_slots
+from harness_lib.runs.run_snapshot import Seen
 from harness_lib.system.git import version
 from harness_lib.task import State, StopReason, Task
+from harness_lib.verbs import status
 
 if TYPE_CHECKING:
     from tests.conftest import Harness
@@ -74,7 +76,8 @@ def test_the_table_of_exit_codes_is_complete() -> None:
 def test_every_stop_reason_has_words() -> None:
     """Exit 9 always says why."""
     assert all(
-        stopped.answer(reason).words and stopped.answer(reason).next for reason in get_args(StopReason)
+        nothing_to_do.answer(reason).words and nothing_to_do.answer(reason).next
+        for reason in get_args(StopReason)
     )
 
 
@@ -134,7 +137,7 @@ def test_what_a_new_work_tree_gets_is_what_the_page_says() -> None:
     """The names of ignored files that are brought in, and the agents that are looked for."""
     unattended = page("unattended.md")
 
-    assert all(f"`{name}`" in unattended for name in slots.BROUGHT)
+    assert all(f"`{name}`" in unattended for name in worktree_slots.BROUGHT)
     assert f"the first agent it finds: {', '.join(ADAPTERS)}" in unattended
 
 

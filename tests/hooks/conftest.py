@@ -20,8 +20,8 @@ import pytest
 
 from harness_lib.hookio import door
 from harness_lib.system.install import private_env
-from tests.ops import project as projects
-from tests.ops.project import Agent, Project
+from tests.verbs import project as projects
+from tests.verbs.project import Agent, Project
 
 CHECKOUT = Path(__file__).parents[2]
 HOOKS = CHECKOUT / "hooks"

@@ -14,7 +14,7 @@ import pytest
 
 import harness_lib
 from tests.hooks.conftest import CHECKOUT, EVENTS, HOOKS, ME, Ring, add, agent
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 DOORBELLS = sorted(HOOKS.glob("*.py"))
 CONFIG: dict[str, Any] = json.loads((HOOKS / "hooks.json").read_text(encoding="utf-8"))

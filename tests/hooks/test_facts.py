@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.conftest import CHECKOUT, ME, Ring, add, agent
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 
 def strict_skill(place: Path) -> Path:

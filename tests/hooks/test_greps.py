@@ -11,7 +11,7 @@ import pytest
 from harness_lib.hookio import tally
 from harness_lib.hookio.situation import Answer, Tally
 from tests.hooks.conftest import Ring, add, agent, worktree
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 
 def by_the_prose(place: Path, *tasks: Mapping[str, object], **config: object) -> None:

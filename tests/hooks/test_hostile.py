@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.conftest import EVENTS, HOOKS, Ring, add, agent
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 NONSENSE = {
     "empty": b"",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.conftest import CHECKOUT, ME, OTHER, Ring, add, agent, worktree
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 
 def test_the_session_that_works_is_told_how_to_go_on(ring: Ring, project: Project) -> None:

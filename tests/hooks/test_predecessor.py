@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.hooks.conftest import CHECKOUT, ME, OTHER, Ring, add, agent
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 NEW = {"source": "startup", "session_id": OTHER}
 

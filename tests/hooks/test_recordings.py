@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.hooks.conftest import CHECKOUT, EVENTS, Heard, Ring, add, agent
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 RECORDINGS = Path(__file__).parents[1] / "hosts" / "payloads"
 NAMES = sorted(path.stem for path in RECORDINGS.glob("*.json"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.conftest import CHECKOUT, ME, OTHER, Ring, add, agent, worktree
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 
 def kept(project: Project) -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.hooks.conftest import CHECKOUT, Ring, add, agent
-from tests.ops.project import Project
+from tests.verbs.project import Project
 
 
 def forge(project: Project, **also: object) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.conftest import EVENTS, Ring
-from tests.ops.project import Project, make
 from tests.system.git.gitrepo import sh
+from tests.verbs.project import Project, make
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"
 VERBS: tuple[tuple[str, ...], ...] = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.ops.project import Agent, Project, make
+from tests.verbs.project import Agent, Project, make
 
 AT = "2025-07-01T10:00:00Z"
 LOOKING_ON = (("start",), ("claim",), ("recover",), ("claim", "task-001"))

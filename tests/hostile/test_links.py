@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.hooks.conftest import EVENTS, Ring
-from tests.ops.project import Project, make
+from tests.verbs.project import Project, make
 
 LIST: dict[str, Any] = {
     "session_config": {"concurrency_mode": "exclusive"},

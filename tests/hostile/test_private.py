@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.ops import slots
-from harness_lib.ops.context import Context
+from harness_lib.core.context import Context
+from harness_lib.runs import worktree_slots
 from harness_lib.system.place import session_notes
-from tests.ops.project import Project, make
+from tests.verbs.project import Project, make
 
 OURS = ("harness-tasks.json", "harness-tasks.json.bak", "harness-progress.txt", ".harness-active")
 
@@ -74,7 +74,7 @@ def test_a_list_that_its_owner_has_opened_stays_open(worked_in: Project) -> None
 
 
 def test_the_work_trees_of_a_run_are_in_a_directory_of_our_own(worked_in: Project, home: Path) -> None:
-    slots.place(Context(env=os.environ, cwd=worked_in.top), "run-1")
+    worktree_slots.place(Context(env=os.environ, cwd=worked_in.top), "run-1")
 
     assert _open_to_others(home / "data" / "harness") == []
 

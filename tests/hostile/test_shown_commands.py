@@ -15,7 +15,7 @@ from harness_lib import typed
 from harness_lib.cli.parser import VERBS
 from tests.hooks.conftest import EVENTS, ME, Ring
 from tests.hostile.shell import NAMES, Shell, _verbs, commands, spoken
-from tests.ops.project import Agent, Project, make
+from tests.verbs.project import Agent, Project, make
 
 CHECKOUT = Path(__file__).parents[2]
 

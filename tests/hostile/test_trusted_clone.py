@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.ops.project import make
 from tests.system.git.gitrepo import sh
 from tests.unattended.workshop import Workshop
+from tests.verbs.project import make
 
 PROOF = "0" * 40
 

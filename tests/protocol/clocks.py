@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.ops.project import Time
+from tests.verbs.project import Time
 
 
 class Hurried(Time):

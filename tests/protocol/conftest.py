@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ops.conftest import agent, make_project, project
 from tests.protocol.prose import Prose
+from tests.verbs.conftest import agent, make_project, project
 
 __all__ = ["agent", "make_project", "project", "prose_in"]
 

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from tests.ops.conftest import Make
-from tests.ops.project import LINE, Agent, Project
 from tests.protocol.conftest import ProseIn
 from tests.protocol.documented import require_documented, seed_task
 from tests.protocol.prose import Prose
+from tests.verbs.conftest import Make
+from tests.verbs.project import LINE, Agent, Project
 
 
 @pytest.fixture

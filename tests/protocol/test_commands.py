@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.ops.conftest import Make
-from tests.ops.project import Agent, Project
 from tests.protocol.clocks import Impatient
 from tests.protocol.documented import Document, require_documented, seed_task
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
 
 
 def test_add_fills_in_the_defaults(project: Project, agent: Agent) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from harness_lib.system.files import mkdir_lock
-from tests.ops.conftest import Make
-from tests.ops.project import Agent, Project
 from tests.protocol.clocks import Hurried, Impatient
 from tests.protocol.conftest import ProseIn
 from tests.protocol.prose import ActiveError, Prose, is_alive
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
 
 
 @pytest.fixture

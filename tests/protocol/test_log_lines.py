@@ -10,8 +10,8 @@ from typing import get_args
 import pytest
 
 from harness_lib.task import CATEGORIES, LogType
-from tests.ops import project as projects
-from tests.ops.project import Project
+from tests.verbs import project as projects
+from tests.verbs.project import Project
 
 GRAMMAR = re.compile(
     r"\[(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\] \[SESSION-(?P<session>\d+)\] "

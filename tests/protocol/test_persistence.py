@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.ops.project import LINE, Agent, Project
+from tests.verbs.project import LINE, Agent, Project
 
 
 def test_every_write_leaves_the_generation_before_it_in_the_backup(project: Project, agent: Agent) -> None:

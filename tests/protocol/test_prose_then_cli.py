@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.ops.conftest import Make
-from tests.ops.project import LINE, Project
 from tests.protocol.conftest import ProseIn
 from tests.protocol.documented import require_documented, seed_task
 from tests.protocol.prose import Prose
+from tests.verbs.conftest import Make
+from tests.verbs.project import LINE, Project
 
 FOREIGN = {"owner": "team-a", "estimate": {"hours": 3}}
 WORK = "test -f work.txt"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ops.project import Agent, Project
+from tests.verbs.project import Agent, Project
 
 TOTALS = "tasks_total={} completed={} failed={} pending={} blocked={}"
 

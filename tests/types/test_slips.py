@@ -40,13 +40,16 @@ SLIPS = {
         "hookio/policy.py", 'task["claimed_by"] in names', 'task["claimed"] in names', "claimed"
     ),
     "a field of an event, where it is told": Slip(
-        "ops/attempt.py", "Stepped(step, until.timestamp(), why)", "Stepped(step, why, why)", "incompatible"
+        "runs/agent_attempt.py",
+        "Stepped(step, until.timestamp(), why)",
+        "Stepped(step, why, why)",
+        "incompatible",
     ),
     "a field of an event, where it is heard": Slip(
         "rules/board.py", "last=news.last", "last=news.line", 'no attribute "line"'
     ),
     "a step that nobody knows": Slip(
-        "ops/attempt.py", 'Stepped("merges")', 'Stepped("merge")', "incompatible"
+        "runs/agent_attempt.py", 'Stepped("merges")', 'Stepped("merge")', "incompatible"
     ),
     "a reason to stop without words": Slip(
         "task.py", '"max_sessions"]', '"max_sessions", "too_warm"]', "Missing return statement"

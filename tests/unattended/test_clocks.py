@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.ops.project import Agent, Time
 from tests.system.git.gitrepo import put, sh
 from tests.unattended.conftest import Make
 from tests.unattended.workshop import Workshop
+from tests.verbs.project import Agent, Time
 
 
 @pytest.fixture

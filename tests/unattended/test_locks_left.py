@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.ops import target
-from harness_lib.ops.context import Context
+from harness_lib.attempts import target_branch
+from harness_lib.core.context import Context
 from tests.system.git.gitrepo import put, sh
 from tests.unattended.workshop import Workshop
 
@@ -112,7 +112,7 @@ def test_what_has_gone_over_is_forgotten_past_a_lock_that_a_killed_git_has_left(
     put(workshop.top / ".git" / f"{name}.lock", "")
     env = {**os.environ, "HARNESS_HOME": str(workshop.home)}
 
-    assert target.deliver(Context(env=env, cwd=workshop.top), "refs/heads/main") is None
+    assert target_branch.deliver(Context(env=env, cwd=workshop.top), "refs/heads/main") is None
 
     workshop.done_is_done()
     workshop.nothing_is_left_over()

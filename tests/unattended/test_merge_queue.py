@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.ops import landing
+from harness_lib.attempts import merge_queue
 from tests.system.git.gitrepo import sh
 from tests.unattended.conftest import Make
 from tests.unattended.workshop import Workshop
@@ -22,7 +22,7 @@ TASKS = 16
 @contextmanager
 def _queue_held(workshop: Workshop) -> Iterator[None]:
     """Stand in front of the queue, so that all work gathers behind."""
-    with (workshop.git.common_dir / landing.LINE).open("a") as line:
+    with (workshop.git.common_dir / merge_queue.LINE).open("a") as line:
         fcntl.flock(line, fcntl.LOCK_EX)
         yield
 

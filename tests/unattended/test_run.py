@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.ops import slots
-from harness_lib.ops.context import Context
-from tests.ops.project import Agent, Time
+from harness_lib.core.context import Context
+from harness_lib.runs import worktree_slots
 from tests.system.git.gitrepo import put, sh
 from tests.unattended.conftest import Make
 from tests.unattended.workshop import Workshop, descendants
+from tests.verbs.project import Agent, Time
 
 
 def test_it_goes_on_until_every_task_is_done(workshop: Workshop) -> None:
@@ -247,7 +247,7 @@ def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(works
     workshop.file_task("f")
     assert workshop.run().returncode == 0
     ctx = Context(env=workshop.env, cwd=workshop.top)
-    place = slots.place(ctx, "run-1-dead").slot(1)
+    place = worktree_slots.place(ctx, "run-1-dead").slot(1)
     sh(workshop.top, "worktree", "add", "-q", "--detach", str(place))
 
     assert workshop.run().returncode == 0

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.ops import slots
-from harness_lib.ops.context import Context
+from harness_lib.core.context import Context
+from harness_lib.runs import worktree_slots
 from tests.system.git.gitrepo import put, sh
 from tests.unattended.conftest import Make
 from tests.unattended.workshop import Workshop
@@ -278,14 +278,14 @@ def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop:
 def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> None:
     workshop.file_task("one")
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
-    dead = slots.place(ctx, "run-dead")
+    dead = worktree_slots.place(ctx, "run-dead")
     put(dead.slot(1) / "half" / "made", "x\n")
-    place = slots.place(ctx, "run-next")
+    place = worktree_slots.place(ctx, "run-next")
     put(place.slot(1) / "half" / "made", "x\n")
     put(place.slot(2), "a file\n")
 
     for number in (1, 2):
-        git, new = slots.stand(ctx, place.slot(number), sh(workshop.top, "rev-parse", "HEAD"))
+        git, new = worktree_slots.stand(ctx, place.slot(number), sh(workshop.top, "rev-parse", "HEAD"))
         assert new
         assert sorted(path.name for path in git.top.iterdir()) == [".git", ".gitignore", "README.md"]
 
@@ -301,9 +301,9 @@ def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop)
     def begin_and_end(name: str) -> None:
         ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
         for _ in range(200):
-            place = slots.place(ctx, name)
+            place = worktree_slots.place(ctx, name)
             put(place.lock, "")
-            assert slots.take_away(ctx, place, commit) == []
+            assert worktree_slots.take_away(ctx, place, commit) == []
 
     with ThreadPoolExecutor() as threads:
         for each in [threads.submit(begin_and_end, f"run-{number}") for number in range(4)]:
@@ -315,13 +315,13 @@ def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop)
 def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
     commit = sh(workshop.top, "rev-parse", "HEAD")
-    first, second = (slots.place(ctx, name) for name in ("run-1", "run-2"))
-    assert slots.take_away(ctx, first, commit) == []
+    first, second = (worktree_slots.place(ctx, name) for name in ("run-1", "run-2"))
+    assert worktree_slots.take_away(ctx, first, commit) == []
     assert second.path.is_dir()
-    assert slots.take_away(ctx, second, commit) == []
-    assert not slots.home(ctx).exists()
-    assert slots.sweep(ctx, commit, set()) == []
-    slots.end_survivors(ctx, set())
+    assert worktree_slots.take_away(ctx, second, commit) == []
+    assert not worktree_slots.home(ctx).exists()
+    assert worktree_slots.sweep(ctx, commit, set()) == []
+    worktree_slots.end_survivors(ctx, set())
 
 
 def test_a_session_that_is_full_is_followed_by_the_next_one(workshop: Workshop) -> None:

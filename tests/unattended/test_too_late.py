@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.ops import slots
-from harness_lib.ops.context import Context
-from harness_lib.ops.crew import Crew
-from harness_lib.ops.orders import Orders
-from harness_lib.ops.run_options import Options
-from harness_lib.ops.supervisor import Supervisor
+from harness_lib.core.context import Context
 from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, News, Ready
+from harness_lib.runs import worktree_slots
+from harness_lib.runs.options import Options
+from harness_lib.runs.scheduler import Supervisor
+from harness_lib.runs.worker_config import Orders
+from harness_lib.runs.worker_pool import Crew
 from tests.unattended.workshop import Workshop
 
 FAST, LATE = 1, 2
@@ -79,7 +79,7 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
     options = Options(workers=2, budget=Budget(max_tasks=2), final_check=False)
     run, crew = Supervisor(ctx, options, lambda _event, _board: None), Script()
 
-    run.go_on(crew, slots.place(ctx, "run-1"))
+    run.go_on(crew, worktree_slots.place(ctx, "run-1"))
 
     assert crew.let_go[:2] == [FAST, LATE]
     assert len(crew.let_go) == 3

@@ -20,8 +20,8 @@ from typing import Any
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import process
 from tests.conftest import CHECKOUT
-from tests.ops.project import Agent, Time
 from tests.system.git.gitrepo import put, sh
+from tests.verbs.project import Agent, Time
 
 AGENT = Path(__file__).with_name("agent.py")
 COMMAND = f"{sys.executable} -I -S {AGENT}"

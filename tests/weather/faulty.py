@@ -9,7 +9,7 @@ import sys
 import warnings
 
 from tests.conftest import CHECKOUT
-from tests.ops.project import Agent, Said
+from tests.verbs.project import Agent, Said
 
 NOBODY = 65534
 

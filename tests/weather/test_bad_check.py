@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.processes import process
-from tests.ops.project import Agent, Project, python
+from tests.verbs.project import Agent, Project, python
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is ended")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.ops.conftest import Make
-from tests.ops.project import begin
+from tests.verbs.conftest import Make
+from tests.verbs.project import begin
 
 
 def test_a_clock_that_goes_backwards_breaks_nothing(make_project: Make) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness_lib.state import schema
-from tests.ops.project import Agent, Project
+from tests.verbs.project import Agent, Project
 
 VERBS = (("status",), ("start",), ("claim",), ("add", "x"), ("finish",), ("recover",), ("stop",))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ops.conftest import Make
-from tests.ops.project import Agent, Project
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
 from tests.weather.faulty import in_python
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.ops.conftest import Make
-from tests.ops.project import Agent, Project, begin
 from tests.system.git.gitrepo import sh
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project, begin
 
 # -- no git, or hardly any
 

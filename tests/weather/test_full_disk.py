@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ops.project import Agent, Project, begin
+from tests.verbs.project import Agent, Project, begin
 from tests.weather.faulty import with_fault
 
 ROOT_FILES = r"/repo/(\.harness|harness-|\.harness-)"

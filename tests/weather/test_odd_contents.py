@@ -8,9 +8,9 @@ import stat
 
 import pytest
 
-from tests.ops.conftest import Make
-from tests.ops.project import Agent, Project, begin
 from tests.system.git.gitrepo import NASTY, put, sh
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project, begin
 
 
 def test_submodules_are_left_alone(project: Project, agent: Agent, make_project: Make) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.files import mkdir_lock
-from tests.ops.project import Agent, Project
+from tests.verbs.project import Agent, Project
 from tests.weather.faulty import as_nobody
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

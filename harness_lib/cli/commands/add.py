@@ -6,11 +6,12 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import names
+from harness_lib.core import ownership, proposals
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.ops import add, holding, proposals
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
 from harness_lib.task import DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT_SECONDS, PRIORITIES
+from harness_lib.verbs import add
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -76,7 +77,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         protect=tuple(args.protect),
         red_first=args.red_first,
     )
-    return proposals.propose(ctx, wish) if ctx.env.get(holding.SUPERVISED) else add.run(ctx, wish)
+    return proposals.propose(ctx, wish) if ctx.env.get(ownership.SUPERVISED) else add.run(ctx, wish)
 
 
 def _proposed(ctx: Context, args: Namespace) -> Reply:

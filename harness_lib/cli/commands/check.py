@@ -5,9 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.cli.screen import Screen
-from harness_lib.ops import check, repairing
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
+from harness_lib.core import repair_list
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.verbs import check
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -26,5 +27,5 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness check`."""
     if args.restore:
-        return repairing.put_back(ctx)
-    return repairing.run(ctx) if args.repair else check.run(ctx, everything=args.all)
+        return repair_list.put_back(ctx)
+    return repair_list.run(ctx) if args.repair else check.run(ctx, everything=args.all)

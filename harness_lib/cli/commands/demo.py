@@ -6,9 +6,9 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.cli import render
 from harness_lib.cli.screen import Screen
-from harness_lib.ops import demo, status
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.verbs import demo, status
 
 
 def arguments(_parser: ArgumentParser) -> None:

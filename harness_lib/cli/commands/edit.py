@@ -6,11 +6,12 @@ from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 
 from harness_lib.cli.screen import Screen
 from harness_lib.cli.verb import names
+from harness_lib.core import edit_settings
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.ops import configuring, edit
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
 from harness_lib.task import MODES, PRIORITIES
+from harness_lib.verbs import edit
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -60,7 +61,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         raise UsageError("What shall be changed?", "See: harness edit --help")
     if args.id is not None:
         return edit.run(ctx, args.id, changes, at_terminal=screen.is_answerable)
-    return configuring.run(
+    return edit_settings.run(
         ctx,
         mode=args.mode,
         max_tasks_per_session=args.max_tasks_per_session,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.cli.screen import Screen
-from harness_lib.ops import fail
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.task import CATEGORIES
+from harness_lib.verbs import fail
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import get_args
 
 from harness_lib.cli.screen import Screen
-from harness_lib.ops import graph
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.verbs import graph
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -6,10 +6,11 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.cli.screen import Screen
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.ops import hooks, hosts
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
+from harness_lib.hookinstall import hosts
+from harness_lib.verbs import hooks
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -6,9 +6,9 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.cli.screen import Screen
-from harness_lib.ops import import_
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.verbs import import_
 
 MARKDOWN = """a Markdown check list:
 

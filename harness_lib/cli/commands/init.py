@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from harness_lib.cli.screen import Screen
-from harness_lib.ops import init
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.task import MODES
+from harness_lib.verbs import init
 
 
 def arguments(parser: ArgumentParser) -> None:

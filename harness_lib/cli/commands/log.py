@@ -6,10 +6,10 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import get_args
 
 from harness_lib.cli.screen import Screen
-from harness_lib.ops import log
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.task import LogType
+from harness_lib.verbs import log
 
 LOG_TYPES: dict[str, str] = {name.lower(): name for name in get_args(LogType)}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.cli.screen import Screen
-from harness_lib.ops import retry
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.verbs import retry
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -7,11 +7,11 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import agents
 from harness_lib.cli import limit_options, run_screen
 from harness_lib.cli.screen import Screen
-from harness_lib.ops import run
-from harness_lib.ops.context import Context
-from harness_lib.ops.reply import Reply
-from harness_lib.ops.run_options import Options
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.rules import budget as amounts
+from harness_lib.runs.options import Options
+from harness_lib.verbs import run
 
 MINUTE = 60.0
 

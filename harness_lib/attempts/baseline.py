@@ -1,0 +1,181 @@
+"""Record what an attempt starts from, and refuse one that could lose somebody's work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.attempts import gate_copy, judge_files, lost_branch, rescue_refs
+from harness_lib.core import git_access, rights
+from harness_lib.core.context import Context
+from harness_lib.errors import RefusedError
+from harness_lib.rules import gates, judges
+from harness_lib.system.files import append_log
+from harness_lib.system.git import hidden, locks, snapshot
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Gate, State, Task
+
+# Untracked files up to these sizes are kept by content; larger ones are remembered by name alone.
+LIMIT_EACH_BYTES = 10 * 1024 * 1024
+LIMIT_TOTAL_BYTES = 100 * 1024 * 1024
+
+NAMED = 5
+
+
+class Ground(NamedTuple):
+    """The work tree an attempt starts from; `unprotected` are untracked files too large to keep a copy of.
+
+    `target` is the branch that the work is merged into, if it is.
+    """
+
+    base: str
+    branch: str | None
+    before: str | None
+    unprotected: tuple[str, ...]
+    target: str | None = None
+
+
+def survey(ctx: Context) -> Ground:
+    """Return the ground of an attempt that begins now.
+
+    Raises RefusedError where changes stand that no task made, EnvSetupError where there is no commit yet.
+    Untracked files never refuse.
+    """
+    git = ctx.git
+    git_access.require(ctx, git)
+    base = git.head()
+    if base is None:
+        raise lost_branch.error(git, git.branch())
+    _refuse_half_done(git)
+    changes = git.changes(ctx.keep_out)
+    if changes.tracked:
+        raise RefusedError(
+            f"{_some(changes.tracked)} changed in {git.top}, and no task made the change; "
+            "an attempt could not be rolled back without it.",
+            _hint(ctx, git, changes.tracked),
+        )
+    before, unprotected = keep_untracked(ctx, base, changes.untracked)
+    return Ground(base, git.branch(), before, unprotected, ctx.target)
+
+
+def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
+    marked = set(hidden.marked(git)).intersection(changed)
+    if not marked and not rights.acting_agent(ctx):
+        return "Commit it, or set it aside until the task has ended: git stash (git stash pop brings it back)"
+    if not marked:
+        return "Commit it if it belongs to the project; what is not yours to commit, ask the user about."
+    names = _some(tuple(sorted(marked)))
+    return (
+        f"{names} marked so that git does not look there (assume-unchanged or skip-worktree), but an attempt "
+        "would. Take the mark off (git update-index --no-assume-unchanged FILE, or --no-skip-worktree FILE) "
+        "and commit the change, or keep your own version in a file that git ignores."
+    )
+
+
+def _refuse_half_done(git: Git) -> None:
+    under_way = git.under_way()
+    if under_way:
+        raise RefusedError(
+            f"A {under_way} is under way in {git.top}.",
+            f"Finish it, or give it up, before a task begins: git {under_way} --continue, or --abort",
+        )
+
+
+def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """Keep the content of untracked `paths` in a commit; return it, and what was too large to keep.
+
+    What git leaves out of the work tree is noted there too: that it is missing is nobody's doing.
+    """
+    git = ctx.git
+    left_out = hidden.left_out(git)
+    if not paths and not left_out:
+        return None, ()
+    before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES, left_out)
+    commit = snapshot.commit(git, before.tree, [base], before_subject(ctx.root.path))
+    with locks.hold(git):
+        git.set_ref(rescue_refs.BEFORE_REFS + commit, commit)
+    return commit, before.unprotected
+
+
+def before_subject(root: Path) -> str:
+    """Return the message of such a commit; it names the list, as a repository may hold several."""
+    return f"harness: untracked files before an attempt of {append_log.escape(str(root))}"
+
+
+def plain_gate(task: Task, ground: Ground) -> Gate:
+    """Return the gate of a task that protects no files; needs no git."""
+    return Gate(
+        command=gates.command_hash(task.validation),
+        cwd=task.validation.cwd,
+        before=ground.before,
+        branch=ground.branch,
+        target=ground.target,
+    )
+
+
+def gate_for(ctx: Context, task: Task, ground: Ground) -> Gate:
+    """Return what the attempt at `task` may not weaken."""
+    return plain_gate(task, ground)._replace(
+        protected=protected_tree(ctx, task), judges=judge_files.tree(ctx, task)
+    )
+
+
+def protected_tree(ctx: Context, task: Task) -> str | None:
+    """Return the tree of the files that the check says no attempt may change, as they are now."""
+    globs = [glob for glob in task.validation.protect if glob != judges.AUTO]
+    if not globs:
+        return None
+    return snapshot.glob_tree(ctx.git, globs, task.validation.cwd, ctx.keep_out)
+
+
+def regate(ctx: Context, task: Task) -> Task:
+    """Return `task` with a gate for its present check: a person edited it during an attempt."""
+    if task.gate is None:
+        return task
+    gate = task.gate._replace(
+        command=gates.command_hash(task.validation),
+        cwd=task.validation.cwd,
+        protected=protected_tree(ctx, task),
+        judges=judge_files.tree(ctx, task),
+    )
+    return task._replace(gate=gate)
+
+
+def touched(ctx: Context, task: Task) -> tuple[str, ...]:
+    """Return what of the gate the attempt has changed: field names and file names."""
+    if task.gate is None or task.gate.command is None:
+        # A claim of ours always has a gate and names its work tree; one of the prose has neither, but perhaps
+        # the fence of an earlier claim of ours.
+        return ("gate",) if task.worktree else ()
+    now = protected_tree(ctx, task)
+    fields = gates.changed(task.gate, task.validation, now)
+    if not fields and gate_copy.differs(ctx, task):
+        return ("gate",)
+    if "protected" not in fields or task.gate.protected is None or now is None:
+        return fields
+    files = snapshot.difference(ctx.git, task.gate.protected, now)
+    return (*(name for name in fields if name != "protected"), *files)
+
+
+def require_dependencies(ctx: Context, state: State, task: Task) -> None:
+    """Raise RefusedError if a dependency's commit is not in this work tree's history (concurrent mode)."""
+    if not state.concurrent and ctx.target is None:
+        return
+    for name in task.depends_on:
+        dependency = state.find(name)
+        commit = dependency.completed_commit if dependency else None
+        if commit is None or ctx.git.is_ancestor(commit, "HEAD"):
+            continue
+        fetch = "" if ctx.git.exists(commit) else f" (fetch it first: {typed.git('fetch', ctx.root.path)})"
+        raise RefusedError(
+            f"Task {task.id} builds on {name}, whose commit {commit[:12]} is not in {ctx.git.top} yet.",
+            f"Bring it in and claim again: {typed.git('merge', commit[:12])}{fetch}",
+        )
+
+
+def _some(paths: tuple[str, ...]) -> str:
+    shown = ", ".join(repr(path) for path in paths[:NAMED])
+    if len(paths) == 1:
+        return f"{shown} is"
+    return f"{shown} are" if len(paths) <= NAMED else f"{shown} and {len(paths) - NAMED} more files are"

@@ -1,0 +1,170 @@
+"""Taking one task: chosen and prepared outside the lock, claimed under it if it is still the right choice.
+
+Source: docs/protocol.md, "Task Execution Cycle" step 1; docs/design.md, "At the claim".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.attempts import baseline, gate_copy, judge_files, red_first
+from harness_lib.attempts.baseline import Ground
+from harness_lib.core import dependencies, halts, marker, ownership, quoting, sessions
+from harness_lib.core.context import Context
+from harness_lib.errors import HeldError, UsageError
+from harness_lib.rules import leases, selection, stopping, transitions
+from harness_lib.state.store import Tx
+from harness_lib.task import Gate, Session, State, StopReason, Task
+
+NAMED = 5
+
+
+class Taken(NamedTuple):
+    """What one try gave: a task, or the reason to stop, or neither if another worker was faster.
+
+    `state` is the list that a task was taken from.
+    """
+
+    task: Task | None = None
+    stop: StopReason | None = None
+    resumed: bool = False
+    state: State | None = None
+
+
+def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
+    """Take `task_id`, or the next task in the protocol's order; one that this worker holds is that one.
+
+    Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
+    """
+    state = ctx.store.read().state
+    held = ownership.held_by_me(state, ctx)
+    if held:
+        return Taken(_again(ctx, held, task_id), resumed=True, state=state)
+    wanted = choose(ctx, state, task_id)
+    if wanted is None:
+        return _settle_nothing(ctx, session)
+    with halts.when_stuck(ctx, session, wanted.id):
+        ground = baseline.survey(ctx)
+        baseline.require_dependencies(ctx, state, wanted)
+        gate = baseline.gate_for(ctx, wanted, ground)
+    taken = _claim(ctx, task_id, wanted, ground, gate)
+    if taken.task is None:
+        return taken
+    with halts.when_stuck(ctx, session, taken.task.id):
+        return taken._replace(task=red_first.prove(ctx, taken.task))
+
+
+def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Ground, gate: Gate) -> Taken:
+    """Claim `wanted`, for which `gate` was made, or what comes before it by now, if that needs no git."""
+    with ctx.store.transaction() as tx:
+        current = sessions.mine(tx.state, ctx)
+        dependencies.record_blocked(tx, current.number if current else tx.state.session_count)
+        _require_own_work_tree(tx.state, ctx)
+        spent = stopping.session_spent(tx.state, current) if current else None
+        if current is None or spent:
+            return Taken(stop=spent)
+        task = choose(ctx, tx.state, task_id)
+        if task is None:
+            return _nothing(tx, ctx, current)
+        if task != wanted:
+            cheap = _cheap_gate(task, ground)
+            if cheap is None:
+                return Taken()
+            gate = cheap
+        _record(tx, ctx, current, task, ground, gate)
+        return Taken(tx.state.find(task.id), state=tx.state)
+
+
+def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, gate: Gate) -> None:
+    claimed = transitions.claim(
+        task,
+        worker=ctx.owner.worker,
+        now=tx.now,
+        base=ground.base,
+        gate=gate,
+        worktree=str(ctx.git.top),
+        lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+    )
+    # Before the list says so: a claim without its copy would be compared with that of an earlier one.
+    gate_copy.keep(ctx, claimed)
+    tx.replace(claimed)
+    sessions.update(tx, session._replace(halt=None))
+    tx.log("Starting", f"{task.title} (base={ground.base[:12]})", session=session.number, task=task.id)
+    if ground.unprotected:
+        names = quoting.some(
+            [quoting.one_line(name, quoting.TITLE_LENGTH) for name in ground.unprotected], NAMED
+        )
+        tx.log("WARN", f"no copy is kept of {names}", session=session.number, task=task.id)
+    tx.on_commit(lambda: marker.raise_it(ctx.root))
+
+
+def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
+    """Return the task that this worker has in progress already; asking for another one is a mistake."""
+    if task_id is not None and ownership.require_task(ctx.store.read().state, task_id).id != held.id:
+        finish, release = typed.harness("finish", held.id), typed.harness("release", held.id)
+        raise UsageError(
+            f"You hold {held.id}; one task at a time.",
+            f"Finish it ({finish}) or hand it back ({release}).",
+        )
+    if not ctx.store.read().state.concurrent:
+        return held
+    with ctx.store.transaction() as tx:
+        now = tx.state.find(held.id)
+        if now is None or not leases.is_same(now, held):
+            return held
+        renewed = transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds)
+        tx.replace(renewed)
+        return renewed
+
+
+def choose(ctx: Context, state: State, task_id: str | None) -> Task | None:
+    """Return the named task if it may run, or the next one; None if nothing may."""
+    now = ctx.clock.now()
+    if task_id is None:
+        return selection.pick(state)
+    task = ownership.require_task(state, task_id)
+    verdict = selection.why(state, task.id, now)
+    if not verdict.eligible:
+        raise UsageError(
+            f"Task {task.id} cannot be taken: {'; '.join(verdict.reasons)}.", "See: harness status"
+        )
+    return task
+
+
+def _settle_nothing(ctx: Context, session: Session) -> Taken:
+    with ctx.store.transaction() as tx:
+        dependencies.record_blocked(tx, session.number)
+        return _nothing(tx, ctx, sessions.mine(tx.state, ctx) or session)
+
+
+def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
+    """Nothing may be taken: say why, and end the session unless others may still free something."""
+    stop = stopping.no_work(tx.state)
+    if stop in ("done", "blocked") or stopping.awaits_person(tx.state):
+        sessions.close(tx, session)
+        marker.lower_when_finished(tx, ctx.root)
+    return Taken(stop=stop)
+
+
+def _cheap_gate(task: Task, ground: Ground) -> Gate | None:
+    """Return the gate of a task chosen under the lock, if it needs no git: no git runs under the lock."""
+    asks = task.validation
+    if asks.protect or task.depends_on or asks.red_first or judge_files.is_judged_by_files(task):
+        return None
+    return baseline.plain_gate(task, ground)
+
+
+def _require_own_work_tree(state: State, ctx: Context) -> None:
+    """Raise HeldError if another live worker has a task in progress in this work tree (concurrent mode)."""
+    if not state.concurrent:
+        return
+    here, now = str(ctx.git.top), ctx.clock.now()
+    for task in state.tasks:
+        if task.status != "in_progress" or task.worktree != here or leases.is_mine(task, ctx.owner.worker):
+            continue
+        if sessions.worker_is_live(task.claimed_by, state, ctx) or not leases.expired(task, now):
+            raise HeldError(
+                f"{task.claimed_by} works on {task.id} in {here}; two workers never share a work tree.",
+                "Make one of your own (git worktree add ../worker-2) and claim there.",
+            )

@@ -1,0 +1,112 @@
+"""Make one commit of an attempt whose check has passed, and record its task as completed."""
+
+from __future__ import annotations
+
+from harness_lib import typed
+from harness_lib.attempts import outcome, rescue_refs
+from harness_lib.core import quoting
+from harness_lib.core.context import Context
+from harness_lib.rules import transitions
+from harness_lib.system.git import history, locks, restore, snapshot
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Session, Task
+
+SUBJECT_LENGTH = 200
+NOTHING = (
+    "Nothing was committed for {id}: no file that git takes differs from where the attempt began. "
+    "Its check passes on what git ignores or on what was untracked before, or it passed before any work."
+)
+
+
+def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
+    """Commit `tree`, the content the check was run on, on top of `head`, and record the task as completed.
+
+    Raises RefusedError (HEAD moved), HeldError (git is locked), LeaseLostError; then nothing is recorded.
+    """
+    git = ctx.git
+    with locks.hold(git):
+        restore.require_unlocked(git)
+        oid, base = commit_object(ctx, head, task, tree), outcome.full_base(git, task)
+        with ctx.store.transaction() as tx:
+            mine = outcome.require_claim(tx, task)._replace(started_at_commit=base)
+            task = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid)
+            tx.replace(task)
+        return publish(ctx, session, task)
+
+
+def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
+    """Return the commit of the attempt's `tree` on `head`; `head` itself if nothing is left to commit.
+
+    The harness's own files, which somebody has made git take, are in neither.
+    """
+    git, base = ctx.git, task.started_at_commit
+    own = history.without(git, base, head, ctx.keep_out) if base else head
+    wanted = snapshot.without(git, tree, rescue_refs.still_untracked(git, head, task))
+    if own != head:
+        wanted = snapshot.with_from(git, wanted, own, ctx.keep_out)
+        head = own
+    parents = [head, *git.merge_heads()]
+    if len(parents) == 1 and wanted == git.tree_of(head):
+        return head
+    return snapshot.commit(git, wanted, parents, message(task))
+
+
+def message(task: Task) -> str:
+    """Return the message of the task's commit: its id, by which recovery knows it, and its title."""
+    begin = f"[{task.id}] "
+    # The terminal of whoever reads `git log` shows it.
+    return f"{begin}{quoting.one_line(task.title, SUBJECT_LENGTH - len(begin))}\n"
+
+
+def publish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Carry out the commit that the task's intent names, and record it."""
+    git, intent = ctx.git, outcome.intent_of(task)
+    assert intent.commit is not None
+    assert intent.head is not None
+    try:
+        restore.publish(git, intent.commit, intent.head)
+    except restore.HeadMovedError:
+        with ctx.store.transaction() as tx:
+            tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))
+        raise
+    git.quit_under_way()
+    warnings = [
+        *_moved_branch(git, task),
+        *undo_check(ctx, task, intent.commit),
+        *rescue_refs.changed_before(git, task),
+    ]
+    if intent.commit == task.started_at_commit:
+        warnings.append(NOTHING.format(id=task.id))
+    with ctx.store.transaction() as tx:
+        done = transitions.complete(outcome.require_claim(tx, task), now=tx.now)
+        tx.replace(done)
+        tx.log("Completed", f"(commit {intent.commit[:12]})", session=session.number, task=task.id)
+        for warning in warnings:
+            tx.log("WARN", warning, session=session.number, task=task.id)
+        stop = outcome.count_attempt(tx, ctx, session)
+    rescue_refs.drop_before(git, task)
+    return outcome.Ended(done, stop, warnings=tuple(warnings))
+
+
+def _moved_branch(git: Git, task: Task) -> list[str]:
+    here = git.branch()
+    if task.gate is None or here == task.gate.branch:
+        return []
+    was, now = (ref.removeprefix("refs/heads/") if ref else "no branch" for ref in (task.gate.branch, here))
+    return [f"{task.id} was claimed on {was}, and HEAD is on {now} now: its commit is there."]
+
+
+def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
+    """Put tracked files back to `commit_oid` where the check changed them; return what to warn about."""
+    git = ctx.git
+    changed = git.changes(ctx.keep_out).tracked
+    if not changed:
+        return []
+    with locks.hold(git):
+        # It may have been a person who edited these files while the check ran: keep a copy of them first.
+        ref = rescue_refs.free_ref(git, task, suffix="-check")
+        left = snapshot.capture(git, ctx.keep_out)
+        git.set_ref(ref, snapshot.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
+        undone = restore.undo_tracked(git, commit_oid, ctx.keep_out)
+    changed_by = f"{len(undone)} tracked file(s) changed while the check ran; put back"
+    return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]

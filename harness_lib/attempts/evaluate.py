@@ -1,0 +1,120 @@
+"""Run the check on exactly the content that will be committed if it passes.
+
+Source: docs/design.md, "At the finish"; the recovery matrix asks the same question.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from harness_lib import typed
+from harness_lib.attempts import baseline, check, judge_files, leased_check, merge_blockers, outcome
+from harness_lib.attempts.check import Checked
+from harness_lib.core import ownership, quoting, sessions, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, RefusedError
+from harness_lib.rules import gates
+from harness_lib.system.git import history, snapshot
+from harness_lib.task import Category, State, Task
+
+# What of the gate stands in the list, where no rollback puts it right.
+IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
+
+# Files of the judge that are remembered of an attempt.
+REMEMBERED = 50
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the check said, and of what: the content `tree` of the work tree on top of the commit `head`.
+
+    `halt`: why nobody may try again before a person has looked.
+    `against`: what stands against merging it, whatever the check says.
+    """
+
+    checked: Checked
+    tree: str = ""
+    head: str = ""
+    halt: str | None = None
+    against: merge_blockers.Found = field(default_factory=merge_blockers.Found)
+
+    def verdict(self) -> outcome.Verdict:
+        """Return what follows where the check did not pass."""
+        category: Category = "TIMEOUT" if self.checked.verdict == "TIMEOUT" else "TEST_FAIL"
+        return outcome.Verdict(category, self.checked.failure(), halt=self.halt)
+
+
+def judge(ctx: Context, state: State, task: Task) -> Judged:
+    """Run the check of `task`, unless the attempt has changed its own gate: then it failed.
+
+    Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
+    """
+    trust_policy.require(ctx, state)
+    files = judge_files.touched(ctx, task)
+    touched = (*baseline.touched(ctx, task), *files.forbidden)
+    if touched or files.others:
+        _note(ctx, task, (*files.forbidden, *files.others))
+    if touched:
+        return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
+    if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
+        return _off_its_base(ctx, task, task.started_at_commit)
+    command = check.require_command(task, state.tasks.index(task), ownership.give_check(ctx, task))
+    # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
+    head = ctx.git.head()
+    tree = snapshot.capture(ctx.git, ctx.keep_out)
+    against = merge_blockers.look(ctx, task, tree)
+    ctx.busy(f"checking {task.id} …")
+    checked = leased_check.run(ctx, task, command)
+    if checked.verdict == "ENV_SETUP":
+        raise EnvSetupError(
+            f"The check of {task.id} cannot run here. {checked.message}",
+            f"Install it or fix harness-init.sh; then type: {typed.harness('finish', task.id)}. "
+            f"If the check itself is wrong, give it another: {ownership.give_check(ctx, task)}",
+        )
+    if checked.passed and head is None:
+        raise _nothing_to_commit_on(ctx, task)
+    return Judged(checked, tree, head or "", against=against)
+
+
+def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
+    branch = (task.gate and task.gate.branch) or "refs/heads/main"
+    back = typed.git("symbolic-ref", "HEAD", branch)
+    return RefusedError(
+        f"HEAD stands for {ctx.git.branch()}, where no commit is yet: {task.id} cannot be committed there.",
+        f"Point it back to where the task began (files and index stay): {back}",
+    )
+
+
+def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
+    """Record which files of its judge the attempt has changed: whoever trusts its check should know."""
+    files = tuple(sorted(set(files)))[:REMEMBERED]
+    if not files or files == task.touched:
+        return
+    with ctx.store.transaction() as tx:
+        mine = outcome.require_claim(tx, task)
+        tx.replace(mine._replace(touched=files))
+        tx.log("WARN", quoting.touched(files), session=_session(tx.state, ctx), task=task.id)
+
+
+def _session(state: State, ctx: Context) -> int:
+    mine = sessions.mine(state, ctx)
+    return mine.number if mine else state.session_count
+
+
+def _off_its_base(ctx: Context, task: Task, base: str) -> Judged:
+    where = (task.gate and task.gate.branch) or "HEAD"
+    message = (
+        f"{where.removeprefix('refs/heads/')} no longer has the commit {base[:12]} that the attempt began at "
+        "(reset, amended or begun anew). Add commits, and take none away that were there before."
+    )
+    return Judged(Checked("TEST_FAIL", message, "", ctx.root.log))
+
+
+def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Judged:
+    names = ", ".join(touched)
+    checked = Checked("TEST_FAIL", f"The attempt changed its own gate: {names}.", "", ctx.root.log)
+    if not IN_THE_LIST.intersection(touched):
+        return Judged(checked)
+    # The next attempt would be checked by what this one has written.
+    cure = f"{gates.PERSON}: {typed.give_check(task.id)}"
+    return Judged(checked, halt=f"CONFIG: {names} was changed during an attempt; {cure}")

@@ -1,0 +1,67 @@
+"""Leave a task alone whose attempt can be neither ended nor handed back, so that others need not wait.
+
+Its work is kept and its work tree is not touched; it is halted until a person has looked.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness_lib import typed
+from harness_lib.attempts import outcome, quarantine, rescue_refs
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.rules import transitions
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Session, Task
+
+TRIES = 3
+
+
+class Tries:
+    """How often each task could not be handed back."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def spent(self, task: Task) -> bool:
+        """Count one more try that failed; return whether it was the last."""
+        self._counts[task.id] = self._counts.get(task.id, 0) + 1
+        return self._counts[task.id] >= TRIES
+
+
+def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OSError) -> Task:
+    """Make `task` pending and halted because of `error`, nobody blamed, and return it.
+
+    Raises LeaseLostError.
+    """
+    kept = _keep(ctx, task)
+    reason = f"{error.message if isinstance(error, HarnessError) else error}"
+    with ctx.store.transaction() as tx:
+        mine = outcome.require_claim(tx, task)
+        if transitions.may("drop_intent", mine):
+            mine = transitions.drop_intent(mine)
+        if transitions.may("begin_rollback", mine):
+            mine = transitions.release(mine, now=tx.now, message=reason, rescue=None, head=None)
+        retry = typed.harness("retry", task.id)
+        told = f"ENV_SETUP: the attempt could not be ended: {reason} {kept} Then type: {retry}"
+        ended = transitions.fail(transitions.halt(mine, told), now=tx.now)
+        tx.replace(ended)
+        tx.log("WARN", f"given up after {TRIES} tries: {told}", session=session.number, task=task.id)
+    return ended
+
+
+def _keep(ctx: Context, task: Task) -> str:
+    """Keep what stands in the work tree of `task`, and say where."""
+    if task.worktree is None:
+        return ""
+    place = Path(task.worktree)
+    try:
+        there = ctx.at(Git.open(place))
+        if task.intent is not None and task.intent.commit is not None:
+            there.git.set_ref(rescue_refs.free_ref(there.git, task, "-checked"), task.intent.commit)
+        return f"Its work is kept: {rescue_refs.look_at(rescue_refs.rescue_only(there, task))}"
+    except (EnvSetupError, HarnessError, OSError):
+        # Not even that: then the whole directory is kept.
+        aside = quarantine.whole(ctx, place, None)
+        return f"Its work tree is kept in {aside}." if aside else ""

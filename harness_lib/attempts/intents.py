@@ -1,0 +1,108 @@
+"""Finishing what a killed process had under way, as the intent in its task says."""
+
+from __future__ import annotations
+
+from harness_lib.attempts import commit, merge_queue, outcome, rescue_refs, rollback
+from harness_lib.core import trust_policy
+from harness_lib.core.context import Context
+from harness_lib.errors import ConfigError
+from harness_lib.rules import intents, transitions
+from harness_lib.system.git import locks
+from harness_lib.task import Session, Task
+
+
+def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Finish what a killed process had under way, as the task's intent says.
+
+    Raises RefusedError (the list may have come with a clone, and nobody has trusted it), ConfigError (it says
+    what we never write).
+    """
+    require_ours(ctx, task)
+    git, intent = ctx.git, outcome.intent_of(task)
+    if intent.action == "rollback":
+        if _is_as_it_was(ctx, task):
+            return rollback.go_back(ctx, session, task, again=True)
+        return _leave_as_it_is(ctx, session, task)
+    if intent.action == "merge" or intent.ref is not None:
+        return merge_queue.settle(ctx, session, task)
+    with locks.hold(git):
+        outcome.clear_dead_locks(git, intent)
+        if git.head() == intent.commit or _may_publish(ctx, task):
+            return commit.publish(ctx, session, task)
+    return _abandon_commit(ctx, session, task)
+
+
+def require_ours(ctx: Context, task: Task) -> None:
+    """Raise RefusedError or ConfigError unless what is under way for `task` may be of our making."""
+    state = ctx.store.read().state
+    trust_policy.require(ctx, state)
+    wrong = intents.problem(task) or _wrong_base(ctx, task)
+    if wrong is not None:
+        index = next(index for index, each in enumerate(state.tasks) if each.id == task.id)
+        raise ConfigError(
+            f"tasks[{index}].{wrong}: harness has not written that, so nothing of it is done.",
+            f"If nothing is under way for {task.id}, take its `intent` out of {ctx.root.state} by hand, "
+            "then type: harness start",
+        )
+
+
+def _wrong_base(ctx: Context, task: Task) -> str | None:
+    """Return what is wrong with a base that is neither where the attempt began nor on top of that."""
+    intent = outcome.intent_of(task)
+    base, began = intent.base, task.started_at_commit
+    if intent.action != "rollback" and intents.is_for_a_branch(task):
+        return None
+    if base == began or (base and began and ctx.git.is_ancestor(began, base)):
+        return None
+    return "intent.base is not where the attempt began"
+
+
+def _is_as_it_was(ctx: Context, task: Task) -> bool:
+    """Return whether a rollback takes nothing off a branch but what the attempt had made when it failed.
+
+    Either nothing has moved since, or where it stands now is kept already: the rescue comes first.
+    """
+    git, intent = ctx.git, outcome.intent_of(task)
+    head = git.head()
+    if head in (intent.head, intent.base):
+        return True
+    return bool(head and intent.rescue and git.ref(intent.rescue) and git.is_ancestor(head, intent.rescue))
+
+
+def _leave_as_it_is(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Take the attempt as failed, and rescue its work, without moving a branch that somebody has moved."""
+    rescue = rescue_refs.rescue_only(ctx, task)
+    told = (
+        f"HEAD has moved since the rollback was interrupted; nothing was rolled back, a copy is in {rescue}."
+    )
+    verdict = outcome.Verdict("SESSION_TIMEOUT", told)
+    ended = rollback.fail_without_git(ctx, session, task, verdict)
+    return ended._replace(rescue=rescue, warnings=(*ended.warnings, f"{task.id}: {told}"))
+
+
+def _may_publish(ctx: Context, task: Task) -> bool:
+    """Return whether HEAD is where the commit was prepared: on the branch of the gate, not moved since."""
+    git, intent = ctx.git, outcome.intent_of(task)
+    if intent.head is None or intent.commit is None or git.head() != intent.head:
+        return False
+    if task.gate is not None and git.branch() != task.gate.branch:
+        return False
+    return git.exists(intent.commit) and git.is_ancestor(intent.head, intent.commit)
+
+
+def _abandon_commit(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """HEAD has moved since the commit was prepared: keep that commit, and take the attempt as failed."""
+    git, intent = ctx.git, outcome.intent_of(task)
+    if intent.commit and git.is_ancestor(intent.commit, "HEAD"):
+        with ctx.store.transaction() as tx:
+            done = transitions.complete(outcome.require_claim(tx, task), now=tx.now)
+            tx.replace(done)
+            tx.log("Completed", f"(commit {intent.commit[:12]})", session=session.number, task=task.id)
+            return outcome.Ended(done, outcome.count_attempt(tx, ctx, session))
+    if intent.commit and git.exists(intent.commit):
+        git.set_ref(rescue_refs.free_ref(git, task, suffix="-commit"), intent.commit)
+    with ctx.store.transaction() as tx:
+        task = transitions.drop_intent(outcome.require_claim(tx, task))
+        tx.replace(task)
+    verdict = outcome.Verdict("SESSION_TIMEOUT", "HEAD moved while the commit was interrupted.")
+    return rollback.roll_back(ctx, session, task, verdict)

@@ -1,0 +1,126 @@
+"""Let interrupted work go on, where it stands or in the next attempt: nobody had handed it in."""
+
+from __future__ import annotations
+
+import re
+
+from harness_lib.attempts import outcome, requeue, rescue_refs, restore_handback, rollback
+from harness_lib.core.context import Context
+from harness_lib.rules import recovery, transitions
+from harness_lib.system.git import checkout, locks, snapshot, trees
+from harness_lib.task import Interruption, Session, Task
+
+
+def log(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
+    """Log what recovery does about `task`, and return it as a line for whoever called."""
+    with ctx.store.transaction() as tx:
+        tx.log("RECOVERY", f'action="{action}" reason="{reason}"', session=session.number, task=task.id)
+    return f"recovered {task.id}: {action} ({reason})"
+
+
+def facts(ctx: Context, task: Task) -> recovery.Facts:
+    """Answer the questions of the recovery matrix from git and the task's checkpoints."""
+    git, base = ctx.git, task.started_at_commit
+    if base is None or not git.exists(base):
+        return recovery.Facts(
+            uncommitted=False, task_commits=False, checkpoints=False, reflects=False, base_exists=False
+        )
+    named = re.compile(rf"(?<![\w-]){re.escape(task.id)}(?![\w-])")
+    as_recorded, reflects = _against_checkpoint(ctx, task, base)
+    return recovery.Facts(
+        uncommitted=not as_recorded and requeue.has_changes(ctx, task),
+        task_commits=any(named.search(commit.message) for commit in git.commits_since(base)),
+        checkpoints=bool(task.checkpoints),
+        reflects=reflects,
+        base_exists=True,
+    )
+
+
+def _against_checkpoint(ctx: Context, task: Task, base: str) -> tuple[bool, bool]:
+    """Return whether the work tree is as at the last checkpoint, and whether all its changes stand at least.
+
+    A checkpoint without a tree, made by the prose, is no evidence.
+    """
+    tree = task.checkpoints[-1].tree if task.checkpoints else None
+    if tree is None or not ctx.git.object_exists(tree):
+        return False, False
+    differs = set(snapshot.difference(ctx.git, tree, standing(ctx)))
+    changed = snapshot.difference(ctx.git, ctx.git.tree_of(base), tree)
+    return not differs, not differs.intersection(changed)
+
+
+def standing(ctx: Context) -> str:
+    """Return the tree of the work tree as it is now."""
+    return snapshot.capture(ctx.git, ctx.keep_out)
+
+
+def awaits_its_work(ctx: Context, task: Task) -> bool:
+    """Return whether the attempt was to go on with earlier work, and was cut off before that was put back."""
+    back = task.handback
+    return back is not None and back.rescue is not None and ctx.git.ref(back.rescue) is not None
+
+
+def go_on(
+    ctx: Context, session: Session, task: Task, action: str, reason: str, *, stays: bool, left: str = ""
+) -> tuple[str, outcome.Ended | None]:
+    """Leave the work to `session`, or to the next attempt; return the line to tell, and its end if any.
+
+    `stays`: `session` works in this work tree. `left`: the tree that was interrupted, if a check ran since.
+    The third interruption in a row without a new checkpoint or any change of the tree is a failed attempt.
+    """
+    if left:
+        _undo_check(ctx, task, left)
+    now = recovery.interrupted(task, left or standing(ctx))
+    if recovery.stands_still(now):
+        why = f"interrupted {now.times} times in a row without progress; {reason}"
+        line = log(ctx, session, task, "roll back, mark failed", why)
+        return line, rollback.roll_back(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", why))
+    if stays and _is_where_it_was(ctx, task):
+        _record(ctx, task, now._replace(tree=standing(ctx)))
+        return log(ctx, session, task, action, reason), None
+    _record(ctx, task, now._replace(tree=standing(ctx)))
+    line = log(ctx, session, task, "keep the work for the next attempt", reason)
+    return line, requeue.interrupted(ctx, session, task, reason)
+
+
+def put_back(ctx: Context, session: Session, task: Task, *, stays: bool) -> tuple[str, outcome.Ended | None]:
+    """Go on with an attempt that was cut off before the work that it was to continue was there."""
+    told = restore_handback.over(ctx, task) if stays else ""
+    reason = "the work that it was to continue was not there yet"
+    line, ended = go_on(ctx, session, task, "resume", reason, stays=stays)
+    return "\n".join(filter(None, (line, told))), ended
+
+
+def _is_where_it_was(ctx: Context, task: Task) -> bool:
+    """Return whether HEAD is on the branch of the attempt, which still has its base."""
+    base = task.started_at_commit
+    if task.gate is None or base is None:
+        return True
+    return ctx.git.branch() == task.gate.branch and ctx.git.is_ancestor(base, "HEAD")
+
+
+def _undo_check(ctx: Context, task: Task, left: str) -> None:
+    """Give the files of the tree `left` the content that they had before the check ran; what it adds stays.
+
+    It may have been a person who edited them meanwhile: that is kept in a ref.
+    """
+    git, now = ctx.git, standing(ctx)
+    changed = {
+        path: (was, entry)
+        for path, (was, entry) in trees.changed(git, now, left).items()
+        if entry is not None and entry[0] != trees.GITLINK
+    }
+    if not changed:
+        return
+    with locks.hold(git):
+        head = git.head()
+        made = snapshot.commit(git, now, [head] if head else [], f"harness: after the check of {task.id}\n")
+        git.set_ref(rescue_refs.free_ref(git, task, suffix="-check"), made)
+        checkout.follow(git, changed)
+
+
+def _record(ctx: Context, task: Task, what: Interruption) -> None:
+    with ctx.store.transaction() as tx:
+        cut_off = transitions.interrupt(outcome.require_claim(tx, task), what)
+        # The directory of the project may have been renamed.
+        tx.replace(cut_off._replace(worktree=str(ctx.git.top)))

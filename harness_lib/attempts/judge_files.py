@@ -1,0 +1,90 @@
+"""Record the files that judge an attempt at its claim, and find those that it has changed since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib.core.context import Context
+from harness_lib.rules import judge_parts, judges
+from harness_lib.system.git import raw_files, snapshot, trees
+from harness_lib.task import Task
+
+CONFIG, NAMED, TESTS = "config", "named", "tests"
+
+
+class Touched(NamedTuple):
+    """What an attempt has changed of its judge: `forbidden` where the task protects it, `others` else."""
+
+    forbidden: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+def is_judged_by_files(task: Task) -> bool:
+    """Return whether anything but the command itself can be told to judge `task`."""
+    return _judges(task) != judges.Judges()
+
+
+def tree(ctx: Context, task: Task) -> str | None:
+    """Return the tree of the files that judge `task` now; None if none can be told."""
+    found = _judges(task)
+    if found == judges.Judges():
+        return None
+    here = task.validation.cwd or ""
+    named = [_joined(here, name) for name in found.named]
+    files = [name for name in named if (ctx.git.top / name).is_file()]
+    folders = [name for name in named if (ctx.git.top / name).is_dir()]
+    config = [*(_joined(here, glob) for glob in found.config), *found.config]
+    # A runner that is told which files to run runs no others.
+    tests = [_joined(folder, glob) for folder in folders or ([] if files else [here]) for glob in found.tests]
+    excluded = tuple(glob[1:] for glob in task.validation.protect if glob.startswith("!"))
+    entries: dict[str, trees.Entry] = {}
+    for kind, globs in ((CONFIG, config), (NAMED, files), (TESTS, tests)):
+        paths = snapshot.matching(ctx.git, globs, excluded, ctx.keep_out)
+        entries |= {f"{kind}/{path}": entry for path, entry in _parts(ctx, paths).items()}
+    return trees.write(ctx.git, entries)
+
+
+def touched(ctx: Context, task: Task) -> Touched:
+    """Return what the attempt at `task` has changed of the files that judge it."""
+    then = task.gate.judges if task.gate else None
+    now = tree(ctx, task) if then else None
+    if then is None or now is None or not ctx.git.object_exists(then):
+        return Touched()
+    forbidden: dict[str, None] = {}
+    others: dict[str, None] = {}
+    for place, (old, _) in trees.changed(ctx.git, then, now).items():
+        kind, _, path = place.partition("/")
+        # A new file that the check names, or a new test, is what many tasks are about.
+        if old is None and kind != CONFIG:
+            continue
+        strict = bool(task.validation.protect) and (kind != TESTS or judges.AUTO in task.validation.protect)
+        (forbidden if strict else others)[path] = None
+    return Touched(tuple(forbidden), tuple(path for path in others if path not in forbidden))
+
+
+def _judges(task: Task) -> judges.Judges:
+    return judges.of(task.validation.command or "")
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder.strip('/')}/{name}" if folder.strip("/") else name
+
+
+def _parts(ctx: Context, paths: list[str]) -> dict[str, trees.Entry]:
+    """Return the entries of `paths`, each with only what of it judges."""
+    whole = [path for path in paths if not judge_parts.is_partial(path)]
+    found = raw_files.hashed(ctx.git, whole, store=True)
+    for path in paths:
+        content = None if path in found else _read(ctx.git.top / path)
+        part = None if content is None else judge_parts.part(path, content)
+        if part is not None:
+            found[path] = ("100644", raw_files.stored(ctx.git, part))
+    return found
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

@@ -1,0 +1,58 @@
+"""Run a check, and keep the claim alive meanwhile."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from harness_lib.attempts import check, outcome
+from harness_lib.attempts.check import Checked
+from harness_lib.core.context import Context
+from harness_lib.errors import ConfigError, HeldError, LeaseLostError, StateUnreadableError
+from harness_lib.rules import transitions
+from harness_lib.task import Task
+
+# Room for two renewals that fail before the lease is lost.
+RENEWALS_PER_LEASE = 3
+
+
+def run(ctx: Context, task: Task, command: str, *, suffix: str = "", holder: Task | None = None) -> Checked:
+    """Run the check and keep the claim alive; LeaseLostError if it is lost, and the check is stopped.
+
+    `holder`: the task that the caller has claimed, if it is another one.
+    """
+    lost: list[LeaseLostError] = []
+
+    def go_on() -> bool:
+        try:
+            renew(ctx, holder or task)
+        except LeaseLostError as error:
+            lost.append(error)
+        return not lost
+
+    checked = check.run_check(
+        ctx,
+        task,
+        command,
+        log_name=f"{task.attempts + 1}{suffix}",
+        on_tick=go_on,
+        tick=max(1.0, ctx.lease_seconds / RENEWALS_PER_LEASE),
+    )
+    if lost:
+        raise lost[0]
+    return checked
+
+
+def renew(ctx: Context, task: Task) -> None:
+    """Give the claim a new lease where it has one. Raises LeaseLostError.
+
+    A list that cannot be had at this moment is no reason to end hours of work: there is a next time, and the
+    claim is asked for again before anything is recorded.
+    """
+    with suppress(HeldError, ConfigError, StateUnreadableError):
+        state = ctx.store.read().state
+        outcome.still_claimed(state, task)
+        if not state.concurrent:
+            return
+        with ctx.store.transaction() as tx:
+            now = outcome.require_claim(tx, task)
+            tx.replace(transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds))

@@ -1,0 +1,60 @@
+"""Find what must not be merged although it passes: repositories that nobody else has, conflict marks.
+
+Asked only of work that is merged for its agent: in a person's own checkout the files stay where they are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness_lib.attempts import target_branch
+from harness_lib.core.context import Context
+from harness_lib.system.git import conflict_markers
+from harness_lib.system.git import submodules as nested
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Task
+
+
+class Found(NamedTuple):
+    """What stands against merging some work; all of it paths from the top.
+
+    `repositories` are new and of their own; `submodules` name a commit that nobody else has; `marked` have
+    conflict marks that harness wrote.
+    """
+
+    repositories: tuple[str, ...] = ()
+    submodules: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Say whether there is anything."""
+        return bool(self.repositories or self.submodules or self.marked)
+
+
+def look(ctx: Context, task: Task, tree: str) -> Found:
+    """Return what stands against merging `tree`, which was just captured from the work tree.
+
+    Before the check runs: what that makes in the work tree is not merged.
+    """
+    if task.gate is None or task.gate.target is None:
+        return Found()
+    git, base = ctx.git, task.started_at_commit
+    before = git.tree_of(base if base and git.exists(base) else "HEAD")
+    known, now = nested.links(git, before), nested.links(git, tree)
+    there = {*nested.untracked(git), *(path for path in now if now[path] != known.get(path))}
+    new = {path for path in there if path not in known}
+    new -= {path for path in new if path in now and nested.is_submodule(git, tree, path)}
+    moved = sorted(path for path in (there - new) if path in now and now[path] != known.get(path))
+    lost = [path for path in moved if not _is_held(ctx, task.gate.target, path, now[path])]
+    return Found(tuple(sorted(new)), tuple(lost), tuple(conflict_markers.left(git, before, tree)))
+
+
+def _is_held(ctx: Context, wanted: str, path: str, commit: str) -> bool:
+    """Return whether others can have `commit` of the submodule at `path`, or its target names it already."""
+    there = nested.at(ctx.git, path)
+    if there is not None and nested.is_published(there, commit):
+        return True
+    own = nested.at(Git.open(ctx.root.path), path)
+    if own is not None and own.exists(commit):
+        return True
+    return ctx.git.ref(f"{target_branch.tip(ctx.git, wanted)}:{path}") == commit

@@ -1,0 +1,275 @@
+"""The merge queue: checked work is put onto its branch, checked there, and then is completed.
+
+A queue, first come, first served: whoever is in front takes all that wait behind it, puts their commits on
+top of what others have merged meanwhile, one on the other, runs each check once on the content that comes of
+it, and moves the branch once (`merge_batch.py`). If a check fails, the first half is tried, and so on.
+Work that conflicts, or passes only alone, goes back to an agent with both sides explained, twice for nothing.
+
+Crash model: from `begin_merge` on the list names the checked commit, so whoever comes after a crash begins
+again there; from `begin_commit` on it names the move of the branch, which ends in the same place when it is
+made again.
+"""
+
+from __future__ import annotations
+
+from harness_lib.attempts import (
+    branch_guard,
+    check,
+    leased_check,
+    merge_batch,
+    outcome,
+    pending_merges,
+    requeue,
+    rescue_refs,
+    target_branch,
+)
+from harness_lib.attempts import commit as committing
+from harness_lib.attempts.check import Checked
+from harness_lib.core.context import Context
+from harness_lib.errors import ConfigError, HeldError
+from harness_lib.rules import transitions
+from harness_lib.system.files import fifo_lock
+from harness_lib.system.git import locks, restore, snapshot, worktrees
+from harness_lib.system.git.repository import Git, GitError
+from harness_lib.task import Session, Task
+
+# Others may merge between our look and our move as often as there are others; more is something else.
+TRIES = 50
+# Beside git's own files: an agent may delete ours.
+LINE = "harness-merge.line"
+
+
+def land(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
+    """Merge `tree`, the checked content of an attempt on top of `head`, into the gate's target.
+
+    Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
+    """
+    git = ctx.git
+    with locks.hold(git):
+        restore.require_unlocked(git)
+        oid = committing.commit_object(ctx, head, task, tree)
+        # First: who finds HEAD there and does not know why would commit the check's traces on top.
+        with ctx.store.transaction() as tx:
+            task = transitions.begin_merge(outcome.require_claim(tx, task), now=tx.now, commit=oid)
+            tx.replace(task)
+    warnings = _stand_on(ctx, task, oid)
+    if oid == task.started_at_commit:
+        warnings.append(committing.NOTHING.format(id=task.id))
+    ended = bring(ctx, session, task)
+    return ended._replace(warnings=(*warnings, *ended.warnings))
+
+
+def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
+    """Let the work tree stand at its checked commit, if it was left right before; return what to warn about.
+
+    Where HEAD is elsewhere by now, what is there is not this attempt's: the merge needs no work tree.
+    """
+    git = ctx.git
+    with locks.hold(git):
+        head = git.head()
+        if head is None or head not in (oid, git.ref(f"{oid}^")):
+            return []
+        _detach(git)
+        restore.publish(git, oid, head)
+        git.quit_under_way()
+    return committing.undo_check(ctx, task, oid)
+
+
+def bring(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Merge the commit that the task's intent names, also after a crash."""
+
+    def keep_claim() -> None:
+        leased_check.renew(ctx, task)
+
+    seconds = ctx.lease_seconds / leased_check.RENEWALS_PER_LEASE
+    # Without its turn it would still be right, only checked more often than it need be.
+    with fifo_lock.line(ctx.git.common_dir / LINE, keep_claim, seconds):
+        aside = False
+        for _ in range(TRIES):
+            task = _as_it_is(ctx, task)
+            if outcome.intent_of(task).action == "commit":
+                # Whoever was before us in the line has brought it there.
+                return _completed(ctx, session, task)
+            try:
+                return _try(ctx, session, task, aside=aside)
+            except target_branch.MovedError as moved:
+                aside = aside or moved.blocked
+    raise HeldError(
+        f"{task.id} could not be merged: its branch moved {TRIES} times meanwhile.",
+        "Try: harness recover",
+    )
+
+
+def _as_it_is(ctx: Context, task: Task) -> Task:
+    """Return the task as it is now: to be merged, or merged with others before it was our turn."""
+    now = outcome.still_claimed(ctx.store.read().state, task)
+    intent = outcome.intent_of(now)
+    if intent.action == "merge" or _has_arrived(ctx, now):
+        return now
+    # Who was moving it with others is dead, or could not.
+    return _begin_again(ctx, now)
+
+
+def _has_arrived(ctx: Context, task: Task) -> bool:
+    commit, wanted = _named(outcome.intent_of(task).commit), _target(task)
+    return any(ctx.git.is_ancestor(commit, ref) for ref in (wanted, target_branch.waiting(wanted)))
+
+
+def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.Ended:
+    """Merge the task and those that wait behind it; return how its attempt ended.
+
+    Raises target.MovedError.
+    """
+    git, wanted = ctx.git, _target(task)
+    for told in branch_guard.put_back(ctx, wanted):
+        # An agent of another worker has removed or moved it.
+        ctx.say(told)
+    move = target_branch.next_move(ctx, wanted, aside=aside)
+    tasks = merge_batch.waiting(ctx, session, task)
+    while True:
+        batch = merge_batch.stack(git, tasks, move.tip)
+        if batch.conflicts:
+            oid = _named(outcome.intent_of(task).commit)
+            return requeue.because_of_conflict(ctx, session, task, oid, move.tip, batch.conflicts)
+        failed = _failed(ctx, batch)
+        if failed is None:
+            break
+        if len(batch.members) == 1:
+            return requeue.because_of_check(ctx, session, task, move.tip, failed)
+        tasks = batch.half()
+    moving = merge_batch.begin(ctx, batch, move.ref)
+    try:
+        target_branch.carry_out(ctx, wanted, move, batch.tip)
+    except target_branch.MovedError:
+        merge_batch.take_back(ctx, batch)
+        raise
+    return _completed(ctx, session, moving)
+
+
+def _begin_again(ctx: Context, task: Task) -> Task:
+    """Return the task with the merge of its commit as what is under way, instead of a move that cannot be."""
+    intent = outcome.intent_of(task)
+    with ctx.store.transaction() as tx:
+        now = outcome.require_claim(tx, task)
+        if transitions.may("drop_intent", now):
+            now = transitions.drop_intent(now)
+        again = transitions.begin_merge(now, now=tx.now, commit=_named(intent.commit), base=intent.base)
+        tx.replace(again)
+    return again
+
+
+def _completed(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Record the task, whose work is on its branch, as completed."""
+    commit = _named(outcome.intent_of(task).commit)
+    with ctx.store.transaction() as tx:
+        done = transitions.complete(outcome.require_claim(tx, task), now=tx.now)
+        tx.replace(done)
+        tx.log("Completed", f"(commit {commit[:12]})", session=session.number, task=task.id)
+        stop = outcome.count_attempt(tx, ctx, session)
+    _leave(ctx.git, commit)
+    rescue_refs.drop_before(ctx.git, task)
+    wanted = _target(task)
+    waits = pending_merges.bring_over(ctx, wanted) or pending_merges.told(ctx, wanted)
+    return outcome.Ended(done, stop, warnings=(waits,) if waits else ())
+
+
+def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Finish the merge that a killed process had under way."""
+    git, intent, wanted = ctx.git, outcome.intent_of(task), _target(task)
+    with locks.hold(git):
+        outcome.clear_dead_locks(git, intent, (wanted, target_branch.waiting(wanted)))
+    commit = _named(intent.commit)
+    if intent.action == "merge":
+        _stand_on(ctx, task, commit)
+        return bring(ctx, session, task)
+    if _has_arrived(ctx, task):
+        return _completed(ctx, session, task)
+    if intent.head is None:
+        return bring(ctx, session, task)
+    ref, tip = _named(intent.ref), intent.head
+    try:
+        move = target_branch.Move(ref, tip, tip if git.ref(ref) else "")
+        target_branch.carry_out(ctx, wanted, move, commit)
+    except target_branch.MovedError:
+        return bring(ctx, session, _begin_again(ctx, task))
+    return _completed(ctx, session, task)
+
+
+def _named(value: str | None) -> str:
+    """Return what an intent of ours always names."""
+    assert value is not None, "BUG: an intent does not say what is under way."
+    return value
+
+
+def _target(task: Task) -> str:
+    return _named(task.gate.target if task.gate else None)
+
+
+def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
+    """Run each check of the batch once on the content of all; return the first that fails, None if none does.
+
+    The work tree is given that content for it. A single task's own content has been checked already.
+    """
+    git, first = ctx.git, batch.members[0].task
+    oid = _named(outcome.intent_of(first).commit)
+    if len(batch.members) == 1 and git.tree_of(batch.tip) == git.tree_of(oid):
+        return None
+    _stand_at(ctx, first, oid, batch.tip)
+    ctx.busy(f"checking {first.id} on top of what others have merged …")
+    checks: dict[tuple[str | None, str | None], Task] = {}
+    for member in batch.members:
+        asked = member.task.validation
+        checks.setdefault((asked.command, asked.cwd), member.task)
+    for task in checks.values():
+        checked = _check_merged(ctx, task, first)
+        if not checked.passed:
+            return checked
+    return None
+
+
+def _check_merged(ctx: Context, task: Task, holder: Task) -> Checked:
+    """Run the check of `task`, while the claim of `holder`, which is ours, is kept alive."""
+    state = ctx.store.read().state
+    command = check.require_command(task, next(i for i, t in enumerate(state.tasks) if t.id == task.id))
+    try:
+        # It has just run on the work alone, so what is missing now is missing because of the others.
+        return leased_check.run(ctx, task, command, suffix="-merged", holder=holder)
+    except ConfigError as error:
+        return Checked("TEST_FAIL", error.message, "", check.log_directory(ctx, task))
+
+
+def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
+    """Give the work tree the content of `merged`; its own is in the commit `oid`.
+
+    What a check has changed since is kept beside it.
+    """
+    git = ctx.git
+    with locks.hold(git):
+        git.quit_under_way()
+        _detach(git)
+        changes = git.changes(ctx.keep_out)
+        if changes.tracked or changes.untracked:
+            left = snapshot.capture(git, ctx.keep_out)
+            if left not in (git.tree_of(oid), git.tree_of(merged)):
+                ref = rescue_refs.free_ref(git, task, suffix="-check")
+                message = f"harness: left by the check of {task.id}\n"
+                git.set_ref(ref, snapshot.commit(git, left, [oid], message))
+        git.run("checkout", "--quiet", "--force", "--detach", merged)
+
+
+def _detach(git: Git) -> None:
+    """Let HEAD name its commit: a branch that the agent has made is not ours to move."""
+    head = git.head()
+    if git.branch() is not None and head is not None:
+        git.run("update-ref", "--no-deref", "HEAD", head)
+
+
+def _leave(git: Git, commit: str) -> None:
+    """Let the work tree stand where its work is now, so that nothing holds it on to what is past."""
+    try:
+        with locks.hold(git):
+            if git.head() != commit and not git.changes().tracked:
+                worktrees.switch(git, commit)
+    except (GitError, HeldError):
+        # The task is completed; whoever uses this work tree next puts it where it has to be.
+        return

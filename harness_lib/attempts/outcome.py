@@ -1,0 +1,102 @@
+"""Record how an attempt has ended: what committing, rolling back and settling have in common.
+
+Crash model: an `intent` in the state says what is about to happen in git before it happens, and is removed
+together with the outcome in one write.
+Killed anywhere between, `settle` does the rest: every git step ends in the same place when it is run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness_lib import timestamps
+from harness_lib.core import marker, ownership, sessions
+from harness_lib.core.context import Context
+from harness_lib.errors import LeaseLostError
+from harness_lib.rules import leases
+from harness_lib.state.store import Tx
+from harness_lib.system.git import restore
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Category, Handback, Intent, Session, State, StopReason, Task
+
+
+class Ended(NamedTuple):
+    """How an attempt ended: the task afterwards, why to stop if so, the rescue ref, and warnings.
+
+    `rolled_back`: the work tree is at the base again, if the attempt failed; without the base it cannot be.
+    """
+
+    task: Task
+    stop: StopReason | None
+    rescue: str | None = None
+    warnings: tuple[str, ...] = ()
+    rolled_back: bool = True
+
+
+class Verdict(NamedTuple):
+    """Why an attempt is rolled back and what that costs the task.
+
+    `halt`: why nobody may try it again yet. `handback`: what the next agent must know to go on with this
+    work; its `rescue` is filled in when the work is kept, unless it names earlier work.
+    """
+
+    category: Category
+    message: str
+    counts: bool = True
+    permanent: bool = False
+    releases: bool = False
+    halt: str | None = None
+    handback: Handback | None = None
+
+
+def require_claim(tx: Tx, task: Task) -> Task:
+    """Return the task as it is now; LeaseLostError if the claim is no longer the one that `task` shows."""
+    return still_claimed(tx.state, task)
+
+
+def still_claimed(state: State, task: Task) -> Task:
+    """Return what `require_claim` does, for whoever only reads."""
+    now = state.find(task.id)
+    if now is None or not leases.is_same(now, task):
+        holder = f"{now.claimed_by} has it" if now and now.status == "in_progress" else "it was recovered"
+        raise LeaseLostError(
+            f"The lease of task {task.id} was lost: {holder}. Nothing was recorded.",
+            ownership.set_aside(task.id),
+        )
+    return now
+
+
+def full_base(git: Git, task: Task) -> str | None:
+    """Return where the attempt began, in full: the prose writes it down as short as git shows it."""
+    base = task.started_at_commit
+    return base and (git.ref(f"{base}^{{commit}}") or base)
+
+
+def intent_of(task: Task) -> Intent:
+    """Return what is under way for `task`; that nothing is would be our bug."""
+    assert task.intent is not None, f"BUG: task {task.id} has no intent."
+    return task.intent
+
+
+def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list[str]:
+    """Remove the lock files of a git of ours that was killed under `intent`; return what to warn about.
+
+    `refs`: those that it may have had locked beside the ones that the intent names.
+    """
+    since = timestamps.parse(intent.at).timestamp()
+    refs = [*(ref for ref in (intent.rescue, intent.ref) if ref), *refs]
+    removed = restore.remove_dead_locks(git, since, refs)
+    return [f"Removed {path.name}, which a killed git of ours had left behind." for path in removed]
+
+
+def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
+    """Count a finished attempt; end the session and lower the marker if that was the last work."""
+    # Beside other workers an attempt may outlive the session that it began in: it counts in the next one.
+    mine = next((s for s in tx.state.sessions or () if s.number == session.number), None)
+    current = mine or sessions.mine(tx.state, ctx) or session
+    counted = sessions.attempt_finished(tx, current._replace(halt=None))
+    # A run writes its statistics when it ends.
+    stop = sessions.after_attempt(tx, counted, told=ctx.target is not None)
+    marker.lower_when_finished(tx, ctx.root)
+    return stop

@@ -1,0 +1,293 @@
+"""Take over what a session that is gone has left in progress, by the matrix of `rules/recovery`.
+
+First whatever a killed process had under way in git is finished, then each interrupted task goes through the
+decision matrix with facts from git, checkpoints and, where the matrix says so, its check.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.attempts import (
+    check,
+    complete,
+    evaluate,
+    giving_up,
+    outcome,
+    requeue,
+    rescue_refs,
+    rollback,
+    target_branch,
+)
+from harness_lib.attempts import intents as settling
+from harness_lib.attempts import interrupted as interrupting
+from harness_lib.core import halts, ownership, sessions
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, HeldError, LeaseLostError
+from harness_lib.rules import gates, intents, leases, recovery, transitions
+from harness_lib.runs import inbox, worktree_slots
+from harness_lib.state.store import Tx
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import orphan_groups
+from harness_lib.task import Gate, Session, State, StopReason, Task
+
+
+class Report(NamedTuple):
+    """What recovery did, one line per task, and why the session is over if it is."""
+
+    told: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    stop: StopReason | None = None
+
+
+def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
+    """Recover all that `session` may recover, one task after another.
+
+    In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed
+    command of ours has left under way.
+    Raises RefusedError (untrusted commands), ConfigError (no check), EnvSetupError; the session is halted.
+    """
+    target_branch.mend(ctx)
+    told: list[str] = []
+    warnings: list[str] = []
+    seen: set[str] = set()
+    while True:
+        task = _take_over_next(ctx, session, seen, fresh=fresh)
+        if task is None:
+            return Report(tuple(told), tuple(warnings))
+        is_ours = leases.works_for(task.claimed_by, session.worker)
+        if is_ours:
+            # What a worker that lives has started is its own, like its files.
+            orphan_groups.end_all(check.log_directory(ctx, task))
+        try:
+            line, ended, warned = _recover_next(ctx, session, task)
+        except LeaseLostError:
+            if is_ours:
+                raise
+            # Several saw that the lease of a living worker had run out, and another one was faster.
+            continue
+        warnings += warned
+        told.append(line)
+        if ended:
+            warnings += ended.warnings
+            if ended.stop in ("done", "blocked", "max_tasks_per_session"):
+                return Report(tuple(told), tuple(warnings), ended.stop)
+
+
+def _recover_next(
+    ctx: Context, session: Session, task: Task
+) -> tuple[str, outcome.Ended | None, tuple[str, ...]]:
+    """Recover one task; return the line that tells it, how the attempt ended if it did, and warnings."""
+    there = work_tree(ctx, task)
+    if there is None:
+        return *_give_up_lost(ctx, session, task), ()
+    is_ours = leases.works_for(task.claimed_by, session.worker)
+    warned = tuple(inbox.open_all(ctx.at(there))) if is_ours else ()
+    worktree_slots.unlock(ctx, there)
+    try:
+        stays = there.top == ctx.git.top
+        return *_recover_one(ctx.at(there), session, task, stays=stays), warned
+    except HeldError as error:
+        if not is_ours or not worktree_slots.is_ours(ctx, there):
+            raise
+        # Nobody is to wait for it: another work tree is made for the rest.
+        return f"{task.id}: {giving_up.give_up(ctx, session, task, error).halt}", None, warned
+
+
+def bereaved(ctx: Context, session: Session, task: Task) -> str:
+    """Recover `task` of a worker of this very session that was killed; return what was done.
+
+    That is nobody's fault: what is under way in git is finished, other work is handed back as it stands.
+    """
+    orphan_groups.end_all(check.log_directory(ctx, task))
+    with ctx.store.transaction() as tx:
+        taken = transitions.resume(
+            outcome.require_claim(tx, task),
+            worker=ctx.owner.worker,
+            now=tx.now,
+            worktree=task.worktree,
+            lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+        )
+        tx.replace(taken)
+    there = work_tree(ctx, taken)
+    if there is None:
+        return _give_up_lost(ctx, session, taken)[0]
+    worktree_slots.unlock(ctx, there)
+    if taken.intent is not None:
+        return _recover_one(ctx.at(there), session, taken, stays=False)[0]
+    problems = inbox.open_all(ctx.at(there))
+    reason = "its worker was killed"
+    requeue.interrupted(ctx.at(there), session, taken, reason)
+    return " ".join([interrupting.log(ctx, session, taken, "hand back what was done", reason), *problems])
+
+
+def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bool) -> Task | None:
+    """Take over the next interrupted task: from here on its old holder can record nothing."""
+    branch = ctx.git.branch()
+    with ctx.store.transaction() as tx:
+        for task in tx.state.tasks:
+            if task.id in seen or not _may_recover(tx, task, session, ctx, fresh=fresh):
+                continue
+            seen.add(task.id)
+            if _is_worked_on_elsewhere(tx.state, task, session, ctx) or _is_nowhere(tx.state, task, session):
+                return task
+            taken = transitions.resume(
+                _gated(task, branch),
+                worker=ctx.owner.worker,
+                now=tx.now,
+                worktree=task.worktree or str(ctx.git.top),
+                lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+            )
+            tx.replace(taken)
+            return taken
+    return None
+
+
+def _gated(task: Task, branch: str | None) -> Task:
+    """Return `task` with a gate if the prose, which knows none, has claimed it: from now on it is missed."""
+    if task.gate is None and task.worktree is None:
+        asked = task.validation
+        return task._replace(gate=Gate(gates.command_hash(asked), asked.cwd, branch=branch))
+    return task
+
+
+def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: bool) -> bool:
+    if task.status != "in_progress":
+        return False
+    if not fresh and ownership.is_mine(tx.state, task, ctx):
+        return task.intent is not None
+    return recovery.recoverable(
+        task,
+        concurrent=tx.state.concurrent,
+        worker=session.worker,
+        now=tx.now,
+        live_owner_holds=_is_worked_on_elsewhere(tx.state, task, session, ctx),
+    )
+
+
+def _is_worked_on_elsewhere(state: State, task: Task, session: Session, ctx: Context) -> bool:
+    """Return whether somebody else, whose session is open and whose process lives, claimed `task`."""
+    others = not leases.works_for(task.claimed_by, session.worker)
+    return others and sessions.worker_is_live(task.claimed_by, state, ctx)
+
+
+def _is_nowhere(state: State, task: Task, session: Session) -> bool:
+    """Return whether nobody knows where the attempt was made: the prose does not write it down.
+
+    In exclusive mode that is where the list is; a worker of concurrent mode has a work tree of its own.
+    """
+    others = not leases.works_for(task.claimed_by, session.worker)
+    return state.concurrent and task.worktree is None and others
+
+
+def work_tree(ctx: Context, task: Task) -> Git | None:
+    """Return the work tree that the attempt was made in; None if it is unknown, gone or another repository's.
+
+    Never the caller's in its stead: what stands there is no attempt's work.
+    """
+    if task.worktree is None:
+        return None
+    place = Path(task.worktree)
+    if not place.is_dir():
+        return ctx.git if _has_moved(ctx, task) else None
+    try:
+        there = Git.open(place)
+    except EnvSetupError:
+        return None
+    return there if (there.top, there.common_dir) == (place.resolve(), ctx.git.common_dir) else None
+
+
+def _has_moved(ctx: Context, task: Task) -> bool:
+    """Return whether the caller's work tree can only be the attempt's, in a directory that was renamed."""
+    if ctx.store.read().state.concurrent or task.gate is None:
+        return False
+    # No two work trees of a repository have the same branch.
+    return task.gate.branch is not None and task.gate.branch == ctx.git.branch()
+
+
+def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
+    reason = (
+        f"its work tree {task.worktree} is not in this repository any more; nothing was touched there"
+        if task.worktree
+        else f"the lease of {task.claimed_by} ran out, and where it worked is not known; nothing was touched"
+    )
+    commit = task.intent.commit if task.intent else None
+    if commit and intents.is_object(commit) and ctx.git.exists(commit):
+        ctx.git.set_ref(rescue_refs.free_ref(ctx.git, task), commit)
+    ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
+    return interrupting.log(ctx, session, task, "mark failed", reason), ended
+
+
+def _recover_one(
+    ctx: Context, session: Session, task: Task, *, stays: bool
+) -> tuple[str, outcome.Ended | None]:
+    """Return the line that tells what was done, and how the attempt ended if it did.
+
+    `stays`: whoever recovers works in the work tree of the attempt.
+    """
+    if not leases.works_for(task.claimed_by, session.worker):
+        return _leave_files_to_the_living(ctx, session, task)
+    if task.intent is not None:
+        action = f"finish the interrupted {task.intent.action}"
+        with halts.when_stuck(ctx, session, task.id):
+            ended = settling.settle(ctx, session, task)
+        return interrupting.log(ctx, session, task, action, "a command was killed in the middle"), ended
+    plan = recovery.plan(interrupting.facts(ctx, task))
+    if plan.action == "resume" or interrupting.awaits_its_work(ctx, task):
+        with halts.when_stuck(ctx, session, task.id):
+            rollback.require_trust(ctx, task)
+    if plan.action == "resume":
+        return interrupting.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
+    if plan.action == "fail":
+        if interrupting.awaits_its_work(ctx, task):
+            return interrupting.put_back(ctx, session, task, stays=stays)
+        return interrupting.log(ctx, session, task, plan.words, plan.reason), _fail_in_place(
+            ctx, session, task, plan
+        )
+    return _validate(ctx, session, task, plan, stays=stays)
+
+
+def _fail_in_place(ctx: Context, session: Session, task: Task, plan: recovery.Plan) -> outcome.Ended:
+    """Record the failure; there is nothing in git that would have to go back."""
+    return rollback.fail_without_git(
+        ctx,
+        session,
+        task,
+        outcome.Verdict(plan.category or "SESSION_TIMEOUT", plan.reason, permanent=plan.permanent),
+    )
+
+
+def _leave_files_to_the_living(
+    ctx: Context, session: Session, task: Task
+) -> tuple[str, outcome.Ended | None]:
+    """Take the task, whose lease has run out, from a worker that still lives: its files are its own.
+
+    What it has made so far is rescued, its work tree is left alone, and it will find its claim gone.
+    """
+    rescue = rescue_refs.rescue_only(ctx, task)
+    expired = f"the lease of {task.claimed_by} ran out at {task.lease_expires_at}"
+    reason = f"{expired}; its work so far is kept: {typed.harness('rescue', 'show', rescue)}"
+    ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
+    return interrupting.log(
+        ctx, session, task, "mark failed, leave the work tree to its worker", reason
+    ), ended
+
+
+def _validate(
+    ctx: Context, session: Session, task: Task, plan: recovery.Plan, *, stays: bool
+) -> tuple[str, outcome.Ended | None]:
+    """Let the check decide whether it is done, with everything as the interrupted attempt left it."""
+    left = interrupting.standing(ctx)
+    with halts.when_stuck(ctx, session, task.id):
+        state = ctx.store.read().state
+        judged = evaluate.judge(ctx, state, ownership.require_task(state, task.id))
+    if judged.checked.passed:
+        then = "hand back" if judged.against else "mark completed"
+        line = interrupting.log(
+            ctx, session, task, f"{plan.words}; {then}", f"{plan.reason}; the check passed"
+        )
+        return line, complete.complete(ctx, session, task, judged)
+    reason = f"{plan.reason}; {judged.checked.message}"
+    return interrupting.go_on(ctx, session, task, "resume", reason, stays=stays, left=left)

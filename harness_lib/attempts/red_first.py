@@ -1,0 +1,70 @@
+"""Run a check before the work starts, and refuse one that passes (`validation.red_first`).
+
+One that passes now would prove nothing later.
+"""
+
+from __future__ import annotations
+
+from harness_lib.attempts import baseline, check, commit, leased_check, outcome, rescue_refs
+from harness_lib.core import ownership, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.errors import ConfigError, HarnessError, LeaseLostError
+from harness_lib.rules import transitions
+from harness_lib.task import Task
+
+PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
+
+
+def prove(ctx: Context, task: Task) -> Task:
+    """Return the claimed `task`, ready to be worked on; its check has run if it asks for that.
+
+    Raises ConfigError if the check passes, RefusedError (untrusted), EnvSetupError; then it is given back.
+    LeaseLostError: it is somebody else's already.
+    """
+    if not task.validation.red_first:
+        return task
+    state = ctx.store.read().state
+    try:
+        trust_policy.require(ctx, state)
+        command = check.require_command(task, state.tasks.index(task), ownership.give_check(ctx, task))
+        checked = leased_check.run(ctx, task, command, suffix="-red-first")
+    except LeaseLostError:
+        raise
+    except HarnessError:
+        _give_back(ctx, task, None)
+        raise
+    if checked.passed:
+        _give_back(ctx, task, f"CONFIG: {PASSES}")
+        raise ConfigError(
+            f"Task {task.id}: {PASSES}.",
+            f"It needs a check that fails now: {ownership.give_check(ctx, task)}",
+        )
+    return _without_its_traces(ctx, task)
+
+
+def _without_its_traces(ctx: Context, task: Task) -> Task:
+    """Return `task` with what the check left behind counted as there before: it is not the attempt's work."""
+    base = task.started_at_commit
+    assert base is not None, "BUG: a claim of ours without a base."
+    assert task.gate is not None, "BUG: a claim of ours without a gate."
+    warnings = commit.undo_check(ctx, task, base)
+    before = baseline.keep_untracked(ctx, base, ctx.git.changes(ctx.keep_out).untracked)[0]
+    with ctx.store.transaction() as tx:
+        tx.warnings += warnings
+        ready = outcome.require_claim(tx, task)._replace(gate=task.gate._replace(before=before))
+        tx.replace(ready)
+    if before != task.gate.before:
+        rescue_refs.drop_before(ctx.git, task)
+    return ready
+
+
+def _give_back(ctx: Context, task: Task, halt: str | None) -> None:
+    # First of all: killed after this, the attempt is recovered; a task given back must leave nothing changed.
+    base = task.started_at_commit
+    warnings = commit.undo_check(ctx, task, base) if base else []
+    with ctx.store.transaction() as tx:
+        tx.warnings += warnings
+        mine = outcome.require_claim(tx, task)
+        begun = transitions.release(mine, now=tx.now, message=halt, rescue=None, head=None)
+        tx.replace(transitions.halt(transitions.fail(begun, now=tx.now), halt))
+    rescue_refs.drop_before(ctx.git, task)

@@ -1,0 +1,136 @@
+"""Give work that cannot be merged to an agent again, and tell it what stands against the merge.
+
+Twice at no cost to the task, because nobody could know; the third time it is a failed attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness_lib.attempts import merge_blockers, outcome, quarantine, rescue_refs, rollback
+from harness_lib.attempts.check import Checked
+from harness_lib.core import quoting
+from harness_lib.core.context import Context
+from harness_lib.system.git import locks, merge, snapshot
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Category, Handback, Session, Task
+
+FREE_ROUNDS = 2
+NAMED = 10
+COMMITS = 5
+
+
+def because_of_conflict(
+    ctx: Context, session: Session, task: Task, oid: str, tip: str, files: Sequence[str]
+) -> outcome.Ended:
+    """Hand back the work `oid`, which changes the same lines of `files` as something that is in `tip`."""
+    git = ctx.git
+    base = merge.begun(git, oid, tip, task.started_at_commit or tip)
+    reason = (
+        f"The work passed its check, but conflicts with what was merged meanwhile, in {_named(files)}. "
+        f"{_since(git, base, tip, files)}"
+    )
+    return _hand_back(ctx, session, task, reason, base, "TASK_EXEC")
+
+
+def because_of_check(ctx: Context, session: Session, task: Task, tip: str, checked: Checked) -> outcome.Ended:
+    """Hand back work that passes its check alone, and on top of `tip` does not."""
+    base = task.started_at_commit or tip
+    reason = (
+        f"Alone the work passed its check; with what was merged meanwhile it does not. {checked.failure()} "
+        f"{_since(ctx.git, base, tip)}"
+    )
+    category: Category = "TIMEOUT" if checked.verdict == "TIMEOUT" else "TEST_FAIL"
+    return _hand_back(ctx, session, task, reason, tip, category)
+
+
+def because_of_content(
+    ctx: Context, session: Session, task: Task, found: merge_blockers.Found
+) -> outcome.Ended:
+    """Hand back work with something in it that must not be merged; repositories are moved aside first."""
+    kept = quarantine.parts(ctx, found.repositories, found.submodules)
+    told = ["The work passed its check, but cannot be merged."]
+    if found.repositories:
+        told.append(
+            f"A repository of its own: {_named(found.repositories)}. "
+            "No commit of the project can hold its files. "
+            + (f"It was moved to {kept}. " if kept else "")
+            + "If its files belong to the work, put them into the work tree without its .git (that stays "
+            "outside), so that they are plain files; otherwise leave the directory out of the work tree."
+        )
+    if found.submodules:
+        told.append(
+            f"A submodule at a commit that only this work tree had: {_named(found.submodules)}. "
+            + (f"It was moved to {kept}, with its commits. " if kept else "")
+            + "Push the commit to the submodule's remote, so that one of its remote-tracking branches has "
+            "it, or leave the submodule as it was."
+        )
+    if found.marked:
+        told.append(
+            f"Conflict marks still stand in {_named(found.marked)}. Resolve them: what belongs to both sides "
+            "stays, and the lines with <<<<<<<, ======= and >>>>>>> go."
+        )
+    base = task.started_at_commit or ctx.git.head() or ""
+    return _hand_back(ctx, session, task, " ".join(told), base, "TASK_EXEC")
+
+
+def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
+    """Hand back what an agent that was stopped had done so far; the next one goes on with it."""
+    handback = task.handback
+    made_any = has_changes(ctx, task) or ctx.git.head() != task.started_at_commit
+    if handback is None or handback.rescue is None or made_any:
+        reason = f"An agent was stopped in the middle of it: {why}. What it had done stands in the work tree."
+        rounds = handback.rounds if handback else 0
+        told = quoting.one_line(reason, quoting.FAILURE_LENGTH)
+        handback = Handback(told, rounds, _without_a_persons(ctx, task), task.started_at_commit)
+    verdict = outcome.Verdict("SESSION_TIMEOUT", why, counts=False, releases=True, handback=handback)
+    return rollback.roll_back(ctx, session, task, verdict)
+
+
+def _without_a_persons(ctx: Context, task: Task) -> str | None:
+    """Keep the work without what was untracked before the attempt; return the ref, None if nothing was.
+
+    That is a person's, and must get into no other work tree and no commit.
+    """
+    git, head = ctx.git, ctx.git.head()
+    theirs = rescue_refs.still_untracked(git, head, task) if head else []
+    if head is None or not theirs:
+        return None
+    with locks.hold(git):
+        work = snapshot.without(git, snapshot.capture(git, ctx.keep_out), theirs)
+        ref = rescue_refs.free_ref(git, task, suffix="-work")
+        git.set_ref(ref, snapshot.commit(git, work, [head], f"harness: work of {task.id} to go on with\n"))
+    return ref
+
+
+def has_changes(ctx: Context, task: Task) -> bool:
+    """Return whether something stands in the work tree that is not committed and was not there before."""
+    git = ctx.git
+    changes = git.changes(ctx.keep_out)
+    before = rescue_refs.before(git, task)
+    known = before.paths if before else frozenset[str]()
+    return bool(changes.tracked) or any(path not in known for path in changes.untracked)
+
+
+def _hand_back(
+    ctx: Context, session: Session, task: Task, reason: str, base: str, category: Category
+) -> outcome.Ended:
+    told = quoting.one_line(reason, quoting.REASON_LENGTH)
+    rounds = (task.handback.rounds if task.handback else 0) + 1
+    if rounds > FREE_ROUNDS:
+        return rollback.roll_back(ctx, session, task, outcome.Verdict(category, told))
+    handback = Handback(told, rounds, base=base)
+    verdict = outcome.Verdict(category, told, counts=False, releases=True, handback=handback)
+    return rollback.roll_back(ctx, session, task, verdict)
+
+
+def _since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> str:
+    """Return the other side: what was merged since `base`, of `files` where some are named."""
+    paths = ("--", *(f":(top,literal){path}" for path in files)) if files else ()
+    shown = git.text("log", "--oneline", "--no-decorate", f"--max-count={COMMITS}", f"{base}..{tip}", *paths)
+    lines = "; ".join(shown.splitlines())
+    return f"The other side: {lines} (git show COMMIT)." if lines else ""
+
+
+def _named(files: Sequence[str]) -> str:
+    return quoting.some([repr(path) for path in files], NAMED)

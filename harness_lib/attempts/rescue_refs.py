@@ -1,0 +1,117 @@
+"""Keep the work of a failed attempt, and what was untracked before it, under refs of our own."""
+
+from __future__ import annotations
+
+from harness_lib import typed
+from harness_lib.attempts import check
+from harness_lib.core.context import Context
+from harness_lib.rules import intents
+from harness_lib.system.git import locks, raw_files, snapshot, trees
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Task
+
+RESCUE_REFS = intents.RESCUES
+BEFORE_REFS = "refs/harness/before/"
+NAMED = 5
+
+
+def rescue_only(ctx: Context, task: Task) -> str:
+    """Save everything that stands in the work tree, touch nothing there, and return the ref."""
+    git = ctx.git
+    with locks.hold(git):
+        made = snapshot.capture(git, ctx.keep_out)
+        ref = free_ref(git, task)
+        head = git.head()
+        message = f"harness: rescued work of {task.id}\n"
+        git.set_ref(ref, snapshot.commit(git, made, [head] if head else [], message))
+    return ref
+
+
+def free_ref(git: Git, task: Task, suffix: str = "") -> str:
+    """Return an unused rescue ref for the attempt under way, which has not been counted yet."""
+    return free(git, f"{RESCUE_REFS}{check.safe_name(task.id)}/{task.attempts + 1}{suffix}")
+
+
+def free(git: Git, name: str) -> str:
+    """Return `name`, or the first `name.2`, `name.3`, … that is unused: `retry` counts anew, refs do not."""
+    taken = {ref for ref, _oid in git.refs(name.rpartition("/")[0] + "/")}
+    candidates = (name if n == 1 else f"{name}.{n}" for n in range(1, len(taken) + 2))
+    return next(ref for ref in candidates if ref not in taken)
+
+
+def look_at(ref: str) -> str:
+    """Return the command that shows the work kept in a rescue ref."""
+    short = ref.removeprefix(RESCUE_REFS)
+    # Nobody knows an odd id by what it became in a ref.
+    return typed.harness("rescue", "show", ref if "%" in short else short)
+
+
+def branch(git: Git, task: Task) -> str | None:
+    """Return the ref that HEAD stood for at the claim; a claim made by the prose did not record it."""
+    return task.gate.branch if task.gate else git.branch()
+
+
+def branch_tip(git: Git, task: Task) -> str | None:
+    """Return the commit that this ref points at now; None if there is none."""
+    claimed_on = branch(git, task)
+    return git.ref(claimed_on) if claimed_on else None
+
+
+def before(git: Git, task: Task) -> snapshot.Before | None:
+    """Return what was untracked at the claim; None if nobody recorded it.
+
+    Only what a ref of ours names: the list may have come with a clone, and files are written from this.
+    """
+    if task.gate is None:
+        return None
+    copy = task.gate.before
+    if copy is None:
+        return snapshot.Before(git.empty_tree())
+    return snapshot.read_untracked(git, copy) if git.ref(BEFORE_REFS + copy) == copy else None
+
+
+def changed_before(git: Git, task: Task) -> list[str]:
+    """Keep what has changed or gone of the files that were untracked at the claim; return what to say."""
+    copy = before(git, task)
+    if copy is None or not copy.protected:
+        return []
+    entries = trees.entries(git, copy.tree)
+    kept = {path: entries[f"content/{path}"] for path in copy.protected}
+    standing = raw_files.hashed(git, kept, store=False)
+    changed = {path: entry for path, entry in kept.items() if standing.get(path) != entry}
+    if not changed:
+        return []
+    base = task.started_at_commit
+    tree = trees.edited(git, git.tree_of(base) if base else git.empty_tree(), changed)
+    ref = _before_ref(git, task, tree)
+    with locks.hold(git):
+        message = f"harness: files that were untracked before {task.id}, as they were\n"
+        git.set_ref(ref, snapshot.commit(git, tree, [base] if base else [], message))
+    names = f"{len(changed)} untracked file{'s' if len(changed) > 1 else ''} that {task.id} did not make"
+    told = ", ".join(repr(path) for path in sorted(changed)[:NAMED])
+    more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+    return [f"{names} changed or went: {told}{more}. As before they are kept: {look_at(ref)}"]
+
+
+def _before_ref(git: Git, task: Task, tree: str) -> str:
+    """Return the ref for `tree`: what a killed command has kept already is not kept twice."""
+    ref = free_ref(git, task, suffix="-before")
+    last = ref.rpartition(".")[0] if "." in ref.rpartition("/")[2] else ref
+    return last if git.ref(last) and git.tree_of(last) == tree else ref
+
+
+def still_untracked(git: Git, head: str, task: Task) -> list[str]:
+    """Return what was untracked before the claim and has not been committed by the attempt itself."""
+    kept = before(git, task)
+    if kept is None:
+        return []
+    known = snapshot.entries(git, git.tree_of(head))
+    return [path for path in (*kept.protected, *kept.unprotected) if path not in known]
+
+
+def drop_before(git: Git, task: Task) -> None:
+    """Let go of the copies of what was untracked before: the attempt has ended, the files stand."""
+    if task.gate and task.gate.before:
+        with locks.hold(git):
+            # The outcome is recorded: that a copy cannot go now is not its failure, and tidying tries again.
+            git.run("update-ref", "-d", BEFORE_REFS + task.gate.before, check=False)

@@ -1,0 +1,200 @@
+"""Keep the work of a failed attempt, then put the files back as they were at its base."""
+
+from __future__ import annotations
+
+from harness_lib import typed
+from harness_lib.attempts import check, outcome, rescue_refs
+from harness_lib.core import quoting, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.rules import transitions
+from harness_lib.state.store import Tx
+from harness_lib.system.git import history, locks, restore, snapshot
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import runner
+from harness_lib.task import Intent, Session, Task
+
+CLEANUP_TIMEOUT_SECONDS = 120.0
+NAMED = 5
+SUBJECT_LENGTH = 100
+
+
+def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
+    """Record that the attempt failed, save what it made in a rescue ref, and go back to its base.
+
+    Raises LeaseLostError, and HeldError (another program has git locked); then nothing was changed.
+    """
+    git = ctx.git
+    with locks.hold(git):
+        restore.require_unlocked(git)
+    base = outcome.full_base(git, task)
+    base_gone = base is None or not git.exists(base)
+    rescue, head = rescue_refs.free_ref(git, task), git.head()
+    tip = rescue_refs.branch_tip(git, task) or head
+    back_to = base if base is None or base_gone or tip is None else history.published(git, base, tip)
+    with ctx.store.transaction() as tx:
+        task = transitions.begin_rollback(
+            outcome.require_claim(tx, task)._replace(started_at_commit=base),
+            now=tx.now,
+            category=verdict.category,
+            message=verdict.message,
+            rescue=rescue,
+            head=head,
+            counts=verdict.counts,
+            permanent=verdict.permanent or (base_gone and not verdict.releases),
+            outcome="pending" if verdict.releases else "failed",
+            base=back_to,
+        )
+        if verdict.halt:
+            task = transitions.halt(task, verdict.halt)
+        if verdict.handback:
+            task = transitions.hand_back(
+                task, verdict.handback._replace(rescue=verdict.handback.rescue or rescue)
+            )
+        tx.replace(task)
+    return go_back(ctx, session, task)
+
+
+def require_trust(ctx: Context, task: Task) -> None:
+    """Raise RefusedError if going back would move a branch to where a list says that nobody has trusted."""
+    if task.started_at_commit != ctx.git.head():
+        trust_policy.require(ctx, ctx.store.read().state)
+
+
+def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) -> outcome.Ended:
+    """Carry out the rollback that the task's intent names, and record it; `again` after one was killed."""
+    git, intent = ctx.git, outcome.intent_of(task)
+    with locks.hold(git):
+        warnings = outcome.clear_dead_locks(git, intent) if again else []
+        made, rescue = _rescue(ctx, task, intent)
+        # Killed in the middle, the branch may have gone back already.
+        tip = intent.head if again else rescue_refs.branch_tip(git, task) or git.head()
+        has_base = intent.base is not None and git.exists(intent.base)
+        if intent.base is not None and has_base:
+            warnings += restore.go_back(
+                git,
+                intent.base,
+                branch=rescue_refs.branch(git, task),
+                made=made,
+                before=rescue_refs.before(git, task),
+                keep_out=ctx.keep_out,
+            )
+            warnings += _taken_off(git, task, intent, tip)
+            told = f"to {intent.base[:12]}"
+        else:
+            gone = f"base commit {intent.base or '(none)'} is gone"
+            told = f"not possible: {gone}; the work tree is left as it is"
+            warnings.append(f"The base commit of {task.id} is gone, so nothing was rolled back.")
+    warnings += _clean_up(ctx, task)
+    with ctx.store.transaction() as tx:
+        ended = transitions.fail(outcome.require_claim(tx, task), now=tx.now)
+        tx.replace(ended)
+        kept = f", the work is kept in {rescue}" if rescue else ", there was no work to keep"
+        if intent.outcome == "failed":
+            category = intent.category or "TASK_EXEC"
+            tx.log("ERROR", intent.message or "", session=session.number, task=task.id, category=category)
+        tx.log("ROLLBACK", told + kept, session=session.number, task=task.id)
+        for warning in warnings:
+            tx.log("WARN", warning, session=session.number, task=task.id)
+        stop = outcome.count_attempt(tx, ctx, session) if intent.outcome == "failed" else None
+    rescue_refs.drop_before(git, task)
+    return outcome.Ended(ended, stop, rescue, tuple(warnings), rolled_back=has_base)
+
+
+def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[str]:
+    """Say which commits the branch had and has no more: a person may have made some of them."""
+    assert intent.base is not None
+    told = []
+    if intent.base != task.started_at_commit:
+        told.append(f"{task.id} went back to {intent.base[:12]} only: a remote has what came before that.")
+    gone = history.since(git, intent.base, tip) if tip else []
+    if gone:
+        branch = (rescue_refs.branch(git, task) or "HEAD").removeprefix("refs/heads/")
+        count = f"{len(gone)} commit{'s' if len(gone) > 1 else ''} left {branch}"
+        shown = quoting.some([quoting.one_line(line, SUBJECT_LENGTH) for line in gone], NAMED)
+        kept = rescue_refs.look_at(intent.rescue or task.id)
+        told.append(
+            f"{count}: {shown}. Kept: {kept}. Those that are a person's "
+            f"come back one by one with git cherry-pick COMMIT, all of them with: "
+            f"{_bring_back(git, intent, tip)}"
+        )
+    return told
+
+
+def _bring_back(git: Git, intent: Intent, tip: str | None) -> str:
+    """Return the command that puts the commits up to `tip` on the branch again, from the rescue ref."""
+    parents = git.lines("rev-parse", f"{intent.rescue}^@") if intent.rescue and git.ref(intent.rescue) else []
+    kept = f"{intent.rescue}^{parents.index(tip) + 1}" if tip in parents else tip
+    if git.lines("rev-list", "--min-parents=2", f"{intent.base}..{tip}"):
+        return typed.git("merge", kept)
+    assert intent.base is not None
+    return typed.git("cherry-pick", f"{intent.base[:12]}..{kept}")
+
+
+def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
+    """Save everything that stands in the work tree; return its tree, and the ref that keeps it if one must.
+
+    Run again after a crash, the tree may be half rolled back: what the first run saved stays, and the rest
+    goes beside it.
+    """
+    git = ctx.git
+    base = intent.base if intent.base and git.exists(intent.base) else None
+    # With base and before, also what the attempt has hidden from git by ignoring it.
+    made = snapshot.capture(git, ctx.keep_out, base=base, before=rescue_refs.before(git, task))
+    head = git.head()
+    assert intent.rescue is not None
+    first = git.ref(intent.rescue)
+    base_tree = git.tree_of(base) if base else None
+    if made == base_tree and head == intent.base:
+        return made, intent.rescue if first else None
+    ref = intent.rescue if first is None else rescue_refs.free(git, intent.rescue)
+    parents = dict.fromkeys(oid for oid in (head, rescue_refs.branch_tip(git, task)) if oid)
+    message = f"harness: rescued work of {task.id}, attempt {task.attempts}\n"
+    git.set_ref(ref, snapshot.commit(git, made, list(parents), message))
+    return made, intent.rescue
+
+
+def _clean_up(ctx: Context, task: Task) -> list[str]:
+    """Run `on_failure.cleanup`; that it fails is worth a warning, never an error."""
+    command = task.on_failure.cleanup
+    if not command:
+        return []
+    if not trust_policy.is_trusted(ctx, ctx.store.read().state):
+        return [f"The cleanup of {task.id} was not run: this list has not been trusted (harness trust)."]
+    log = ctx.root.logs / check.safe_name(task.id) / f"{task.attempts}-cleanup.log"
+    finished = runner.run(
+        command, cwd=ctx.git.top, log=log, timeout=CLEANUP_TIMEOUT_SECONDS, env=ctx.env, clock=ctx.clock
+    )
+    if finished.ok:
+        return []
+    how = "ran too long" if finished.timed_out else f"ended with {finished.returncode}"
+    return [f"The cleanup of {task.id} {how}; its output is in {log}."]
+
+
+def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
+    """Record a failed attempt that left nothing to roll back, or whose files are not ours to touch."""
+    with ctx.store.transaction() as tx:
+        mine = outcome.require_claim(tx, task)
+        if transitions.may("drop_intent", mine):
+            mine = transitions.drop_intent(mine)
+        # A rollback that a killed process had begun was counted when it began.
+        begun = mine if mine.intent else _begin_without_git(tx, mine, verdict)
+        ended = transitions.fail(begun, now=tx.now)
+        tx.replace(ended)
+        tx.log("ERROR", verdict.message, session=session.number, task=task.id, category=verdict.category)
+        stop = outcome.count_attempt(tx, ctx, session)
+    rescue_refs.drop_before(ctx.git, task)
+    return outcome.Ended(ended, stop)
+
+
+def _begin_without_git(tx: Tx, task: Task, verdict: outcome.Verdict) -> Task:
+    return transitions.begin_rollback(
+        task,
+        now=tx.now,
+        category=verdict.category,
+        message=verdict.message,
+        rescue=None,
+        head=None,
+        counts=verdict.counts,
+        permanent=verdict.permanent,
+        outcome="failed",
+    )

@@ -1,0 +1,277 @@
+"""The branch that finished work is merged into, and the branch of ours where it waits for a person.
+
+A person may have the target checked out.
+While they have changes there, or somebody works on a task in it, their checkout is not touched: the work
+gathers on `harness/<branch>`, and goes over when nothing is in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.attempts import lost_branch
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, HeldError, UsageError
+from harness_lib.rules import intents
+from harness_lib.system.git import dead_locks, fast_forward, locks, merge, reflog, restore, worktrees
+from harness_lib.system.git.repository import Git, GitError
+from harness_lib.task import Task
+
+HEADS = intents.HEADS
+WAITING = intents.WAITING
+
+
+class MovedError(Exception):
+    """The ref is no longer where it was, or (`blocked`) its checkout is not free: ask `next_move` again."""
+
+    def __init__(self, *, blocked: bool = False) -> None:
+        super().__init__()
+        self.blocked = blocked
+
+
+class Move(NamedTuple):
+    """Which ref the next merge moves, and from where; `old` is "" where the ref has yet to be made."""
+
+    ref: str
+    tip: str
+    old: str
+
+
+def current(git: Git) -> str:
+    """Return the full name of the branch that is checked out; UsageError if HEAD is detached."""
+    branch = git.branch()
+    if branch is None:
+        raise UsageError(
+            f"HEAD is detached in {git.top}: there is no branch that work could be merged into.",
+            "Check one out first: git switch -c NAME",
+        )
+    return branch
+
+
+def short(ref: str) -> str:
+    """Return a branch as people write it."""
+    return ref.removeprefix(HEADS)
+
+
+def waiting(target: str) -> str:
+    """Return the full name of the branch of ours where work for `target` waits."""
+    return intents.waiting(target)
+
+
+def require_room(git: Git, target: str) -> None:
+    """Raise EnvSetupError if a person's branch stands where what waits for `target` would have to be."""
+    ours = waiting(target)
+    for name, _ in git.refs(HEADS):
+        if name != ours and (ours.startswith(f"{name}/") or name.startswith(f"{ours}/")):
+            raise EnvSetupError(
+                f"Finished work may have to wait on {short(ours)}, and git has no room for that branch "
+                f"beside {short(name)}.",
+                f"Give yours another name: {typed.git('branch', '-m', short(name), 'NAME')}",
+            )
+
+
+def tip(git: Git, target: str) -> str:
+    """Return the commit that an attempt starts from: all that has been merged so far.
+
+    Where a person has committed to the target beside what waits, that is a merge of both, if it can be made.
+    """
+    here, waits = git.ref(target), git.ref(waiting(target))
+    if waits is None:
+        if here is None:
+            raise lost_branch.error(git, target)
+        return here
+    if here is None or git.is_ancestor(here, waits):
+        return waits
+    message = f"Merge branch '{short(target)}' into {short(waiting(target))}\n"
+    return merge.join(git, waits, here, message) or waits
+
+
+def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
+    """Return what the next merge has to move; `aside`: not the target, for its checkout is not free."""
+    git, ours = ctx.git, waiting(target)
+    here, waits = git.ref(target), git.ref(ours)
+    if waits and here and git.is_ancestor(waits, here):
+        # A person has taken it over.
+        _forget(git, ours, waits)
+        waits = None
+    base = tip(git, target)
+    if waits:
+        return Move(ours, base, waits)
+    if aside or not _checkout_is_free(ctx, target, base, base):
+        return Move(ours, base, "")
+    return Move(target, base, base)
+
+
+def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
+    """Let the ref of `move` stand at `new`; again after a crash is fine. Raises MovedError.
+
+    The two branches never part by our doing: ours begins only where the target stands at that moment, and
+    the target goes only to what ours holds, or while there is none of ours.
+    """
+    git = ctx.git
+    if move.ref == target:
+        _move_target(ctx, target, move, new)
+    elif git.ref(move.ref) != new:
+        _set(git, move, new, None if move.old else (target, move.tip))
+    if git.ref(lost_branch.seen_ref(target)):
+        # A run is on, in which an agent may remove the branch.
+        with locks.hold(git):
+            git.set_ref(lost_branch.seen_ref(move.ref), new)
+
+
+def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
+    git, ours = ctx.git, waiting(target)
+    here, waits = git.ref(target), git.ref(ours)
+    if here != new and waits and not git.is_ancestor(waits, new):
+        raise MovedError
+    unparted = (ours, waits or "")
+    there = _holder(ctx, target)
+    if there is None:
+        if worktrees.is_hidden(git, target):
+            raise MovedError(blocked=True)
+        if here != new:
+            _set(git, move, new, unparted)
+        return
+    with locks.hold(there.git):
+        if not _is_free(there, move.tip, new):
+            raise MovedError(blocked=True)
+        try:
+            restore.require_unlocked(there.git)
+        except HeldError as error:
+            # An editor, or a git command that asks its person something: hours, perhaps.
+            raise MovedError(blocked=True) from error
+        try:
+            fast_forward.forward(there.git, move.tip, new, only_while=unparted)
+        except restore.HeadMovedError as error:
+            raise MovedError from error
+
+
+def _set(git: Git, move: Move, new: str, only_while: tuple[str, str] | None) -> None:
+    try:
+        # Held, so that whoever finds git's lock on the ref knows from the intent whose it was.
+        with locks.hold(git):
+            git.set_ref(move.ref, new, move.old, only_while=only_while)
+    except GitError as error:
+        other, place = only_while or (move.ref, move.old)
+        if (git.ref(move.ref) or "", git.ref(other) or "") == (move.old, place):
+            raise
+        raise MovedError from error
+
+
+def mend(there: Context) -> None:
+    """Put right what we have left in the checkout of `there`: half a move, or a branch moved without it."""
+    git = there.git
+    if fast_forward.is_half_done(git):
+        # Whoever is still at it comes to the end first.
+        with locks.hold(git):
+            fast_forward.take_back(git)
+    stood = reflog.stood_last(git)
+    if stood not in (None, git.head()):
+        with locks.hold(git):
+            _catch_up(there, stood)
+
+
+def _catch_up(there: Context, stood: str | None) -> None:
+    """Let a checkout that stands where its branch was before we moved it come after.
+
+    Only where all of it proves that: its own record ends at `stood`, the branch holds that, and stands where
+    the list says that we have brought it. Otherwise the difference is a person's.
+    """
+    git, head = there.git, there.git.head()
+    if stood is None or head is None or stood == head or not git.exists(stood):
+        return
+    if (
+        git.under_way()
+        or not git.is_ancestor(stood, head)
+        or not is_of_ours(there.store.read().state.tasks, head)
+    ):
+        return
+    fast_forward.catch_up(git, stood, head)
+
+
+def is_of_ours(tasks: Iterable[Task], commit: str) -> bool:
+    """Return whether a finished task, or one that is being merged, says that `commit` is its own."""
+    for task in tasks:
+        moving = task.intent.commit if task.intent and task.intent.action == "commit" else None
+        if commit in (task.completed_commit, moving):
+            return True
+    return False
+
+
+def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None:
+    """Bring what waits onto `target` if nothing is in the way; return what is in the way, None if nothing.
+
+    `checked`: a merge of both, on which every check has passed, for when they have parted.
+    """
+    git, ours = ctx.git, waiting(target)
+    here, waits = git.ref(target), git.ref(ours)
+    if waits is None or here is None:
+        return None
+    if git.is_ancestor(waits, here):
+        _forget(git, ours, waits)
+        return None
+    joined = checked is not None and all(git.is_ancestor(each, checked) for each in (here, waits))
+    if not joined and not git.is_ancestor(here, waits):
+        return f"{short(target)} has commits of its own"
+    try:
+        if joined and checked is not None:
+            _set(git, Move(ours, checked, waits), checked, None)
+            waits = checked
+        carry_out(ctx, target, Move(target, here, here), waits)
+    except MovedError:
+        return f"there are changes in the checkout of {short(target)}"
+    _forget(git, ours, waits)
+    return None
+
+
+def _forget(git: Git, ours: str, waits: str) -> None:
+    """Delete the branch of ours, all of which has arrived, if nobody else is at it.
+
+    Several come to that at the same time, and a git that was killed at it leaves its locks. Where it stays it
+    is deleted by whoever comes next.
+    """
+    with locks.hold(git):
+        for _ in range(2):
+            try:
+                git.delete_ref(lost_branch.seen_ref(ours))
+                git.delete_ref(ours, waits)
+            except GitError:
+                if git.ref(ours) != waits:
+                    return
+                dead_locks.remove(git)
+            else:
+                return
+
+
+def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
+    """Return whether nobody has `target` checked out, or nothing of theirs would be touched."""
+    there = _holder(ctx, target)
+    return not worktrees.is_hidden(ctx.git, target) if there is None else _is_free(there, old, new)
+
+
+def _holder(ctx: Context, target: str) -> Context | None:
+    """Return the context of the work tree that has `target` checked out; None if none has."""
+    main = ctx.main
+    # Nearly always it is the project's own checkout, of which git need not be asked.
+    own = main.git_dir == ctx.git.common_dir and not worktrees.is_bare(main)
+    if own and main.branch() == target:
+        return ctx.at(main)
+    holder = worktrees.holder(ctx.git, target)
+    return None if holder is None else ctx.at(Git.open(holder))
+
+
+def _is_free(there: Context, old: str, new: str) -> bool:
+    """Return whether nothing of a person's, and no attempt, would be touched in this checkout."""
+    mend(there)
+    if there.git.under_way() or _is_worked_in(there):
+        return False
+    if there.git.head() == new and old != new:
+        return True
+    return not fast_forward.obstacles(there.git, old, new, there.keep_out)
+
+
+def _is_worked_in(there: Context) -> bool:
+    here = str(there.git.top)
+    return any(t.status == "in_progress" and t.worktree == here for t in there.store.read().state.tasks)

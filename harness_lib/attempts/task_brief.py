@@ -1,0 +1,96 @@
+"""What an agent is told about a task: short, and every text from the list quoted as data."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from harness_lib import typed
+from harness_lib.attempts import check
+from harness_lib.attempts.rescue_refs import RESCUE_REFS, look_at
+from harness_lib.core import ownership, quoting
+from harness_lib.core.context import Context
+from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
+from harness_lib.system.git import snapshot
+from harness_lib.system.git.repository import Git
+from harness_lib.task import State, Task
+
+
+def render(
+    task: Task, ctx: Context | None = None, state: State | None = None, program: str = "harness"
+) -> str:
+    """Return the brief of `task`; `program` is what to type for `harness`.
+
+    With `ctx` it also says what the last attempt failed at and where it can be looked at, with `state` what
+    other tasks have noted.
+    """
+    whole = typed.harness("show", task.id, "--json", program=program)
+    which = f"attempt {task.attempts + 1} of {task.max_attempts}"
+    lines = [f"{task.id} [{task.priority}] {which}: {quoting.title(task)}"]
+    if task.description:
+        lines += ["description:", *quoting.quoted(task.description, whole)]
+    lines += _check(task, whole, ownership.give_check(ctx, task) if ctx else typed.give_check(task.id))
+    if task.validation.protect:
+        lines.append(f"do not change: {', '.join(task.validation.protect)}, nor how the check is run")
+    if task.checkpoints:
+        last = task.checkpoints[-1]
+        text = one_line(last.description, TITLE_LENGTH)
+        lines.append(f"last checkpoint: {last.step}/{last.total} {text}")
+    if task.interruptions and task.status == "in_progress":
+        lines.append(
+            f"interrupted so far: {task.interruptions}; the work stands (git status), no attempt was counted"
+        )
+    lines += _failure(task, check.last_excerpt(ctx, task) if ctx else None)
+    lines += _not_kept(task, ctx.git) if ctx else []
+    rescued = attempts_kept(task, ctx.git) if ctx else []
+    if rescued:
+        lines.append(f"what the last attempt did (rolled back): {look_at(rescued[-1])}")
+    lines += quoting.notes(state, task) if state else []
+    return "\n".join(lines)
+
+
+def _failure(task: Task, said: tuple[str, Path] | None) -> list[str]:
+    lines = [f"last failure: {one_line(task.error_log[-1], FAILURE_LENGTH)}"] if task.error_log else []
+    if task.handback:
+        lines.append(f"handed back: {one_line(task.handback.reason, REASON_LENGTH)}")
+    if said is not None:
+        text, log = said
+        lines += ["what the check said:", *quoting.quoted(text, str(log)), f"all that it said: {log}"]
+    return lines
+
+
+def _not_kept(task: Task, git: Git) -> list[str]:
+    if task.gate is None or task.gate.before is None:
+        return []
+    names = snapshot.read_untracked(git, task.gate.before).unprotected
+    told = quoting.some([one_line(name, TITLE_LENGTH) for name in names], quoting.NOTES)
+    return [f"not yours, and too large to keep a copy of (leave alone): {told}"] if names else []
+
+
+def _check(task: Task, whole: str, cure: str) -> list[str]:
+    command = task.validation.command
+    if not command:
+        return [f"check: none yet, and without one it cannot be completed; it needs one: {cure}"]
+    one = command.strip()
+    plain = "\n" not in one and len(one) <= REASON_LENGTH
+    lines = [f"check: {quoting.printable(one)}"] if plain else ["check:", *quoting.quoted(one, whole)]
+    if task.validation.cwd:
+        lines.append(f"the check runs in: {one_line(task.validation.cwd, REASON_LENGTH)}")
+    return [*lines, f"the check may take: {task.validation.timeout_seconds} s"]
+
+
+def attempts_kept(task: Task, git: Git) -> list[str]:
+    """Return the refs of the work of earlier attempts, oldest first, without what else is kept of them.
+
+    A check has left something, or something was there before.
+    """
+    return [ref for ref in rescues(task, git) if "-" not in ref.rpartition("/")[2]]
+
+
+def rescues(task: Task, git: Git) -> list[str]:
+    """Return the refs that keep the work of this task's earlier attempts, oldest first."""
+    found = [name for name, _oid in git.refs(f"{RESCUE_REFS}{check.safe_name(task.id)}/")]
+    # Git sorts them as texts: 10 before 2.
+    return sorted(
+        found, key=lambda ref: [int(number) for number in re.findall(r"\d+", ref.rpartition("/")[2])]
+    )

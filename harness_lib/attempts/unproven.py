@@ -1,0 +1,78 @@
+"""Run the checks of tasks that somebody else's write has completed: completed if they pass, else pending.
+
+No attempt is counted, and nothing is committed or rolled back: nobody knows whose work it would be.
+"""
+
+from __future__ import annotations
+
+from harness_lib.attempts import check
+from harness_lib.core import halts, quoting, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.errors import ConfigError
+from harness_lib.rules import selection, transitions
+from harness_lib.rules.selection import UNPROVEN
+from harness_lib.state.store import Tx
+from harness_lib.system.files import atomic, family_lock
+from harness_lib.task import Session, Task
+
+LOCK = "proving.lock"
+
+
+def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, ...]:
+    """Run the check of every task that is unproven in the work tree of `ctx`; tell what came of it.
+
+    One worker at a time does this, for all of them: the others go on, or, with `waits`, come after it.
+    Raises RefusedError if the list's commands have not been trusted; then nothing is run or recorded.
+    """
+    tasks = selection.unproven(ctx.store.read().state)
+    if not tasks:
+        return ()
+    atomic.make_directory(ctx.root.private)
+    lock = ctx.root.private / LOCK
+    with family_lock.alone(lock) if waits else family_lock.attempt(lock) as is_free:
+        return () if is_free is False else tuple(_prove(ctx, session, tasks))
+
+
+def _prove(ctx: Context, session: Session, tasks: list[Task]) -> list[str]:
+    told: list[str] = []
+    for known in tasks:
+        state = ctx.store.read().state
+        task = state.find(known.id)
+        if task is None or task not in selection.unproven(state):
+            # Another worker has proven it meanwhile.
+            continue
+        with halts.when_stuck(ctx, session, task.id):
+            trust_policy.require(ctx, state)
+        passed, why = _check(ctx, task)
+        head = ctx.git.head()
+        with ctx.store.transaction() as tx:
+            told += _record(tx, session, task, head, why, passed=passed)
+    return told
+
+
+def _check(ctx: Context, task: Task) -> tuple[bool, str]:
+    """Return whether the check passes, and what it said."""
+    command = task.validation.command
+    if not command or not command.strip():
+        return False, "it has no check"
+    ctx.busy(f"checking {task.id} …")
+    try:
+        checked = check.run_check(ctx, task, command, log_name="unproven")
+    except ConfigError as error:
+        return False, error.message.rstrip(".")
+    if checked.passed:
+        return True, f"its check passes: {quoting.one_line(command, quoting.FAILURE_LENGTH)}"
+    # It becomes a part of a sentence.
+    return False, checked.failure().rstrip(".")
+
+
+def _record(tx: Tx, session: Session, task: Task, head: str | None, why: str, *, passed: bool) -> list[str]:
+    now = tx.state.find(task.id)
+    if now is None or not transitions.may("confirm", now) or now.validation != task.validation:
+        # Somebody was faster, or has changed it again: whoever comes next has it checked.
+        return []
+    tx.replace(transitions.confirm(now, now=tx.now, commit=head) if passed else transitions.doubt(now))
+    outcome = "completed" if passed else "pending again"
+    text = f"{UNPROVEN}; {quoting.one_line(why, quoting.FAILURE_LENGTH)}; {outcome}"
+    tx.log("WARN", text, session=session.number, task=task.id)
+    return [f"{task.id}: {text}"]

@@ -1,0 +1,68 @@
+"""What a completed task has put into the history: its commits, their files, and how to take them back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.core import quoting
+from harness_lib.system.git import snapshot
+from harness_lib.system.git.repository import Git
+from harness_lib.task import State, Task
+
+SHOWN = 10
+MOST = 1000
+LENGTH = 200
+SHORT = 12
+
+
+class Delivered(NamedTuple):
+    """`commits` are the task's own, newest first, made on `since`; `files` what they changed."""
+
+    commits: tuple[str, ...]
+    files: tuple[str, ...]
+    since: str
+
+    @property
+    def look(self) -> str:
+        """Return the command that shows the work."""
+        if len(self.commits) == 1:
+            return typed.git("show", self.commits[0][:SHORT])
+        return typed.git("log", "--patch", self._span)
+
+    @property
+    def revert(self) -> str:
+        """Return the command that takes the work back, by new commits."""
+        return typed.git("revert", self.commits[0][:SHORT] if len(self.commits) == 1 else self._span)
+
+    @property
+    def _span(self) -> str:
+        return f"{self.since[:SHORT]}..{self.commits[0][:SHORT]}"
+
+    def lines(self, task: Task) -> list[str]:
+        """Return what a person wants to know of it."""
+        names = quoting.some([quoting.one_line(name, LENGTH) for name in self.files], SHOWN)
+        again = typed.harness("retry", task.id)
+        return [
+            f"its work: {self.look}",
+            f"files ({len(self.files)}): {names}",
+            f"to undo it: {self.revert}; to have it done anew after that: {again}",
+        ]
+
+
+def of(git: Git, state: State, task: Task) -> Delivered | None:
+    """Return what `task` has delivered; None if it committed nothing, or nobody knows."""
+    tip, base = task.completed_commit, task.started_at_commit
+    if task.status != "completed" or not tip or not base or not (git.exists(tip) and git.exists(base)):
+        return None
+    others = {other.completed_commit for other in state.tasks if other.id != task.id}
+    own: list[str] = []
+    # A run puts the work of several tasks on top of each other.
+    for oid in git.lines("rev-list", "--first-parent", f"--max-count={MOST}", tip, f"^{base}"):
+        if oid in others:
+            break
+        own.append(oid)
+    if not own:
+        return None
+    since = git.ref(f"{own[-1]}^") or base
+    return Delivered(tuple(own), snapshot.difference(git, since, tip), since)

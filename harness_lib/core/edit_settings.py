@@ -1,0 +1,86 @@
+"""`harness edit` without an id: the settings of the whole list."""
+
+from __future__ import annotations
+
+from harness_lib import typed
+from harness_lib.core import manual_edit, rights, sessions
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import HeldError, RefusedError, UsageError
+from harness_lib.rules import stopping
+from harness_lib.state.store import Tx
+from harness_lib.task import Mode, SessionConfig, State
+
+
+def run(
+    ctx: Context,
+    *,
+    mode: Mode | None = None,
+    max_tasks_per_session: int | None = None,
+    max_sessions: int | None = None,
+) -> Reply:
+    """Change the settings that are given; limits of 0 are no limits.
+
+    Raises UsageError (a negative limit), HeldError or RefusedError where the mode cannot change now,
+    RefusedError inside an agent that would be given more.
+    """
+    with manual_edit.change(ctx) as tx:
+        old = tx.state.session_config
+        new = old._replace(
+            concurrency_mode=mode or old.concurrency_mode,
+            max_tasks_per_session=_limit(max_tasks_per_session, old.max_tasks_per_session),
+            max_sessions=_limit(max_sessions, old.max_sessions),
+        )
+        story = _story(old, new)
+        if not story:
+            return Reply("edit", "The list is so already; nothing was changed.", next="harness status")
+        if _is_more(new.max_sessions, old.max_sessions) or _is_more(
+            new.max_tasks_per_session, old.max_tasks_per_session
+        ):
+            rights.require_person(ctx, "How much may be done here", typed.harness("edit", rest="…"))
+        if new.concurrency_mode != old.concurrency_mode:
+            _require_quiet(tx.state, ctx)
+        tx.state = tx.state._replace(session_config=new)
+        _lift_limits(tx)
+        manual_edit.log(tx, ctx, f"edited {story}")
+    return Reply("edit", f"the list is edited: {story}", next="harness start", warnings=tuple(tx.warnings))
+
+
+def _limit(given: int | None, old: int) -> int:
+    if given is not None and given < 0:
+        raise UsageError(f"{given} is no limit.", "Give a number of 0 or more; 0 is no limit.")
+    return old if given is None else given
+
+
+def _is_more(new: int, old: int) -> bool:
+    """Return whether the limit `new` lets more be done than `old`; 0 is none."""
+    return old != 0 and (new == 0 or new > old)
+
+
+def _story(old: SessionConfig, new: SessionConfig) -> str:
+    names = ("concurrency_mode", "max_tasks_per_session", "max_sessions")
+    changed = (name for name in names if getattr(old, name) != getattr(new, name))
+    return "; ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in changed)
+
+
+def _require_quiet(state: State, ctx: Context) -> None:
+    """Raise unless nobody works: claims of one mode have no lease, those of the other live by theirs."""
+    for session in state.sessions or ():
+        if sessions.is_live(session, ctx):
+            raise HeldError(
+                f"Session {session.number} of {session.worker} is open; the mode cannot change under it.",
+                f"End it first: {sessions.how_to_end(session)}",
+            )
+    busy = next((task.id for task in state.tasks if task.status == "in_progress"), None)
+    if busy:
+        raise RefusedError(
+            f"{busy} is in progress; the mode cannot change under it.",
+            f"Finish it, or hand it back: {typed.harness('release', busy)}",
+        )
+
+
+def _lift_limits(tx: Tx) -> None:
+    for session in tx.state.sessions or ():
+        spent = session.halt == "max_tasks_per_session"
+        if spent and stopping.session_spent(tx.state, session) is None:
+            manual_edit.lift_halt(tx, session)

@@ -1,0 +1,38 @@
+"""Say whether commits can be made at all: a sandbox may close the git directory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from harness_lib import typed
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.files import atomic
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import owner
+
+
+def closed(git: Git) -> Path | None:
+    """Return the git directory that cannot be written from here, if there is one."""
+    places = dict.fromkeys((git.common_dir, git.git_dir))
+    return next((place for place in places if place.is_dir() and not atomic.can_write(place)), None)
+
+
+def require(ctx: Context, git: Git) -> None:
+    """Raise EnvSetupError, with what a person types, if no commit can be made from here."""
+    place = closed(git)
+    if place is not None:
+        told = f"{place} cannot be written from here, so no work could be kept. Nothing was changed."
+        raise EnvSetupError(told, cure(ctx, git, place))
+
+
+def cure(ctx: Context, git: Git, place: Path) -> str:
+    """Return what to do about the closed `place`."""
+    if owner.in_agent(ctx.env) != "codex":
+        look = f"ls -ld {typed.word(place)}"
+        return f"Make it writable, or start the agent so that its sandbox allows it ({look})."
+    if git.git_dir != git.common_dir:
+        return "In a linked worktree nothing helps but to start it with: codex -s danger-full-access"
+    roots = f"sandbox_workspace_write.writable_roots={json.dumps([str(git.common_dir)])}"
+    return f"A person ends this Codex and starts it with: codex -c {typed.word(roots)}"

@@ -1,0 +1,250 @@
+"""Drafts become tasks of a list: ids given, names of other tasks resolved, every problem found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness_lib import typed
+from harness_lib.core import quoting
+from harness_lib.core.import_parse import Draft, Drafts, Wait
+from harness_lib.errors import UsageError
+from harness_lib.rules import graph
+from harness_lib.state import codec, shapes
+from harness_lib.state.codec import ContractError
+from harness_lib.task import State, Task
+from harness_lib.verbs import add
+
+LISTED = 20
+NAMED = 60
+PLACES = 5
+
+Problems = list[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The tasks to append, and what whoever imports them should know."""
+
+    tasks: tuple[Task, ...]
+    notes: tuple[str, ...]
+
+
+def plan(state: State, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
+    """Return what appending `drafts` to `state` means; UsageError with all problems and their places.
+
+    `spent` ids are given to nobody by number.
+    """
+    wanted = [
+        (number, draft) for number, draft in enumerate(drafts.items) if not (draft.done or draft.is_group)
+    ]
+    ids = _ids(state, [draft for _, draft in wanted], spent)
+    names = _Names(state, drafts.items, dict(zip((number for number, _ in wanted), ids, strict=True)))
+    problems = list(drafts.problems)
+    tasks = _decoded(wanted, ids, problems)
+    waits = [_waits(number, draft, names, problems) for number, draft in wanted]
+    _refuse(problems)
+    tasks = [
+        task._replace(id=own, depends_on=others) for task, own, others in zip(tasks, ids, waits, strict=True)
+    ]
+    _refuse(_rings(state, wanted, tasks))
+    given = [(draft, task) for (_, draft), task in zip(wanted, tasks, strict=True)]
+    return Plan(tuple(tasks), (*drafts.notes, *_notes(drafts, given, names)))
+
+
+def _ids(state: State, wanted: list[Draft], spent: tuple[str, ...]) -> list[str]:
+    """Return the id of each: its own where that is free, else the next number."""
+    taken = {task.id for task in state.tasks}
+    given = [draft.document.get("id") for draft in wanted]
+    kept = [name for name in given if isinstance(name, str) and name not in taken]
+    numbered = add.next_id(state, (*spent, *kept))
+    number = int(numbered.removeprefix("task-"))
+    ids = []
+    for name in given:
+        if isinstance(name, str) and name not in taken:
+            ids.append(name)
+        else:
+            ids.append(f"task-{number:03d}")
+            number += 1
+    return ids
+
+
+def _decoded(wanted: list[tuple[int, Draft]], ids: list[str], problems: Problems) -> list[Task]:
+    """Return the tasks, without dependencies, as the contract reads them; [] and `problems` if it refuses."""
+    documents = []
+    for (number, draft), own in zip(wanted, ids, strict=True):
+        name = draft.document.get("id")
+        if isinstance(name, str) and not re.match(shapes.NEW_ID_PATTERN, name):
+            told = "must be letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
+            problems.append((number, f"{draft.place_of('id')}: is {shapes.show(name)}, {told}"))
+        title = draft.document.get("title", "")
+        if isinstance(title, str) and not title.strip() and not draft.places:
+            problems.append((number, f"{draft.place_of('title')}: a task needs a title"))
+        documents.append({"id": own, **draft.document, "status": "pending"})
+    try:
+        return list(codec.decode({"tasks": documents}).tasks)
+    except ContractError as error:
+        for problem in error.problems:
+            found = re.fullmatch(r"tasks\[(\d+)\](?:\.(.*))?", problem.path, re.DOTALL)
+            if not found:
+                problems.append((-1, str(problem)))
+                continue
+            number, draft = wanted[int(found[1])]
+            problems.append((number, f"{draft.place_of(found[2] or '')}: {problem.message}"))
+        return []
+
+
+class _Names:
+    """Everything that a task may be called: in the file first, then in the list."""
+
+    def __init__(self, state: State, items: list[Draft], ids: dict[int, str]) -> None:
+        self.left_out: list[str] = []
+        self._ids = [ids.get(number) for number in range(len(items))]
+        self._within = [draft.within for draft in items]
+        self._below: dict[int, list[int]] = {}
+        for number, draft in enumerate(items):
+            for around in draft.within:
+                self._below.setdefault(around, []).append(number)
+        self._own: dict[str, list[int]] = {}
+        self._titles: dict[str, list[int]] = {}
+        for number, draft in enumerate(items):
+            name, title = draft.document.get("id"), draft.document.get("title")
+            if isinstance(name, str):
+                self._own.setdefault(name, []).append(number)
+            if isinstance(title, str):
+                self._titles.setdefault(_folded(title), []).append(number)
+        self._listed = {task.id for task in state.tasks}
+        self._listed_titles: dict[str, list[str]] = {}
+        for task in state.tasks:
+            self._listed_titles.setdefault(_folded(task.title), []).append(task.id)
+
+    def find(self, number: int, wait: Wait) -> list[str] | str:
+        """Return the ids that `wait` of a draft means (none if those are checked off), or what is wrong."""
+        whole = self._one(number, wait, wait.name)
+        if whole is not None or isinstance(wait.name, int) or "," not in wait.name:
+            return whole if whole is not None else self._unknown(wait.name)
+        found: list[str] = []
+        for part in (part.strip() for part in wait.name.split(",")):
+            one = self._one(number, wait, part)
+            if one is None or isinstance(one, str):
+                return self._unknown(part) if one is None else one
+            found += one
+        return found
+
+    def titles(self, title: str) -> list[str]:
+        """Return the tasks of the list that have this title."""
+        return self._listed_titles.get(_folded(title), [])
+
+    def _one(self, by: int, wait: Wait, name: str | int) -> list[str] | str | None:
+        if isinstance(name, str):
+            if name in self._own:
+                return self._of_file(by, wait, name, self._own[name][:1])
+            if name in self._listed:
+                return [name]
+            if _folded(name) in self._titles:
+                return self._of_file(by, wait, name, self._titles[_folded(name)])
+            if _folded(name) in self._listed_titles:
+                found = self._listed_titles[_folded(name)]
+                return found if len(found) == 1 else self._ambiguous(name, len(found))
+        digits = re.fullmatch(r"#?([0-9]{1,9})", str(name))
+        if digits and 1 <= int(digits[1]) <= len(self._ids):
+            return self._of_file(by, wait, name, [int(digits[1]) - 1])
+        return None
+
+    def _of_file(self, by: int, wait: Wait, name: str | int, numbers: list[int]) -> list[str] | str:
+        found = [ids for number in numbers if (ids := self._all_of(by, number))]
+        if len(found) > 1:
+            return self._ambiguous(name, len(found))
+        if not found:
+            self.left_out.append(wait.place)
+        return found[0] if found else []
+
+    def _all_of(self, by: int, number: int) -> list[str]:
+        """Return the open tasks of an item and of all below it; for what is below it, those of the item."""
+        below = () if number in self._within[by] else self._below.get(number, ())
+        return [own for each in (number, *below) if (own := self._ids[each]) is not None]
+
+    @staticmethod
+    def _ambiguous(name: str | int, count: int) -> str:
+        return f"{_quoted(name)} is the title of {count} tasks; name the one you mean by its id"
+
+    @staticmethod
+    def _unknown(name: str | int) -> str:
+        return f"{_quoted(name)} is no task, neither in this file nor in the list"
+
+
+def _waits(number: int, draft: Draft, names: _Names, problems: Problems) -> tuple[str, ...]:
+    ids: dict[str, None] = {}
+    for wait in draft.waits:
+        found = names.find(number, wait)
+        if isinstance(found, str):
+            problems.append((number, f"{wait.place}: {found}"))
+        else:
+            ids.update(dict.fromkeys(found))
+    return tuple(ids)
+
+
+def _rings(state: State, wanted: list[tuple[int, Draft]], tasks: list[Task]) -> Problems:
+    rings = graph.cycle_members((*state.tasks, *tasks))
+    return [
+        (number, f"{draft.place}: {task.id} would wait for itself: {rings[task.id]}")
+        for (number, draft), task in zip(wanted, tasks, strict=True)
+        if task.id in rings
+    ]
+
+
+def _refuse(problems: Problems) -> None:
+    if not problems:
+        return
+    # What is wrong in a group is wrong in each of its tasks.
+    told = list(dict.fromkeys(text for _, text in sorted(problems, key=lambda problem: problem[0])))
+    lines = [f"  {text}" for text in told[:LISTED]]
+    if len(told) > LISTED:
+        lines.append(f"  … and {len(told) - LISTED} more problems")
+    count = "1 problem" if len(told) == 1 else f"{len(told)} problems"
+    raise UsageError(
+        "\n".join([f"Nothing was added, because of {count}:", *lines]),
+        "Correct the file; harness import --dry-run shows what would be added.",
+    )
+
+
+def _notes(drafts: Drafts, given: list[tuple[Draft, Task]], names: _Names) -> Iterator[str]:
+    """Yield one sentence for each kind of thing that may not be what was meant."""
+    groups = [draft.place for draft in drafts.items if draft.is_group and not draft.done]
+    if groups:
+        yield f"No tasks themselves, for they have no check and others below them: {_some(groups)}."
+    done = [draft.place for draft in drafts.items if draft.done]
+    if done:
+        yield f"Checked off, so left out: {_some(done)}. Here only a check says what is done."
+    if names.left_out:
+        yield f"What is checked off is not waited for: {_some(names.left_out)}."
+    renamed = [f"{draft.document['id']} became {task.id}" for draft, task in given if _renamed(draft, task)]
+    if renamed:
+        yield f"Ids that the list has already were changed: {_some(renamed)}."
+    known = ((task.title, names.titles(task.title)) for _, task in given)
+    again = [f"{_quoted(title)} ({ids[0]})" for title, ids in known if ids]
+    if again:
+        yield f"Titles that the list has already: {_some(again)}. Was this imported before?"
+    bare = [task.id for _, task in given if not task.validation.command]
+    if bare:
+        yield (
+            f"Without a check, which they need to be completed: {_some(bare)}. "
+            f"Give each one: {typed.give_check(bare[0])}"
+        )
+
+
+def _renamed(draft: Draft, task: Task) -> bool:
+    return draft.document.get("id") not in (None, task.id)
+
+
+def _folded(title: str) -> str:
+    return " ".join(title.split()).casefold()
+
+
+def _quoted(name: str | int) -> str:
+    return repr(quoting.one_line(str(name), NAMED))
+
+
+def _some(texts: list[str]) -> str:
+    return quoting.some(texts, PLACES)

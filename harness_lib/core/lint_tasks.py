@@ -1,0 +1,87 @@
+"""Warn of what is allowed but may stop work: no check, a missing command, a glob that matches nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from harness_lib.core import ownership, quoting
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import command
+from harness_lib.task import State, Task
+
+SHORT = 80
+
+
+def doubts(ctx: Context, state: State) -> Iterator[str]:
+    """Yield one sentence per doubt about the tasks that are still to be done."""
+    ground = _Ground(ctx)
+    for task in state.tasks:
+        if not task.is_done:
+            yield from _about(ctx, ground, task)
+
+
+def _about(ctx: Context, ground: _Ground, task: Task) -> Iterator[str]:
+    check = task.validation.command
+    if not check or not check.strip():
+        yield f"{task.id} has no check: {ownership.give_check(ctx, task)}"
+        return
+    cwd = task.validation.cwd or ""
+    if not (ground.top / cwd).is_dir():
+        yield f"{task.id}: validation.cwd {_quoted(cwd)} is no directory"
+        return
+    missing = ground.missing(check, cwd)
+    if missing:
+        yield f"{task.id}: its check needs {_quoted(missing)}, which is not on the PATH"
+    for glob in task.validation.protect:
+        if not ground.matches(glob, cwd):
+            yield f"{task.id}: validation.protect {_quoted(glob)} matches no file"
+
+
+def _quoted(text: str) -> str:
+    return repr(quoting.one_line(text, SHORT))
+
+
+class _Ground:
+    """The work tree; what was asked before is remembered, as thousands of tasks share a few commands."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._missing: dict[tuple[str, str], str | None] = {}
+        self._matching: dict[tuple[str, str], bool] = {}
+
+    @cached_property
+    def git(self) -> Git | None:
+        try:
+            return self._ctx.git
+        except EnvSetupError:
+            return None
+
+    @property
+    def top(self) -> Path:
+        return self.git.top if self.git else self._ctx.root.path
+
+    def missing(self, check: str, cwd: str) -> str | None:
+        """Return the first word of `check` if there is no such program."""
+        key = (check, cwd)
+        if key not in self._missing:
+            found = command.missing_command(check, cwd=self.top / cwd, env=self._ctx.env)
+            self._missing[key] = found
+        return self._missing[key]
+
+    def matches(self, glob: str, cwd: str) -> bool:
+        """Say whether a file fits `glob`, read as the gate of a claim reads it."""
+        key = (glob, cwd)
+        if key not in self._matching:
+            self._matching[key] = self._ask(glob, cwd)
+        return self._matching[key]
+
+    def _ask(self, glob: str, cwd: str) -> bool:
+        if self.git is None:
+            return True
+        spec = f":(top,glob){os.path.normpath(os.path.join(cwd, glob.lstrip('/')))}"  # noqa: PTH118 (no path yet)
+        return bool(self.git.run("ls-files", "-z", "--cached", "--others", "--", spec, check=False).stdout)

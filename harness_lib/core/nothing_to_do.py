@@ -1,0 +1,86 @@
+"""The reply with exit 9: nothing to go on with, why, and what to type when that has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.core import quoting
+from harness_lib.core.reply import Reply
+from harness_lib.errors import Exit
+from harness_lib.rules import stats, stopping
+from harness_lib.task import State, StopReason
+
+SHOWN = 5
+PERSON = "A person must act before anything can be taken; to wait is no use."
+EMPTY = "The list is empty: there is nothing to do yet."
+ADD = 'harness add "what is to be done" --validate "command that proves it"'
+
+
+class Answer(NamedTuple):
+    """What is said of a reason to stop, and what to type next."""
+
+    words: str
+    next: str
+
+
+def answer(reason: StopReason) -> Answer:
+    """Return what there is to say of `reason`, whatever the list."""
+    match reason:
+        case "done":
+            return Answer("Every task is completed.", "harness status")
+        case "blocked":
+            words = "No task is left that could run: the rest failed for good or depends on one that did."
+            return Answer(words, "harness status")
+        case "waiting":
+            words = "Nothing can be taken right now: others hold the rest."
+            return Answer(words, "harness claim --wait 600")
+        case "max_sessions":
+            more = typed.harness("edit", rest="--max-sessions N")
+            words = f"All sessions that this list may have are used up. A person can allow more: {more}"
+            return Answer(words, "harness status")
+        case "max_tasks_per_session":
+            return Answer("This session has finished as many tasks as it may.", "harness stop")
+
+
+def words(state: State, reason: StopReason) -> str:
+    """Return the sentence that says why nothing goes on in this list."""
+    if not state.tasks:
+        return EMPTY
+    if reason == "waiting" and stopping.awaits_person(state):
+        return PERSON
+    return answer(reason).words
+
+
+def reply(
+    verb: str,
+    state: State,
+    stop: StopReason | None,
+    told: tuple[str, ...] = (),
+    extra: Mapping[str, object] | None = None,
+) -> Reply:
+    """Return the reply of `verb` for the reason `stop`, after the lines already `told`."""
+    reason: StopReason = stop or "done"
+    go_on = answer(reason).next if state.tasks else ADD
+    halted: list[str] = []
+    if words(state, reason) == PERSON:
+        halted, go_on = _halted(state)
+    return Reply(
+        verb,
+        "\n".join([*told, words(state, reason), *halted, stats.line(state)]),
+        exit=Exit.STOP,
+        stop=reason,
+        next=go_on,
+        extra=extra or {},
+    )
+
+
+def _halted(state: State) -> tuple[list[str], str]:
+    """Return what a person must see to, and the command that shows the first of it."""
+    halted = [task for task in state.tasks if task.halt is not None and task.status != "completed"]
+    lines = [
+        f"  {task.id}: {quoting.one_line(task.halt or '', quoting.FAILURE_LENGTH)}" for task in halted[:SHOWN]
+    ]
+    more = [f"  and {len(halted) - SHOWN} more (harness status)"] if len(halted) > SHOWN else []
+    return [*lines, *more], typed.harness("why", halted[0].id)

@@ -1,0 +1,183 @@
+"""Find the task that the caller holds, and what it may do with it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.core import sessions
+from harness_lib.core.context import Context
+from harness_lib.errors import HeldError, LeaseLostError, UsageError
+from harness_lib.rules import gates, leases
+from harness_lib.system.processes import owner
+from harness_lib.task import Session, State, Task
+
+# In the environment of an agent that `harness run` has started: the task it works on.
+SUPERVISED = "HARNESS_SUPERVISED"
+# In that of a check: the task it judges. It tells a command that it is run by a check.
+CHECKED = "HARNESS_CHECKED_TASK"
+
+
+class Held(NamedTuple):
+    """A task in progress, and the session that holds it."""
+
+    session: Session
+    task: Task
+
+
+def finish(ctx: Context, task: Task) -> str | None:
+    """Return the command that ends the work on `task`, or gives it the check that it cannot end without.
+
+    None for an agent whose supervisor does that.
+    """
+    if ctx.env.get(SUPERVISED):
+        return None
+    if task.validation.command:
+        return typed.harness("finish", task.id)
+    if not is_judged(ctx, task):
+        return typed.give_check(task.id)
+    # It halts the session, so that an agent may stop until a person has acted; a second time it does no more.
+    session = sessions.mine(ctx.store.read().state, ctx)
+    return "harness stop" if session and session.halt else typed.harness("finish", task.id)
+
+
+def is_judged(ctx: Context, task: Task) -> bool:
+    """Return whether the caller is an agent whose own work the check of `task` judges: it may not set it."""
+    if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
+        return False
+    mine = any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by)
+    return mine or task.status == "in_progress" or gates.is_for_a_person(task.halt)
+
+
+def give_check(ctx: Context, task: Task) -> str:
+    """Return how `task` gets another check: the command, or whom an agent that may not type it asks."""
+    command = typed.give_check(task.id)
+    return f"ask the user to type, in a terminal: {command}" if is_judged(ctx, task) else command
+
+
+def refuse_supervised(ctx: Context, verb: str) -> None:
+    """Raise UsageError for an agent that a supervisor has started: what `verb` does is the supervisor's."""
+    task = ctx.env.get(SUPERVISED)
+    if task:
+        raise UsageError(
+            f"You work on {task} for a supervisor, which takes and ends tasks itself: {verb} is not for you.",
+            f"Just end your turn, and the check of {task} runs. harness note and checkpoint are fine.",
+        )
+
+
+def held_by_me(state: State, ctx: Context) -> Task | None:
+    """Return the task that this worker has in progress."""
+    return next((t for t in state.tasks if t.status == "in_progress" and is_mine(state, t, ctx)), None)
+
+
+def is_mine(state: State, task: Task, ctx: Context) -> bool:
+    """Return whether this worker holds `task`; in exclusive mode a claim without a name is the session's."""
+    if task.claimed_by is None:
+        return not state.concurrent and sessions.mine(state, ctx) is not None
+    return leases.is_mine(task, ctx.owner.worker)
+
+
+def require(state: State, task_id: str | None, ctx: Context) -> Held:
+    """Return the task in progress that the caller may finish.
+
+    `task_id` None means the one that this worker holds.
+    Raises UsageError, HeldError (somebody else's session), LeaseLostError (somebody else's claim).
+    """
+    if ctx.env.get(CHECKED):
+        raise UsageError(
+            f"The check of {ctx.env[CHECKED]} calls harness to end its own task.",
+            "A check only looks: give it a command that tests the work.",
+        )
+    sessions.refuse_other(state, ctx)
+    task = _named(state, task_id, ctx)
+    if task.status != "in_progress":
+        _refuse_idle(state, task, held_by_me(state, ctx))
+    if not is_mine(state, task, ctx):
+        raise _not_yours(state, task, ctx)
+    session = sessions.mine(state, ctx)
+    if session is None:
+        raise HeldError(
+            f"Task {task.id} is in progress, but no session of yours is open.",
+            "Open one, which recovers the task: harness start",
+        )
+    return Held(session, task)
+
+
+def _not_yours(state: State, task: Task, ctx: Context) -> LeaseLostError:
+    """Return the error of whoever wants to end somebody else's claim: who has it, and until when."""
+    who = task.claimed_by or "nobody that this session knows"
+    since = f" since {task.claimed_at}" if task.claimed_at else ""
+    until = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
+    held = f"Task {task.id} is held by {who}{since}{until}, not by you ({ctx.owner.worker})."
+    if sessions.mine(state, ctx) is not None:
+        return LeaseLostError(f"{held} Nothing was recorded.", set_aside(task.id))
+    holder = next((s for s in state.sessions or () if leases.works_for(task.claimed_by, s.worker)), None)
+    end = f", or end that session: {sessions.how_to_end(holder)}" if holder else ""
+    return LeaseLostError(f"{held} You have no work here, and nothing was changed.", f"Let it work{end}")
+
+
+def set_aside(task_id: str) -> str:
+    """Return the hint for whoever has lost the claim of a task: how to keep its work and go on."""
+    save = typed.harness("rescue", "save", task_id)
+    return f"Keep what you have changed and clear your work tree: {save}; then type: harness claim"
+
+
+def require_settled(state: State, task_id: str | None, ctx: Context) -> Held:
+    """Return what `require` does; UsageError if a killed command has left something under way in git."""
+    held = require(state, task_id, ctx)
+    if held.task.intent is not None:
+        raise UsageError(
+            f"A command was killed in the middle of the {held.task.intent.action} of {held.task.id}.",
+            "Let it be finished first: harness recover",
+        )
+    return held
+
+
+def _named(state: State, task_id: str | None, ctx: Context) -> Task:
+    if task_id is None:
+        mine = held_by_me(state, ctx)
+        if mine is None:
+            raise UsageError("You hold no task.", "Take one with: harness claim")
+        return mine
+    return require_task(state, task_id)
+
+
+def called(state: State, task_id: str) -> Task | None:
+    """Return the task called `task_id`, or `task-003` for `3`; None if there is none."""
+    task = state.find(task_id)
+    if task is None and task_id.isascii() and task_id.isdigit():
+        task = state.find(f"task-{int(task_id):03d}")
+    return task
+
+
+def ids_of(state: State, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the ids of the tasks that `names` call, as `called` finds them; a name of no task as it is."""
+    return tuple(task.id if (task := called(state, name)) else name for name in names)
+
+
+def require_task(state: State, task_id: str) -> Task:
+    """Return the task called `task_id`, or `task-003` for `3`; UsageError if there is none."""
+    task = called(state, task_id)
+    if task is None:
+        raise UsageError(
+            f"There is no task {task_id!r} in this list.", "See which there are: harness status --all"
+        )
+    return task
+
+
+def _refuse_idle(state: State, task: Task, held: Task | None) -> None:
+    if held is not None:
+        raise UsageError(
+            f"Task {task.id} is {task.status}, and you hold {held.id}.",
+            f"End that one first: {typed.harness('finish', held.id)}",
+        )
+    if state.concurrent and task.fence:
+        raise LeaseLostError(
+            f"Task {task.id} is {task.status}, no longer in progress: your claim of it has ended. "
+            "Nothing was recorded.",
+            set_aside(task.id),
+        )
+    raise UsageError(
+        f"Task {task.id} is {task.status}, not in progress.",
+        f"Take it first: {typed.harness('claim', task.id)}",
+    )

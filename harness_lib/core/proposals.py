@@ -1,0 +1,144 @@
+"""Tasks that an unattended agent would add: they wait in the list, and nothing of them runs.
+
+An agent that could add tasks could run any command as a check, or go on for ever.
+A person sees them in `harness status` and at the end of a run, and accepts or dismisses them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from harness_lib import typed
+from harness_lib.core import manual_edit, outbox, ownership, proposed, quoting, rights
+from harness_lib.core.context import Context
+from harness_lib.core.proposed import number
+from harness_lib.core.reply import Reply
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.task import State, Task
+from harness_lib.verbs import add
+from harness_lib.verbs.add import Wish
+
+MOST = 50
+
+
+def propose(ctx: Context, wish: Wish) -> Reply:
+    """Leave `wish` for a person to decide; UsageError if it cannot be a task, or too many wait already."""
+    by = ctx.env[ownership.SUPERVISED]
+    try:
+        task = _record(ctx, by, wish)
+    except (EnvSetupError, OSError) as error:
+        return outbox.leave(ctx, error, "add", by, json.dumps(wish._asdict()))
+    return Reply("add", f"proposed: {quoting.title(task)}\nA person decides; go on with your own task.")
+
+
+def from_letter(ctx: Context, by: str, text: str) -> Reply:
+    """Do what `propose` does for the agent that works on task `by`; `text` is what it has left."""
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        told: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+        }
+        task = _record(ctx, by, Wish(**told))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"A proposal cannot be read: {error}", "harness add --help") from error
+    return Reply("add", f"proposed: {quoting.title(task)}")
+
+
+def _record(ctx: Context, by: str, wish: Wish) -> Task:
+    if not wish.title.strip():
+        raise UsageError("A task needs a title.", typed.harness("add", rest='"what is to be done"'))
+    with ctx.store.transaction() as tx:
+        ownership.require_task(tx.state, by)
+        waiting = tx.state.proposals
+        task = add.build(wish, _next(waiting))._replace(notes=(f"proposed by whoever worked on {by}",))
+        add.require_writable(task)
+        same = next((old for old in waiting if old._replace(id=task.id) == task), None)
+        if same is not None:
+            return same
+        if len(waiting) >= MOST:
+            raise UsageError(
+                f"{MOST} proposed tasks wait for a person already.", "Go on with your own task without it."
+            )
+        tx.state = tx.state._replace(proposals=(*waiting, task))
+    return task
+
+
+def _next(waiting: Sequence[Task]) -> str:
+    return f"{proposed.PREFIX}{max((number(task) for task in waiting), default=0) + 1}"
+
+
+def show(ctx: Context) -> Reply:
+    """List what was proposed; reads without a lock."""
+    waiting = ctx.store.read().state.proposals
+    lines = [line for task in waiting for line in _whole(task)]
+    return Reply(
+        "add",
+        "\n".join(lines) or "Nothing was proposed.",
+        next="harness add --proposed N" if waiting else "harness status",
+        extra={
+            "proposals": [
+                {"number": number(t), "title": t.title, "check": t.validation.command} for t in waiting
+            ]
+        },
+    )
+
+
+def _whole(task: Task) -> Iterator[str]:
+    yield f"{number(task)}. [{task.priority}] {quoting.title(task)} ({'; '.join(task.notes)})"
+    if task.description:
+        yield f"   description: {quoting.one_line(task.description, quoting.REASON_LENGTH)}"
+    if task.depends_on:
+        yield f"   depends on: {quoting.some(task.depends_on, proposed.SHOWN)}"
+    yield f"   check: {quoting.one_line(task.validation.command or 'none', quoting.REASON_LENGTH)}"
+    if task.on_failure.cleanup:
+        yield f"   cleanup: {quoting.one_line(task.on_failure.cleanup, quoting.REASON_LENGTH)}"
+
+
+def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
+    """Add the proposed tasks with these numbers to the list, as a person has decided.
+
+    Raises UsageError (no such number; it depends on nothing that exists), RefusedError (inside an agent).
+    """
+    rights.require_person(ctx, "Which proposed task is added", typed.harness("add", "--proposed", *numbers))
+    spent = add.spent_ids(ctx)
+    added = []
+    with manual_edit.change(ctx) as tx:
+        for wanted in numbers:
+            chosen = _find(tx.state, wanted)
+            task = chosen._replace(id=add.next_id(tx.state, spent))
+            rest = tuple(other for other in tx.state.proposals if other is not chosen)
+            tx.state = tx.state._replace(proposals=rest)
+            add.append(tx, ctx, (task,))
+            manual_edit.log(tx, ctx, f"accepted {chosen.id}", task.id)
+            added.append(task)
+    warnings = [add.no_check(task.id) for task in added if not task.validation.command]
+    return Reply(
+        "add",
+        "\n".join(f"added {task.id} [{task.priority}]: {quoting.title(task)}" for task in added),
+        task=added[-1] if added else None,
+        next="harness start",
+        warnings=(*warnings, *tx.warnings),
+    )
+
+
+def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
+    """Forget the proposed tasks with these numbers. Raises what `accept` does."""
+    rights.require_person(
+        ctx, "Which proposed task is dismissed", typed.harness("add", "--proposed", *numbers, "--dismiss")
+    )
+    with manual_edit.change(ctx) as tx:
+        for wanted in numbers:
+            chosen = _find(tx.state, wanted)
+            rest = tuple(other for other in tx.state.proposals if other is not chosen)
+            tx.state = tx.state._replace(proposals=rest)
+            manual_edit.log(tx, ctx, f"dismissed {chosen.id}: {quoting.title(chosen)}")
+    return Reply("add", f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
+
+
+def _find(state: State, wanted: int) -> Task:
+    found = next((task for task in state.proposals if number(task) == wanted), None)
+    if found is None:
+        raise UsageError(f"There is no proposed task {wanted}.", "See what there is: harness add --proposed")
+    return found

@@ -1,0 +1,55 @@
+"""Refuse an agent's change of the check that judges it, and of what only a person may lift.
+
+Who may set its own exam has passed it already.
+Agents are known by their environment; one that hides it is not stopped, and the log has what it did.
+"""
+
+from __future__ import annotations
+
+from harness_lib.core import ownership
+from harness_lib.core.context import Context
+from harness_lib.errors import RefusedError
+from harness_lib.rules import gates, leases
+from harness_lib.system.processes import owner
+from harness_lib.task import Task
+
+# What an agent that a supervisor has started may type; the rest is the supervisor's, or a person's.
+# They look, or tell; `add` proposes; `beat` is what hooks type for it.
+FOR_SUPERVISED = frozenset(
+    (
+        *("note", "checkpoint", "add", "beat"),
+        *("status", "show", "log", "why", "graph", "check", "doctor", "rescue", "validate", "budget"),
+    )
+)
+
+
+def require_admitted(ctx: Context, verb: str) -> None:
+    """Raise UsageError if a supervised agent types a verb that is not for it."""
+    if verb not in FOR_SUPERVISED:
+        ownership.refuse_supervised(ctx, f"harness {verb}")
+
+
+def acting_agent(ctx: Context) -> str | None:
+    """Return the name of the agent that types, or None for a person."""
+    return owner.in_agent(ctx.env) or ("a supervised agent" if ctx.env.get(ownership.SUPERVISED) else None)
+
+
+def require_person(ctx: Context, what: str, command: str) -> None:
+    """Raise RefusedError inside an agent; `what` names what is asked, `command` does it for a person."""
+    agent = acting_agent(ctx)
+    if agent:
+        raise RefusedError(
+            f"{what} is for a person to decide, not for {agent}.",
+            f"Ask the person to type, in a terminal: {command}",
+        )
+
+
+def require_unjudged(ctx: Context, task: Task, command: str) -> None:
+    """Raise RefusedError inside an agent that has claimed `task`, or that a person must act for first.
+
+    `command` is what a person would type instead.
+    """
+    if gates.is_for_a_person(task.halt):
+        require_person(ctx, f"What becomes of {task.id} after its check was changed", command)
+    if any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by):
+        require_person(ctx, f"{task.id} has been claimed in this session: what judges it", command)

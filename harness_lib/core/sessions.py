@@ -1,0 +1,280 @@
+"""Sessions: who works on the list, for how long, and how a session ends.
+
+An exclusive session outlives the shell call that opened it: it is a record in the state, and ends when its
+owner says so or is provably gone.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness_lib import timestamps, typed
+from harness_lib.core import dependencies
+from harness_lib.core.context import Context
+from harness_lib.errors import HeldError
+from harness_lib.rules import leases, stats, stopping
+from harness_lib.state.store import Tx
+from harness_lib.system.place import session_notes
+from harness_lib.system.processes import owner, presence
+from harness_lib.task import Session, State, StopReason, Task
+
+
+def mine(state: State, ctx: Context) -> Session | None:
+    """Return the open session that this worker works in."""
+    return next((s for s in state.sessions or () if leases.works_for(ctx.owner.worker, s.worker)), None)
+
+
+def is_live(session: Session, ctx: Context) -> bool:
+    """Return whether the session's owner may still be there; only proof makes it False, or long silence."""
+    if _was_cleared(session, ctx):
+        return False
+    root, caller = os.fspath(ctx.root.path), ctx.owner.agent_session_id or ""
+    return presence.may_live(root, _record(session), caller, ctx.clock.now().timestamp())
+
+
+def _record(session: Session) -> presence.Record:
+    return presence.Record(
+        host=session.host,
+        boot_id=session.boot_id or "",
+        pid=session.pid or 0,
+        pid_started=session.pid_started or "",
+        agent_session_id=session.agent_session_id or "",
+        started=presence.moment(session.started_at),
+    )
+
+
+def _was_cleared(session: Session, ctx: Context) -> bool:
+    """Return whether the caller is a later conversation of the very process that had this one.
+
+    A process of Claude Code has one at a time: `/clear` ends the one before. Other hosts may have several.
+    """
+    me = ctx.owner
+    if owner.in_agent(ctx.env) != "claude" or not me.agent_session_id or not session.agent_session_id:
+        return False
+    return me.agent_session_id != session.agent_session_id and _is_of_process(session, me)
+
+
+def _is_of_process(session: Session, me: owner.Owner) -> bool:
+    recorded = (session.pid, session.pid_started, session.boot_id, session.host)
+    return recorded == (me.pid or None, me.pid_started, me.boot_id, me.host)
+
+
+def is_callers(session: Session, ctx: Context) -> bool:
+    """Return whether the very conversation, or process, that opened `session` calls, not just its namesake.
+
+    A conversation that was resumed has another process and the same id.
+    """
+    me = ctx.owner
+    if me.agent_session_id and session.agent_session_id:
+        return me.agent_session_id == session.agent_session_id
+    return _is_of_process(session, me)
+
+
+def comes_back(state: State, ctx: Context) -> bool:
+    """Return whether what bears the caller's name is its own, not that of an earlier agent of this name."""
+    session = mine(state, ctx)
+    return is_callers(session, ctx) if session else not owner.is_named(ctx.env)
+
+
+def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
+    """Let `session` stand for the process that its conversation has now."""
+    me = ctx.owner
+    here = session._replace(
+        host=me.host,
+        boot_id=me.boot_id,
+        pid=me.pid or None,
+        pid_started=me.pid_started,
+        agent_session_id=me.agent_session_id or session.agent_session_id,
+    )
+    if here != session:
+        update(tx, here)
+        if not tx.state.concurrent:
+            tx.drop_session(session.pid)
+            tx.hold_session(me.pid or None)
+        tx.on_commit(lambda: session_notes.remove(_end_note(here, ctx)))
+        tx.log("LOCK", f"acquired again (pid={me.pid})", session=session.number)
+    return here
+
+
+def has_ended(session: Session, ctx: Context) -> bool:
+    """Return whether the agent session is known to be over, though its process may live on."""
+    caller = ctx.owner.agent_session_id or ""
+    noted = presence.has_ended(os.fspath(ctx.root.path), _record(session), caller)
+    return noted or _was_cleared(session, ctx)
+
+
+def _end_note(session: Session, ctx: Context) -> str:
+    return session_notes.path(os.fspath(ctx.root.path), "ended", session.agent_session_id or "")
+
+
+def show(ctx: Context) -> None:
+    """Leave a sign of a caller whose process cannot be seen from outside of its sandbox."""
+    me = ctx.owner
+    if me.agent_session_id and ctx.root.private.is_dir() and owner.is_hidden(me):
+        presence.show(os.fspath(ctx.root.path), me.agent_session_id)
+
+
+def worker_is_live(worker: str | None, state: State, ctx: Context) -> bool:
+    """Return whether an open session with a live owner belongs to `worker`."""
+    return any(leases.works_for(worker, s.worker) and is_live(s, ctx) for s in state.sessions or ())
+
+
+def living(state: State, ctx: Context) -> set[str]:
+    """Return the workers whose sessions are open and may still live."""
+    return {session.worker for session in state.sessions or () if is_live(session, ctx)}
+
+
+def fold_dead(tx: Tx, ctx: Context) -> None:
+    """Remove the sessions whose owner is gone; what they left in progress is up to recovery."""
+    for session in tx.state.sessions or ():
+        if not is_live(session, ctx):
+            gone = "its agent has ended" if has_ended(session, ctx) else _gone(session)
+            tx.log("WARN", f"{gone} without `harness stop`", session=session.number)
+            _remove(tx, session)
+
+
+def _gone(session: Session) -> str:
+    return f"its owner (pid {session.pid}) is gone" if session.pid else "its owner is gone"
+
+
+def refuse_other(state: State, ctx: Context) -> None:
+    """Raise HeldError if the list is exclusive and a live session of somebody else is open."""
+    if state.concurrent:
+        return
+    for session in state.sessions or ():
+        if not leases.works_for(ctx.owner.worker, session.worker) and is_live(session, ctx):
+            raise HeldError(
+                f"Session {session.number} of {session.worker} ({_place(session)}) "
+                f"holds this list since {session.started_at}.",
+                f"Wait until it ends. A person can end it: {how_to_end(session)}",
+            )
+
+
+def _place(session: Session) -> str:
+    return f"pid {session.pid} on {session.host}" if session.pid else f"in a sandbox on {session.host}"
+
+
+def is_live_run(session: Session) -> bool:
+    """Return whether the session is of a `harness run` that provably goes on, on this machine."""
+    return _is_of_run(session) and presence.life_of(_record(session)) == "alive"
+
+
+def how_to_end(session: Session) -> str:
+    """Return what a person types to end the session."""
+    if is_live_run(session):
+        return f"Ctrl-C in its terminal, or kill -INT {session.pid}"
+    by_number = typed.harness("stop", "--session", session.number)
+    if _is_of_run(session):
+        return f"Ctrl-C in its terminal on {session.host}; if it is gone there: {by_number}"
+    return by_number
+
+
+def _is_of_run(session: Session) -> bool:
+    return session.pid is not None and owner.is_own_name(session.worker, "run", session.pid)
+
+
+def open_one(tx: Tx, ctx: Context) -> Session:
+    """Add this worker's session, not yet counted, and in exclusive mode keep the protocol's lock for it."""
+    me = ctx.owner
+    taken = [s.number for s in tx.state.sessions or ()]
+    session = Session(
+        number=max([tx.state.session_count, *taken]) + 1,
+        worker=me.worker,
+        host=me.host,
+        boot_id=me.boot_id,
+        pid=me.pid or None,
+        pid_started=me.pid_started,
+        agent_session_id=me.agent_session_id,
+        started_at=timestamps.render(tx.now),
+    )
+    tx.state = tx.state._replace(sessions=(*(tx.state.sessions or ()), session))
+    if not tx.state.concurrent:
+        tx.hold_session(me.pid or None)
+    tx.log("LOCK", f"acquired (pid={me.pid})", session=session.number)
+    return session
+
+
+def update(tx: Tx, session: Session) -> None:
+    """Replace the record with the same number."""
+    records = tuple(session if s.number == session.number else s for s in tx.state.sessions or ())
+    tx.state = tx.state._replace(sessions=records)
+
+
+def close(tx: Tx, session: Session, *, told: bool = False) -> None:
+    """End a session as the protocol's "Session Statistics" says: STATS, `last_session`, locks released.
+
+    `told`: its statistics stand in the log already, or will.
+    """
+    if not told:
+        tx.log("STATS", stats.line(tx.state), session=session.number)
+    _remove(tx, session)
+
+
+def follow(tx: Tx, session: Session) -> Session:
+    """Let the next session of the same worker begin where `session` has finished as much as it may.
+
+    What its slots have in progress goes on in the new one.
+    """
+    tx.log("STATS", stats.line(tx.state), session=session.number)
+    tx.log("LOCK", "released", session=session.number)
+    number = max(tx.state.session_count, session.number) + 1
+    began = session._replace(
+        number=number, started_at=timestamps.render(tx.now), finished_attempts=0, halt=None
+    )
+    records = tuple(began if s.number == session.number else s for s in tx.state.sessions or ())
+    tx.state = tx.state._replace(
+        sessions=records, session_count=number, last_session=timestamps.render(tx.now)
+    )
+    tx.log("LOCK", f"acquired (pid={began.pid})", session=number)
+    return began
+
+
+def _remove(tx: Tx, session: Session) -> None:
+    left = tuple(s for s in tx.state.sessions or () if s.number != session.number)
+    tx.state = tx.state._replace(sessions=left, last_session=timestamps.render(tx.now))
+    for task in tx.state.tasks:
+        if _left_behind(task, session):
+            tx.replace(task._replace(lease_expires_at=timestamps.render(tx.now)))
+    if session.pid is not None:
+        tx.drop_session(session.pid)
+    tx.log("LOCK", "released", session=session.number)
+
+
+def _left_behind(task: Task, session: Session) -> bool:
+    """Return whether others would wait in vain for the lease of a session that has ended."""
+    return (
+        task.status == "in_progress"
+        and leases.works_for(task.claimed_by, session.worker)
+        and task.lease_expires_at is not None
+    )
+
+
+def attempt_finished(tx: Tx, session: Session) -> Session:
+    """Count a finished attempt of this session."""
+    counted = session._replace(finished_attempts=session.finished_attempts + 1)
+    update(tx, counted)
+    return counted
+
+
+def halt(tx: Tx, session: Session, reason: str) -> None:
+    """Record why this session cannot go on, so that the Stop hook lets its agent go."""
+    update(tx, session._replace(halt=reason))
+
+
+def after_attempt(tx: Tx, session: Session, *, told: bool = False) -> StopReason | None:
+    """End or halt the session if it has nothing to go on with; return the stop reason.
+
+    `told` as in `close`.
+    """
+    dependencies.record_blocked(tx, session.number)
+    spent = stopping.session_spent(tx.state, session)
+    reason = stopping.no_work(tx.state)
+    if reason in ("done", "blocked"):
+        close(tx, session, told=told)
+        return reason
+    if spent:
+        tx.log("STATS", stats.line(tx.state), session=session.number)
+        # What the Stop hook says then must be true: no other session may start, either.
+        halt(tx, session, stopping.sessions_spent(tx.state) or spent)
+        return spent
+    return reason

@@ -1,0 +1,67 @@
+"""Refuse to run the commands of a list that came with a clone, until a person trusts them."""
+
+from __future__ import annotations
+
+from harness_lib.core.context import Context
+from harness_lib.errors import RefusedError
+from harness_lib.state import trust
+from harness_lib.task import State
+
+
+def _init_script(ctx: Context) -> bytes | None:
+    script = ctx.root.init_script
+    return script.read_bytes() if script.is_file() else None
+
+
+def prepare(ctx: Context) -> None:
+    """Ask git now what `is_trusted` will want to know: no git runs while the list is locked."""
+    _ = ctx.git, ctx.list_is_tracked
+
+
+def is_trusted(ctx: Context, state: State) -> bool:
+    """Return whether this person has taken the list's commands for their own."""
+    return trust.trusted(
+        ctx.git.common_dir,
+        ctx.root.path,
+        fingerprint(ctx, state),
+        tracked=ctx.list_is_tracked,
+    )
+
+
+def fingerprint(ctx: Context, state: State) -> str:
+    """Return the fingerprint of everything that this list would run, its init script included."""
+    return trust.fingerprint(state, _init_script(ctx))
+
+
+def note(ctx: Context, state: State) -> None:
+    """Remember that this list, with the commands it has now, is this person's."""
+    trust.note(ctx.git.common_dir, ctx.root.path, state, _init_script(ctx))
+
+
+def require(ctx: Context, state: State) -> None:
+    """Raise RefusedError unless the list's commands may run."""
+    if not is_trusted(ctx, state):
+        raise RefusedError(
+            f"{_untrusted(ctx, state)} on this machine, so nothing of this list is run.",
+            "Look at them with: harness check. If they are yours, type: harness trust",
+        )
+
+
+def _untrusted(ctx: Context, state: State) -> str:
+    """Return what of the list is not trusted, as far as the note of this person tells."""
+    script = ctx.root.init_script
+    new = trust.changed(ctx.git.common_dir, ctx.root.path, state, _init_script(ctx))
+    if new == {"init_script"}:
+        what = "is new or has changed" if script.is_file() else "is gone"
+        return f"The script {script} {what} since this list was trusted"
+    also = f" and the script {script}" if script.is_file() and (not new or "init_script" in new) else ""
+    if new:
+        return f"Commands in {ctx.root.state}{also} are new or have changed since this list was trusted"
+    return f"The commands in {ctx.root.state}{also} have not been trusted"
+
+
+def runs_nothing(ctx: Context, state: State) -> bool:
+    """Return whether there is nothing yet that a clone could have brought to be run."""
+    return _init_script(ctx) is None and not any(
+        task.validation.command or task.on_failure.cleanup for task in state.tasks
+    )

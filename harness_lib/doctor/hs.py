@@ -1,0 +1,48 @@
+"""hs, our own agent, as `harness doctor` looks at it: in a process of its own, where it is in use."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from harness_lib.core.context import Context
+from harness_lib.doctor.diagnosis import Diagnoses, ok, warn
+from harness_lib.system.install import launcher
+
+_SECONDS = 60.0
+
+
+def examine(ctx: Context) -> Diagnoses:
+    """Say whether hs has its packages and a provider, which plugins are broken, and who can read its keys."""
+    place = launcher.beside("hs")
+    if place is None or not launcher.has_packages(ctx.env):
+        yield ok("hs: not in use yet; its first call fetches its packages")
+        return
+    found = _ask(place, ctx)
+    if found is None:
+        yield warn("hs cannot be asked how it is", f"{place} doctor")
+        return
+    for each in found:
+        what, cure = f"hs: {each.get('what')}", str(each.get("cure") or "")
+        if cure and each.get("about") != "provider":
+            yield warn(what, cure)
+        else:
+            # Who has another agent needs no provider.
+            yield ok(what)
+
+
+def _ask(place: str, ctx: Context) -> list[dict[str, object]] | None:
+    try:
+        done = subprocess.run(
+            [place, "doctor", "--json"],
+            cwd=ctx.cwd,
+            env={**ctx.env, "HARNESS_LOG": "/dev/null"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        found = json.loads(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else None

@@ -1,0 +1,130 @@
+"""The list and who works on it, as `harness doctor` looks at them. Never writes and takes no lock."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+from harness_lib import typed
+from harness_lib.core import init_script, sessions, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.doctor.diagnosis import Diagnoses, bad, failed, ok, warn
+from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.rules import leases, stopping
+from harness_lib.rules.selection import UNPROVEN
+from harness_lib.system.files import flock, mkdir_lock
+from harness_lib.system.processes import process
+from harness_lib.task import State
+
+SHOWN = 5
+LARGE_LOG_BYTES = 100 * 1024 * 1024
+
+
+def examine(ctx: Context) -> Diagnoses:
+    """Say whether the list can be read, and if so what is unusual about it."""
+    try:
+        snapshot = ctx.store.read()
+    except HarnessError as error:
+        yield failed(error)
+        return
+    for warning in snapshot.warnings:
+        yield warn(warning, "harness check --repair")
+    if not snapshot.warnings:
+        yield ok(f"the list can be read ({len(snapshot.state.tasks)} tasks)")
+    for part in (_trust, _marker, _sessions, _leases, _halts, _unproven):
+        yield from part(ctx, snapshot.state)
+
+
+def _trust(ctx: Context, state: State) -> Diagnoses:
+    try:
+        if not trust_policy.runs_nothing(ctx, state) and not trust_policy.is_trusted(ctx, state):
+            yield warn(
+                "the commands of this list have not been trusted on this machine",
+                "look at them: harness check; then: harness trust",
+            )
+        if ctx.git.is_tracked(ctx.root.state):
+            yield warn(
+                f"{ctx.root.state.name} is tracked by git, so whatever changes its commands is asked about",
+                "after a pull: harness check, then harness trust",
+            )
+    except EnvSetupError:
+        # Said before, about the repository.
+        return
+
+
+def _marker(ctx: Context, state: State) -> Diagnoses:
+    remains = stopping.work_remains(state)
+    if not ctx.root.marker.exists():
+        if state.sessions:
+            yield warn("a session is open, but the hooks are off (no marker)", "harness start")
+        return
+    if not remains:
+        yield warn("the hooks are on, but nothing is left to do", "harness pause")
+    elif state.sessions == ():
+        yield warn("the hooks are on, but no session is open: they hold nobody", "harness start")
+    else:
+        yield ok("the hooks are on")
+
+
+def _sessions(ctx: Context, state: State) -> Diagnoses:
+    dead = (session for session in state.sessions or () if not sessions.is_live(session, ctx))
+    for session in islice(dead, SHOWN):
+        yield warn(
+            f"session {session.number} of {session.worker} is open, but process {session.pid} is gone",
+            f"harness start, or: {typed.harness('stop', '--session', session.number)}",
+        )
+
+
+def _leases(ctx: Context, state: State) -> Diagnoses:
+    now = ctx.clock.now()
+    ended = (task for task in state.tasks if task.status == "in_progress" and leases.expired(task, now))
+    for task in islice(ended, SHOWN):
+        yield warn(f"the lease of {task.id} ended at {task.lease_expires_at}", "harness recover")
+
+
+def _halts(_ctx: Context, state: State) -> Diagnoses:
+    halted = (task for task in state.tasks if task.halt and task.status != "completed")
+    for task in islice(halted, SHOWN):
+        yield warn(f"{task.id} is halted: {task.halt}", typed.harness("why", task.id))
+
+
+def _unproven(_ctx: Context, state: State) -> Diagnoses:
+    for task in islice((task for task in state.tasks if task.unproven), SHOWN):
+        yield warn(f"{task.id}: {UNPROVEN}", "harness start, which has its check run")
+
+
+def files(ctx: Context) -> Diagnoses:
+    """Say what is unusual about the files beside the list."""
+    script = ctx.root.init_script
+    if init_script.exists(ctx) and not os.access(script, os.X_OK):
+        yield warn(f"{script.name} is not executable, so `sh` runs it", f"chmod +x {script}")
+    log = ctx.root.log
+    if log.exists() and not log.is_file():
+        yield bad(f"{log} is no regular file", "move it away; the next command makes a new log")
+    elif log.exists() and log.stat().st_size > LARGE_LOG_BYTES:
+        yield ok(f"{log.name} has {log.stat().st_size // 2**20} MB; only its end is ever read")
+
+
+def locks(ctx: Context) -> Diagnoses:
+    """Say who holds the two locks of a state change, and whether they still live."""
+    file = ctx.root.lock_file
+    if file.exists() and file.stat().st_size:
+        # The text of a holder that died stays behind; the lock itself went with it.
+        yield ok(
+            f"last taken and not given back: the state lock, by {flock.holder(file)}; the kernel frees it"
+        )
+    path = mkdir_lock.path_for(ctx.root.path)
+    holder = mkdir_lock.look(path)
+    if holder is None:
+        return
+    if holder.foreign:
+        yield warn(
+            f"{path} belongs to another user or is a symlink: agents that follow the prose are not kept out",
+            "let whoever made it remove it",
+        )
+    elif holder.pid is None:
+        yield warn(f"{path} names no process", "after ten seconds the next command takes it over")
+    elif process.alive(holder.pid):
+        yield ok(f"{path} stands for the living process {holder.pid}")
+    else:
+        yield warn(f"{path} stands for process {holder.pid}, which is gone", "the next command takes it over")

@@ -1,0 +1,116 @@
+"""What stands in a host's file for each of our hooks, and how we know our own again.
+
+The events, matchers and time limits come from `hooks/hooks.json`, which the plugins load: one source for all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+import harness_lib
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.hookinstall.hosts import Host
+
+Entry = dict[str, object]
+
+_PACKAGE = Path(harness_lib.__file__).resolve().parent
+_SCRIPT = re.compile(r"hooks/(harness-[a-z]+\.py)")
+_NAMED = re.compile(
+    r"\bharness-(stop|sessionstart|sessionend|teammateidle|subagentstart|subagentstop|pretooluse|posttooluse)"
+    r"\.py\b"
+)
+# Hosts start hooks in the project, where a relative entry of the PATH would find the project's own python3.
+_THERE = '[ ! -f "$f" ] || { '
+# For the one whose failure refuses what an agent wants to do: no Python is no reason to refuse it.
+_ABLE = "command -v python3 >/dev/null || exit 0; "
+_RING = 'HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; exec python3 -I -S "$f"'
+_SPELLING = re.compile(
+    rf"f=(.+); {re.escape(_THERE)}(?:{re.escape(_ABLE)})?{re.escape(_RING)}(?: [a-z]+)?; }}", re.DOTALL
+)
+
+
+def folder() -> Path:
+    """Return the directory of our hooks, beside the package in a checkout and in a skill folder.
+
+    Raises EnvSetupError: an installed package has none, as hooks need the launcher beside them, too;
+    UsageError: its path cannot stand in a host's file.
+    """
+    place = _PACKAGE.parent / "hooks"
+    if not (place / "hooks.json").is_file():
+        raise EnvSetupError(
+            f"The hooks are no part of the Python package ({_PACKAGE}).",
+            "Take them from the skill folder (npx skills add) or a checkout: bin/harness hooks install",
+        )
+    if not str(place).isprintable():
+        raise UsageError(
+            f"The path of the hooks has characters that no setting can hold: {place}", "Move it."
+        )
+    return place
+
+
+def command(script: Path, host: Host, *, refuses: bool = False) -> str:
+    """Return the shell command that rings at `script`; where that is gone it is silent and holds nobody.
+
+    A missing script would otherwise hold an agent for ever in Codex and Gemini. Claude Code gets no name:
+    Copilot and others read its settings too, and are known by what they send. `refuses`: its failure counts
+    as a refusal.
+    """
+    name = "" if host.name == "claude" else f" {host.name}"
+    return f"f={shlex.quote(str(script))}; {_THERE}{_ABLE if refuses else ''}{_RING}{name}; }}"
+
+
+def script_of(text: object) -> Path | None:
+    """Return the script that the command `text` rings at if it is one of ours, else None."""
+    found = _SPELLING.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        return None
+    try:
+        words = shlex.split(found[1])
+    except ValueError:
+        return None
+    is_ours = (
+        len(words) == 1 and _NAMED.fullmatch(Path(words[0]).name) and Path(words[0]).parent.name == "hooks"
+    )
+    return Path(words[0]) if is_ours else None
+
+
+def is_other_harness(text: object) -> bool:
+    """Return whether `text` runs a hook of harness, but was not written by `harness hooks install`."""
+    return isinstance(text, str) and script_of(text) is None and _NAMED.search(text) is not None
+
+
+def wanted(host: Host) -> dict[str, Entry]:
+    """Return what belongs into the file of `host`: its name of each event, and the entry."""
+    place = folder()
+    ours = json.loads((place / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+    found: dict[str, Entry] = {}
+    for event, theirs in host.events.items():
+        for group in ours.get(event, ()):
+            found[theirs] = _entry(host, event, group, place)
+    return found
+
+
+def _entry(host: Host, event: str, group: Mapping[str, object], place: Path) -> Entry:
+    handlers = group["hooks"]
+    assert isinstance(handlers, list)
+    (handler,) = handlers
+    script = _SCRIPT.search(handler["command"])
+    assert script is not None
+    seconds = int(handler["timeout"])
+    own: Entry = {} if host.form == "toml" else {"type": "command"}
+    refuses = host.name == "claude" and "onFailure" in handler
+    own[host.command_key] = command(place / script[1], host, refuses=refuses)
+    own[host.timeout_key] = seconds * host.timeout_unit
+    own |= host.extra.get(event, {})
+    if host.form != "groups":
+        return own
+    if host.name == "claude":
+        own |= {key: handler[key] for key in ("async", "onFailure") if key in handler}
+    if host.name == "gemini":
+        own["name"] = script[1].removesuffix(".py")
+    matcher = host.matchers[event] if event in host.matchers else group.get("matcher")
+    return {"hooks": [own]} if matcher is None else {"matcher": matcher, "hooks": [own]}

@@ -1,0 +1,145 @@
+"""A host's own file: read, planned and written so that a person never loses a setting."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib.errors import ConfigError, HeldError, RefusedError
+from harness_lib.hookinstall import entries, json_entries, toml_entries
+from harness_lib.hookinstall.hosts import Host
+from harness_lib.system.files import atomic
+from harness_lib.system.files.json_text import MalformedError
+
+LARGEST = 4 * 1024 * 1024
+KEPT = ".bak-harness"
+CORRECT_IT = "Correct it there and type the same again; nothing was written."
+
+
+class HostFile(NamedTuple):
+    """`data` is what stands at `path`, None if nothing does."""
+
+    host: Host
+    path: Path
+    data: bytes | None
+
+    @property
+    def text(self) -> str:
+        """The content without a byte order mark. Raises ConfigError (not UTF-8)."""
+        data = (self.data or b"").removeprefix(codecs.BOM_UTF8)
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise ConfigError(f"{self.path}, line {line}: this is not UTF-8.", CORRECT_IT) from error
+
+    @property
+    def backup(self) -> Path:
+        """Where the file is kept as it was before harness wrote to it."""
+        return self.path.with_name(self.path.name + KEPT)
+
+    def commands(self) -> list[tuple[str, object]]:
+        """Return (event, command) of every hook, everybody's. Raises ConfigError."""
+        if not self.text.strip():
+            return []
+        with _named(self.path):
+            if self.host.form == "toml":
+                return [("Stop", command) for command in toml_entries.commands(self.text)]
+            return [(each.event, each.command) for each in json_entries.found(self.text)]
+
+    def ours(self) -> list[tuple[str, Path]]:
+        """Return (event, script) of every hook of ours. Raises ConfigError."""
+        pairs = ((event, entries.script_of(command)) for event, command in self.commands())
+        return [(event, script) for event, script in pairs if script is not None]
+
+    def installed(self) -> bytes:
+        """Return the content with our hooks. Raises ConfigError."""
+        wanted = entries.wanted(self.host)
+        with _named(self.path):
+            if self.host.form == "toml":
+                return self._encoded(toml_entries.install(self.text, wanted))
+            return self._checked(json_entries.install(self.text, wanted, self.host.root))
+
+    def uninstalled(self) -> bytes | None:
+        """Return the content without our hooks; None: nothing else ever stood there. Raises ConfigError."""
+        if not self.ours():
+            return self.data
+        kept = self.backup.read_bytes() if self.backup.is_file() else None
+        for data in dict.fromkeys((kept, None)):
+            if _is_untouched(HostFile(self.host, self.path, data), self):
+                return data
+        with _named(self.path):
+            if self.host.form == "toml":
+                return self._encoded(toml_entries.uninstall(self.text))
+            return self._checked(json_entries.uninstall(self.text))
+
+    def _checked(self, changed: str) -> bytes:
+        if not json_entries.keeps(self.text, changed):
+            raise AssertionError(f"{self.path} would lose what others have written there")
+        return self._encoded(changed)
+
+    def _encoded(self, text: str) -> bytes:
+        mark = codecs.BOM_UTF8 if (self.data or b"").startswith(codecs.BOM_UTF8) else b""
+        return mark + text.encode("utf-8")
+
+
+def read(host: Host, path: Path) -> HostFile:
+    """Return the file at `path`. Raises RefusedError: something else lies there."""
+    if not path.exists():
+        return HostFile(host, path, None)
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+        raise RefusedError(f"{path} is no file that {host.title} could read.", "Move it away first.")
+    return HostFile(host, path, path.read_bytes())
+
+
+def write(file: HostFile, data: bytes | None) -> None:
+    """Replace the content of `file` by `data`, None removes it; before our first change it is kept beside.
+
+    Raises RefusedError (read-only), HeldError (it has changed since it was read), OSError.
+    """
+    target = Path(os.path.realpath(file.path))
+    if target.exists() and not target.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise RefusedError(
+            f"{file.path} is read-only.",
+            "Its owner does not want it changed; make it writable first, or write to the other --scope.",
+        )
+    if read(file.host, file.path).data != file.data:
+        raise HeldError(f"{file.path} has changed just now.", "Type the same again.")
+    if data is None:
+        # Through a symlink, as it was made: the link may be older than what we put behind it.
+        atomic.remove(target)
+        return
+    if file.data is not None and not file.ours():
+        atomic.write(file.backup, file.data, mode=stat.S_IMODE(target.stat().st_mode))
+    atomic.make_directory(target.parent, 0o777)
+    # A person may keep their settings elsewhere and link them.
+    atomic.write(target, data)
+    if data != file.data and file.backup.is_file() and file.backup.read_bytes() == data:
+        atomic.remove(file.backup)
+
+
+def _is_untouched(before: HostFile, now: HostFile) -> bool:
+    """Return whether `now` is `before` and our hooks, and nothing else has changed since."""
+    try:
+        return not before.ours() and before.installed() == now.data
+    except ConfigError:
+        # The copy beside it is not ours to judge; the file itself is edited then.
+        return False
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Say which file it is that is wrong."""
+    try:
+        yield
+    except MalformedError as error:
+        message = f"{path}, line {error.line}: this is not JSON ({error.what})."
+        raise ConfigError(message, CORRECT_IT) from error
+    except ConfigError as error:
+        raise ConfigError(f"{path}, {error.message}", CORRECT_IT) from error

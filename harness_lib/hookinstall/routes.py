@@ -1,0 +1,188 @@
+"""The ways on which our hooks reach a host: its files, and its plugins. Never writes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib.core.context import Context
+from harness_lib.errors import HarnessError
+from harness_lib.hookinstall import entries, hosts
+from harness_lib.hookinstall import files as hook_files
+from harness_lib.hookinstall.hosts import Host, Scope
+from harness_lib.system.files import json_text
+
+PLUGIN = "harness"
+
+_CODEX_PLUGIN = re.compile(
+    rf'^\[plugins\."({PLUGIN}@[^"\n]+)"\]\s*\n(?:(?!\[).*\n)*?enabled\s*=\s*true', re.MULTILINE
+)
+
+
+class Route(NamedTuple):
+    """One way: `what` says which; `path` is the host's file or the plugin's folder.
+
+    `is_plugin`: nothing of it is ours to take back. `missing`: the scripts that it names and that are not
+    there. `doubt`: why the host may pass it over.
+    """
+
+    what: str
+    path: Path
+    is_plugin: bool = False
+    missing: tuple[Path, ...] = ()
+    doubt: str | None = None
+
+
+def project(ctx: Context) -> Path:
+    """Return the top of the work tree that the caller stands in, else the current directory."""
+    return ctx.here.top if ctx.here else ctx.cwd
+
+
+def of(ctx: Context, host: Host) -> list[Route]:
+    """Return every way on which `host` gets our hooks here. Raises ConfigError (its file cannot be read)."""
+    return [*_plugins(ctx, host), *_files(ctx, host)]
+
+
+def others(ctx: Context, host: Host) -> list[tuple[Path, str]]:
+    """Return (file, event) of hooks of another harness than ours. Raises ConfigError."""
+    return [
+        (file.path, event)
+        for _, file in files(ctx, host)
+        for event, command in file.commands()
+        if entries.is_other_harness(command)
+    ]
+
+
+def files(ctx: Context, host: Host) -> Iterator[tuple[Scope, hook_files.HostFile]]:
+    """Yield the files of `host`, by scope; those too that do not exist. Raises RefusedError."""
+    top = project(ctx)
+    seen: set[str] = set()
+    for scope in hosts.SCOPES:
+        for path in host.places(scope, ctx.env, top):
+            # A home that is a repository is its own project.
+            if os.path.realpath(path) not in seen:
+                seen.add(os.path.realpath(path))
+                yield scope, hook_files.read(host, path)
+
+
+def _files(ctx: Context, host: Host) -> Iterator[Route]:
+    found = list(files(ctx, host))
+    if host.name == "copilot":
+        shared = project(ctx) / ".claude" / "settings.json"
+        found.append(("project", hook_files.read(hosts.CLAUDE, shared)))
+    for scope, file in found:
+        ours = file.ours()
+        if ours:
+            missing = tuple(script for _, script in ours if not script.is_file())
+            yield Route(f"{scope} file {file.path}", file.path, missing=missing)
+
+
+def _plugins(ctx: Context, host: Host) -> Iterator[Route]:
+    if host is hosts.CLAUDE:
+        yield from _claude_plugins(ctx)
+    if host is hosts.CODEX:
+        config = codex_config(ctx)
+        for name in _CODEX_PLUGIN.findall(config.read_text("utf-8", "replace") if config.is_file() else ""):
+            yield Route(f"plugin {name}", config, is_plugin=True)
+
+
+def _claude_plugins(ctx: Context) -> Iterator[Route]:
+    """Claude Code loads a skill folder with a manifest as a plugin; of several it takes the person's own."""
+    switches = _switches(ctx)
+    (settings,) = hosts.CLAUDE.places("user", ctx.env, ctx.cwd)
+    top = project(ctx)
+    for base, scope in ((settings.parent, "user"), (top / ".claude", "project")):
+        folder = base / "skills" / PLUGIN
+        if _is_plugin(folder) and switches.get(f"{PLUGIN}@skills-dir") is not False:
+            doubt = None if scope == "user" or _is_trusted(ctx, settings, top) else _UNTRUSTED
+            yield Route(f"{scope} skill folder {folder}", folder, is_plugin=True, doubt=doubt)
+            return
+    for name, on in switches.items():
+        if name.startswith(f"{PLUGIN}@") and on is True:
+            yield Route(f"plugin {name}", settings, is_plugin=True)
+            return
+
+
+_UNTRUSTED = "Claude Code has not been told to trust this folder, and then leaves its plugins out"
+
+
+def _is_plugin(folder: Path) -> bool:
+    return (folder / ".claude-plugin" / "plugin.json").is_file() and (
+        folder / "hooks" / "hooks.json"
+    ).is_file()
+
+
+def _switches(ctx: Context) -> dict[str, object]:
+    """Return which plugins Claude Code's settings switch on or off."""
+    found: dict[str, object] = {}
+    for _, file in files(ctx, hosts.CLAUDE):
+        found |= _object(_loaded(file.data).get("enabledPlugins"))
+    return found
+
+
+def _is_trusted(ctx: Context, settings: Path, top: Path) -> bool:
+    moved = ctx.env.get("CLAUDE_CONFIG_DIR")
+    known = (settings.parent if moved else settings.parent.parent) / ".claude.json"
+    projects = _object(_loaded(known.read_bytes() if known.is_file() else None).get("projects"))
+    return _object(projects.get(os.fspath(top))).get("hasTrustDialogAccepted") is True
+
+
+def codex_config(ctx: Context) -> Path:
+    """Return Codex's settings, where it notes what a person has trusted."""
+    (hooks,) = hosts.CODEX.places("user", ctx.env, ctx.cwd)
+    return hooks.with_name("config.toml")
+
+
+def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
+    """Return whether nobody has ever trusted the Stop hook of `route`, as Codex alone asks for.
+
+    If a trust that was given still holds, only Codex knows: it compares what the hook is with what it was.
+    """
+    if host is not hosts.CODEX:
+        return False
+    config = codex_config(ctx)
+    text = config.read_text("utf-8", "replace") if config.is_file() else ""
+    of_plugin = f"{route.what.removeprefix('plugin ')}:hooks/hooks.json"
+    keys = [of_plugin] if route.is_plugin else [str(route.path), os.path.realpath(route.path)]
+    return not any(f"{key}:stop:" in text for key in keys)
+
+
+def is_here(ctx: Context, host: Host) -> bool:
+    """Return whether `host` seems to be used on this machine: its folder is there."""
+    (path, *_) = host.places("user", ctx.env, ctx.cwd)
+    folder = path.parent.parent if host is hosts.COPILOT else path.parent
+    return folder.is_dir()
+
+
+def holders(ctx: Context) -> list[str]:
+    """Return the titles of the hosts that load our hooks here and run them."""
+    found = ((host, readable(ctx, host)) for host in hosts.HOSTS.values())
+    return [
+        host.title
+        for host, routes in found
+        if not isinstance(routes, HarnessError)
+        and any(not route.missing and not lacks_trust(ctx, host, route) for route in routes)
+    ]
+
+
+def _loaded(data: bytes | None) -> Mapping[str, object]:
+    """Return a settings file as far as we can read it; to judge it is its host's business."""
+    try:
+        return _object(json_text.parse((data or b"{}").decode("utf-8-sig")).plain())
+    except ValueError:
+        return {}
+
+
+def _object(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def readable(ctx: Context, host: Host) -> list[Route] | HarnessError:
+    """Return the ways, or why they cannot be known."""
+    try:
+        return of(ctx, host)
+    except HarnessError as error:
+        return error

@@ -1,0 +1,1 @@
+"""The unattended run: a scheduler, its workers, and the agents that they start."""

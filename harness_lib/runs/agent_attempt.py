@@ -1,0 +1,333 @@
+"""One attempt at a claimed task by an unattended worker: agents until one is done, then the check decides.
+
+What is nobody's fault is not counted as an attempt: a usage limit is waited out, trouble of the provider's is
+tried again after growing pauses, and a crashed agent is followed by a fresh one in the same work tree.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from harness_lib.agents.adapter import Adapter, Report
+from harness_lib.attempts import (
+    branch_guard,
+    check,
+    complete,
+    evaluate,
+    large_files,
+    leased_check,
+    outcome,
+    restore_handback,
+    rollback,
+)
+from harness_lib.core.context import Context
+from harness_lib.errors import (
+    ConfigError,
+    EnvSetupError,
+    HarnessError,
+    HeldError,
+    LeaseLostError,
+    RefusedError,
+    StateUnreadableError,
+)
+from harness_lib.rules import attempts, budget
+from harness_lib.rules.events import News, Notice, Said, Step, Stepped
+from harness_lib.runs import agent_process, inbox, prompt, repository_guard, worktree_slots
+from harness_lib.runs.agent_process import Listener, Rules, Turn
+from harness_lib.system.git import checkout, locks, snapshot, trees
+from harness_lib.task import Category, Session, Task
+
+CRASHES = 2
+UNSTARTED = "the agent cannot start"
+SEE_TO_IT = "Log in, or add credit with the provider, as it says; then: harness run"
+# An agent that ends at once and has done nothing cannot start; another try tells nothing new.
+AT_ONCE_SECONDS = 10.0
+PAUSES = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0, 600.0, 600.0)
+UNKNOWN_LIMIT_SECONDS = 900.0
+# A provider's clock and ours differ.
+AFTER_RESET_SECONDS = 5.0
+SLICE_SECONDS = 1.0
+# A shell ends with 128 and the number of the signal that has killed its command.
+BY_SIGNAL = 128
+BLAME: dict[str, Category] = {
+    "silent": "TIMEOUT",
+    "circling": "TIMEOUT",
+    "long": "TIMEOUT",
+    "over": "TASK_EXEC",
+}
+
+
+class Desk(Protocol):
+    """What an attempt needs of the worker that makes it."""
+
+    adapter: Adapter
+
+    @property
+    def orders(self) -> Wishes:
+        """Return what the run wants of agents."""
+        ...
+
+    def tell(self, news: News) -> None:
+        """Send an event to the run."""
+        ...
+
+    def rules(self) -> Rules:
+        """Return what an agent may take now."""
+        ...
+
+
+class Wishes(Protocol):
+    """How agents are to be started."""
+
+    @property
+    def model(self) -> str | None: ...  # noqa: D102 - a word of the agent's own
+
+    @property
+    def extra(self) -> tuple[str, ...]: ...  # noqa: D102 - likewise
+
+    @property
+    def max_file(self) -> float: ...  # noqa: D102 - megabytes that nobody has to be asked about
+
+
+@dataclass
+class StuckError(Exception):
+    """A person must act; `everywhere`: for this task and for every other one.
+
+    `unstarted`: the agent ended before it did anything, which may be the task's doing or the agent's.
+    """
+
+    kind: str
+    reason: str
+    hint: str = ""
+    everywhere: bool = False
+    unstarted: bool = False
+
+
+def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended:
+    """Take the claimed `task` to its end and return it.
+
+    Raises StuckError (a person must act: the claim still stands), LeaseLostError.
+    """
+    _require_check(ctx, task)
+    turn = _work(ctx, task, desk, restore_handback.over(ctx, task))
+    if not worktree_slots.is_there(ctx.git):
+        reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
+        return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
+    desk.tell(Stepped("checks"))
+    try:
+        # Notes, checkpoints and renewals have changed it meanwhile.
+        state = ctx.store.read().state
+        task = outcome.still_claimed(state, task)
+        judged = evaluate.judge(ctx, state, task)
+        if not judged.checked.passed:
+            # Only now is anybody to blame: the work of an agent that did not come to an end may be done.
+            verdict = _blame(turn) or judged.verdict()
+            return rollback.roll_back(ctx, session, task, verdict)
+        large_files.refuse(ctx, task, judged.tree, desk.orders.max_file)
+        desk.tell(Stepped("merges"))
+        return complete.complete(ctx, session, task, judged)
+    except (ConfigError, EnvSetupError, RefusedError) as error:
+        raise _stuck(error) from error
+
+
+def _blame(turn: Turn) -> outcome.Verdict | None:
+    return outcome.Verdict(BLAME[turn.how], turn.why) if turn.how in BLAME else None
+
+
+def _require_check(ctx: Context, task: Task) -> None:
+    try:
+        state = ctx.store.read().state
+        check.require_command(task, state.tasks.index(outcome.still_claimed(state, task)))
+        check.working_directory(ctx, task)
+    except ConfigError as error:
+        raise _stuck(error) from error
+
+
+def _stuck(error: HarnessError) -> StuckError:
+    return StuckError(error.kind, error.message, error.hint or "")
+
+
+class _Tries:
+    """What has gone wrong so far in this attempt without being anybody's fault."""
+
+    def __init__(self) -> None:
+        self.crashes = 0
+        self.pauses = 0
+        self.agents = 0
+        self.spent = budget.Spent()
+
+
+def _work(ctx: Context, task: Task, desk: Desk, carried: str) -> Turn:
+    """Let agents work until one has ended by itself, or for a reason that ends the attempt."""
+    tries, interrupted = _Tries(), ""
+    while True:
+        tries.agents += 1
+        desk.tell(Stepped("works"))
+        turn = _one(ctx, task, desk, tries, prompt.of(ctx, task, desk.rules(), carried, interrupted))
+        tries.spent = _add(tries.spent, turn)
+        _keep_spent(ctx, task, turn)
+        desk.tell(Said(turn.report.last, tries.spent.tokens, tries.spent.cost))
+        if turn.how == "told":
+            raise KeyboardInterrupt
+        if turn.how == "login":
+            raise StuckError("ENV_SETUP", turn.why, SEE_TO_IT, everywhere=True)
+        if not _goes_on(ctx, task, desk, turn, tries):
+            return turn
+        interrupted = turn.why
+
+
+def _keep_spent(ctx: Context, task: Task, turn: Turn) -> None:
+    """Write down what an agent has used up; what nobody can write now is told by the run all the same."""
+    cost, tokens = turn.report.cost_usd or 0.0, turn.report.tokens
+    if not cost and not tokens:
+        return
+    with (
+        suppress(HeldError, ConfigError, StateUnreadableError, LeaseLostError),
+        ctx.store.transaction() as tx,
+    ):
+        tx.replace(attempts.spend(outcome.require_claim(tx, task), cost, tokens))
+
+
+def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Turn:
+    said = Report()
+
+    def on_look(listener: Listener) -> bool:
+        nonlocal said
+        if listener.report != said:
+            said = listener.report
+            spent = listener.spent()
+            desk.tell(Said(said.last, spent.tokens, spent.cost))
+        _renew(ctx, task, listener)
+        _open_letters(ctx, desk)
+        listener.hold_to(desk.rules())
+        return True
+
+    seen = repository_guard.look(ctx.git)
+    turn = agent_process.run(
+        ctx,
+        task,
+        desk.adapter,
+        brief,
+        desk.rules(),
+        on_look,
+        number=tries.agents,
+        before=tries.spent,
+        model=desk.orders.model,
+        extra=desk.orders.extra,
+    )
+    _open_letters(ctx, desk)
+    if worktree_slots.is_there(ctx.git):
+        # Whatever git the agent had started is dead now.
+        worktree_slots.unlock(ctx, ctx.git)
+        _look_after_repository(ctx, seen, task, desk)
+    return turn
+
+
+def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task, desk: Desk) -> None:
+    """Undo what the agent has done to what is not its own."""
+    wanted, base = task.gate.target if task.gate else None, task.started_at_commit
+    undone = repository_guard.undo(ctx, seen, task)
+    for told in [*undone, *(branch_guard.after_agent(ctx, wanted, base) if wanted and base else ())]:
+        desk.tell(Notice("warning", told))
+
+
+def _open_letters(ctx: Context, desk: Desk) -> None:
+    for problem in inbox.open_all(ctx):
+        desk.tell(Notice("warning", problem))
+
+
+def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) -> bool:
+    """Return whether another agent goes on with this attempt, once what stands in its way is over."""
+    if not worktree_slots.is_there(ctx.git):
+        return False
+    if turn.how == "limit":
+        _pause(ctx, task, desk, "limit", _until_reset(ctx, turn) or UNKNOWN_LIMIT_SECONDS, turn.why)
+        return True
+    if turn.how == "transient":
+        if tries.pauses == len(PAUSES):
+            reason = f"the agent cannot reach its provider: {turn.why}"
+            raise StuckError("ENV_SETUP", reason, "Try again later: harness run", everywhere=True)
+        tries.pauses += 1
+        _pause(ctx, task, desk, "pauses", max(PAUSES[tries.pauses - 1], _until_reset(ctx, turn)), turn.why)
+        return True
+    if turn.how != "crashed" or _has_finished(ctx, task, desk, turn):
+        return False
+    tries.crashes += 1
+    if tries.crashes <= CRASHES:
+        _pause(ctx, task, desk, "pauses", float(tries.crashes), turn.why)
+        return True
+    if turn.seconds < AT_ONCE_SECONDS and _has_done_nothing(ctx):
+        hint = f"See what it said: {turn.log}. Then: harness run"
+        raise StuckError("ENV_SETUP", f"{UNSTARTED}: {turn.why}", hint, unstarted=True)
+    return False
+
+
+def _has_finished(ctx: Context, task: Task, desk: Desk, turn: Turn) -> bool:
+    """Return whether the check passes after an agent whose exit code says little."""
+    if desk.adapter.exit_tells or not 0 < (turn.code or 0) < BY_SIGNAL or _has_done_nothing(ctx):
+        return False
+    desk.tell(Stepped("checks"))
+    try:
+        state = ctx.store.read().state
+        judged = evaluate.judge(ctx, state, outcome.still_claimed(state, task))
+    except (ConfigError, EnvSetupError, RefusedError) as error:
+        raise _stuck(error) from error
+    if judged.checked.passed:
+        return True
+    if judged.tree:
+        _undo_check(ctx, judged.tree)
+    return False
+
+
+def _undo_check(ctx: Context, tree: str) -> None:
+    """Give the work tree the content of `tree` again: what differs was made by a check of it."""
+    git = ctx.git
+    with locks.hold(git):
+        checkout.follow(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
+
+
+def _until_reset(ctx: Context, turn: Turn) -> float:
+    """Return in how many seconds the agent may go on, as far as its provider has said; 0 where it has not."""
+    resets = turn.report.trouble.resets_at if turn.report.trouble else None
+    if resets is None:
+        return 0.0
+    return max(0.0, (resets - ctx.clock.now()).total_seconds()) + AFTER_RESET_SECONDS
+
+
+def _has_done_nothing(ctx: Context) -> bool:
+    head = ctx.git.head()
+    return head is not None and snapshot.capture(ctx.git, ctx.keep_out) == ctx.git.tree_of(head)
+
+
+def _add(before: budget.Spent, turn: Turn) -> budget.Spent:
+    return budget.Spent(
+        before.cost + (turn.report.cost_usd or 0.0),
+        before.tokens + turn.report.tokens,
+        before.seconds + turn.seconds,
+    )
+
+
+def _pause(ctx: Context, task: Task, desk: Desk, step: Step, seconds: float, why: str) -> None:
+    """Wait, with the claim kept alive; the run shows until when."""
+    until = ctx.clock.now() + timedelta(seconds=max(0.0, seconds))
+    # The monotonic clock stands still while a laptop sleeps, the other one may be set back.
+    desk.tell(Stepped(step, until.timestamp(), why))
+    end = ctx.clock.monotonic() + max(0.0, seconds)
+    renewed = ctx.clock.monotonic()
+    while (left := end - ctx.clock.monotonic()) > 0 and ctx.clock.now() < until:
+        ctx.clock.sleep(min(SLICE_SECONDS, left))
+        if ctx.clock.monotonic() - renewed > ctx.lease_seconds / 3:
+            renewed = ctx.clock.monotonic()
+            leased_check.renew(ctx, task)
+
+
+def _renew(ctx: Context, task: Task, listener: Listener) -> None:
+    """Renew the lease three times in its life."""
+    due = math.floor(listener.seconds() / (ctx.lease_seconds / 3))
+    if due > listener.renewals:
+        listener.renewals = due
+        leased_check.renew(ctx, task)

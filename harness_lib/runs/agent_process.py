@@ -1,0 +1,309 @@
+"""One agent process at work on one task: started, listened to, and stopped when there is a reason.
+
+The agent has a process group, a log and an environment of its own; what it says is read from its log by its
+adapter. It ends by itself, or because of a limit, silence, or going round in circles.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Literal
+
+from harness_lib.agents.adapter import Adapter, Report
+from harness_lib.attempts import check
+from harness_lib.core import ownership
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError
+from harness_lib.rules import budget
+from harness_lib.system.files import atomic, nofollow
+from harness_lib.system.git import snapshot
+from harness_lib.system.install import launcher
+from harness_lib.system.processes import runner
+from harness_lib.task import Task
+
+How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
+
+LIMIT_REACHED = "the limit of one task is reached"
+LOOK_SECONDS = 0.3
+READ_BYTES = 256 * 1024
+# Nobody reads so much, and no agent means it: only the end is looked at.
+FLOOD_BYTES = 8 * 1024 * 1024
+# The agent that comes with us.
+OURS = "hs"
+READY_SECONDS = 120.0
+PROVIDED = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL", "HARNESS_PROVIDER")
+WAITS_SECONDS = 5.0
+MAX_LOG_BYTES = 256 * 1024 * 1024
+# An agent that polls may do the same thing again and again; this often, with nothing changed, it is lost.
+CIRCLES = 25
+LONGEST_CIRCLE = 3
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an agent may take: seconds in silence and in all, and the budget of a task."""
+
+    silence: float = 900.0
+    longest: float = 4 * 3600.0
+    budget: budget.Budget = field(default_factory=budget.Budget)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How an agent ended, in one sentence where it was not by itself, and what it had said until then.
+
+    `code`: what its process ended with, None if it was stopped.
+    """
+
+    how: How
+    why: str
+    report: Report
+    seconds: float
+    log: Path
+    code: int | None = None
+
+
+def is_here(adapter: Adapter, ctx: Context) -> bool:
+    """Return whether the adapter's program is on this machine."""
+    return _place(adapter, ctx) is not None
+
+
+def is_ready(adapter: Adapter, ctx: Context) -> bool:
+    """Return whether the adapter's program is here and, where that is ours, has a provider to ask."""
+    place = _place(adapter, ctx)
+    if place is None or adapter.program != OURS:
+        return place is not None
+    if place == launcher.beside(OURS) and not (_names_a_provider(ctx.env) or launcher.has_packages(ctx.env)):
+        # Its first call would fetch its packages, only to say so.
+        return False
+    try:
+        done = subprocess.run(
+            [place, "provider", "--ready"],
+            cwd=ctx.cwd,
+            env=dict(ctx.env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=READY_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _names_a_provider(env: Mapping[str, str]) -> bool:
+    """Return whether a key, an address or a provider of its own stands in the environment of ours."""
+    return any(env.get(name) for name in PROVIDED)
+
+
+def _place(adapter: Adapter, ctx: Context) -> str | None:
+    """Return the path of the adapter's program; ours need not be on the PATH."""
+    found = shutil.which(adapter.program, path=ctx.env.get("PATH", os.defpath))
+    return launcher.beside(OURS) if found is None and adapter.program == OURS else found
+
+
+def require(adapter: Adapter, ctx: Context) -> None:
+    """Raise EnvSetupError if the adapter's program is not on this machine."""
+    if not is_here(adapter, ctx):
+        raise EnvSetupError(
+            f"{adapter.title} is not installed: there is no {adapter.program!r} on the PATH.",
+            "Install it, or choose another agent: harness run --agent NAME, or --agent-command 'COMMAND'",
+        )
+
+
+class Listener:
+    """Reads what an agent adds to its log, and says whether it may go on."""
+
+    def __init__(self, ctx: Context, adapter: Adapter, log: Path, rules: Rules, before: budget.Spent) -> None:
+        self.report = Report()
+        self.ending: tuple[How, str] | None = None
+        self.renewals = 0
+        self._ctx, self._adapter, self._log, self._rules = ctx, adapter, log, rules
+        self._before = before
+        self._began = self._heard = ctx.clock.monotonic()
+        self._at = 0
+        self._rest = b""
+        self._recent: deque[str] = deque(maxlen=CIRCLES)
+        self._tree = ""
+
+    def look(self) -> bool:
+        """Read what is new; return whether the agent may go on."""
+        if self.hear():
+            self._heard = self._ctx.clock.monotonic()
+        self.ending = self._reason()
+        return self.ending is None
+
+    def hold_to(self, rules: Rules) -> None:
+        """Hold the agent to other rules from now on: a person has changed the limits."""
+        self._rules = rules
+
+    def seconds(self) -> float:
+        """Return how long this agent has been at work."""
+        return self._ctx.clock.monotonic() - self._began
+
+    def spent(self) -> budget.Spent:
+        """Return what this attempt has used up, earlier agents of it included."""
+        return budget.Spent(
+            self._before.cost + (self.report.cost_usd or 0.0),
+            self._before.tokens + self.report.tokens,
+            self._before.seconds + self.seconds(),
+        )
+
+    def hear_all(self, usage: Path) -> None:
+        """Read all that is left of what an agent that has ended had to say, and what it left in `usage`."""
+        while self.hear():
+            continue
+        with suppress(OSError):
+            # One line, as if it had been printed.
+            self._take(nofollow.read(usage, READ_BYTES).decode("utf-8", "replace").replace("\n", " "))
+
+    def hear(self) -> bool:
+        """Read a piece of what is new; return whether there was any."""
+        try:
+            with nofollow.reading(self._log) as stream:
+                behind = os.fstat(stream.fileno()).st_size - self._at
+                if behind > FLOOD_BYTES:
+                    self._at += behind - READ_BYTES
+                    self._rest = b""
+                stream.seek(self._at)
+                new = stream.read(READ_BYTES)
+        except FileNotFoundError:
+            return False
+        self._at += len(new)
+        *lines, self._rest = (self._rest + new).split(b"\n")
+        # A line without an end is no line; one of a megabyte is cut.
+        self._rest = self._rest[-READ_BYTES:]
+        for line in lines:
+            self._take(line.decode("utf-8", "replace"))
+        return bool(new)
+
+    def _take(self, line: str) -> None:
+        before = self.report.actions
+        self.report = self._adapter.read(self.report, line, self._ctx.clock.now().astimezone())
+        if self.report.actions != before:
+            self._recent.append(self.report.action)
+
+    def _reason(self) -> tuple[How, str] | None:
+        over = budget.task_over(self._rules.budget, self.spent())
+        if over:
+            return "over", f"{LIMIT_REACHED} ({over})"
+        quiet = self._ctx.clock.monotonic() - self._heard
+        trouble = self.report.trouble
+        if trouble is not None and trouble.kind != "transient" and quiet > WAITS_SECONDS:
+            # Some agents wait for the end of a limit by themselves: without a word, for hours.
+            return trouble.kind, trouble.message
+        if quiet > self._rules.silence and trouble is not None:
+            return trouble.kind, trouble.message
+        if quiet > self._rules.silence:
+            return "silent", f"the agent has said nothing for {quiet:.0f} s"
+        if self._circles():
+            return "circling", f"the agent repeats itself and changes nothing: {self._recent[-1][:200]}"
+        return None
+
+    def _circles(self) -> bool:
+        recent = list(self._recent)
+        if len(recent) < CIRCLES or len(set(recent)) > LONGEST_CIRCLE:
+            return False
+        self._recent.clear()
+        tree = snapshot.capture(self._ctx.git, self._ctx.keep_out)
+        same, self._tree = tree == self._tree, tree
+        if same:
+            self._recent.extend(recent)
+        return same
+
+
+def run(
+    ctx: Context,
+    task: Task,
+    adapter: Adapter,
+    brief: str,
+    rules: Rules,
+    on_look: Callable[[Listener], bool],
+    *,
+    number: int,
+    before: budget.Spent,
+    model: str | None = None,
+    extra: tuple[str, ...] = (),
+) -> Turn:
+    """Let the agent work on `task` until it ends or has to.
+
+    `on_look` is asked several times a second whether it may go on; `number` tells the agents of one attempt
+    apart; `before` is what earlier ones have spent.
+    """
+    name = f"{task.attempts + 1}-agent-{number}"
+    directory = check.log_directory(ctx, task)
+    log = directory / f"{name}.log"
+    atomic.make_directory(directory)
+    brief_file = directory / f"{name}.brief.md"
+    atomic.write(brief_file, brief.encode("utf-8", "replace"), durable=False)
+    launch = adapter.launch(brief, model=model, extra=extra)
+    listener = Listener(ctx, adapter, log, rules, before)
+    given = directory / f"{name}.stdin"
+    atomic.write(given, launch.stdin.encode("utf-8", "replace"), durable=False)
+    usage = directory / f"{name}.usage.json"
+    # A task that is retried has attempts of the same number again.
+    atomic.remove(usage)
+    command = launch.command(budget.cost_left(rules.budget, before), str(usage))
+    if adapter.program == OURS:
+        command = (_place(adapter, ctx) or OURS, *command[1:])
+    finished = runner.run(
+        f"{shlex.join(command)} < {shlex.quote(str(given))}",
+        cwd=ctx.git.top,
+        log=log,
+        timeout=rules.longest,
+        env={
+            **ctx.env,
+            "HARNESS_DISABLED": "1",
+            ownership.SUPERVISED: task.id,
+            "HARNESS_TASK_ID": task.id,
+            "HARNESS_BRIEF_FILE": str(brief_file),
+            **launch.env,
+        },
+        on_tick=lambda: listener.look() and on_look(listener),
+        at_end=lambda: listener.hear_all(usage),
+        tick=LOOK_SECONDS,
+        max_log=None if "HARNESS_LOG_LIMIT_BYTES" in ctx.env else MAX_LOG_BYTES,
+        clock=ctx.clock,
+    )
+    atomic.remove(given)
+    ended = listener.ending
+    how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report)
+    return Turn(how, why, listener.report, finished.seconds, log, finished.returncode)
+
+
+def _at_its_limit(finished: runner.Finished, listener: Listener, rules: Rules) -> tuple[How, str] | None:
+    """Return that the agent has stopped by itself at the limit of its task, which it was told."""
+    over = budget.task_over(rules.budget, listener.spent())
+    return ("over", f"{LIMIT_REACHED} ({over})") if over and finished.returncode else None
+
+
+def _how(finished: runner.Finished, report: Report) -> tuple[How, str]:
+    if finished.timed_out:
+        return "long", f"the agent did not end within {finished.seconds:.0f} s"
+    if finished.too_loud:
+        return "circling", "the agent printed without end"
+    if finished.returncode is None:
+        return "told", "it was asked to stop"
+    trouble = report.trouble
+    if trouble is not None and (finished.returncode != 0 or trouble.kind != "transient"):
+        return trouble.kind, trouble.message
+    if finished.returncode != 0:
+        last = _last_words(finished.tail) or report.last or "it said nothing"
+        return "crashed", f"the agent ended with {finished.returncode}: {last[-300:]}"
+    return "ended", ""
+
+
+def _last_words(tail: str) -> str:
+    """Return what was printed last for people: what is for the adapter (JSON) tells them nothing."""
+    lines = list(takewhile(lambda line: not line.endswith("}"), reversed(tail.splitlines())))
+    return " / ".join(reversed(lines[:2]))

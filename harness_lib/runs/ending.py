@@ -1,0 +1,156 @@
+"""The end of an unattended run: what is tidied up, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import TypedDict
+
+from harness_lib.attempts import branch_guard, pending_merges, rescue_refs, target_branch
+from harness_lib.core import marker, quoting, sessions
+from harness_lib.core import nothing_to_do as stopped
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
+from harness_lib.rules import stats
+from harness_lib.rules.budget import Spent
+from harness_lib.runs import report as run_report
+from harness_lib.runs import worktree_slots
+from harness_lib.task import RunStop, StopReason
+from harness_lib.verbs import tidy as tidy_logs
+
+Why = StopReason | RunStop
+
+
+def target_of(ctx: Context) -> str:
+    """Return the branch that the run merges into."""
+    assert ctx.target is not None, "BUG: a run without a target."
+    return ctx.target
+
+
+def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
+    """Take away what runs that were killed have left, and bring over what waits for the person's checkout."""
+    alive = sessions.living(ctx.store.read().state, ctx)
+    for told in worktree_slots.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx)), alive):
+        warn(told)
+    if gone := pending_merges.bring_over(ctx, target_of(ctx)):
+        warn(gone)
+
+
+def leave(
+    ctx: Context,
+    found: worktree_slots.Place,
+    warn: Callable[[str], None],
+    checked: str | None = None,
+    *,
+    recorded: bool = False,
+) -> None:
+    """Take away the work trees of this run, bring over what waits, and end the session.
+
+    `checked`: the commit on which every check has passed; `recorded`: its numbers stand in the log already.
+    The machine may be what has ended the run (a full disk): what cannot be done is said and left to the next.
+    """
+    try:
+        for ref in worktree_slots.take_away(ctx, found, target_branch.tip(ctx.git, target_of(ctx))):
+            warn(f"What was left over is kept: {rescue_refs.look_at(ref)}")
+        if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
+            warn(gone)
+        branch_guard.end(ctx, target_of(ctx))
+        if told := tidy_logs.by_itself(ctx):
+            warn(told)
+    except (HarnessError, OSError) as error:
+        warn(f"Not all was tidied up: {error}")
+    try:
+        _close(ctx, recorded=recorded)
+    except (HarnessError, OSError) as error:
+        # Its owner ends now, and so the session does.
+        warn(f"The session could not be closed: {error}")
+
+
+def _close(ctx: Context, *, recorded: bool) -> None:
+    with ctx.store.transaction() as tx:
+        mine = sessions.mine(tx.state, ctx)
+        if mine is not None:
+            sessions.close(tx, mine, told=recorded)
+        marker.lower_when_finished(tx, ctx.root)
+
+
+def record(ctx: Context, why: Why, kind: str, told: str, spent: Spent) -> None:
+    """Add to the log how a run ended because of `why` (`told` says more, `kind` is that of a trouble)."""
+    with ctx.store.transaction() as tx:
+        session = sessions.mine(tx.state, ctx)
+        number = session.number if session else tx.state.session_count
+        if kind or why == "broken":
+            trouble = quoting.one_line(f"the run ended: {told}", quoting.FAILURE_LENGTH)
+            tx.log("ERROR", f"[{kind or 'TEST_FAIL'}] {trouble}", session=number)
+        elif why == "interrupted" and told:
+            tx.log("WARN", f"the run ended: {told}", session=number)
+        used = f"run={why} cost_usd={spent.cost:.2f} tokens={spent.tokens} seconds={spent.seconds:.0f}"
+        tx.log("STATS", f"{stats.line(tx.state)} {used}", session=number)
+
+
+def nothing_to_do(ctx: Context, why: StopReason | None, told: tuple[str, ...]) -> Reply:
+    """Return the answer of a run that had nothing to do; `told` is what recovery did."""
+    found = stopped.reply("run", ctx.store.read().state, why)
+    waits = pending_merges.told(ctx, target_of(ctx))
+    first = [*told, stopped.words(ctx.store.read().state, why or "done")]
+    message = "\n".join(run_report.lines(ctx, ctx.clock.now(), first, Spent()))
+    return replace(found, message=message, **_stopped(why, waits))
+
+
+def _words(ctx: Context, why: Why) -> str:
+    match why:
+        case "interrupted":
+            return "Stopped as you asked; nothing is lost. Go on with: harness run"
+        case "limit":
+            return "A limit of this run is reached. Go on with a higher one: harness run --help"
+        case "stuck":
+            return "A person must act first."
+        case "broken":
+            return "Every task is completed, but the whole is not."
+        case "done" | "blocked" | "waiting" | "max_sessions" | "max_tasks_per_session":
+            return stopped.words(ctx.store.read().state, why)
+
+
+class _Stopped(TypedDict):
+    """How a reply says whether the run has come to its end."""
+
+    exit: Exit
+    stop: Why | None
+
+
+def _stopped(why: Why | None, waits: str | None) -> _Stopped:
+    """Return how a run that ended because of `why` says so: it is done when its work is on its branch."""
+    if why == "done" and not waits:
+        return {"exit": Exit.DONE, "stop": None}
+    return {"exit": Exit.STOP, "stop": "waiting" if why == "done" else why}
+
+
+def reply(ctx: Context, why: Why, told: str, began: float, spent: Spent) -> Reply:
+    """Return the answer of a run that ended because of `why`; `told` says more about it.
+
+    `began` is in seconds since the epoch.
+    """
+    first = [f"{_words(ctx, why)} {told}".strip()]
+    # Moments on disk have no fractions.
+    since = datetime.fromtimestamp(int(began), timezone.utc)
+    return Reply(
+        "run",
+        "\n".join(run_report.lines(ctx, since, first, spent)),
+        **_stopped(why, pending_merges.told(ctx, target_of(ctx))),
+        next="harness run" if why in ("interrupted", "limit") else "harness status",
+        extra={
+            "spent": {
+                "cost_usd": round(spent.cost, 4),
+                "tokens": spent.tokens,
+                "seconds": round(spent.seconds),
+            }
+        },
+    )
+
+
+def problem(kind: str, report: str, hint: str) -> HarnessError:
+    """Return the error of a run that a person must help first; `report` is how it has ended."""
+    error = ConfigError if kind == ConfigError.kind else EnvSetupError
+    return error(report, hint or "See: harness status")

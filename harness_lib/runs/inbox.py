@@ -1,0 +1,69 @@
+"""Record the notes, checkpoints and proposed tasks that an agent in a sandbox has left for its worker.
+
+Letters are data from an agent: they may note, propose a task, and checkpoint the one that the worker holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from harness_lib.core import outbox, proposals
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import HarnessError, LeaseLostError, UsageError
+from harness_lib.system.files import atomic, nofollow
+from harness_lib.verbs import checkpoint, note
+
+MOST = 50
+MOST_BYTES = 64 * 1024
+
+# How many words each has after the task.
+VERBS: Mapping[str, tuple[Callable[..., Reply], int]] = {
+    "note": (note.run, 1),
+    "checkpoint": (checkpoint.run, 2),
+    "add": (proposals.from_letter, 1),
+}
+
+
+def open_all(ctx: Context) -> list[str]:
+    """Do what the letters in this work tree say, and remove them; return what was wrong with some.
+
+    What cannot be recorded now (the list is held or half saved, the disk full) stays for the next time: the
+    agent whose letter it is works on.
+    """
+    problems: list[str] = []
+    for letter in _letters(outbox.place(ctx)):
+        try:
+            problems += _open(ctx, letter)
+        except (HarnessError, OSError):
+            break
+        atomic.remove(letter)
+    return problems
+
+
+def _letters(place: Path | None) -> list[Path]:
+    # Behind a link there may be anybody's files, and a letter is removed.
+    if place is None or outbox.is_linked(place):
+        return []
+    found = (path for path in place.glob("*.json") if path.is_file() and not path.is_symlink())
+    return sorted(found)[:MOST]
+
+
+def _open(ctx: Context, letter: Path) -> Iterator[str]:
+    try:
+        with nofollow.reading(letter) as stream:
+            document = json.loads(stream.read(MOST_BYTES))
+        verb, task_id, words = document["verb"], str(document["task"]), [str(w) for w in document["words"]]
+        run, count = VERBS[verb]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        yield f"A letter of the agent cannot be read: {error!r}"
+        return
+    if len(words) != count:
+        yield f"A letter of the agent cannot be read: {verb} takes {count} words, not {len(words)}"
+        return
+    try:
+        run(ctx, task_id, *words)
+    except (UsageError, LeaseLostError) as error:
+        yield f"The agent left a {verb} that was not recorded: {error}"

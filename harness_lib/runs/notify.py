@@ -1,0 +1,115 @@
+"""`harness run --notify CMD`: a command of the person's own, told when a run needs them or is over.
+
+It never holds up the run: it goes on beside it, for a minute at most. That it failed is a warning.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Literal
+
+from harness_lib.core import quoting
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import Exit, HarnessError
+from harness_lib.rules import failures
+from harness_lib.rules.board import Board
+from harness_lib.rules.events import Ended, Event, Notice, Stepped, Stuck
+from harness_lib.runs.scheduler import Watch
+from harness_lib.system.processes import timed_child
+
+Kind = Literal["done", "stopped", "failed", "stuck", "limit"]
+
+SECONDS = 60.0
+# When the run is over nothing is held up any more: long enough for a command that cannot even start.
+LAST_SECONDS = 2.0
+# Of a line: of one piece of news, and of the report at the end.
+MESSAGE_LENGTH = 500
+REPORT_LENGTH = 400
+LOG = "notify.log"
+
+
+class Notifier:
+    """Watches a run in place of `watch`, which is told all the same, and calls `command` when it matters."""
+
+    def __init__(self, ctx: Context, command: str, watch: Watch) -> None:
+        self._ctx, self._command, self._watch = ctx, command, watch
+        self._told: list[subprocess.Popen[bytes]] = []
+        self._board = Board()
+        self._limited_until = 0.0
+        self._began = self._stuck = False
+
+    def watch(self, event: Event, board: Board) -> None:
+        """Take one event of the run."""
+        self._began, self._board = True, board
+        self._watch(event, board)
+        found = self._news(event)
+        if found is not None:
+            self._tell(*found)
+        self._warn()
+
+    def over(self, reply: Reply) -> None:
+        """Tell how the run has ended."""
+        self._tell("done" if reply.exit is Exit.DONE else "stopped", reply.message, REPORT_LENGTH)
+        self._wait()
+
+    def broke(self, problem: HarnessError) -> None:
+        """Tell that the run cannot go on; one that never began has told the person who typed it."""
+        if self._began:
+            self._tell("stopped" if self._stuck else "stuck", problem.message, REPORT_LENGTH)
+        self._wait()
+
+    def _news(self, event: Event) -> tuple[Kind, str] | None:
+        news = event.news
+        if isinstance(news, Stuck):
+            # Where nobody else is at work the end comes at once, and says more.
+            rows = self._board.rows.values()
+            self._stuck = any(row.task and row.worker != event.worker for row in rows)
+            return ("stuck", news.message) if self._stuck else None
+        if isinstance(news, Notice) and news.kind == "limit":
+            return "limit", news.message
+        if isinstance(news, Stepped) and news.step == "limit" and event.at >= self._limited_until:
+            # All workers meet the same limit within seconds of each other: that is one piece of news.
+            self._limited_until = news.until or event.at
+            return "limit", news.message
+        if isinstance(news, Ended) and news.status == "failed" and self._is_lost(news.task):
+            return "failed", f"{news.task} failed for good. {news.message}"
+        return None
+
+    def _is_lost(self, name: str) -> bool:
+        try:
+            task = self._ctx.store.read().state.find(name)
+        except HarnessError:
+            # A person is editing the list; what has failed is told at the end of the run.
+            return False
+        return task is not None and failures.is_permanent(task)
+
+    def _tell(self, kind: Kind, message: str, length: int = MESSAGE_LENGTH) -> None:
+        env = {
+            **self._ctx.env,
+            "HARNESS_EVENT": kind,
+            "HARNESS_MESSAGE": "\n".join(quoting.one_line(line, length) for line in message.splitlines()),
+        }
+        log, where = self._ctx.root.logs / LOG, self._ctx.root.path
+        try:
+            self._told.append(timed_child.start(self._command, env=env, cwd=where, log=log, seconds=SECONDS))
+        except OSError as error:
+            self._say(f"The command of --notify could not be started: {error}")
+
+    def _warn(self) -> None:
+        ended = [child for child in self._told if child.poll() is not None]
+        self._told = [child for child in self._told if child not in ended]
+        for child in ended:
+            if child.returncode:
+                how = "did not end in time" if child.returncode == timed_child.TIMED_OUT else "failed"
+                self._say(f"The command of --notify {how}; see {self._ctx.root.logs / LOG}")
+
+    def _wait(self) -> None:
+        until = self._ctx.clock.monotonic() + LAST_SECONDS
+        while self._told and self._ctx.clock.monotonic() < until:
+            self._ctx.clock.sleep(0.05)
+            self._warn()
+
+    def _say(self, message: str) -> None:
+        at = self._ctx.clock.now().timestamp()
+        self._watch(Event(None, at, Notice("warning", message)), self._board)

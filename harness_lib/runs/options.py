@@ -1,0 +1,129 @@
+"""What a person asks of an unattended run, and what must be there before one begins."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field, replace
+
+from harness_lib import agents
+from harness_lib.attempts import lost_branch
+from harness_lib.attempts import target_branch as target
+from harness_lib.core import trust_policy
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.rules import budget as amounts
+from harness_lib.rules import leases
+from harness_lib.rules.budget import Budget
+from harness_lib.runs import agent_process
+from harness_lib.runs.worker_config import Orders
+from harness_lib.system.git import version
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import owner
+
+FIRST_PORT = 20000
+MOST_WORKERS = 64
+# Of the branches there are, to one who has mistyped one.
+NAMED = 5
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person asks of a run.
+
+    `agent_command` is for a shell, `silence` and `longest` are seconds, `max_file` is megabytes.
+    """
+
+    workers: int = 1
+    agent: str | None = None
+    agent_command: str | None = None
+    model: str | None = None
+    extra: tuple[str, ...] = ()
+    target: str | None = None
+    budget: Budget = field(default_factory=Budget)
+    silence: float = agent_process.Rules.silence
+    longest: float = agent_process.Rules.longest
+    final_check: bool = True
+    max_file: float = 100.0
+
+    def orders(self, run: str, number: int, place: str, wanted: str, limits: Budget) -> Orders:
+        """Return what worker `number` of the session `run` is told when it is started."""
+        return Orders(
+            worker=leases.slot(run, number),
+            number=number,
+            place=place,
+            target=wanted,
+            agent=self.agent,
+            agent_command=self.agent_command,
+            model=self.model,
+            extra=self.extra,
+            silence=self.silence,
+            longest=self.longest,
+            first_port=FIRST_PORT,
+            max_file=self.max_file,
+            limits=amounts.write(limits),
+        )
+
+
+def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
+    """Return the context of the run and its options, the agent chosen.
+
+    Raises what would stop the run, before anything has begun: UsageError, RefusedError, EnvSetupError.
+    """
+    if not 1 <= options.workers <= MOST_WORKERS:
+        raise UsageError(
+            f"-j {options.workers}: from 1 to {MOST_WORKERS} workers.", "For example: harness run -j 4"
+        )
+    if options.agent is not None and options.agent_command is not None:
+        raise UsageError(
+            "--agent and --agent-command name two different agents.", "Give one of them: harness run --help"
+        )
+    state = ctx.store.read_to_change().state
+    there = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
+    trust_policy.require(there, state)
+    version.require_for_runs(there.cwd)
+    there.target = _target(there.git, options.target)
+    target.require_room(there.git, there.target)
+    return there, replace(options, agent=_agent(there, options))
+
+
+def _target(git: Git, asked: str | None) -> str:
+    """Return the full name of the branch to merge into: the one asked for, or the one that is here."""
+    if asked is None:
+        wanted = target.current(git)
+    else:
+        wanted = asked if asked.startswith(target.HEADS) else target.HEADS + asked
+    # By name: `git.ref` would take main~1 for a branch as well.
+    there = [name for name, _ in git.refs(target.HEADS)]
+    if wanted in there or target.waiting(wanted) in there:
+        return wanted
+    if not there or asked is None:
+        raise lost_branch.error(git, wanted)
+    raise _no_branch(target.short(wanted), there)
+
+
+def _no_branch(name: str, there: list[str]) -> UsageError:
+    theirs = [target.short(ref) for ref in there if not ref.startswith(target.WAITING)]
+    alike = difflib.get_close_matches(name, theirs, n=NAMED)
+    named = list(dict.fromkeys([*alike, *theirs]))[:NAMED]
+    more = f" and {len(theirs) - len(named)} more" if len(theirs) > len(named) else ""
+    return UsageError(
+        f"There is no branch {name}.",
+        f"There are: {', '.join(named)}{more}. Or make it first: git branch NAME",
+    )
+
+
+def _agent(ctx: Context, options: Options) -> str | None:
+    """Return the agent that was asked for, or the first of those we know that this machine has."""
+    if options.agent_command is not None:
+        return None
+    if options.agent is not None:
+        agent_process.require(agents.named(options.agent), ctx)
+        return options.agent
+    found = next((name for name, each in agents.ADAPTERS.items() if agent_process.is_ready(each, ctx)), None)
+    if found is None:
+        raise EnvSetupError(
+            f"No agent was found on the PATH (looked for {', '.join(agents.ADAPTERS)}).",
+            "Install one, give hs a key (ANTHROPIC_API_KEY, OPENAI_API_KEY), or name a command "
+            "that reads the brief: harness run --agent-command 'my-agent'",
+        )
+    return found

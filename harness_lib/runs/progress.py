@@ -1,0 +1,81 @@
+"""A run that goes on, in words: for `harness status` in a pipe, and for the table of a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from harness_lib.core import quoting
+from harness_lib.rules import board, budget
+from harness_lib.rules.ahead import Ahead
+from harness_lib.rules.board import Board, Row
+from harness_lib.runs.run_snapshot import Seen
+
+ROWS = 10
+LAST_LENGTH = 120
+MINUTE, HOUR = 60, 3600
+STEPS = {"limit": "usage limit"}
+IDLE = {"waiting": "for what others do", "closed": "for the end", "done": "for the end"}
+
+
+class Cells(NamedTuple):
+    """One worker as a person sees it; what there is nothing to say of is empty."""
+
+    worker: str
+    task: str
+    step: str
+    time: str
+    cost: str
+    tokens: str
+    last: str
+
+
+def cells(row: Row, now: float) -> Cells:
+    """Return `row` in words, at the moment `now` (seconds since the epoch)."""
+    task = quoting.one_line(f"{row.task} {row.title}", quoting.TITLE_LENGTH) if row.task else ""
+    if row.attempt > 1:
+        task += f" (attempt {row.attempt})"
+    step = STEPS.get(row.step, row.step)
+    if row.until is not None:
+        step += f", {span(row.until - now)} left"
+    elif row.idle:
+        step += f" {IDLE.get(row.idle, quoting.one_line(row.idle, LAST_LENGTH))}"
+    return Cells(
+        str(row.worker),
+        task,
+        step,
+        span(now - row.since),
+        f"${row.cost:.2f}" if row.cost else "",
+        f"{row.tokens:,}" if row.tokens else "",
+        quoting.one_line(row.last, LAST_LENGTH),
+    )
+
+
+def span(seconds: float) -> str:
+    """Return a length of time as `m:ss` or `h:mm:ss`; one that is over is `0:00`."""
+    whole = max(0, round(seconds))
+    minutes = f"{whole // MINUTE % MINUTE}"
+    if whole < HOUR:
+        return f"{minutes}:{whole % MINUTE:02}"
+    return f"{whole // HOUR}:{minutes:0>2}:{whole % MINUTE:02}"
+
+
+def summary(now_board: Board, ahead: Ahead, now: float) -> str:
+    """Return what the run has used up of its limits, and how long it will go on at least."""
+    used = ", ".join(budget.told(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
+    seconds = board.estimate(now_board, ahead, len(now_board.rows))
+    return used if not seconds else f"{used}; at least {span(seconds)} more"
+
+
+def lines(seen: Seen, ahead: Ahead, now: float) -> Iterator[str]:
+    """Yield the run as lines, the first ROWS workers at most."""
+    yield f"run: process {seen.pid}; {summary(seen.board, ahead, now)}"
+    rows = list(seen.board.rows.values())
+    for row in rows[:ROWS]:
+        found = cells(row, now)
+        tokens = found.tokens and f"{found.tokens} tokens"
+        used = "".join(f", {each}" for each in (found.cost, tokens) if each)
+        task, last = (f" {found.task}:" if found.task else ""), (f" | {found.last}" if found.last else "")
+        yield f"  [{found.worker}]{task} {found.step}, {found.time}{used}{last}"
+    if len(rows) > ROWS:
+        yield f"  … and {len(rows) - ROWS} more workers"

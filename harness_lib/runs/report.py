@@ -1,0 +1,121 @@
+"""What a person reads when a run has ended: at most twenty lines, the ones that ask for something first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from harness_lib import typed
+from harness_lib.attempts import pending_merges, rescue_refs, target_branch, task_brief
+from harness_lib.core import proposed, quoting
+from harness_lib.core.context import Context
+from harness_lib.rules import attempts, failures, stats
+from harness_lib.rules.budget import Spent
+from harness_lib.runs import progress
+from harness_lib.task import Attempt, State, Task
+
+MOST_LINES = 20
+LINE_LENGTH = 400
+TITLE_LENGTH = 60
+REASON_LENGTH = 160
+FAILED = 6
+HALTED = 4
+DEAREST = 3
+
+
+def lines(ctx: Context, began: datetime, first: list[str], spent: Spent) -> list[str]:
+    """Return the report of a run that began at `began` and has used up `spent`; it begins with `first`."""
+    state = ctx.store.read().state
+    told = [*first, _counted(state, began)]
+    told += _some("failed", [_failed(ctx, task) for task in state.tasks if task.status == "failed"], FAILED)
+    told += _some("halted", [_halted(task) for task in state.tasks if _waits(task)], HALTED)
+    told += proposed.told(state)
+    told += _dearest(state, began)
+    if spent.tokens or spent.cost:
+        told.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
+    told.append(_where(ctx, state, began))
+    return [quoting.one_line(line, LINE_LENGTH) for line in told if line][:MOST_LINES]
+
+
+def _counted(state: State, began: datetime) -> str:
+    n = stats.count(state)
+    now = sum(_is_done(each) for task in state.tasks for each in attempts.since(task, began)[-1:])
+    told = [
+        f"{n.completed} completed" + (f" ({now} in this run)" if now else ""),
+        f"{n.permanent} failed for good" if n.permanent else "",
+        f"{n.retryable} failed, to be tried again" if n.retryable else "",
+        f"{n.pending} pending" + (f" ({n.blocked} wait for a failed one)" if n.blocked else "")
+        if n.pending
+        else "",
+        f"{n.in_progress} in progress" if n.in_progress else "",
+    ]
+    return f"{n.total} tasks: {', '.join(filter(None, told))}"
+
+
+def _is_done(attempt: Attempt) -> bool:
+    return attempt.outcome == "completed"
+
+
+def _failed(ctx: Context, task: Task) -> str:
+    reason = quoting.one_line(
+        task.error_log[-1] if task.error_log else "no reason is recorded", REASON_LENGTH
+    )
+    again = "" if failures.is_permanent(task) else " (to be tried again)"
+    kept = task_brief.attempts_kept(task, ctx.git)
+    look = f"; its work: {rescue_refs.look_at(kept[-1])}" if kept else ""
+    return f"{_named(task)}{again}: {reason}{look}"
+
+
+def _waits(task: Task) -> bool:
+    return task.halt is not None and task.status in ("pending", "in_progress")
+
+
+def _halted(task: Task) -> str:
+    retry = typed.harness("retry", task.id) if task.validation.command else typed.give_check(task.id)
+    halt = task.halt or ""
+    then = "" if retry in halt else f"; then: {retry}"
+    return f"{_named(task)}: {quoting.one_line(halt, REASON_LENGTH)}{then}"
+
+
+def _named(task: Task) -> str:
+    return f"{task.id} {quoting.one_line(task.title, TITLE_LENGTH)}".strip()
+
+
+def _some(what: str, rows: list[str], most: int) -> Iterator[str]:
+    yield from (f"{what}: {row}" for row in rows[:most])
+    if len(rows) > most:
+        yield f"{what}: {len(rows) - most} more, see: {typed.harness('status')}"
+
+
+def _dearest(state: State, began: datetime) -> list[str]:
+    """Return a line with the tasks on which most was spent: money where agents tell, else tokens or time."""
+    used = [(_total(task, began), task) for task in state.tasks]
+    ranked = sorted(used, key=lambda pair: pair[0], reverse=True)
+    rows = [f"{task.id} ({_used(total)})" for total, task in ranked[:DEAREST] if any(total)]
+    return [f"dearest: {', '.join(rows)}"] if rows else []
+
+
+def _total(task: Task, began: datetime) -> tuple[float, int, float]:
+    made = attempts.since(task, began)
+    return (
+        sum(each.cost_usd for each in made),
+        sum(each.tokens for each in made),
+        sum(map(attempts.seconds, made)),
+    )
+
+
+def _used(total: tuple[float, int, float]) -> str:
+    cost, tokens, seconds = total
+    told = (f"${cost:.2f}" if cost else "", f"{tokens:,} tokens" if tokens else "", progress.span(seconds))
+    return ", ".join(filter(None, told))
+
+
+def _where(ctx: Context, state: State, began: datetime) -> str:
+    """Return where a person finds the work."""
+    assert ctx.target is not None, "BUG: a run without a target."
+    waits = pending_merges.told(ctx, ctx.target)
+    if waits:
+        return waits
+    made = sum(_is_done(each) for task in state.tasks for each in attempts.since(task, began))
+    name = target_branch.short(ctx.target)
+    return f"the work is on {name}: {typed.git('log', '--oneline', f'-{made}', name)}" if made else ""

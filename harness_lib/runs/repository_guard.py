@@ -1,0 +1,64 @@
+"""Undo what an agent has done to the repository around its work tree, and blame no person for it.
+
+A person's own switch of branches stands in git's record of their checkout; a HEAD that has changed without
+it was written by a program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness_lib.core.context import Context
+from harness_lib.system.git import locks, ref_files, reflog, worktrees
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Task
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How the repository stood before an agent; all of the project's own checkout."""
+
+    bare: bool
+    branch: str | None
+    last: reflog.Step | None
+
+
+def look(git: Git) -> Seen:
+    """Return how the repository of this work tree stands now."""
+    return Seen(worktrees.is_bare(git), _branch(git), next(iter(reflog.of_main(git)), None))
+
+
+def undo(ctx: Context, seen: Seen, task: Task) -> list[str]:
+    """Undo what has changed since `seen` and in the work tree's HEAD; return what to tell."""
+    git, told = ctx.git, undo_shared(ctx, seen)
+    base = task.started_at_commit
+    if git.head() is None and base is not None and git.exists(base):
+        with locks.hold(git):
+            # Files and index stay: they are its work.
+            git.run("update-ref", "--no-deref", "-m", reflog.PUT_BACK, "HEAD", base)
+    return told
+
+
+def undo_shared(ctx: Context, seen: Seen) -> list[str]:
+    """Undo what has changed since `seen` in the project's own checkout; return what to tell."""
+    git, now, told = ctx.git, look(ctx.git), []
+    if now.bare and not seen.bare:
+        _main(git, "config", "core.bare", "false")
+        told.append("An agent has set core.bare, which makes git refuse your checkout: it is unset again.")
+    if seen.branch and now.branch != seen.branch and now.last == seen.last:
+        _main(git, "symbolic-ref", "-m", reflog.PUT_BACK, "HEAD", seen.branch)
+        told.append(f"An agent has pointed HEAD of your checkout elsewhere: it is on {seen.branch} again.")
+    return told
+
+
+def _main(git: Git, *args: str) -> str | None:
+    """Return what git prints about the repository's own directory; None where it says no."""
+    answer = git.run(f"--git-dir={git.common_dir}", *args, check=False)
+    return None if answer.returncode else answer.stdout.decode("utf-8", "surrogateescape").strip()
+
+
+def _branch(git: Git) -> str | None:
+    try:
+        return ref_files.branch(git.common_dir)
+    except ref_files.UnclearError:
+        return _main(git, "symbolic-ref", "--quiet", "HEAD")

@@ -1,0 +1,96 @@
+"""What a run shows of itself to other terminals: a small file that it writes every second.
+
+Each run has its own, as in a concurrent list there may be several; like all below `.harness/` it may be lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness_lib.core.context import Context
+from harness_lib.errors import UsageError
+from harness_lib.rules import board
+from harness_lib.rules.board import Board
+from harness_lib.system.files import atomic
+from harness_lib.system.processes import process
+
+NAME = "board-{}.json"
+# For a run of another machine on a shared disk, of which we cannot ask whether it lives.
+STALE_SECONDS = 10.0
+
+
+class Seen(NamedTuple):
+    """A run that goes on: its process, and how it stood a second ago."""
+
+    pid: int
+    board: Board
+
+
+def write(ctx: Context, now: Board) -> None:
+    """Show `now` as what this process's run looks like."""
+    me = process.look(os.getpid())
+    document = {
+        "pid": os.getpid(),
+        "started": me.started if me else "",
+        "boot": process.boot_id(),
+        "at": ctx.clock.now().timestamp(),
+        "board": board.write(now),
+    }
+    atomic.make_directory(ctx.root.private)
+    atomic.write(_path(ctx, os.getpid()), json.dumps(document).encode(), durable=False)
+
+
+def remove(ctx: Context) -> None:
+    """Say that this process's run is over, and forget those that have died without saying so."""
+    atomic.remove(_path(ctx, os.getpid()))
+    for path, document in _documents(ctx):
+        if not _lives(ctx, document):
+            atomic.remove(path)
+
+
+def runs(ctx: Context) -> list[Seen]:
+    """Return the runs of this list that go on now; takes no lock."""
+    found = []
+    for _path, document in _documents(ctx):
+        if _lives(ctx, document):
+            try:
+                found.append(Seen(document["pid"], board.read(document["board"])))
+            except (KeyError, TypeError, UsageError):
+                # Another version of us wrote it; what it shows there is its own affair.
+                continue
+    return found
+
+
+def paths(ctx: Context) -> list[Path]:
+    """Return the files of runs, some of them perhaps dead."""
+    return sorted(ctx.root.private.glob(NAME.format("*")))
+
+
+def _documents(ctx: Context) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for path in paths(ctx):
+        try:
+            document = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            # It has ended this moment.
+            continue
+        if isinstance(document, dict):
+            yield path, document
+
+
+def _lives(ctx: Context, document: dict[str, Any]) -> bool:
+    """Whether the run's process lives; one that is busy with the final pass is silent for long."""
+    pid, at = document.get("pid"), document.get("at")
+    if not isinstance(pid, int) or not isinstance(at, int | float):
+        return False
+    if document.get("boot") != process.boot_id():
+        return abs(ctx.clock.now().timestamp() - at) <= STALE_SECONDS
+    found = process.look(pid)
+    return found is not None and found.started == document.get("started")
+
+
+def _path(ctx: Context, pid: int) -> Path:
+    return ctx.root.private / NAME.format(pid)

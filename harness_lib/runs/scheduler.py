@@ -1,0 +1,347 @@
+"""`harness run` in a shell: workers that go on until every task is done or has honestly failed.
+
+The run holds one session; each worker is a slot of it, in a process and a work tree of its own. Here is only
+what concerns them all: who may take a task, limits, Ctrl-C, the final pass, and when it is over.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from harness_lib.attempts import branch_guard
+from harness_lib.core import sessions
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import EnvSetupError, HarnessError, UsageError
+from harness_lib.rules import board, budget, leases, stopping
+from harness_lib.rules.board import Board
+from harness_lib.rules.deaths import Deaths
+from harness_lib.rules.events import (
+    Ended,
+    Event,
+    Gone,
+    Notice,
+    NoticeKind,
+    Ready,
+    Stepped,
+    Stuck,
+    Unstarted,
+)
+from harness_lib.runs import ending, final_check, repository_guard, run_snapshot, worktree_slots
+from harness_lib.runs import options as run_options
+from harness_lib.runs.ending import Why
+from harness_lib.runs.options import Options
+from harness_lib.runs.orphans import Orphans
+from harness_lib.runs.worker_pool import Crew
+from harness_lib.system.files import family_lock
+from harness_lib.system.processes import detached, owner
+from harness_lib.task import State, StopReason
+from harness_lib.verbs import budget as limits
+from harness_lib.verbs import start
+
+Watch = Callable[[Event, Board], None]
+
+LOOK_SECONDS = 0.25
+PUBLISH_SECONDS = 1.0
+ONCE = "finishing what runs, starting nothing new; Ctrl-C again stops now and keeps what was done"
+HUNG_UP = "the terminal was closed; what was done is kept. Go on with: harness run"
+TWICE = "stopping; what was done is kept"
+
+
+def run(ctx: Context, options: Options, watch: Watch) -> Reply:
+    """Run until nothing is left to do, a limit is reached, or a person has stopped it.
+
+    Exit 0: every task is completed; 9: stopped, as `stop` says.
+    Raises HeldError (somebody else's session), RefusedError (untrusted commands), UsageError, and ConfigError
+    and EnvSetupError for what a person must see to first.
+    """
+    there, options = run_options.prepare(ctx, options)
+    there.__dict__["owner"] = owner.ourselves("run")
+    worktree_slots.end_survivors(there, sessions.living(there.store.read().state, there))
+    opened = start.open_session(there)
+    supervisor = Supervisor(there, options, watch)
+    for line in opened.recovered:
+        supervisor.tell("recovered", line)
+    if opened.session is None and not (opened.stop == "done" and supervisor.must_check()):
+        ending.tidy(there, supervisor.warn)
+        return ending.nothing_to_do(there, opened.stop, opened.recovered)
+    found = worktree_slots.place(there, there.owner.worker)
+    lock = family_lock.hold(found.lock)
+    assert lock is not None, f"BUG: somebody holds {found.lock}"
+    try:
+        supervisor.orphans.of_earlier_sessions()
+        ending.tidy(there, supervisor.warn)
+        branch_guard.begin(there, ending.target_of(there))
+        supervisor.branches = branch_guard.all_of(there)
+        supervisor.repository = repository_guard.look(there.git)
+        limits.forget(there)
+        # What was broken when the last run ended, or has not been looked at, is not done.
+        if opened.session is not None or supervisor.something_broke(found):
+            supervisor.go_on(Crew(there, lock), found)
+        supervisor.record()
+    finally:
+        supervisor.tell_new_branches()
+        ending.leave(there, found, supervisor.warn, supervisor.checked, recorded=supervisor.recorded)
+        os.close(lock)
+        run_snapshot.remove(there)
+        limits.forget(there)
+    return supervisor.reply()
+
+
+class Supervisor:
+    """One run: what it has come to, and the one loop in which everything is decided.
+
+    `why` is what ends it, once no worker has a task any more. `checked` is the commit on which every check
+    has passed at the end.
+    """
+
+    def __init__(self, ctx: Context, options: Options, watch: Watch) -> None:
+        self.board = Board(began=ctx.clock.now().timestamp(), limits=options.budget)
+        self.why: Why | None = None
+        self.checked: str | None = None
+        self.recorded = False
+        self.orphans = Orphans(ctx, self.tell)
+        self._ctx, self._options, self._watch = ctx, options, watch
+        self._message = self._kind = self._hint = ""
+        self._signals: list[int] = []
+        self._interrupts = 0
+        self._deaths = Deaths()
+        self._draining = self._limited = False
+        self.branches: frozenset[str] = frozenset()
+        self.repository: repository_guard.Seen | None = None
+        self._ready: list[int] = []
+
+    def tell(self, kind: NoticeKind, message: str = "") -> None:
+        """Show the watcher something that concerns no single worker."""
+        at = self._ctx.clock.now().timestamp()
+        self._watch(Event(None, at, Notice(kind, message)), self.board)
+
+    def warn(self, message: str) -> None:
+        """Tell what did not go as it should, and stops nothing."""
+        self.tell("warning", message)
+
+    def tell_new_branches(self) -> None:
+        """Name the branches that were not there when the run began: nobody may want what an agent made."""
+        new = sorted(branch_guard.all_of(self._ctx) - self.branches)
+        if self.branches and new:
+            self.warn(f"New branches since the run began, which an agent may have made: {', '.join(new)}")
+
+    def go_on(self, crew: Crew, found: worktree_slots.Place) -> None:
+        """Start the workers, and see them through to the end."""
+        count = min(self._options.workers, max(1, len(self._ctx.store.read().state.tasks)))
+        with self._signals_noted():
+            try:
+                for number in range(1, count + 1):
+                    self._start(crew, found, number)
+                published = 0.0
+                while crew.numbers:
+                    for event in crew.listen(LOOK_SECONDS):
+                        self._hear(crew, found, event)
+                    self._obey(crew)
+                    changed = self._take_limits(crew)
+                    self._decide(crew, found)
+                    if changed or self._ctx.clock.monotonic() - published > PUBLISH_SECONDS:
+                        published = self._ctx.clock.monotonic()
+                        run_snapshot.write(self._ctx, self.board)
+                        self.tell("tick")
+            finally:
+                self._draining = True
+                for event in crew.end():
+                    self._hear(crew, found, event)
+
+    def record(self) -> None:
+        """Write into the log how the run has ended, and what it has used up."""
+        try:
+            ending.record(self._ctx, self._how(), self._kind, self._message, self._spent())
+            self.recorded = True
+        except (HarnessError, OSError) as error:
+            self.warn(f"How the run ended could not be written down: {error}")
+
+    def reply(self) -> Reply:
+        """Return what the run answers; raises ConfigError or EnvSetupError where a person must help first."""
+        why = self._how()
+        answer = ending.reply(self._ctx, why, self._message, self.board.began, self._spent())
+        if why == "stuck":
+            raise ending.problem(self._kind, answer.message, self._hint)
+        return answer
+
+    def _how(self) -> Why:
+        return self.why or stopping.no_work(self._ctx.store.read().state) or "interrupted"
+
+    def _spent(self) -> budget.Spent:
+        return self.board.spent(self._ctx.clock.now().timestamp())
+
+    def _start(self, crew: Crew, found: worktree_slots.Place, number: int) -> None:
+        me, wanted = self._ctx.owner.worker, ending.target_of(self._ctx)
+        crew.start(self._options.orders(me, number, str(found.path), wanted, self.board.limits))
+
+    def _hear(self, crew: Crew, found: worktree_slots.Place, event: Event) -> None:
+        self.board = board.fold(self.board, event)
+        number, news = event.worker, event.news
+        if isinstance(news, Ready) and number is not None:
+            # It has no task, also where it was let take one and another worker was faster.
+            self._ready.append(number)
+            return
+        self._watch(event, self.board)
+        if isinstance(news, Stuck):
+            self._kind = news.kind
+            self._drain(crew, "stuck", news.message, news.hint)
+        elif isinstance(news, Ended) and news.status != "pending":
+            self._deaths = Deaths()
+        elif isinstance(news, Gone) and number is not None:
+            self._bury(crew, found, number, news, event.at)
+
+    def _bury(self, crew: Crew, found: worktree_slots.Place, number: int, news: Gone, at: float) -> None:
+        """Hand back what a worker that has ended had in progress, and start another one if it was killed."""
+        if self.repository is not None:
+            # Its agent may have been at work, and nobody has looked after it.
+            for told in repository_guard.undo_shared(self._ctx, self.repository):
+                self.warn(told)
+        self.orphans.of(leases.slot(self._ctx.owner.worker, number))
+        if self._draining or news.code == 0:
+            return
+        if isinstance(news, Unstarted):
+            # The next one would not start either.
+            self._kind = EnvSetupError.kind
+            told = f"A worker cannot start: {news.message}"
+            self._drain(crew, "stuck", told, "See: harness doctor")
+            return
+        self._deaths = self._deaths.another(at)
+        if self._deaths.too_many:
+            self._kind = EnvSetupError.kind
+            told = f"Workers keep dying, and no task gets finished; the last one: {news.message}"
+            self._drain(crew, "stuck", told, "See: harness doctor")
+            return
+        self._start(crew, found, number)
+
+    def _obey(self, crew: Crew) -> None:
+        """Ctrl-C once: finish what runs, start nothing new. Twice, or a request to end: stop now."""
+        while self._signals:
+            number = self._signals.pop(0)
+            self._interrupts += 1
+            if number == signal.SIGHUP:
+                detached.leave_terminal()
+            self._drain(crew, "interrupted", HUNG_UP if number == signal.SIGHUP else "")
+            if number == signal.SIGINT and self._interrupts == 1:
+                self.tell("interrupted", ONCE)
+            else:
+                self.tell("interrupted", TWICE)
+                crew.stop()
+
+    def _take_limits(self, crew: Crew) -> bool:
+        """Take other limits that a person has asked for; return whether there were any."""
+        try:
+            changes = limits.asked(self._ctx)
+            if changes is None:
+                return False
+            now = budget.changed(self.board.limits, changes)
+        except UsageError as error:
+            self.warn(f"{error.message} The limits of this run stay as they are.")
+            return False
+        self.board = replace(self.board, limits=now)
+        crew.limit(now)
+        return True
+
+    def _decide(self, crew: Crew, found: worktree_slots.Place) -> None:
+        """Let workers take tasks, and end the run when there is a reason to."""
+        if self._draining:
+            return
+        reached = budget.over(self.board.limits, self._spent())
+        if reached:
+            self._hold_back(crew, reached)
+        else:
+            self._limited = False
+            self._let(crew, self.board.limits)
+        rows = self.board.rows
+        if set(rows) != set(crew.numbers) or not all(row.idle for row in rows.values()):
+            return
+        why = self._why_idle(self._ctx.store.read().state, {row.idle or "" for row in rows.values()})
+        if why is not None and not (why == "done" and self._is_not_done(found)):
+            self._drain(crew, why)
+
+    def _is_not_done(self, found: worktree_slots.Place) -> bool:
+        """Return whether the final pass has made new tasks, or somebody has changed the list meanwhile."""
+        return self.something_broke(found) or stopping.no_work(self._ctx.store.read().state) != "done"
+
+    def _hold_back(self, crew: Crew, reached: str) -> None:
+        """Start nothing new; when nobody is at work any more the run ends. Until then it can be raised."""
+        if not self._limited:
+            self.tell("limit", f"a limit is reached ({reached}); finishing what runs, starting nothing new")
+        self._limited = True
+        if self._at_work() == 0 and self._ready:
+            self._drain(crew, "limit", reached)
+
+    def _at_work(self) -> int:
+        """Return how many workers have a task, or leave to take one."""
+        return sum(row.task is not None or row.step == "takes" for row in self.board.rows.values())
+
+    def _let(self, crew: Crew, allowed: budget.Budget) -> None:
+        """Let those who are ready take a task, as many as the limit of attempts still allows."""
+        while self._ready:
+            if 0 < allowed.max_tasks <= self.board.before.attempts + self._at_work():
+                return
+            number = self._ready.pop(0)
+            at = self._ctx.clock.now().timestamp()
+            self.board = board.fold(self.board, Event(number, at, Stepped("takes")))
+            crew.let(number)
+
+    def _why_idle(self, state: State, said: set[str]) -> StopReason | None:
+        """Return why no worker has anything to do; None if one will have, or waits for others to finish.
+
+        What is in progress though all are idle is seen to.
+        """
+        if "max_sessions" in said:
+            return "max_sessions"
+        why = stopping.no_work(state)
+        if why in ("done", "blocked"):
+            return why
+        if any(task.status == "in_progress" for task in state.tasks):
+            self.orphans.left(state)
+            self.orphans.of_others(state)
+            return None
+        return why
+
+    def must_check(self) -> bool:
+        """Return whether the final pass is wanted for a list that was done before the run began."""
+        return self._options.final_check and final_check.is_due(self._ctx)
+
+    def something_broke(self, found: worktree_slots.Place) -> bool:
+        """Run every check on the final tree; return whether that has made new tasks."""
+        if not self._options.final_check:
+            return False
+        self.tell("final", "every check runs once more on the final tree")
+        passed = final_check.run(
+            self._ctx, found, lambda told: self.tell("final", told), lambda: not self._signals
+        )
+        if passed.broken:
+            self.why, self._message = "broken", passed.told()
+        elif not passed.goes_on:
+            self.checked = passed.tip
+        return passed.goes_on
+
+    def _drain(self, crew: Crew, why: Why, message: str = "", hint: str = "") -> None:
+        if not self.why:
+            self.why, self._message, self._hint = why, message, hint
+        self._draining = True
+        crew.drain()
+
+    @contextmanager
+    def _signals_noted(self) -> Iterator[None]:
+        """Note what somebody asks of us; the loop acts on it, as a handler comes between any two lines."""
+
+        def note(number: int, _frame: object) -> None:
+            self._signals.append(number)
+
+        wanted = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            wanted.append(signal.SIGHUP)
+        before = [signal.signal(number, note) for number in wanted]
+        try:
+            yield
+        finally:
+            for number, handler in zip(wanted, before, strict=True):
+                signal.signal(number, handler)

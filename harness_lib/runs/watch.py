@@ -1,0 +1,83 @@
+"""Notice that the list has changed, without a lock, for `harness status --watch`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from harness_lib.core.context import Context
+from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError
+from harness_lib.runs import run_snapshot
+from harness_lib.task import Task
+from harness_lib.verbs import status
+from harness_lib.verbs.status import View
+
+POLL_SECONDS = 0.5
+LOOK_ANYWAY_SECONDS = 10.0
+NAMED = 5
+
+Stamp = tuple[int, int, int] | None
+
+
+def follow(ctx: Context, limit: int | None) -> Iterator[View]:
+    """Yield the list now and whenever it looks different, until nothing is left to do.
+
+    `limit` as in `status.look`. A list that cannot be read for a while (a person is editing it) is the view
+    before with a warning.
+    """
+    seen = _all_stamps(ctx)
+    view = status.look(ctx, limit)
+    yield view
+    while view.runs or not view.is_finished:
+        seen = _wait_for_change(ctx, seen)
+        try:
+            now = status.look(ctx, limit)
+        except (ConfigError, EnvSetupError, StateUnreadableError) as error:
+            now = replace(view, warnings=(error.message,))
+        if now != view:
+            yield now
+        view = now
+
+
+def difference(before: View, now: View) -> str | None:
+    """Return one line about what has happened between two views; None if no task has changed."""
+    if now.warnings != before.warnings and now.warnings:
+        return f"warning: {now.warnings[0]}"
+    old = {task.id: task for task in before.state.tasks}
+    changed = [task for task in now.state.tasks if _progress(old.get(task.id)) != _progress(task)]
+    if not changed and len(old) == len(now.state.tasks):
+        return None
+    named = [status.one_line(task) for task in changed[:NAMED]]
+    more = [f"and {len(changed) - NAMED} more"] if len(changed) > NAMED else []
+    return "; ".join([status.headline(now.counts), *named, *more])
+
+
+def _progress(task: Task | None) -> object:
+    return task and (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by)
+
+
+def _wait_for_change(ctx: Context, before: list[Stamp]) -> list[Stamp]:
+    """Return when a file of the list has changed, or after a while: leases end and owners die silently."""
+    until = ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
+    while (seen := _all_stamps(ctx)) == before and ctx.clock.monotonic() < until:
+        ctx.clock.sleep(POLL_SECONDS)
+    return seen
+
+
+def _all_stamps(ctx: Context) -> list[Stamp]:
+    """Return what changes with the list or with the board of a run."""
+    return [*stamps(ctx), *(_stamp(path) for path in run_snapshot.paths(ctx))]
+
+
+def stamps(ctx: Context) -> list[Stamp]:
+    """Return what changes with the files; taken before reading them, so that no change falls between."""
+    return [_stamp(path) for path in (ctx.root.state, ctx.root.log, ctx.root.marker)]
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

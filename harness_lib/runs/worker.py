@@ -1,0 +1,265 @@
+"""One worker of an unattended run: it takes one task after another to its end.
+
+It claims, lets an agent work, runs the check, merges or rolls back; the agent only works.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from harness_lib import typed
+from harness_lib.attempts import (
+    branch_guard,
+    check,
+    claim,
+    giving_up,
+    intents,
+    reconcile,
+    requeue,
+    target_branch,
+    unproven,
+)
+from harness_lib.core import ownership, sessions
+from harness_lib.core.context import Context
+from harness_lib.errors import (
+    ConfigError,
+    HarnessError,
+    HeldError,
+    LeaseLostError,
+    RefusedError,
+    UsageError,
+)
+from harness_lib.rules import budget, selection, stopping, transitions
+from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Ready, Stepped, Stuck
+from harness_lib.runs import agent_attempt, worktree_slots
+from harness_lib.runs.agent_process import Rules
+from harness_lib.runs.watch import stamps
+from harness_lib.runs.worker_config import Orders
+from harness_lib.state.store import Tx
+from harness_lib.task import Session, State, Task
+
+POLL_SECONDS = 0.25
+LOOK_ANYWAY_SECONDS = 5.0
+HALTED = f"ENV_SETUP: {agent_attempt.UNSTARTED}"
+
+
+class Worker:
+    """What a worker knows, and its two lines to the run."""
+
+    def __init__(self, ctx: Context, orders: Orders, say: Callable[[Event], None]) -> None:
+        self.ctx, self.orders, self._say = ctx, orders, say
+        self.adapter = orders.adapter()
+        self.limits = budget.read(orders.limits)
+        self.draining = threading.Event()
+        self.allowed = threading.Semaphore(0)
+        self._idle = ""
+        self._has_worked = False
+        self._tries = giving_up.Tries()
+
+    def tell(self, news: News) -> None:
+        """Send an event to the run; why there is nothing to do is told once."""
+        why = news.why if isinstance(news, Idle) else ""
+        if why and why == self._idle:
+            return
+        self._idle = why
+        self._say(Event(self.orders.number, self.ctx.clock.now().timestamp(), news))
+
+    def rules(self) -> Rules:
+        """Return what an agent may take, the limits as they are now."""
+        return Rules(self.orders.silence, self.orders.longest, self.limits)
+
+    def work(self) -> None:
+        """Take tasks until the run says that it is enough."""
+        while not self.draining.is_set():
+            seen = stamps(self.ctx)
+            try:
+                goes_on = self._one()
+            except HeldError as error:
+                # Somebody keeps the list or git for longer than usual; what is in progress stays ours.
+                self.tell(Idle(f"{error.kind}: {error.message}"))
+                goes_on = False
+            if not goes_on:
+                self._wait(seen)
+
+    def _one(self) -> bool:
+        """Take one task to its end; return False if there is none to take."""
+        state = self.ctx.store.read().state
+        session = sessions.mine(state, self.ctx)
+        if session is None:
+            self.tell(Idle("closed"))
+            return False
+        held = ownership.held_by_me(state, self.ctx)
+        if held is not None:
+            return self._hand_back(session, held)
+        if stopping.session_spent(state, session):
+            return self._next_session()
+        if selection.unproven(state):
+            for line in unproven.prove(self._ground(), session):
+                self.tell(Notice("recovered", line))
+            state = self.ctx.store.read().state
+        wanted = selection.pick(state)
+        if wanted is None:
+            self.tell(Idle(stopping.no_work(state) or "waiting"))
+            return False
+        return not self._may() or self._take(session, state, wanted)
+
+    def _hand_back(self, session: Session, held: Task) -> bool:
+        """Hand back what the worker before us had, if the run could not when it was killed."""
+        try:
+            self.tell(Notice("recovered", reconcile.bereaved(self.ctx, session, held)))
+        except (HarnessError, OSError) as error:
+            now = self.ctx.store.read().state.find(held.id)
+            if now is None or not self._tries.spent(now):
+                self.tell(Idle(f"{held.id} cannot be handed back yet: {error}"))
+                return False
+            given_up = giving_up.give_up(self.ctx, session, now, error)
+            self.tell(Ended(held.id, "pending", given_up.halt or ""))
+        return True
+
+    def _take(self, session: Session, state: State, wanted: Task) -> bool:
+        """Claim a task and see it through; return False if none can be taken now.
+
+        What stands against `wanted`, the first in order, must not keep the others waiting.
+        """
+        there = self._ground()
+        try:
+            # Without a check it can never be done: no agent is started for it.
+            check.require_command(wanted, state.tasks.index(wanted))
+            taken = claim.take(there, session, wanted.id)
+        except UsageError:
+            # Somebody else was faster.
+            return True
+        except (ConfigError, RefusedError) as error:
+            has_check = bool(wanted.validation.command)
+            then = typed.harness("retry", wanted.id) if has_check else typed.give_check(wanted.id)
+            reason = f"{error.message} Then type: {then}"
+            self._halt(wanted, agent_attempt.StuckError(error.kind, reason, error.hint or ""))
+            return True
+        if taken.task is None:
+            self.tell(Idle(taken.stop or "waiting"))
+            return taken.stop is None
+        self._attempt(there, session, taken.task)
+        return True
+
+    def _may(self) -> bool:
+        """Ask the run for leave to take a task: only it knows what all of them have spent."""
+        self.tell(Ready())
+        self.allowed.acquire()
+        return not self.draining.is_set()
+
+    def _ground(self) -> Context:
+        """Return the context of a clean work tree that has all that was merged so far."""
+        for told in branch_guard.put_back(self.ctx, self.orders.target):
+            self.tell(Notice("warning", told))
+        commit = target_branch.tip(self.ctx.git, self.orders.target)
+        path = worktree_slots.free(
+            self.ctx, worktree_slots.Place(Path(self.orders.place)), self.orders.number
+        )
+        git, new = worktree_slots.stand(self.ctx, path, commit)
+        there = self.ctx.at(git)
+        if new:
+            self.tell(Stepped("prepares"))
+            worktree_slots.set_up(there)
+        return there
+
+    def _attempt(self, there: Context, session: Session, task: Task) -> None:
+        self.tell(Claimed(task.id, task.title, task.attempts + 1))
+        try:
+            ended = agent_attempt.run(there, session, task, self)
+        except LeaseLostError as error:
+            self.tell(Ended(task.id, "pending", error.message))
+        except KeyboardInterrupt:
+            self._give_back(there, session, task, "the run was stopped")
+            raise
+        except agent_attempt.StuckError as stuck:
+            self._give_back(there, session, task, stuck.reason)
+            self._halt(task, stuck)
+        except HeldError:
+            raise
+        except (HarnessError, OSError) as error:
+            self._give_back(there, session, task, str(error))
+            raise
+        else:
+            self._has_worked = True
+            now = ended.task
+            message = now.error_log[-1] if now.status == "failed" and now.error_log else ""
+            if now.status == "pending" and now.handback:
+                message = now.handback.reason
+            self.tell(
+                Ended(now.id, now.status, message, now.completed_commit, ended.rescue, tuple(ended.warnings))
+            )
+
+    def _give_back(self, there: Context, session: Session, task: Task, why: str) -> None:
+        """Keep what was done, and leave the task to whoever goes on."""
+        now = self.ctx.store.read().state.find(task.id)
+        if now is None or now.status != "in_progress" or now.claimed_by != self.ctx.owner.worker:
+            return
+        try:
+            if now.intent is not None:
+                ended = intents.settle(there, session, now)
+            else:
+                ended = requeue.interrupted(there, session, now, why)
+        except LeaseLostError as error:
+            self.tell(Ended(task.id, "pending", error.message))
+            return
+        self.tell(Ended(task.id, ended.task.status, why, rescue=ended.rescue))
+
+    def _halt(self, task: Task, stuck: agent_attempt.StuckError) -> None:
+        """Leave the task alone until a person has acted; what concerns every task ends the run."""
+        if stuck.unstarted and self.draining.is_set():
+            # Another worker may have found out that it is the agent's doing; if not, the next run will.
+            return
+        with self.ctx.store.transaction() as tx:
+            everywhere = stuck.everywhere or (stuck.unstarted and self._is_the_agents(tx.state, task))
+            if everywhere:
+                _lift_halts(tx)
+            else:
+                hint = f" Then type: {typed.harness('retry', task.id)}" if stuck.unstarted else ""
+                now = tx.state.find(task.id)
+                if now is not None and transitions.may("halt", now):
+                    tx.replace(transitions.halt(now, f"{stuck.kind}: {stuck.reason}{hint}"))
+        if everywhere:
+            self.tell(Stuck(task.id, stuck.kind, stuck.reason, stuck.hint))
+            self.draining.set()
+
+    def _is_the_agents(self, state: State, task: Task) -> bool:
+        """Return whether it is not the task's doing that no agent starts: none did for another one, either.
+
+        Where no other task is left to be tried, nobody can tell.
+        """
+        halted = any(_is_unstarted(each) for each in state.tasks if each.id != task.id)
+        others = {each.id for each in selection.eligible(state)}
+        others |= {each.id for each in state.tasks if each.status == "in_progress"}
+        return (halted and not self._has_worked) or not others - {task.id}
+
+    def _next_session(self) -> bool:
+        """Begin the next session in place of one that has finished as many tasks as it may."""
+        with self.ctx.store.transaction() as tx:
+            current = sessions.mine(tx.state, self.ctx)
+            if current is None or not stopping.session_spent(tx.state, current):
+                return True
+            if stopping.sessions_spent(tx.state):
+                self.tell(Idle("max_sessions"))
+                return False
+            sessions.follow(tx, current)
+        return True
+
+    def _wait(self, seen: object) -> None:
+        """Return when the list has changed, or after a while."""
+        until = self.ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
+        while not self.draining.wait(POLL_SECONDS):
+            if stamps(self.ctx) != seen or self.ctx.clock.monotonic() > until:
+                return
+
+
+def _lift_halts(tx: Tx) -> None:
+    """Let those tasks be tried again that were halted because of an agent that starts for none."""
+    for task in tx.state.tasks:
+        if _is_unstarted(task) and transitions.may("halt", task):
+            tx.replace(transitions.halt(task, None))
+
+
+def _is_unstarted(task: Task) -> bool:
+    return (task.halt or "").startswith(HALTED)

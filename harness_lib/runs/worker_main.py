@@ -1,0 +1,81 @@
+"""The process of a worker, and its two lines to the run.
+
+It speaks in JSON lines on standard output (`rules.events` says which), and hears the run on standard input:
+its orders first; then `go` lets it take a task, `limits` gives it others, `drain` means to take no further
+task, and the end of the input that the run is dead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.rules import budget, events
+from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
+from harness_lib.runs import worker_config
+from harness_lib.runs.worker import Worker
+from harness_lib.system.processes import orphan_groups
+
+
+def main() -> None:
+    """Work as the orders in the first line of standard input say; without any, there is nothing to do."""
+    line = sys.stdin.readline()
+    if not line:
+        return
+    given = worker_config.read(line)
+    env = {**os.environ, **given.env()}
+    out = sys.stdout
+
+    def say(event: Event) -> None:
+        out.write(json.dumps(events.write(event)) + "\n")
+        out.flush()
+
+    def tell(text: str) -> None:
+        worker.tell(Notice("warning", text))
+
+    root = Path(os.environ["HARNESS_STATE_ROOT"])
+    worker = Worker(Context(env=env, cwd=root, target=given.target, say=tell), given, say)
+    worker.tell(Started())
+    note = Path(given.place) / f"worker-{given.number}.log"
+    orphan_groups.note(note, os.getpid())
+    signal.signal(signal.SIGTERM, _interrupt)
+    threading.Thread(target=_listen, args=(worker,), daemon=True).start()
+    try:
+        worker.work()
+    except HarnessError as error:
+        worker.tell(Stuck(None, error.kind, error.message, error.hint or ""))
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        message = f"The system said: {error.strerror or error}{where}."
+        worker.tell(Stuck(None, EnvSetupError.kind, message, "Free some space: harness run"))
+    except KeyboardInterrupt:
+        worker.tell(Idle("stopped"))
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        orphan_groups.forget(note)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    # A second one must not break what the first one set off: what was done is being kept.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _listen(worker: Worker) -> None:
+    for line in sys.stdin:
+        if line.startswith(worker_config.LIMITS):
+            worker.limits = budget.read(json.loads(line.removeprefix(worker_config.LIMITS)))
+            continue
+        if line.strip() == "drain":
+            worker.draining.set()
+        worker.allowed.release()
+    # The run is dead, or wants no more of us.
+    worker.draining.set()
+    worker.allowed.release()
+    os.kill(os.getpid(), signal.SIGTERM)

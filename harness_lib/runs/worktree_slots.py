@@ -1,0 +1,320 @@
+"""The work trees of an unattended run: where they are, how one is made ready, and how they go.
+
+They lie outside the project, so that no test runner or search of the project walks into them:
+`<data home>/worktrees/<project>-<hash of its root>/<run>/<number>`.
+A work tree is taken away only when all that is in it is in a commit that something keeps (but for files that
+git ignores); where no commit can hold it, the directory is moved aside (`setting_aside.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib.attempts import quarantine, rescue_refs
+from harness_lib.core import init_script
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.system.files import atomic, family_lock
+from harness_lib.system.git import dead_locks, locks, snapshot, submodules, worktrees
+from harness_lib.system.git.repository import Changes, Git, GitError
+from harness_lib.system.place import data_home
+from harness_lib.system.processes import orphan_groups
+
+LOCK = "lock"
+# What checks need and git does not bring: copied in if it is there and git ignores it.
+BROUGHT = (".env", ".env.local", "node_modules", ".venv")
+# The convention of Claude Code for its own work trees: one path or glob per line.
+LIST = ".worktreeinclude"
+DYING_SECONDS = 20.0
+# So far from a worker's work tree is the one that it takes instead; there are never so many workers.
+BESIDE = 1000
+
+
+class Place(NamedTuple):
+    """The directory of one run; whoever works in it holds the lock there, by inheritance."""
+
+    path: Path
+
+    @property
+    def lock(self) -> Path:
+        """What the run and its workers hold as long as one of them lives."""
+        return self.path / LOCK
+
+    def slot(self, number: int) -> Path:
+        """Return where the work tree of worker `number` is."""
+        return self.path / str(number)
+
+    def numbers(self) -> list[int]:
+        """Return the workers whose work trees are there."""
+        return sorted(int(entry.name) for entry in self.path.iterdir() if entry.name.isdigit())
+
+
+def home(ctx: Context) -> Path:
+    """Return the directory of all runs of this list."""
+    # As git writes it: places are compared by their names.
+    return Path(os.path.realpath(data_home.place(ctx.env))) / "worktrees" / quarantine.project(ctx)
+
+
+def place(ctx: Context, run: str) -> Place:
+    """Return the directory of the run called `run`, made if it is not there."""
+    path = home(ctx) / run
+    # A run that ends takes the directory of all runs away if it is empty: not between our two.
+    with family_lock.alone(ctx.git.common_dir / worktrees.LOCK):
+        atomic.make_directory(path)
+    return Place(path)
+
+
+def _places(ctx: Context) -> list[Place]:
+    """Return the directories of the runs of this list."""
+    try:
+        return [Place(path) for path in sorted(home(ctx).iterdir()) if path.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
+    """Yield the places of runs of which nothing lives any more, each with its lock held meanwhile.
+
+    One of `alive` may have made its place and not have locked it yet.
+    """
+    for found in _places(ctx):
+        if found.path.name in alive:
+            continue
+        try:
+            with family_lock.attempt(found.lock) as free:
+                if free:
+                    yield found
+        except FileNotFoundError:
+            # Another run, which looked for dead ones too, has just taken it away.
+            continue
+
+
+def is_ours(ctx: Context, git: Git) -> bool:
+    """Return whether the work tree is one of a run: no person works in it."""
+    return git.git_dir != git.common_dir and home(ctx) in git.top.parents
+
+
+def unlock(ctx: Context, git: Git) -> None:
+    """Remove the locks that no living git holds, in a work tree of a run and in what it shares."""
+    if not is_ours(ctx, git):
+        return
+    for path in dead_locks.remove(git):
+        ctx.say(f"removed {path}, which a killed git had left behind")
+
+
+def end_survivors(ctx: Context, alive: set[str]) -> None:
+    """Wait for the workers of runs that are dead themselves (not in `alive`), and end those that stay."""
+    for found in _places(ctx):
+        if found.path.name in alive:
+            continue
+        deadline = ctx.clock.monotonic() + DYING_SECONDS
+        while not family_lock.is_free(found.lock) and ctx.clock.monotonic() < deadline:
+            ctx.clock.sleep(0.1)
+        orphan_groups.end_all(found.path)
+
+
+def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
+    """Return the work tree at `path` standing clean at `commit`, and whether it was made for this."""
+    git = _opened(ctx.git, path)
+    try:
+        if git is not None and _stands_clean(ctx, git, commit):
+            return git, False
+        _make_way(ctx, path, git, commit)
+    except GitError:
+        # Somebody's git that lives keeps it locked, say: all that is in it is kept, and it is made anew.
+        quarantine.whole(ctx, path, None)
+    worktrees.remove(ctx.git, path)
+    git = worktrees.add(ctx.git, path, commit)
+    bring(ctx, git)
+    return git, True
+
+
+def _stands_clean(ctx: Context, git: Git, commit: str) -> bool:
+    """Return whether the work tree could be made as a new one at `commit` would be."""
+    changes = git.changes()
+    if _has_more_than_git_keeps(git, commit, changes):
+        return False
+    _clean(ctx, git, commit, changes)
+    return _is_whole(git, commit)
+
+
+def _clean(ctx: Context, git: Git, commit: str, changes: Changes) -> None:
+    unlock(ctx, git)
+    with locks.hold(git):
+        git.quit_under_way()
+        if changes.tracked or changes.untracked or git.head() != commit:
+            keep(ctx, git, commit)
+            git.run("checkout", "--quiet", "--force", "--detach", commit)
+            git.run("clean", "-d", "--force", "--force", "--quiet")
+
+
+def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | None:
+    """Move the work tree at `path` aside if something in it would be lost with it; return where it is then.
+
+    Files that are new in a submodule stay there as long as it is in use, and go with it.
+    """
+    if git is not None and not _has_more_than_git_keeps(git, commit, git.changes()):
+        return quarantine.whole(ctx, path, git) if _has_new_files_below(git, commit) else None
+    return quarantine.whole(ctx, path, git)
+
+
+def set_up(ctx: Context) -> None:
+    """Run the project's `harness-init.sh` in a new work tree. Raises EnvSetupError if it fails twice."""
+    finished = init_script.prepare(ctx)
+    if finished is not None and not finished.ok:
+        raise EnvSetupError(
+            f"{ctx.root.init_script.name} failed twice in {ctx.git.top}: {finished.tail[-300:]}",
+            "Fix it so that it works in a fresh work tree, then: harness run",
+        )
+
+
+def _opened(main: Git, path: Path) -> Git | None:
+    if not path.is_dir():
+        return None
+    # Where an agent has deleted or damaged the file `.git`, its work still stands there; then git finds
+    # nothing, or a repository that the data home lies in.
+    git = worktrees.at(path)
+    if git is None or git.top != path.resolve():
+        git = worktrees.mended(main, path)
+    same = git is not None and (git.top, git.common_dir) == (path.resolve(), main.common_dir)
+    return git if same else None
+
+
+def _has_more_than_git_keeps(git: Git, commit: str, changes: Changes) -> bool:
+    """Return whether a repository in the work tree has what no commit of ours holds, nor its own remote."""
+    if submodules.among(changes) or any(submodules.is_broken(git, path) for path in submodules.staged(git)):
+        return True
+    return any(
+        there.changes().tracked or submodules.has_own_commits(there, known)
+        for there, known in _repositories(git, commit)
+    )
+
+
+def _has_new_files_below(git: Git, commit: str) -> bool:
+    return any(there.changes().untracked for there, _ in _repositories(git, commit))
+
+
+def _repositories(git: Git, commit: str) -> list[tuple[Git, str | None]]:
+    """Return the repositories in the work tree that git or `commit` know, and the commit of `commit`'s."""
+    wanted = submodules.links(git, commit)
+    named = {**submodules.staged(git), **wanted}
+    return [(there, wanted.get(path)) for path in named if (there := submodules.at(git, path))]
+
+
+def _is_whole(git: Git, commit: str) -> bool:
+    """Return whether the work tree, which stands clean at `commit`, is as a new one would be."""
+    if (git.git_dir / quarantine.INCOMPLETE).exists():
+        return False
+    return all(there.head() == known for there, known in _repositories(git, commit))
+
+
+def is_there(git: Git) -> bool:
+    """Return whether the work tree still is one."""
+    return worktrees.stands(git) or _opened(git, git.top) is not None
+
+
+def keep(ctx: Context, git: Git, commit: str) -> str | None:
+    """Keep what is in a work tree and in no commit that `commit` or a rescue ref has; return the ref."""
+    head = git.head()
+    made = snapshot.capture(git)
+    if head is not None and made == git.tree_of(head) and _is_kept(git, head, commit):
+        return None
+    if any(git.tree_of(oid) == made for _, oid in git.refs(rescue_refs.RESCUE_REFS)):
+        return None
+    ref = rescue_refs.free(git, f"{rescue_refs.RESCUE_REFS}left-over/{git.top.parent.name}-{git.top.name}")
+    oid = snapshot.commit(git, made, [head] if head else [], f"harness: left over in {git.top}\n")
+    git.set_ref(ref, oid)
+    ctx.say(f"what was left over in {git.top} is kept: {rescue_refs.look_at(ref)}")
+    return ref
+
+
+def _is_kept(git: Git, head: str, commit: str) -> bool:
+    if git.is_ancestor(head, commit):
+        return True
+    return bool(git.text("for-each-ref", "--contains", head, "--count=1", "refs/heads", "refs/harness"))
+
+
+def bring(ctx: Context, git: Git) -> None:
+    """Copy the ignored files that checks need from the project into a new work tree."""
+    main = Git.open(ctx.root.path)
+    for source in _wanted(main.top, ctx.root.path):
+        name = str(source.relative_to(main.top))
+        ignored = main.run("check-ignore", "--quiet", "--", name, check=False).returncode == 0
+        if not ignored or (git.top / name).exists():
+            continue
+        (git.top / name).parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, git.top / name, symlinks=True)
+        else:
+            shutil.copy2(source, git.top / name, follow_symlinks=False)
+
+
+def _wanted(top: Path, project: Path) -> Iterator[Path]:
+    """Yield what is asked for at the top of the repository and in the directory of the list, if another."""
+    places = list(dict.fromkeys((top, project)))
+    listings = [place / LIST for place in places if (place / LIST).is_file()]
+    asked = [(each.parent, each.read_text("utf-8").splitlines()) for each in listings]
+    for place, lines in asked or [(place, list(BROUGHT)) for place in places]:
+        for line in lines:
+            pattern = line.strip().strip("/")
+            if pattern and not pattern.startswith(("#", "!")) and ".." not in pattern.split("/"):
+                yield from sorted(place.glob(pattern))
+
+
+def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
+    """Remove the work trees of a run and its directory; return the refs and directories that keep the rest.
+
+    One in which a task still is in progress stays as it is: whoever recovers the task needs it.
+    """
+    kept, used = [], _used(ctx)
+    for number in found.numbers():
+        path = found.slot(number)
+        if str(path) in used:
+            continue
+        git = _opened(ctx.git, path)
+        if git is not None:
+            unlock(ctx, git)
+            with locks.hold(git):
+                ref = keep(ctx, git, commit)
+            kept += [ref] if ref else []
+        aside = _make_way(ctx, path, git, commit)
+        kept += [str(aside)] if aside else []
+        worktrees.remove(ctx.git, path)
+    if not found.numbers():
+        shutil.rmtree(found.path, ignore_errors=True)
+        # Unless another run is in it.
+        with suppress(OSError), family_lock.alone(ctx.git.common_dir / worktrees.LOCK):
+            found.path.parent.rmdir()
+    return kept
+
+
+def free(ctx: Context, found: Place, number: int) -> Path:
+    """Return where worker `number` may work: not where an attempt stands that could not be ended yet."""
+    used = _used(ctx)
+    places = (found.slot(each) for each in itertools.count(number, BESIDE))
+    return next(place for place in places if str(place) not in used)
+
+
+def _used(ctx: Context) -> set[str]:
+    tasks = ctx.store.read().state.tasks
+    return {task.worktree for task in tasks if task.status == "in_progress" and task.worktree}
+
+
+def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
+    """Take away what dead runs (none of `alive`) have left; return warnings."""
+    told = []
+    for found in _dead(ctx, alive):
+        try:
+            told += [
+                f"What a run had left over is kept: {rescue_refs.look_at(ref)}"
+                for ref in take_away(ctx, found, commit)
+            ]
+        except (OSError, HarnessError) as error:
+            told.append(f"What a run had left in {found.path} could not be taken away: {error}")
+    return told

@@ -1,0 +1,163 @@
+"""`harness add`: append a task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.core import marker, ownership, quoting, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import UsageError
+from harness_lib.rules import graph, intents
+from harness_lib.state import codec
+from harness_lib.state.codec import ContractError
+from harness_lib.state.store import Tx
+from harness_lib.task import (
+    DEFAULT_MAX_ATTEMPTS,
+    DEFAULT_TIMEOUT_SECONDS,
+    OnFailure,
+    Priority,
+    State,
+    Task,
+    Validation,
+)
+
+NOT_TRUSTED = "This list's commands are not trusted here yet: look with harness check, then harness trust"
+
+
+class Wish(NamedTuple):
+    """A task as a person describes it; the list gives it an id."""
+
+    title: str
+    description: str | None = None
+    priority: Priority = "P1"
+    depends_on: tuple[str, ...] = ()
+    validate: str | None = None
+    cwd: str | None = None
+    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+    cleanup: str | None = None
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    protect: tuple[str, ...] = ()
+    red_first: bool = False
+
+
+def run(ctx: Context, wish: Wish) -> Reply:
+    """Append one task; UsageError if its title is empty or it depends on nothing that exists."""
+    if not wish.title.strip():
+        raise UsageError("A task needs a title.", 'harness add "what is to be done" --validate "command"')
+    trust_policy.prepare(ctx)
+    spent = spent_ids(ctx)
+    with ctx.store.transaction() as tx:
+        mine = may_trust(ctx, tx.state)
+        wish = wish._replace(depends_on=ownership.ids_of(tx.state, wish.depends_on))
+        task = build(wish, next_id(tx.state, spent))
+        append(tx, ctx, (task,))
+        if mine:
+            state = tx.state
+            tx.on_commit(lambda: trust_policy.note(ctx, state))
+    warnings = [] if wish.validate else [no_check(task.id)]
+    if not mine:
+        warnings.append(NOT_TRUSTED)
+    return Reply(
+        "add",
+        f"added {task.id} [{task.priority}]: {quoting.title(task)}" + _place(ctx, wish),
+        task=task,
+        next="harness start",
+        warnings=tuple(warnings),
+    )
+
+
+def _place(ctx: Context, wish: Wish) -> str:
+    """Say where the check will run, where somebody who stands beside the list would expect another place."""
+    top = ctx.git.top
+    beside = ctx.root.path != top and ctx.root.path.is_relative_to(top)
+    if not wish.validate or wish.cwd or not beside:
+        return ""
+    here = typed.word(ctx.root.path.relative_to(top))
+    return f"\nIts check runs at the top of the repository, {top}; with --cwd {here} it runs beside the list."
+
+
+def no_check(task_id: str) -> str:
+    """Return the warning about a task without a check."""
+    return f"It has no check, and without one it cannot be completed: {typed.give_check(task_id)}"
+
+
+def may_trust(ctx: Context, state: State) -> bool:
+    """Return whether adding to `state` may take its commands for this person's: never a clone's."""
+    return trust_policy.runs_nothing(ctx, state) or trust_policy.is_trusted(ctx, state)
+
+
+def spent_ids(ctx: Context) -> tuple[str, ...]:
+    """Return the ids that rescued work is kept under: a new task must not inherit that of a removed one."""
+    return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(intents.RESCUES))
+
+
+def next_id(state: State, spent: Iterable[str] = ()) -> str:
+    """Return the next free `task-NNN`, after the highest number in use or `spent`."""
+    names = (*(task.id for task in state.tasks), *spent)
+    numbers = [int(found[1]) for name in names if (found := re.fullmatch(r"task-(\d+)", name))]
+    return f"task-{max(numbers, default=0) + 1:03d}"
+
+
+def build(wish: Wish, task_id: str) -> Task:
+    """Return the pending task that `wish` describes."""
+    return Task(
+        id=task_id,
+        title=wish.title,
+        priority=wish.priority,
+        depends_on=wish.depends_on,
+        max_attempts=wish.max_attempts,
+        validation=Validation(
+            command=wish.validate,
+            timeout_seconds=wish.timeout_seconds,
+            cwd=wish.cwd,
+            protect=wish.protect,
+            red_first=wish.red_first,
+        ),
+        on_failure=OnFailure(cleanup=wish.cleanup),
+        description=wish.description,
+    )
+
+
+def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
+    """Put `tasks` at the end of the list and switch the hooks on: there is work.
+
+    Raises UsageError if a field holds what none may, or if one depends on nothing that exists, or on itself.
+    """
+    for task in tasks:
+        require_writable(task)
+    state = tx.state._replace(tasks=(*tx.state.tasks, *tasks))
+    require_sound(state, tasks)
+    tx.state = state
+    tx.on_commit(lambda: marker.raise_it(ctx.root))
+
+
+def require_writable(task: Task) -> None:
+    """Raise UsageError, naming the fields, if `task` holds what the list's contract forbids."""
+    alone = {**codec.encode_task(task), "depends_on": []}
+    try:
+        codec.decode({"tasks": [alone]})
+    except ContractError as error:
+        told = "; ".join(f"{path.partition('.')[2]} {message}" for path, message in error.problems)
+        raise UsageError(f"{task.id} cannot be written: {told}.", "Give it another value.") from error
+
+
+def require_sound(state: State, changed: tuple[Task, ...]) -> None:
+    """Raise UsageError if one of the `changed` tasks has a dependency that cannot be met."""
+    known = {task.id for task in state.tasks}
+    for task in changed:
+        unknown = [name for name in task.depends_on if name not in known]
+        if unknown:
+            raise UsageError(
+                f"{task.id} depends on {', '.join(unknown)}, which this list does not have.",
+                "See which tasks there are: harness status --all",
+            )
+    rings = graph.cycle_members(state.tasks)
+    for task in changed:
+        if task.id in rings:
+            raise UsageError(
+                f"{task.id} would depend on itself: {rings[task.id]}.", "Leave one of these dependencies out."
+            )

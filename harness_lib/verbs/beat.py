@@ -1,0 +1,22 @@
+"""`harness beat`: a sign of life, which renews the lease of what this worker holds."""
+
+from __future__ import annotations
+
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.rules import leases, transitions
+from harness_lib.task import Task
+
+
+def run(ctx: Context) -> Reply:
+    """Renew the leases of this worker; in an exclusive list there are none. It never takes a lease back."""
+    with ctx.store.transaction() as tx:
+        held = [task for task in tx.state.tasks if tx.state.concurrent and _is_renewable(task, ctx)]
+        for task in held:
+            tx.replace(transitions.renew(task, now=tx.now, lease_seconds=ctx.lease_seconds))
+    told = f"renewed: {', '.join(task.id for task in held)}" if held else "You hold nothing that has a lease."
+    return Reply("beat", told, next="harness finish" if held else "harness status")
+
+
+def _is_renewable(task: Task, ctx: Context) -> bool:
+    return leases.is_mine(task, ctx.owner.worker) and task.lease_expires_at is not None

@@ -1,0 +1,124 @@
+"""`harness budget`: what an unattended run may use up, what it has, and other limits while it goes on.
+
+A run holds its limits itself; a file of its own below `.harness/` is only where it is asked for others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness_lib.core import ownership
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import UsageError
+from harness_lib.rules import budget
+from harness_lib.runs import run_snapshot
+from harness_lib.runs.run_snapshot import Seen
+from harness_lib.system.files import atomic
+
+NAME = "budget-{}.json"
+# A run looks several times a second, but not while its final checks run.
+PATIENCE_SECONDS = 3.0
+LOOK_SECONDS = 0.05
+
+
+def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
+    """Show the limits and what was spent; have those named in `changes` changed first (0 is no limit).
+
+    Each run has its own limits and counts for itself what it has spent; a change is for all that go on.
+    Raises UsageError: no run goes on, an amount is none, or an agent would raise its own limits.
+    """
+    found = run_snapshot.runs(ctx)
+    if not found:
+        raise UsageError(
+            "No run goes on in this list, so there is no budget to look at.",
+            "Give the next one its limits: harness run --max-cost 10 --max-hours 8",
+        )
+    warnings: tuple[str, ...] = ()
+    if changes:
+        ownership.refuse_supervised(ctx, "another limit")
+        budget.read(changes)
+        _ask(ctx, found, changes)
+        found, warnings = _wait(ctx, changes)
+    now = ctx.clock.now().timestamp()
+    runs = [
+        {"pid": seen.pid, "spent": seen.board.spent(now)._asdict(), "limits": budget.write(seen.board.limits)}
+        for seen in found
+    ]
+    return Reply(
+        "budget",
+        "\n".join([line for seen in found for line in _lines(seen, now)]),
+        next="harness status --watch",
+        warnings=warnings,
+        extra={"runs": runs, **({"limits": runs[0]["limits"]} if len(runs) == 1 else {})},
+    )
+
+
+def _lines(seen: Seen, now: float) -> list[str]:
+    limits = seen.board.limits
+    used = budget.told(limits, seen.board.spent(now))
+    task = f"each attempt: {budget.task_told(limits)}"
+    return [f"the run of process {seen.pid}:", *(f"  {line}" for line in used), f"  {task}"]
+
+
+def _ask(ctx: Context, found: list[Seen], changes: Mapping[str, float]) -> None:
+    """Ask every run for other limits."""
+    for seen in found:
+        path = _path(ctx, seen.pid)
+        # What was asked a moment before, and is not taken yet, is still wanted.
+        known = _changes(path.read_bytes()) if path.exists() else None
+        atomic.make_directory(path.parent)
+        atomic.write(path, json.dumps({**(known or {}), **changes}).encode(), durable=False)
+
+
+def _wait(ctx: Context, changes: Mapping[str, float]) -> tuple[list[Seen], tuple[str, ...]]:
+    """Return the runs once they have taken what they were asked, and what to say of those that have not."""
+    until = ctx.clock.monotonic() + PATIENCE_SECONDS
+    while True:
+        found = run_snapshot.runs(ctx)
+        slow = [seen for seen in found if budget.changed(seen.board.limits, changes) != seen.board.limits]
+        if not slow or ctx.clock.monotonic() > until:
+            break
+        ctx.clock.sleep(LOOK_SECONDS)
+    told = "The run of process {} has not taken this yet: it may be at its final checks."
+    return found, tuple(told.format(seen.pid) for seen in slow)
+
+
+def asked(ctx: Context) -> Mapping[str, float] | None:
+    """Return which limits this process is asked to change, once; None if there is nothing.
+
+    Raises UsageError for a file that nobody can read.
+    """
+    path = _path(ctx, os.getpid())
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    found = _changes(raw)
+    atomic.remove(path)
+    if found is None:
+        raise UsageError(
+            f"Other limits were asked for, but {path.name} was torn.", "Ask again: harness budget"
+        )
+    return found
+
+
+def forget(ctx: Context) -> None:
+    """Take away what this process was asked, or one before it that had its number."""
+    atomic.remove(_path(ctx, os.getpid()))
+
+
+def _changes(raw: bytes) -> Mapping[str, float] | None:
+    try:
+        found = json.loads(raw)
+        budget.read(found)
+    except (ValueError, UsageError):
+        return None
+    return dict(found)
+
+
+def _path(ctx: Context, pid: int) -> Path:
+    return ctx.root.private / NAME.format(pid)

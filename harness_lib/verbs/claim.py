@@ -1,0 +1,104 @@
+"""`harness claim`: take the next task, atomically."""
+
+from __future__ import annotations
+
+from harness_lib.attempts import claim, restore_handback, task_brief
+from harness_lib.attempts.claim import Taken
+from harness_lib.core import nothing_to_do, ownership, quoting, sessions
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.rules import selection, stopping
+from harness_lib.rules.selection import UNPROVEN
+from harness_lib.task import Session, Task
+from harness_lib.verbs import start
+
+POLL_SECONDS = 1.0
+SHOWN = 5
+
+
+def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait: float = 0.0) -> Reply:
+    """Take `task_id`, or the next task in the protocol's order, and print its brief.
+
+    `wait` is how many seconds to wait for others to finish what this one depends on.
+    Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
+    """
+    ownership.refuse_supervised(ctx, "harness claim")
+    if dry_run:
+        return _dry_run(ctx, task_id)
+    deadline = ctx.clock.monotonic() + wait
+    while True:
+        reply = _claim(ctx, task_id)
+        if reply.stop != "waiting" or ctx.clock.monotonic() >= deadline:
+            return reply
+        ctx.busy("waiting for other workers …")
+        ctx.clock.sleep(min(POLL_SECONDS, max(0.0, deadline - ctx.clock.monotonic())))
+
+
+def _claim(ctx: Context, task_id: str | None) -> Reply:
+    opened = start.Opened(None)
+    waits = False
+    while True:
+        # Each time anew: a person may have ended the session in between.
+        opened = _session(ctx, opened, waits=waits)
+        session = opened.session
+        if session is None:
+            return nothing_to_do.reply("claim", ctx.store.read().state, opened.stop, opened.recovered)
+        taken = claim.take(ctx, session, task_id)
+        if taken.stop:
+            return nothing_to_do.reply("claim", ctx.store.read().state, taken.stop, opened.recovered)
+        if taken.task:
+            return _reply(ctx, session, taken, taken.task, opened)
+        # Another worker was faster, or has what may come next checked at this moment.
+        waits = True
+
+
+def _session(ctx: Context, before: start.Opened, *, waits: bool) -> start.Opened:
+    """Return this worker's open session, opening one as `harness start` does if there is none.
+
+    What there was to tell `before` is told with it.
+    """
+    state = ctx.store.read_to_change().state
+    sessions.refuse_other(state, ctx)
+    session = sessions.mine(state, ctx)
+    if session and start.is_open(session, state, ctx):
+        return start.prove(ctx, before._replace(session=session), waits=waits)
+    opened = start.open_session(ctx)
+    recovered, warnings = (*before.recovered, *opened.recovered), (*before.warnings, *opened.warnings)
+    return opened._replace(recovered=recovered, warnings=warnings)
+
+
+def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: start.Opened) -> Reply:
+    told = task_brief.render(task, ctx, taken.state)
+    if not taken.resumed:
+        told = "\n".join(filter(None, (told, restore_handback.over(ctx, task))))
+    lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + told]
+    return Reply(
+        "claim",
+        "\n".join(lines),
+        session=session.number,
+        task=task,
+        next=ownership.finish(ctx, task),
+        warnings=opened.warnings,
+        extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": told},
+    )
+
+
+def _dry_run(ctx: Context, task_id: str | None) -> Reply:
+    """Say which task would be taken, and why; nothing is written."""
+    state = ctx.store.read().state
+    held = ownership.held_by_me(state, ctx)
+    unproven = [] if held else selection.unproven(state)
+    if unproven:
+        names = quoting.some([task.id for task in unproven], SHOWN)
+        return Reply("claim", f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
+    task = held or claim.choose(ctx, state, task_id)
+    if task is None:
+        return nothing_to_do.reply("claim", state, stopping.no_work(state))
+    reasons = selection.why(state, task.id, ctx.clock.now()).reasons
+    told = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
+    return Reply(
+        "claim",
+        f"would take {task.id}: {told}\n{task_brief.render(task, state=state)}",
+        task=task,
+        next="harness claim",
+    )

@@ -1,0 +1,165 @@
+"""`harness demo`: the whole protocol in a temporary project, with a scripted agent and no key or network.
+
+Everything in it is real: git, the unattended run with two workers, processes, the SIGKILL, the conflict.
+Only the agent is a script (`harness_lib.runs.demo_agent`), and what it will do wrong is written there.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from harness_lib import typed
+from harness_lib.attempts import rescue_refs
+from harness_lib.attempts.rescue_refs import RESCUE_REFS
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import Exit
+from harness_lib.rules import failures
+from harness_lib.system.files import append_log
+from harness_lib.system.git import version, worktrees
+from harness_lib.system.git.repository import Git
+from harness_lib.system.install import launcher
+from harness_lib.system.processes import owner
+from harness_lib.task import State
+from harness_lib.verbs import add, init
+from harness_lib.verbs.add import Wish
+
+LOG_LINES = 200
+MOST_RUNS = 3
+WORKERS = 2
+KILLED = -9
+
+
+def _python(code: str) -> str:
+    return f'python3 -B -c "{code}"'
+
+
+TASKS = (
+    Wish("Add two numbers", priority="P0", validate=_python("from calc import add; assert add(2, 3) == 5")),
+    Wish(
+        "Multiply two numbers",
+        depends_on=("task-001",),
+        validate=_python("from calc import mul; assert mul(2, 3) == 6"),
+    ),
+    Wish(
+        "Subtract two numbers",
+        depends_on=("task-001",),
+        validate=_python("from calc import sub; assert sub(3, 2) == 1"),
+    ),
+    Wish("Charge the card", max_attempts=1, validate=_python("import payments")),
+    Wish("Send receipts", depends_on=("task-004",), validate=_python("import receipts")),
+    Wish("Document it", priority="P2", depends_on=("task-002", "task-003"), validate="grep -q mul README.md"),
+)
+
+
+def run(ctx: Context, show: Callable[[str], None]) -> Reply:
+    """Run the demo, telling `show` what happens; exit 1 unless all that it promises really happened.
+
+    Raises EnvSetupError, before anything is made, where git is missing or too old.
+    """
+    version.require_for_runs(ctx.cwd)
+    project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
+    env = owner.without_agent(ctx.env)
+    env |= {"HARNESS_STATE_ROOT": str(project), "HARNESS_DEMO": str(project / ".harness")}
+    there = Context(env=env, cwd=project, clock=ctx.clock, say=ctx.say)
+    _prepare(there, project, show)
+    killed = _work(there, project, show)
+    state = there.store.read().state
+    broken = [promise for promise, kept in _promises(there, state, killed=killed) if not kept]
+    return _reply(there, project, broken)
+
+
+def _prepare(ctx: Context, project: Path, show: Callable[[str], None]) -> None:
+    show(f"a project in {project}, six tasks with dependencies and a check each:")
+    Git.init(project)
+    init.run(ctx, project)
+    for wish in TASKS:
+        task = add.run(ctx, wish).task
+        assert task is not None
+        after = f"  (after {', '.join(task.depends_on)})" if task.depends_on else ""
+        show(f"  {task.id} {task.title}{after}")
+
+
+def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
+    """Run until a run ends by itself; return whether one was killed before."""
+    killed = False
+    for _ in range(MOST_RUNS):
+        show("")
+        again = "            # again, where the last one was killed" if killed else ""
+        show(f"$ {typed.harness('run', '-j', WORKERS)}{again}")
+        if _run(ctx, project, show) != KILLED:
+            return killed
+        killed = True
+        show("the run was killed with SIGKILL, and a worker with it, in the middle of task-001")
+    return killed
+
+
+def _run(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
+    agent = shlex.join(launcher.python("from harness_lib.runs.demo_agent import main; main()"))
+    command = [*launcher.harness(), "run", "-j", str(WORKERS), "--agent-command", agent]
+    with subprocess.Popen(
+        command,
+        cwd=project,
+        env=dict(ctx.env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            show(f"  {line.rstrip()}")
+    return run.returncode
+
+
+def _promises(ctx: Context, state: State, *, killed: bool) -> list[tuple[str, bool]]:
+    git = ctx.git
+    lines = append_log.tail(ctx.root.log, LOG_LINES)
+    task = {each.id: each for each in state.tasks}
+    rescued = [name for name, _oid in git.refs(RESCUE_REFS)]
+    done = [task[f"task-00{n}"] for n in (1, 2, 3, 6)]
+    together = [f"{RESCUE_REFS}{name}/1" for name in ("task-002", "task-003")]
+    return [
+        ("a run was killed with SIGKILL", killed),
+        ("task-001 was recovered", any(" RECOVERY [task-001] " in line for line in lines)),
+        ("task-002 and task-003 got into each other's way", any(ref in rescued for ref in together)),
+        (
+            "that cost neither of them an attempt",
+            not any(task[name].attempts for name in ("task-002", "task-003")),
+        ),
+        ("task-006 failed its check once and was retried", task["task-006"].attempts == 1),
+        ("its first attempt is kept", f"{RESCUE_REFS}task-006/1" in rescued),
+        ("it was rolled back", any(" ROLLBACK [task-006] " in line for line in lines)),
+        ("task-004 failed for good", failures.is_permanent(task["task-004"])),
+        ("task-005 is blocked by it", "[DEPENDENCY]" in " ".join(task["task-005"].error_log)),
+        ("the other four are completed", all(each.status == "completed" for each in done)),
+        (
+            "their commits are on the branch",
+            all(each.completed_commit and git.is_ancestor(each.completed_commit, "HEAD") for each in done),
+        ),
+        ("the work tree is clean", not git.changes(ctx.keep_out).tracked),
+        ("no work tree of a worker is left", len(worktrees.listed(git)) == 1),
+    ]
+
+
+def _reply(ctx: Context, project: Path, broken: list[str]) -> Reply:
+    rescued = [name for name, _oid in ctx.git.refs(RESCUE_REFS)]
+    there = typed.change_to(project)
+    lines = [
+        "",
+        f"the log:          {ctx.root.log}",
+        f"the commits:      {typed.git('-C', project, 'log', '--oneline')}",
+        *(f"a failed attempt: {there} && {rescue_refs.look_at(name)}" for name in rescued),
+    ]
+    lines += [f"NOT as promised: {promise}" for promise in broken]
+    return Reply(
+        "demo",
+        "\n".join(lines),
+        exit=Exit.CHECK_FAILED if broken else Exit.DONE,
+        next="harness init",
+        extra={"root": str(project), "broken": broken, "rescue": rescued},
+    )

@@ -1,0 +1,54 @@
+"""`harness doctor`: the usual troubles, each with its cure. Never writes and takes no lock."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.doctor import hooks, hs, machine, task_list
+from harness_lib.doctor.diagnosis import Diagnosis, Examination, has_root
+from harness_lib.errors import Exit
+
+MACHINE: tuple[Examination, ...] = (
+    machine.python,
+    machine.worker,
+    machine.git,
+    machine.environment,
+    machine.repository,
+    machine.root,
+    hooks.worktree,
+    hooks.sandbox,
+    hooks.python,
+    hooks.loaded,
+    hs.examine,
+)
+# Only where there is a state root.
+LIST: tuple[Examination, ...] = (task_list.examine, task_list.files, task_list.locks)
+
+
+def run(ctx: Context) -> Reply:
+    """Return the verdict and one line per finding; exit 1 if something is bad."""
+    found = [each for examination in MACHINE for each in examination(ctx)]
+    if has_root(ctx):
+        found += [each for examination in LIST for each in examination(ctx)]
+    count = {level: sum(each.level == level for each in found) for level in ("bad", "warn")}
+    return Reply(
+        "doctor",
+        "\n".join([_verdict(count), *(each.line() for each in found)]),
+        exit=Exit.CHECK_FAILED if count["bad"] else Exit.DONE,
+        next=_next(ctx, found),
+        extra={"found": [asdict(each) for each in found]},
+    )
+
+
+def _verdict(count: dict[str, int]) -> str:
+    if not any(count.values()):
+        return "all is well"
+    return f"{count['bad']} bad, {count['warn']} to look at"
+
+
+def _next(ctx: Context, found: list[Diagnosis]) -> str | None:
+    if any(each.level == "bad" for each in found):
+        return "harness doctor"
+    return "harness status" if has_root(ctx) else "harness init"

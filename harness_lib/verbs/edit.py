@@ -1,0 +1,211 @@
+"""`harness edit ID`: correct a task.
+
+The check of a task in progress is not the worker's to change: who may set its own exam has passed it already
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from harness_lib import typed
+from harness_lib.attempts import baseline, gate_copy
+from harness_lib.core import manual_edit, ownership, quoting, rights
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import EnvSetupError, RefusedError, UsageError
+from harness_lib.rules import failures, gates, transitions
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import owner
+from harness_lib.task import Priority, State, Task
+from harness_lib.verbs import add
+
+SHOWN = 120
+
+T = TypeVar("T")
+
+
+class Changes(NamedTuple):
+    """What to change; None leaves a field alone. An empty text or tuple clears a field that may be empty."""
+
+    title: str | None = None
+    description: str | None = None
+    priority: Priority | None = None
+    depends_on: tuple[str, ...] | None = None
+    validate: str | None = None
+    timeout_seconds: int | None = None
+    cwd: str | None = None
+    protect: tuple[str, ...] | None = None
+    red_first: bool | None = None
+    cleanup: str | None = None
+    max_attempts: int | None = None
+
+
+def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = False) -> Reply:
+    """Change the fields of `task_id` that `changes` names, and lift what it was halted for.
+
+    `at_terminal`: a person types. Raises UsageError (no such task or value), RefusedError (completed; or the
+    check of a task in progress, asked by the agent or by its worker).
+    """
+    while True:
+        state = ctx.store.read().state
+        old = ownership.require_task(state, task_id)
+        if changes.depends_on is not None:
+            changes = changes._replace(depends_on=ownership.ids_of(state, changes.depends_on))
+        _require_right(ctx, state, old, changes, at_terminal=at_terminal)
+        new = _changed(old, changes)
+        if new == old:
+            return Reply("edit", f"{old.id} is so already; nothing was changed.", task=old, next=_next(old))
+        # The gate needs git, and no git runs under the lock: prepare, then look again.
+        regated = _regated(ctx, old, new)
+        with manual_edit.change(ctx) as tx:
+            if tx.state.find(old.id) != old:
+                continue
+            gate_copy.keep(ctx, regated)
+            tx.replace(regated)
+            if regated.depends_on != old.depends_on:
+                add.require_sound(tx.state, (regated,))
+            manual_edit.lift_halts(tx, regated)
+            manual_edit.log(tx, ctx, f"edited {_story(old, regated)}", old.id)
+        return _reply(old, regated, tuple(tx.warnings))
+
+
+def _require_right(ctx: Context, state: State, task: Task, changes: Changes, *, at_terminal: bool) -> None:
+    if task.status == "completed":
+        raise RefusedError(
+            f"{task.id} is completed; what its check has proven cannot be changed afterwards.",
+            f"To have it done again: {typed.harness('retry', task.id)}",
+        )
+    new = _changed(task, changes)
+    _require_person_for_its_check(ctx, task, new)
+    if task.status != "in_progress" or new.validation == task.validation:
+        return
+    agent = owner.in_agent(ctx.env)
+    if agent or (ownership.is_mine(state, task, ctx) and not at_terminal):
+        give_up = typed.harness(
+            "fail", task.id, "--category", "CONFIG", rest="--message 'what is wrong with the check'"
+        )
+        raise RefusedError(
+            f"{task.id} is in progress; its worker ({agent or ctx.owner.worker}) may not change its check.",
+            f"A person can, in a terminal. Or give up, saying why: {give_up}",
+        )
+
+
+def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
+    """Raise RefusedError inside an agent whose own work `task` would be judged by, or was.
+
+    Of a task in progress the caller says so, with another way out.
+    """
+    judged = (task.validation, task.max_attempts) != (new.validation, new.max_attempts)
+    if judged and task.status == "in_progress" and task.max_attempts == new.max_attempts:
+        return
+    if judged or gates.is_for_a_person(task.halt):
+        rights.require_unjudged(ctx, task, typed.harness("edit", task.id, rest="…"))
+
+
+def _changed(task: Task, changes: Changes) -> Task:
+    old = task.validation
+    validation = old._replace(
+        command=_text(changes.validate, old.command),
+        timeout_seconds=_given(changes.timeout_seconds, old.timeout_seconds),
+        cwd=_text(changes.cwd, old.cwd),
+        protect=_given(changes.protect, old.protect),
+        red_first=_given(changes.red_first, old.red_first),
+    )
+    title = _given(changes.title, task.title)
+    if not title.strip():
+        give = typed.harness("edit", task.id, rest='--title "what is to be done"')
+        raise UsageError("A task needs a title.", give)
+    new = task._replace(
+        title=title,
+        description=_text(changes.description, task.description),
+        priority=_given(changes.priority, task.priority),
+        depends_on=tuple(dict.fromkeys(_given(changes.depends_on, task.depends_on))),
+        max_attempts=_given(changes.max_attempts, task.max_attempts),
+        validation=validation,
+        on_failure=task.on_failure._replace(cleanup=_text(changes.cleanup, task.on_failure.cleanup)),
+    )
+    if new == task:
+        return task
+    add.require_writable(new)
+    return transitions.halt(new, None)
+
+
+def _given(value: T | None, old: T) -> T:
+    return old if value is None else value
+
+
+def _text(value: str | None, old: str | None) -> str | None:
+    return old if value is None else value.strip() or None
+
+
+def _regated(ctx: Context, old: Task, new: Task) -> Task:
+    """Return `new` with the gate of its new check, if an attempt is under way."""
+    if old.gate is None or new.validation == old.validation:
+        return new
+    regated = baseline.regate(_where_it_is_done(ctx, old), new)
+    unmoved = (old.validation.protect, old.validation.cwd) == (new.validation.protect, new.validation.cwd)
+    if unmoved and regated.gate is not None:
+        # As at the claim: taken anew, the gate would bless what the attempt has done to these files since.
+        same = old.validation.command == new.validation.command
+        judges = old.gate.judges if same else regated.gate.judges
+        regated = regated._replace(gate=regated.gate._replace(protected=old.gate.protected, judges=judges))
+    return regated
+
+
+def _where_it_is_done(ctx: Context, task: Task) -> Context:
+    """Return `ctx` as seen from the work tree of the attempt, if that is still there."""
+    if task.worktree is None or task.worktree == str(ctx.git.top):
+        return ctx
+    try:
+        return ctx.at(Git.open(Path(task.worktree)))
+    except EnvSetupError:
+        return ctx
+
+
+def fields(task: Task) -> dict[str, object]:
+    """Return what of a task can be edited, under the names that the list uses."""
+    return {
+        "title": task.title,
+        "description": task.description,
+        "priority": task.priority,
+        "depends_on": list(task.depends_on),
+        "validation.command": task.validation.command,
+        "validation.timeout_seconds": task.validation.timeout_seconds,
+        "validation.cwd": task.validation.cwd,
+        "validation.protect": list(task.validation.protect),
+        "validation.red_first": task.validation.red_first,
+        "on_failure.cleanup": task.on_failure.cleanup,
+        "max_attempts": task.max_attempts,
+    }
+
+
+def _story(old: Task, new: Task) -> str:
+    before, after = fields(old), fields(new)
+    return "; ".join(
+        f"{name} {_shown(before[name])} -> {_shown(after[name])}"
+        for name in before
+        if before[name] != after[name]
+    )
+
+
+def _shown(value: object) -> str:
+    return quoting.one_line(json.dumps(value, ensure_ascii=False), SHOWN)
+
+
+def _next(task: Task) -> str:
+    if task.status == "in_progress":
+        return typed.harness("finish", task.id)
+    return typed.harness("retry", task.id) if failures.is_permanent(task) else "harness start"
+
+
+def _reply(old: Task, new: Task, warnings: tuple[str, ...]) -> Reply:
+    lines = [f"{new.id} edited: {_story(old, new)}"]
+    if old.halt:
+        lines.append(f"it was halted ({quoting.one_line(old.halt, SHOWN)}) and can go on")
+    if new.status == "in_progress" and old.validation != new.validation:
+        lines.append("its attempt under way is judged by the new check")
+    if not new.validation.command:
+        warnings = (*warnings, add.no_check(new.id))
+    return Reply("edit", "\n".join(lines), task=new, next=_next(new), warnings=warnings)

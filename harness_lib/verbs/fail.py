@@ -1,0 +1,74 @@
+"""`harness fail`: the agent gives up; rescue and rollback as after a failed check."""
+
+from __future__ import annotations
+
+from harness_lib.attempts import outcome, rescue_refs, rollback
+from harness_lib.core import ownership, quoting, sessions
+from harness_lib.core.context import Context
+from harness_lib.core.ownership import Held
+from harness_lib.core.reply import Reply
+from harness_lib.errors import Exit, UsageError
+from harness_lib.rules import failures, stats, transitions
+from harness_lib.task import Category, Task
+
+STOPPED_WITH = {"CONFIG": Exit.CONFIG, "ENV_SETUP": Exit.ENV_SETUP}
+
+
+def run(ctx: Context, task_id: str | None, category: Category, message: str) -> Reply:
+    """Roll the attempt at `task_id`, or the one that is held, back with `category`.
+
+    CONFIG and ENV_SETUP halt the session and cost no attempt: a person must see to them, with exit 3 and 7.
+    Exit 0 for all others.
+    """
+    ownership.refuse_supervised(ctx, "harness fail")
+    if not message.strip():
+        raise UsageError(
+            "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
+        )
+    held = ownership.require_settled(ctx.store.read_to_change().state, task_id, ctx)
+    rollback.require_trust(ctx, held.task)
+    strategy = failures.strategy(category)
+    ended = rollback.roll_back(
+        ctx,
+        held.session,
+        held.task,
+        outcome.Verdict(category, quoting.one_line(message, quoting.FAILURE_LENGTH), counts=strategy.counts),
+    )
+    if strategy.stops:
+        _halt(ctx, held, ended.task, category, message)
+    return _reply(ctx, held, ended, category, stops=strategy.stops)
+
+
+def _halt(ctx: Context, held: Held, task: Task, category: Category, message: str) -> None:
+    with ctx.store.transaction() as tx:
+        reason = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
+        current = sessions.mine(tx.state, ctx)
+        if current:
+            sessions.halt(tx, current, reason)
+        now = tx.state.find(task.id)
+        if category == "CONFIG" and now is not None and now.fence == held.task.fence:
+            tx.replace(transitions.halt(now, reason))
+
+
+def _reply(ctx: Context, held: Held, ended: outcome.Ended, category: Category, *, stops: bool) -> Reply:
+    task = ended.task
+    used = f"attempts used: {task.attempts} of {task.max_attempts}"
+    undone = "was rolled back" if ended.rolled_back else "was left as it is"
+    lines = [f"{task.id} failed ({category}) and {undone}; {used}"]
+    if ended.rescue:
+        lines.append(f"the work is kept: {rescue_refs.look_at(ended.rescue)}")
+    if stops:
+        lines.append(f"stop here: {failures.strategy(category).summary}")
+    if ended.stop:
+        lines.append(f"stop: {ended.stop}; {stats.line(ctx.store.read().state)}")
+    return Reply(
+        "fail",
+        "\n".join(lines),
+        exit=STOPPED_WITH.get(category, Exit.DONE) if stops else Exit.DONE,
+        session=held.session.number,
+        task=task,
+        stop=ended.stop,
+        next=None if ended.stop or stops else "harness claim",
+        warnings=ended.warnings,
+        extra={"rescue": ended.rescue},
+    )

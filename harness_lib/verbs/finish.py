@@ -1,0 +1,86 @@
+"""`harness finish`: the check decides whether the task is done."""
+
+from __future__ import annotations
+
+from harness_lib.attempts import complete, evaluate, intents, outcome, rescue_refs, rollback
+from harness_lib.attempts.check import Checked
+from harness_lib.core import halts, nothing_to_do, ownership, quoting
+from harness_lib.core.context import Context
+from harness_lib.core.ownership import Held
+from harness_lib.core.reply import Reply
+from harness_lib.errors import Exit
+from harness_lib.rules import stats
+from harness_lib.task import Task
+
+
+def run(ctx: Context, task_id: str | None = None) -> Reply:
+    """Run the check of the held task: commit and complete it, or rescue the attempt and roll it back.
+
+    Exit 0 completed, 1 the check said no (or the gate was touched).
+    Raises ConfigError (no check), EnvSetupError (its command is not there); then no attempt is counted and
+    the session is halted.
+    """
+    ownership.refuse_supervised(ctx, "harness finish")
+    state = ctx.store.read_to_change().state
+    held = ownership.require(state, task_id, ctx)
+    if held.task.intent is not None:
+        return _reply(ctx, held, intents.settle(ctx, held.session, held.task), None)
+    with halts.when_stuck(ctx, held.session, held.task.id):
+        judged = evaluate.judge(ctx, state, held.task)
+        if judged.checked.passed:
+            ended = complete.complete(ctx, held.session, held.task, judged)
+        else:
+            ended = rollback.roll_back(ctx, held.session, held.task, judged.verdict())
+    return _reply(ctx, held, ended, judged.checked)
+
+
+def _reply(ctx: Context, held: Held, ended: outcome.Ended, checked: Checked | None) -> Reply:
+    task = ended.task
+    extra: dict[str, object] = {"rescue": ended.rescue}
+    if checked:
+        extra.update(verdict=checked.verdict, tail=checked.tail, check_log=str(checked.log))
+    lines = _completed(task) if task.status == "completed" else _rolled_back(task, ended, checked)
+    if ended.stop:
+        lines.append(f"stop: {ended.stop}; {stats.line(ctx.store.read().state)}")
+    return Reply(
+        "finish",
+        "\n".join(lines),
+        exit=Exit.DONE if task.status == "completed" else Exit.CHECK_FAILED,
+        session=held.session.number,
+        task=task,
+        stop=ended.stop,
+        next=nothing_to_do.answer(ended.stop).next if ended.stop else "harness claim",
+        warnings=(*_judge_changed(task), *ended.warnings),
+        extra=extra,
+    )
+
+
+def _judge_changed(task: Task) -> list[str]:
+    return (
+        [f"{task.id}: {quoting.touched(task.touched)}. Look at it before you trust it."]
+        if task.touched
+        else []
+    )
+
+
+def _completed(task: Task) -> list[str]:
+    if task.completed_commit == task.started_at_commit:
+        return [f"{task.id} is completed; nothing was committed."]
+    return [f"{task.id} is completed (commit {(task.completed_commit or '')[:12]})."]
+
+
+def _rolled_back(task: Task, ended: outcome.Ended, checked: Checked | None) -> list[str]:
+    why = checked.message if checked else "The attempt failed."
+    lines = [f"{task.id} is not done. {why}"]
+    if checked and checked.tail:
+        lines += ["what the check said:", *quoting.quoted(checked.excerpt(), str(checked.log))]
+        lines.append(f"all that it said: {checked.log}")
+    if checked and checked.without:
+        lines.append(f"the check ran without what could turn it: {', '.join(checked.without)}")
+    undone = "rolled back" if ended.rolled_back else "left as it is"
+    lines.append(f"{undone}; attempts used: {task.attempts} of {task.max_attempts}")
+    if ended.rescue:
+        lines.append(f"the work is kept: {rescue_refs.look_at(ended.rescue)}")
+    if task.error_log:
+        lines.append(f"recorded: {quoting.one_line(task.error_log[-1], quoting.FAILURE_LENGTH)}")
+    return lines

@@ -1,0 +1,195 @@
+"""`harness graph`: which task waits for which, as a tree or as a Mermaid diagram.
+
+What waits for a task stands below it. A task that waits for several is drawn in full once, below the first of
+them, and named with an arrow below the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from harness_lib.core import quoting
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.rules import graph
+from harness_lib.state.store import Snapshot
+from harness_lib.task import State, Task
+from harness_lib.verbs import status
+
+Format = Literal["tree", "mermaid"]
+Mark = Literal["", "shown above", "a cycle", "goes on below"]
+
+SHOWN = 40
+DEEPEST = 20
+TITLE_LENGTH = 60
+_HARMLESS = frozenset(" -_.,:/()+*=?!'")
+
+
+class Row(NamedTuple):
+    """A line of the tree: `depth` 0 is a root; `mark` says why nothing stands below this mention."""
+
+    depth: int
+    task: Task
+    mark: Mark = ""
+    is_last: bool = True
+
+    def text(self) -> str:
+        """Return the line without what leads to it."""
+        if self.mark:
+            return f"{self.task.id} ({self.mark})"
+        return f"[{status.word(self.task)}] {self.task.id}: {quoting.one_line(self.task.title, TITLE_LENGTH)}"
+
+
+class Drawing(NamedTuple):
+    """The tasks that are drawn, the rows of the tree, the cycles in words, how many tasks are left out."""
+
+    tasks: tuple[Task, ...]
+    rows: tuple[Row, ...]
+    cycles: tuple[str, ...]
+    hidden: int
+
+
+def run(ctx: Context, *, form: Format = "tree", everything: bool = False) -> Reply:
+    """Return the drawing as text; a list of more than 40 tasks is cut unless `everything` is wanted."""
+    snapshot = ctx.store.read()
+    return answer(ctx, snapshot, draw(snapshot.state, None if everything else SHOWN), form)
+
+
+def answer(ctx: Context, snapshot: Snapshot, drawing: Drawing, form: Format = "tree") -> Reply:
+    """Return `drawing`, which was made of `snapshot`, as the reply of the verb."""
+    lines = plain(drawing) if form == "tree" else mermaid(drawing)
+    return Reply(
+        "graph",
+        "\n".join(lines),
+        # A diagram goes into a file: no line of ours may follow it.
+        next=status.upcoming(ctx, snapshot.state) if form == "tree" else None,
+        warnings=snapshot.warnings,
+        extra={
+            "format": form,
+            "edges": [[other, task.id] for task in drawing.tasks for other in task.depends_on],
+            "cycles": list(drawing.cycles),
+            "more": drawing.hidden,
+        },
+    )
+
+
+def draw(state: State, limit: int | None) -> Drawing:
+    """Return the tree of all tasks, or of `limit` at most: then what is completed is left out first."""
+    tasks = sorted(state.tasks, key=lambda task: graph.id_key(task.id))
+    if limit is not None and len(tasks) > limit:
+        tasks = [task for task in tasks if not task.is_done]
+    rows = list(walk(tasks))
+    if limit is not None:
+        rows = rows[:limit]
+    shown = {row.task.id for row in rows}
+    cycles = tuple(graph.describe(ring) for ring in graph.cycles(state.tasks))
+    return Drawing(
+        tuple(task for task in tasks if task.id in shown),
+        tuple(rows),
+        cycles[: status.PEOPLE],
+        len(state.tasks) - len(shown),
+    )
+
+
+def walk(tasks: Iterable[Task]) -> Iterator[Row]:
+    """Yield the rows of the tree, each after the one it hangs on.
+
+    A branch that grows too deep for a line goes on as a root of its own, so that a chain of thousands can be
+    drawn; whatever hangs on nothing but a cycle begins at its lowest id.
+    """
+    known = {task.id: task for task in tasks}
+    below = _below(known)
+    roots = [task for task in known.values() if not any(other in known for other in task.depends_on)]
+    drawn: set[str] = set()
+    for root in [*roots, *known.values()]:
+        begins = [root]
+        for begin in begins:
+            if begin.id in drawn:
+                continue
+            for row in _branch(begin, below, drawn):
+                if row.mark == "goes on below":
+                    begins.append(row.task)
+                yield row
+
+
+def _branch(root: Task, below: Mapping[str, list[Task]], drawn: set[str]) -> Iterator[Row]:
+    stack = [Row(0, root)]
+    path: list[str] = []
+    while stack:
+        row = stack.pop()
+        del path[row.depth :]
+        row = Row(row.depth, row.task, _mark(row, path, drawn), row.is_last)
+        yield row
+        if row.mark:
+            continue
+        drawn.add(row.task.id)
+        path.append(row.task.id)
+        children = below[row.task.id]
+        stack += [Row(row.depth + 1, child, is_last=child is children[-1]) for child in reversed(children)]
+
+
+def _mark(row: Row, path: list[str], drawn: set[str]) -> Mark:
+    if row.task.id in path:
+        return "a cycle"
+    if row.task.id in drawn:
+        return "shown above"
+    return "goes on below" if row.depth > DEEPEST else ""
+
+
+def _below(known: Mapping[str, Task]) -> dict[str, list[Task]]:
+    below: dict[str, list[Task]] = {task_id: [] for task_id in known}
+    for task in known.values():
+        for other in dict.fromkeys(task.depends_on):
+            if other in below:
+                below[other].append(task)
+    return below
+
+
+def plain(drawing: Drawing) -> Iterator[str]:
+    """Yield the tree in box characters, the cycles, and what is left out."""
+    if not drawing.rows:
+        yield "no tasks yet" if not drawing.hidden else "every task is completed"
+    bars: list[bool] = []
+    for row in drawing.rows:
+        if not row.depth:
+            bars = []
+            yield row.text()
+            continue
+        del bars[row.depth - 1 :]
+        lead = "".join("│  " if bar else "   " for bar in bars)
+        bars.append(not row.is_last)
+        yield f"{lead}{'└─ ' if row.is_last else '├─ '}{row.text()}"
+    yield from footer(drawing)
+
+
+def footer(drawing: Drawing) -> Iterator[str]:
+    """Yield what is to be said below a tree."""
+    for ring in drawing.cycles:
+        yield f"cycle: {ring}"
+    if drawing.hidden:
+        yield f"… and {drawing.hidden} more (harness graph --all)"
+
+
+COLOURS = {"completed": "#d4edda", "in_progress": "#cce5ff", "failed": "#f8d7da", "pending": "#f5f5f5"}
+
+
+def mermaid(drawing: Drawing) -> Iterator[str]:
+    """Yield a Mermaid flowchart: one line per task, after what it waits for."""
+    yield "flowchart TD"
+    names = {task.id: f"t{place}" for place, task in enumerate(drawing.tasks)}
+    for task in drawing.tasks:
+        awaited = " & ".join(names[other] for other in dict.fromkeys(task.depends_on) if other in names)
+        label = escape(f"{task.id}: {quoting.one_line(task.title, TITLE_LENGTH)}")
+        kind = "pending" if status.word(task) == "unproven" else task.status
+        node = f'{names[task.id]}["{label}"]:::{kind}'
+        yield f"  {awaited} --> {node}" if awaited else f"  {node}"
+    for name, colour in COLOURS.items():
+        yield f"  classDef {name} fill:{colour},stroke:#666,color:#222"
+    if drawing.hidden:
+        yield f"  %% and {drawing.hidden} more (harness graph --format mermaid --all)"
+
+
+def escape(text: str) -> str:
+    """Return `text` for a quoted label: whatever Mermaid or HTML could read as theirs becomes `#code;`."""
+    return "".join(c if c.isalnum() or c in _HARMLESS else f"#{ord(c)};" for c in text)

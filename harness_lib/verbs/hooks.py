@@ -1,0 +1,191 @@
+"""`harness hooks`: switch our hooks on in a host's own file, look, and take them back.
+
+Only our own entries are ever changed, the difference is shown first, and the trust that a host asks of a
+person is named but never given for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from harness_lib import typed
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
+from harness_lib.hookinstall import diff, entries, files, hosts, routes
+from harness_lib.hookinstall.files import HostFile
+from harness_lib.hookinstall.hosts import Host, Scope
+from harness_lib.hookinstall.routes import Route
+
+Ask = Callable[[str], bool]
+
+NOT_MEASURED = "{} is served by its documentation; nobody has seen this work yet."
+
+
+def install(
+    ctx: Context, agent: str, scope: Scope = "user", *, dry_run: bool = False, ask: Ask | None = None
+) -> Reply:
+    """Merge our hooks into the file of `agent`, whose difference is shown first; once is as good as twice.
+
+    `ask` shows it to a person and returns their answer; None writes at once. Exit 8 if they say no.
+    Raises UsageError (no such scope there), ConfigError (its file is broken), RefusedError, HeldError.
+    """
+    if agent in hosts.WITHOUT_HOOKS:
+        return _limit(agent)
+    host = hosts.HOSTS[agent]
+    reached = [route for route in routes.of(ctx, host) if not route.missing]
+    file = files.read(host, _target(ctx, host, scope))
+    elsewhere = [route for route in reached if route.is_plugin or route.path != file.path]
+    if elsewhere:
+        return _reached(host, elsewhere[0])
+    changed = file.installed()
+    warnings = [
+        f"{path} runs another harness too at {event}, not written by this command; both will answer"
+        for path, event in dict.fromkeys(routes.others(ctx, host))
+    ]
+    if not host.is_measured:
+        warnings.append(NOT_MEASURED.format(host.title))
+    if {"cache", ".cache"} & set(entries.folder().parts):
+        warnings.append(f"{entries.folder()} lies in a cache; the hooks fall silent when that is emptied")
+    trust = f"Trust: {host.trust[scope]}"
+    return _carry_out(
+        file, changed, f"The hooks are in {file.path}.\n{trust}", warnings, dry_run=dry_run, ask=ask
+    )
+
+
+def uninstall(
+    ctx: Context, agent: str, scope: Scope | None = None, *, dry_run: bool = False, ask: Ask | None = None
+) -> Reply:
+    """Take our hooks back out of the files of `agent` (of one `scope`, or wherever they are).
+
+    Raises and asks as `install` does.
+    """
+    if agent in hosts.WITHOUT_HOOKS:
+        return _limit(agent)
+    host = hosts.HOSTS[agent]
+    found = [file for where, file in routes.files(ctx, host) if scope in (None, where) and file.ours()]
+    replies = [
+        _carry_out(
+            file, file.uninstalled(), f"{file.path} has no hooks of ours.", [], dry_run=dry_run, ask=ask
+        )
+        for file in found
+    ]
+    left = [route for route in routes.of(ctx, host) if route.is_plugin]
+    warnings = [f"{route.what} still brings hooks; {host.title} itself switches it off" for route in left]
+    if not replies:
+        return _reply(f"{host.title} has no hooks of ours in its files.", warnings=warnings)
+    return _reply(
+        "\n".join(each.message for each in replies),
+        warnings=warnings,
+        exit_code=max((each.exit for each in replies), default=Exit.DONE),
+        extra={**replies[0].extra, "files": [each.extra["file"] for each in replies]},
+    )
+
+
+def status(ctx: Context, agent: str | None = None) -> Reply:
+    """Say on which way each agent (or `agent` alone) gets our hooks here."""
+    if agent in hosts.WITHOUT_HOOKS:
+        return _limit(str(agent))
+    chosen = [hosts.HOSTS[agent]] if agent else list(hosts.HOSTS.values())
+    lines: list[str] = []
+    facts: list[dict[str, object]] = []
+    for host in chosen:
+        found = routes.readable(ctx, host)
+        if isinstance(found, HarnessError):
+            lines.append(f"{host.title}: {found.message}")
+            facts.append({"agent": host.name, "error": found.message})
+            continue
+        lines += [f"{host.title}: {_told(ctx, host, route)}" for route in found] or [
+            f"{host.title}: no hooks"
+        ]
+        facts.append({"agent": host.name, "routes": [_facts(route) for route in found]})
+    if not agent:
+        lines += [f"{name}: has no hooks that could hold it" for name in hosts.WITHOUT_HOOKS]
+    return _reply("\n".join(lines), extra={"agents": facts}, follow="harness doctor")
+
+
+def _target(ctx: Context, host: Host, scope: Scope) -> Path:
+    places = host.places(scope, ctx.env, routes.project(ctx))
+    if not places:
+        raise UsageError(
+            f"{host.title} has one file for all projects of a person.",
+            typed.harness("hooks", "install", "--agent", host.name, "--scope", "user"),
+        )
+    path = places[0]
+    top = routes.project(ctx).resolve()
+    if scope == "project" and top not in path.resolve().parents:
+        # A clone could have brought the link, to have us write where it cannot.
+        raise RefusedError(
+            f"{path} leads out of the project, to {path.resolve()}.", "Use --scope user, or remove the link."
+        )
+    return path
+
+
+def _carry_out(
+    file: HostFile,
+    changed: bytes | None,
+    done: str,
+    warnings: list[str],
+    *,
+    dry_run: bool,
+    ask: Ask | None,
+) -> Reply:
+    extra: dict[str, object] = {"agent": file.host.name, "file": str(file.path), "written": False}
+    if changed == file.data:
+        return _reply(f"Nothing had to be changed. {done}", warnings=warnings, extra=extra)
+    shown = diff.lines(file.path, file.data, changed)
+    extra["diff"] = shown
+    text = "\n".join(shown)
+    if dry_run:
+        return _reply(f"{text}\nNothing was written: --dry-run.", warnings=warnings, extra=extra)
+    if ask and not ask(f"{text}\nWrite this? [y/N] "):
+        return _reply("Nothing was written.", warnings=warnings, exit_code=Exit.REFUSED, extra=extra)
+    files.write(file, changed)
+    if file.backup.exists():
+        done += f"\nThe file as it was before: {file.backup}"
+    return _reply(f"{text}\n{done}" if not ask else done, warnings=warnings, extra={**extra, "written": True})
+
+
+def _reached(host: Host, route: Route) -> Reply:
+    doubt = f" But {route.doubt}." if route.doubt else ""
+    return _reply(
+        f"{host.title} gets the hooks already, through the {route.what}; twice would double each answer. "
+        f"Nothing was written.{doubt}\nTrust: {host.trust['user']}",
+        extra={"agent": host.name, "file": str(route.path), "written": False},
+    )
+
+
+def _told(ctx: Context, host: Host, route: Route) -> str:
+    if route.missing:
+        return f"{route.what}, but {route.missing[0]} is gone"
+    if routes.lacks_trust(ctx, host, route):
+        return f"{route.what}, not trusted yet: start codex, type /hooks"
+    return f"{route.what}{f', but {route.doubt}' if route.doubt else ''}"
+
+
+def _facts(route: Route) -> dict[str, object]:
+    return {
+        "what": route.what,
+        "path": str(route.path),
+        "plugin": route.is_plugin,
+        "missing": [str(path) for path in route.missing],
+        "doubt": route.doubt,
+    }
+
+
+def _limit(agent: str) -> Reply:
+    return _reply(hosts.WITHOUT_HOOKS[agent], extra={"agent": agent, "written": False})
+
+
+def _reply(
+    message: str,
+    *,
+    warnings: list[str] | None = None,
+    exit_code: Exit = Exit.DONE,
+    extra: dict[str, object] | None = None,
+    follow: str = "harness hooks status",
+) -> Reply:
+    return Reply(
+        "hooks", message, exit=exit_code, next=follow, warnings=tuple(warnings or ()), extra=extra or {}
+    )

@@ -1,0 +1,106 @@
+"""`harness import FILE`: many tasks at once, all of them or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness_lib import typed
+from harness_lib.core import import_parse, import_plan, quoting, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.core.import_plan import Plan
+from harness_lib.core.reply import Reply
+from harness_lib.errors import UsageError
+from harness_lib.task import State, Task
+from harness_lib.verbs import add
+
+SHOWN = 20
+
+Format = Literal["json", "markdown"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is imported: its name for messages, its bytes, and what was typed for it."""
+
+    name: str
+    data: bytes
+    word: str
+
+
+def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bool = False) -> Reply:
+    """Append the tasks of `source`; with `dry_run` only say which they would be.
+
+    `form` None: guessed from the name and the first character.
+    Raises UsageError with every problem and its place; then nothing is added.
+    """
+    again = typed.harness("import", source.word, *(("--format", form) if form else ()))
+    form = form or _guess(source)
+    drafts = (
+        import_parse.json_tasks(source.data) if form == "json" else import_parse.markdown_tasks(source.data)
+    )
+    spent = add.spent_ids(ctx)
+    if dry_run:
+        plan = import_plan.plan(ctx.store.read().state, drafts, spent)
+        return _reply(plan, (), dry_run=True, then=again)
+    trust_policy.prepare(ctx)
+    with ctx.store.transaction() as tx:
+        plan = import_plan.plan(tx.state, drafts, spent)
+        mine = add.may_trust(ctx, tx.state)
+        if plan.tasks:
+            add.append(tx, ctx, plan.tasks)
+        if mine:
+            state: State = tx.state
+            tx.on_commit(lambda: trust_policy.note(ctx, state))
+    warnings = tuple(tx.warnings) if mine else (*tx.warnings, add.NOT_TRUSTED)
+    return _reply(plan, warnings, dry_run=False, then="harness start")
+
+
+def read_file(ctx: Context, path: str) -> Source:
+    """Return the file at `path`, seen from the caller's directory; UsageError if it cannot be read."""
+    try:
+        return Source(path, (ctx.cwd / Path(path)).read_bytes(), path)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}.", "Name a file, or - for standard input."
+        ) from error
+
+
+def _guess(source: Source) -> Format:
+    if source.name.lower().endswith(".json"):
+        return "json"
+    if source.name.lower().endswith((".md", ".markdown", ".txt")):
+        return "markdown"
+    return "json" if source.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else "markdown"
+
+
+def _reply(plan: Plan, warnings: tuple[str, ...], *, dry_run: bool, then: str) -> Reply:
+    tasks = plan.tasks
+    lines = [f"{'would add' if dry_run else 'added'} {_count(tasks)}"]
+    lines += [f"  {_line(task)}" for task in tasks[:SHOWN]]
+    if len(tasks) > SHOWN:
+        lines.append(f"  … and {len(tasks) - SHOWN} more, up to {tasks[-1].id}")
+    return Reply(
+        "import",
+        "\n".join(lines),
+        next=then if tasks else "harness status",
+        warnings=(*plan.notes, *warnings),
+        extra={
+            "added": 0 if dry_run else len(tasks),
+            "count": len(tasks),
+            "first": tasks[0].id if tasks else None,
+            "last": tasks[-1].id if tasks else None,
+            "dry_run": dry_run,
+        },
+    )
+
+
+def _count(tasks: tuple[Task, ...]) -> str:
+    return "1 task:" if len(tasks) == 1 else f"{len(tasks)} tasks" + (":" if tasks else "")
+
+
+def _line(task: Task) -> str:
+    after = f" (after {quoting.one_line(', '.join(task.depends_on), 60)})" if task.depends_on else ""
+    check = "" if task.validation.command else " (no check)"
+    return f"{task.id} [{task.priority}] {quoting.one_line(task.title, 100)}{after}{check}"

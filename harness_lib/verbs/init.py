@@ -1,0 +1,190 @@
+"""`harness init`: make the files of a task list."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness_lib import timestamps, typed
+from harness_lib.core import git_access, marker, nothing_to_do, trust_policy
+from harness_lib.core import start_over as starting_over
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.state import journal
+from harness_lib.state.store import Store
+from harness_lib.system.files import append_log, atomic
+from harness_lib.system.git.repository import Git
+from harness_lib.system.place import roots
+from harness_lib.task import Mode, SessionConfig, State
+
+INIT_SCRIPT = """\
+#!/bin/sh
+# Sets this project up and says whether it is healthy. `harness start` runs it at every session start:
+# it must be safe to run again. A non-zero exit, twice in a row, stops the session.
+set -e
+
+# Examples; keep what fits:
+#   npm ci --silent
+#   python3 -m pip install --quiet -r requirements.txt
+#   python3 -m pytest -q --maxfail=1 tests/smoke
+"""
+
+
+def run(
+    ctx: Context,
+    path: Path | None = None,
+    *,
+    mode: Mode | None = None,
+    init_script: bool = False,
+    gitignore: bool = False,
+    make_git: bool = False,
+    start_over: bool = False,
+) -> Reply:
+    """Make the list in `path` (default: here); run again it changes nothing that is there.
+
+    One that was lost is restored. `start_over`: an empty one takes its place, and it is kept beside that.
+    Raises UsageError (no such directory; or it was not named, and the list is elsewhere), EnvSetupError (no
+    git repository, and not `make_git`; or its directory cannot be written), and what
+    `start_over.begin_anew` does.
+    """
+    place = (ctx.cwd / (path or ".")).resolve()
+    if not place.is_dir():
+        raise UsageError(f"{place} is no directory.", "Make it first, or name another: harness init PATH")
+    root = roots.Root(place)
+    roots.require_direct(root)
+    git = _repository(place, make_git=make_git)
+    if path is None:
+        _refuse_second(ctx, root, git)
+    env = {**ctx.env, "HARNESS_STATE_ROOT": str(place)}
+    here = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
+    git_access.require(here, git)
+    restored = starting_over.restore(here)
+    kept = starting_over.begin_anew(here) if start_over and root.state.exists() else ""
+    made = _make_files(here, root, git, mode or "exclusive")
+    if init_script and not root.init_script.exists():
+        atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)
+        made.append(root.init_script.name)
+    ignored_in = _ignore(root, git, gitignore=gitignore)
+    roots.remember(place, git.common_dir)
+    reply = _reply(root, made, ignored_in, mode, here)
+    if kept:
+        return replace(reply, message=f"{root.path} has an empty list now; the old one is kept in {kept}.")
+    return _restored(here, reply) if restored else reply
+
+
+def _refuse_second(ctx: Context, root: roots.Root, git: Git) -> None:
+    """Raise UsageError if this repository has its list elsewhere, above or below this place."""
+    if root.state.exists() or ctx.env.get("HARNESS_STATE_ROOT"):
+        return
+    above = roots.find(ctx.env, root.path)
+    if above is not None and above.path == root.path:
+        return
+    others = [above.path] if above and _is_in(git, above.path) else roots.elsewhere(root.path)
+    if others:
+        raise UsageError(
+            f"This repository has a task list in {others[0]}; nothing was made in {root.path}.",
+            f"Go on with that one: {typed.change_to(others[0])}. To make another one here: harness init .",
+        )
+
+
+def _is_in(git: Git, directory: Path) -> bool:
+    """Return whether `directory` is in the same repository, in any of its work trees."""
+    try:
+        return Git.open(directory).common_dir == git.common_dir
+    except EnvSetupError:
+        return False
+
+
+def _restored(ctx: Context, reply: Reply) -> Reply:
+    tasks = len(ctx.store.read().state.tasks)
+    told = f"the task list of {ctx.root.path} was lost and is restored ({tasks} tasks)."
+    over = f"To begin an empty one instead: {typed.harness('init', '--start-over')}"
+    warnings = (*ctx.store.warnings, *reply.warnings)
+    return replace(reply, message=f"{told}\n{over}", next="harness status", warnings=warnings)
+
+
+def _repository(place: Path, *, make_git: bool) -> Git:
+    try:
+        git = Git.open(place)
+    except EnvSetupError:
+        if not make_git:
+            raise
+        return Git.init(place)
+    if make_git and git.head() is None:
+        return Git.init(place)
+    return git
+
+
+def _make_files(ctx: Context, root: roots.Root, git: Git, mode: Mode) -> list[str]:
+    if root.state.exists():
+        return []
+    state = State(
+        created=timestamps.render(ctx.clock.now()),
+        session_config=SessionConfig(concurrency_mode=mode),
+        sessions=(),
+    )
+    Store(root, clock=ctx.clock, caller=lambda: ctx.owner.pid).create(state)
+    line = journal.line("INIT", f"Harness initialized for project {git.top}", now=ctx.clock.now(), session=0)
+    append_log.append(root.log, line)
+    trust_policy.note(ctx, state)
+    # Not for a list that is there: somebody may have paused it, or it may be finished.
+    marker.raise_it(root)
+    return [root.state.name, root.log.name, root.marker.name]
+
+
+def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
+    own = tuple(name for name in root.harness_names() if name != roots.PRIVATE_DIR)
+    names, private = _relative(root, git, own), _relative(root, git, root.private_patterns())
+    # Work trees of a run have a private directory too, which no rules of its own hide.
+    git.exclude(private if gitignore else [*names, *private])
+    if not gitignore:
+        return ".git/info/exclude"
+    file = git.top / ".gitignore"
+    if file.is_symlink():
+        raise roots.refused(file)
+    old = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
+    missing = [name for name in names if name not in old.splitlines()]
+    if missing:
+        glue = "" if not old or old.endswith("\n") else "\n"
+        text = old + glue + "\n".join(missing) + "\n"
+        bits = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o644
+        atomic.write(file, text.encode(errors="surrogateescape"), mode=bits)
+    return ".gitignore"
+
+
+def _relative(root: roots.Root, git: Git, names: Sequence[str]) -> list[str]:
+    """Return `names` as git's ignore files want them: in the folder's own name nothing is a pattern."""
+    inside = root.path.relative_to(git.top)
+    folder = Path(re.sub(r"([\\*?\[])", r"\\\1", str(inside)))
+    return [f"/{folder / name}{'/' if name.endswith('/') else ''}" for name in names]
+
+
+def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None, ctx: Context) -> Reply:
+    warnings = []
+    state = ctx.store.read().state
+    if not made:
+        told = f"{root.path} has a task list already ({len(state.tasks)} tasks); it was left as it is."
+        if mode and mode != state.session_config.concurrency_mode:
+            kept = state.session_config.concurrency_mode
+            warnings.append(f"The list stays {kept}; to change it: {typed.harness('edit', '--mode', mode)}")
+    else:
+        told = f"made {', '.join(made)} in {root.path}."
+        told += (
+            f"\ngit ignores the harness files ({ignored_in}); a {root.init_script.name} is yours to commit."
+        )
+    if ctx.git.head() is None:
+        warnings.append(
+            "This repository has no commit yet, and a task begins at one: commit what there is, or let "
+            "harness make a first commit: harness init --git"
+        )
+    return Reply(
+        "init",
+        told,
+        next=nothing_to_do.ADD,
+        warnings=tuple(warnings),
+        extra={"root": str(root.path), "made": made},
+    )

@@ -1,0 +1,105 @@
+"""`harness log`: the end of the log, by type, task or session; what is not near the end is left to grep.
+
+Source: docs/protocol.md, "Standardized Log Format".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from harness_lib.core import quoting
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.system.files import append_log
+from harness_lib.task import CATEGORIES
+
+DEFAULT_LINES = 20
+MOST_LINES = 10_000
+LINE_LENGTH = 1000
+
+_LINE = re.compile(r"\[(?P<at>[^\]]*)\] \[SESSION-(?P<session>[0-9]{1,9})\] (?P<type>[A-Za-z]+)(?P<rest>.*)")
+_TAG = re.compile(r" \[([^\s\[\]]+)\]")
+
+
+class Entry(NamedTuple):
+    """One line of the log, taken apart; of a line that is not in the grammar only `text` is known."""
+
+    text: str
+    at: str | None = None
+    session: int | None = None
+    type: str | None = None
+    task: str | None = None
+    category: str | None = None
+    message: str = ""
+
+
+class Filter(NamedTuple):
+    """What to show; None is everything."""
+
+    type: str | None = None
+    task: str | None = None
+    session: int | None = None
+
+    def fits(self, entry: Entry) -> bool:
+        """Return whether `entry` is wanted."""
+        wanted = ((self.type, entry.type), (self.task, entry.task), (self.session, entry.session))
+        return all(asked is None or asked == found for asked, found in wanted)
+
+
+EVERYTHING = Filter()
+
+
+def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) -> Reply:
+    """Return the last `lines` lines that `only` lets through, from the last megabyte of the log."""
+    read = append_log.tail(ctx.root.log, lines) if only == EVERYTHING else append_log.tail(ctx.root.log)
+    fitting = [entry for entry in map(parse, read) if only.fits(entry)]
+    shown = fitting[-lines:] if lines > 0 else []
+    return Reply(
+        "log",
+        "\n".join(entry.text for entry in shown) or "No line of the log fits.",
+        next="harness status",
+        warnings=_unseen(ctx) if len(shown) < lines else (),
+        extra={"lines": [entry._asdict() for entry in shown]},
+    )
+
+
+def follow(ctx: Context, only: Filter = EVERYTHING) -> Iterator[str]:
+    """Yield the lines that are added from the call on and that `only` lets through, for ever."""
+    added = append_log.follow(ctx.root.log, ctx.clock)
+    return (entry.text for line in added if only.fits(entry := parse(line)))
+
+
+def parse(line: str) -> Entry:
+    """Take a line apart: `[stamp] [SESSION-N] TYPE [task]? [category]? message`."""
+    text = quoting.one_line(line, LINE_LENGTH)
+    found = _LINE.fullmatch(text)
+    if found is None:
+        return Entry(text, message=text)
+    task, category, message = _tags(found["rest"])
+    return Entry(text, found["at"], int(found["session"]), found["type"], task, category, message)
+
+
+def _tags(rest: str) -> tuple[str | None, str | None, str]:
+    """Return (task, category, message); one tag alone is a category only if there is one of that name."""
+    tags: list[str] = []
+    at = 0
+    while len(tags) < len(("task", "category")) and (found := _TAG.match(rest, at)):
+        if tags and found[1] not in CATEGORIES:
+            break
+        tags.append(found[1])
+        at = found.end()
+    message = rest[at:].strip()
+    if len(tags) == 1 and tags[0] in CATEGORIES:
+        return None, tags[0], message
+    return (tags[0] if tags else None), (tags[1] if len(tags) > 1 else None), message
+
+
+def _unseen(ctx: Context) -> tuple[str, ...]:
+    """Say that the log is longer than what was looked through."""
+    path = ctx.root.log
+    if not path.is_file() or path.stat().st_size <= append_log.TAIL_BYTES:
+        return ()
+    searched = f"{append_log.TAIL_BYTES // 1024} KB"
+    return (f"only the last {searched} of {path.name} were looked through; grep finds the rest",)

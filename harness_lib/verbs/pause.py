@@ -1,0 +1,19 @@
+"""`harness pause`: switch the hooks off; nothing else changes, and `harness start` puts them back."""
+
+from __future__ import annotations
+
+from harness_lib.core import marker
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+
+
+def run(ctx: Context) -> Reply:
+    """Remove the marker; idempotent."""
+    was_on = ctx.root.marker.exists()
+    marker.lower_it(ctx.root)
+    told = (
+        "The hooks are off: no agent is held here any more. The list, sessions and claims stay as they are."
+        if was_on
+        else "The hooks were off already."
+    )
+    return Reply("pause", told, next="harness start")

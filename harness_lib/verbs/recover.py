@@ -1,0 +1,35 @@
+"""`harness recover`: what an earlier session left in progress."""
+
+from __future__ import annotations
+
+from harness_lib.attempts import reconcile
+from harness_lib.core import nothing_to_do, ownership, sessions
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.verbs import start
+
+
+def run(ctx: Context) -> Reply:
+    """Recover every interrupted task that this worker may; opens a session if none is."""
+    ownership.refuse_supervised(ctx, "harness recover")
+    state = ctx.store.read_to_change().state
+    session = sessions.mine(state, ctx)
+    if session is None or not start.is_open(session, state, ctx):
+        opened = start.open_session(ctx)
+        if opened.session is None:
+            return nothing_to_do.reply("recover", ctx.store.read().state, opened.stop, opened.recovered)
+        told, warnings = opened.recovered, opened.warnings
+        session = opened.session
+    else:
+        report = reconcile.interrupted(ctx, session, fresh=False)
+        told, warnings = report.told, report.warnings
+    held = ownership.held_by_me(ctx.store.read().state, ctx)
+    return Reply(
+        "recover",
+        "\n".join(told) or "Nothing was interrupted.",
+        session=session.number,
+        task=held,
+        next=ownership.finish(ctx, held) if held else "harness claim",
+        warnings=warnings,
+        extra={"recovered": list(told)},
+    )

@@ -1,0 +1,29 @@
+"""`harness release`: hand a claim back; no attempt is counted, and the work is rescued."""
+
+from __future__ import annotations
+
+from harness_lib.attempts import outcome, rescue_refs, rollback
+from harness_lib.core import ownership
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+
+
+def run(ctx: Context, task_id: str | None = None) -> Reply:
+    """Give the held task back as pending and go back to its base; what was done is kept in a rescue ref."""
+    ownership.refuse_supervised(ctx, "harness release")
+    held = ownership.require_settled(ctx.store.read_to_change().state, task_id, ctx)
+    rollback.require_trust(ctx, held.task)
+    verdict = outcome.Verdict("TASK_EXEC", "released", counts=False, releases=True)
+    ended = rollback.roll_back(ctx, held.session, held.task, verdict)
+    lines = [f"{ended.task.id} is pending again; no attempt was counted."]
+    if ended.rescue:
+        lines.append(f"the work is kept: {rescue_refs.look_at(ended.rescue)}")
+    return Reply(
+        "release",
+        "\n".join(lines),
+        session=held.session.number,
+        task=ended.task,
+        next="harness claim",
+        warnings=ended.warnings,
+        extra={"rescue": ended.rescue},
+    )

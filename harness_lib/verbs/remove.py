@@ -1,0 +1,58 @@
+"""`harness remove ID`: take a task off the list."""
+
+from __future__ import annotations
+
+import json
+
+from harness_lib import typed
+from harness_lib.core import manual_edit, marker, ownership, quoting, rights
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import RefusedError
+from harness_lib.task import State, Task
+
+NAMED = 5
+
+
+def run(ctx: Context, task_id: str) -> Reply:
+    """Remove the task; its logs and the rescued work of its attempts stay.
+
+    Raises UsageError (no such task), RefusedError (in progress, or others depend on it).
+    """
+    ownership.refuse_supervised(ctx, "harness remove")
+    with manual_edit.change(ctx) as tx:
+        task = ownership.require_task(tx.state, task_id)
+        _require_idle(task)
+        rights.require_unjudged(ctx, task, typed.harness("remove", task.id))
+        _require_unneeded(tx.state, task)
+        left = tuple(t for t in tx.state.tasks if t.id != task.id)
+        tx.state = tx.state._replace(tasks=left, attempts_reset=tx.state.attempts_reset + task.attempts)
+        title = json.dumps(quoting.title(task), ensure_ascii=False)
+        manual_edit.log(tx, ctx, f"removed {title} ({task.status})", task.id)
+        marker.lower_when_finished(tx, ctx.root)
+    return Reply(
+        "remove",
+        f"removed {task.id}: {quoting.title(task)}\nthe list as it was is kept in {ctx.root.backup.name}",
+        task=task,
+        next="harness status",
+        warnings=tuple(tx.warnings),
+    )
+
+
+def _require_idle(task: Task) -> None:
+    if task.status == "in_progress":
+        raise RefusedError(
+            f"{task.id} is in progress (by {task.claimed_by or 'nobody'}); that work would have no owner.",
+            f"Its worker can hand it back: {typed.harness('release', task.id)}. "
+            "If nobody works on it any more: harness start",
+        )
+
+
+def _require_unneeded(state: State, task: Task) -> None:
+    needing = [other.id for other in state.tasks if task.id in other.depends_on and other.id != task.id]
+    if needing:
+        wait = typed.harness("edit", needing[0], rest="--depends-on 'ID,ID'")
+        raise RefusedError(
+            f"{quoting.some(needing, NAMED)} depend on {task.id}.",
+            f"Let them wait for something else first ({wait}), or remove them before it.",
+        )

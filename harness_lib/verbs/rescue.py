@@ -1,0 +1,239 @@
+"""`harness rescue`: the work of attempts that were rolled back."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from harness_lib import timestamps, typed
+from harness_lib.attempts import check, rescue_refs
+from harness_lib.attempts.rescue_refs import RESCUE_REFS
+from harness_lib.core import manual_edit, ownership, quoting, rights
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import RefusedError, UsageError
+from harness_lib.system.git import locks, rescue_apply, restore, snapshot
+from harness_lib.system.git.repository import Git
+from harness_lib.system.git.rescue_apply import Kept
+from harness_lib.text import harmless
+
+SHOWN = 20
+FILES = 30
+DIFF_LINES = 200
+DIFF_WIDTH = 300
+NAMED = 5
+
+
+def show_all(ctx: Context, task_id: str | None = None) -> Reply:
+    """List what was rescued, of one task or of all, newest first."""
+    task_id = _named(ctx, task_id) if task_id else None
+    prefix = RESCUE_REFS + (f"{check.safe_name(task_id)}/" if task_id else "")
+    found = rescue_apply.listed(ctx.git, prefix)
+    of = f" of {task_id}" if task_id else ""
+    lines = [f"{len(found)} rescued{of}, newest first:" if found else f"Nothing was rescued{of}."]
+    lines += [f"{each.ref} {_when(each)} {quoting.one_line(each.subject, 100)}" for each in found[:SHOWN]]
+    if len(found) > SHOWN:
+        lines.append(f"… and {len(found) - SHOWN} more ({typed.git('for-each-ref', prefix)})")
+    return Reply(
+        "rescue",
+        "\n".join(lines),
+        next=typed.harness("rescue", "show", found[0].ref) if found else "harness status",
+        extra={"rescues": [_facts(each) for each in found[:SHOWN]], "count": len(found)},
+    )
+
+
+def show(ctx: Context, what: str) -> Reply:
+    """Show what a rescued attempt had changed; `what` is a ref, `ID/N`, or an id for its newest.
+
+    Raises UsageError if there is none.
+    """
+    found = _find(ctx, what)
+    base = rescue_apply.origin(ctx.git, found.oid)
+    rows = [row.removesuffix("\r") for row in rescue_apply.diff(ctx.git, base, found.oid)]
+    lines = [
+        f"{found.ref} {_when(found)} {quoting.one_line(found.subject, 100)}",
+        f"compared with {base[:12]}:",
+        rescue_apply.stat(ctx.git, base, found.oid, FILES) or "no difference",
+        *(f"| {_harmless(row)}" for row in rows[:DIFF_LINES]),
+    ]
+    if len(rows) > DIFF_LINES:
+        lines.append(f"… {len(rows) - DIFF_LINES} more lines: {typed.git('diff', base[:12], found.ref)}")
+    return Reply(
+        "rescue",
+        "\n".join(lines),
+        next=typed.harness("rescue", "apply", found.ref),
+        extra={"rescue": _facts(found), "base": base},
+    )
+
+
+def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
+    """Bring rescued work into the work tree as changes that are not committed; nothing is overwritten.
+
+    `only`: these files or directories, from the top of the work tree; none: everything.
+
+    Raises UsageError (no such ref), RefusedError (a file has other changes, or does not fit; then nothing was
+    written).
+    """
+    found = _find(ctx, what)
+    _refuse_foreign_attempt(ctx)
+    brought = rescue_apply.bring(ctx.git, found.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
+    if brought.in_the_way:
+        by_name = typed.harness("rescue", "apply", found.ref, rest="PATH …")
+        raise RefusedError(
+            f"{_some(brought.in_the_way)}: changed here, or there with other content. Nothing was written.",
+            f"Commit or move that first, or take the rest by name: {by_name}",
+        )
+    if brought.unfit:
+        raise RefusedError(
+            f"{_some(brought.unfit)}: too much has changed there since. Nothing was written.",
+            f"Take over by hand what is still wanted: {typed.harness('rescue', 'show', found.ref)}",
+        )
+    warnings = [f"{path} is a repository of its own and was left out" for path in brought.left_out[:NAMED]]
+    held = ownership.held_by_me(ctx.store.read().state, ctx)
+    told = f"brought in {len(brought.written)} file(s) from {found.ref}, not committed"
+    if not brought.written:
+        told = f"{'All that was named' if only else 'All'} of {found.ref} is here already."
+    elif held is None:
+        told += "; a claim refuses uncommitted changes, so commit them or set them aside before it"
+    return Reply(
+        "rescue",
+        "\n".join([told, *(f"  {_harmless(path)}" for path in brought.written[:SHOWN])]),
+        task=held,
+        next=ownership.finish(ctx, held) if held else "git status",
+        warnings=tuple(warnings),
+        extra={"rescue": _facts(found), "written": list(brought.written[:SHOWN])},
+    )
+
+
+def save(ctx: Context, task_id: str) -> Reply:
+    """Keep what has changed since HEAD as rescued work of `task_id`, and put the work tree back to HEAD.
+
+    It is for work whose claim was lost: a claim refuses to begin on it. What git does not know goes too in a
+    worker's own work tree, and stays in the main one, where a person may have put it.
+
+    Raises RefusedError where it is an attempt's, HeldError where another program has git locked.
+    """
+    ownership.refuse_supervised(ctx, "harness rescue save")
+    task_id = _named(ctx, task_id)
+    _refuse_own_attempt(ctx)
+    _refuse_foreign_attempt(ctx)
+    git = ctx.git
+    with locks.hold(git):
+        restore.require_unlocked(git)
+        head, made = git.head(), snapshot.capture(git, ctx.keep_out)
+        untracked_stays = git.git_dir == git.common_dir and not git.changes(ctx.keep_out).tracked
+        if head is None or untracked_stays or made == git.tree_of(head):
+            told = "Nothing has changed here, so there is nothing to save."
+            return Reply("rescue", told, next="harness claim")
+        ref = rescue_refs.free(git, f"{RESCUE_REFS}{check.safe_name(task_id)}/late-saved")
+        git.set_ref(ref, snapshot.commit(git, made, [head], f"harness: saved work of {task_id}\n"))
+        left = _clear(ctx, git, head, made)
+    with manual_edit.change(ctx) as tx:
+        manual_edit.log(tx, ctx, f"saved {ref}", task_id)
+    found = _find(ctx, ref)
+    return Reply(
+        "rescue",
+        f"saved in {ref}; to look at it: {rescue_refs.look_at(ref)}",
+        next="harness claim",
+        warnings=(*left, *tx.warnings),
+        extra={"rescue": _facts(found)},
+    )
+
+
+def _clear(ctx: Context, git: Git, head: str, made: str) -> list[str]:
+    """Put the work tree, whose content is kept as `made`, back to `head`; return what was left as it is."""
+    if git.git_dir != git.common_dir:
+        return restore.go_back(git, head, branch=git.branch(), made=made, keep_out=ctx.keep_out)
+    restore.undo_tracked(git, head, ctx.keep_out)
+    restore.reset_index(git, head)
+    untracked = git.changes(ctx.keep_out).untracked
+    return [f"{_some(untracked)}: not known to git, so saved and left here, too"] if untracked else []
+
+
+def _refuse_own_attempt(ctx: Context) -> None:
+    held = ownership.held_by_me(ctx.store.read().state, ctx)
+    if held is not None:
+        release = typed.harness("release", held.id)
+        raise RefusedError(
+            f"What has changed here is your attempt at {held.id}, which you hold.",
+            f"To hand it back with its work kept: {release}",
+        )
+
+
+def drop(ctx: Context, ref: str) -> Reply:
+    """Delete one rescue ref, named in full or as `ID/N`; its content stays in git until that cleans up.
+
+    Raises UsageError (no such ref, or only an id), RefusedError (inside an agent).
+    """
+    agent = rights.acting_agent(ctx)
+    if agent:
+        raise RefusedError(
+            f"Rescued work is dropped by a person, not by {agent}.",
+            f"Ask the person to type it in a terminal: {typed.harness('rescue', 'drop', ref)}",
+        )
+    found = _exactly(ctx, ref)
+    if found is None:
+        raise UsageError(f"There is no rescue {ref!r}.", "Name one in full; they are in: harness rescue list")
+    # The object's name is what brings the work back, so it is on record before the ref goes.
+    with manual_edit.change(ctx) as tx:
+        manual_edit.log(tx, ctx, f"dropped {found.ref} {found.oid}")
+    ctx.git.delete_ref(found.ref, found.oid)
+    return Reply(
+        "rescue",
+        f"dropped {found.ref}\n"
+        f"Until git cleans up, this brings it back: {typed.git('update-ref', found.ref, found.oid)}",
+        next="harness rescue list",
+        warnings=tuple(tx.warnings),
+        extra={"rescue": _facts(found)},
+    )
+
+
+def _find(ctx: Context, what: str) -> Kept:
+    task_id, slash, attempt = what.partition("/")
+    named = _named(ctx, task_id) + slash + attempt
+    exact = _exactly(ctx, named)
+    if exact:
+        return exact
+    of_task = rescue_apply.listed(ctx.git, f"{RESCUE_REFS}{check.safe_name(named)}/")
+    if not of_task:
+        raise UsageError(f"Nothing was rescued under {what!r}.", "See what there is: harness rescue list")
+    return of_task[0]
+
+
+def _named(ctx: Context, task_id: str) -> str:
+    """Return the whole id for the number of a task; rescued work may be of one that is not on the list."""
+    task = ownership.called(ctx.store.read().state, task_id)
+    return task.id if task else task_id
+
+
+def _exactly(ctx: Context, name: str) -> Kept | None:
+    wanted = name if name.startswith(RESCUE_REFS) else RESCUE_REFS + name
+    return next((each for each in rescue_apply.listed(ctx.git, RESCUE_REFS) if each.ref == wanted), None)
+
+
+def _refuse_foreign_attempt(ctx: Context) -> None:
+    state, here = ctx.store.read().state, str(ctx.git.top)
+    for task in state.tasks:
+        foreign = task.status == "in_progress" and not ownership.is_mine(state, task, ctx)
+        if foreign and task.worktree in (None, here):
+            raise RefusedError(
+                f"{task.claimed_by or 'Somebody'} works on {task.id} in {here}; what is brought in now would "
+                "become part of that attempt.",
+                "Wait until it has ended, or do it in a work tree of your own: git worktree add ../mine",
+            )
+
+
+def _some(paths: tuple[str, ...]) -> str:
+    return quoting.some([quoting.one_line(path, DIFF_WIDTH) for path in paths], NAMED)
+
+
+def _when(found: Kept) -> str:
+    return timestamps.render(datetime.fromtimestamp(found.at, timezone.utc))
+
+
+def _facts(found: Kept) -> dict[str, object]:
+    return {"ref": found.ref, "oid": found.oid, "at": _when(found), "subject": found.subject}
+
+
+def _harmless(row: str) -> str:
+    """Return `row` with its indentation, but without what a terminal would obey."""
+    return harmless(row[:DIFF_WIDTH], keep="\t")

@@ -1,0 +1,89 @@
+"""`harness retry ID`: give a task that has failed, or is not as done as its check said, a new start."""
+
+from __future__ import annotations
+
+from harness_lib import typed
+from harness_lib.core import manual_edit, ownership, quoting, rights
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import RefusedError, UsageError
+from harness_lib.rules import failures, gates, transitions
+from harness_lib.state.store import Tx
+from harness_lib.task import Task
+
+NAMED = 10
+
+
+def run(ctx: Context, task_id: str) -> Reply:
+    """Make the task pending with all its attempts, and with it those that failed only because it had.
+
+    Its errors stay for the next attempt to read.
+    Raises UsageError (no such task; it would fail again at once), RefusedError (in progress).
+    """
+    ownership.refuse_supervised(ctx, "harness retry")
+    with manual_edit.change(ctx) as tx:
+        old = ownership.require_task(tx.state, task_id)
+        if not transitions.may("reset", old):
+            raise RefusedError(
+                f"{old.id} is in progress (by {old.claimed_by or 'nobody'}); a new start would lose it.",
+                f"Its worker can hand it back: {typed.harness('release', old.id)}. "
+                "If nobody works on it any more: harness start",
+            )
+        if gates.is_for_a_person(old.halt):
+            rights.require_unjudged(ctx, old, typed.give_check(old.id))
+        new = transitions.reset(old)
+        revived = _revive(tx, new)
+        if new == old and not revived:
+            return Reply("retry", f"{old.id} is as good as new already.", task=old, next="harness start")
+        manual_edit.lift_halts(tx, new)
+        manual_edit.log(
+            tx, ctx, f"reset was {old.status} after {old.attempts}/{old.max_attempts} attempts", old.id
+        )
+        for task in revived:
+            manual_edit.log(tx, ctx, f"reset with {old.id}", task.id)
+    return _reply(old, new, revived, tuple(tx.warnings))
+
+
+def _revive(tx: Tx, new: Task) -> list[Task]:
+    """Put `new` in its place, and what it had blocked beside it; return the latter.
+
+    What another failure or a cycle blocks as well stays failed: it would be marked again at once.
+    """
+    alone = tx.state
+    blocked = failures.blocked_through(alone, new.id)
+    fresh = {
+        new.id: new,
+        **{each: transitions.reset(ownership.require_task(alone, each)) for each in blocked},
+    }
+    wanted = alone._replace(tasks=tuple(fresh.get(task.id, task) for task in alone.tasks))
+    _state, findings = failures.validate_dependencies(wanted, tx.now)
+    again = {finding.task_id: finding.message for finding in findings}
+    if new.id in again:
+        less = typed.harness("edit", new.id, rest="--depends-on 'ID,ID'")
+        raise UsageError(
+            f"{new.id} would fail again at once. {again[new.id]}.",
+            f"Retry the task that it waits for, or let it wait for less: {less}",
+        )
+    revived = [fresh[each] for each in blocked if each not in again]
+    for task in (new, *revived):
+        forgotten = ownership.require_task(alone, task.id).attempts
+        tx.state = tx.state._replace(attempts_reset=tx.state.attempts_reset + forgotten)
+        tx.replace(task)
+    return revived
+
+
+def _reply(old: Task, new: Task, revived: list[Task], warnings: tuple[str, ...]) -> Reply:
+    lines = [f"{new.id} is pending again with {new.max_attempts} attempts (it was {old.status})."]
+    if old.status == "completed":
+        lines.append("Its commit stays in the history: the next attempt builds on it.")
+    if revived:
+        names = quoting.some([task.id for task in revived], NAMED)
+        lines.append(f"pending again with it, because only it had blocked them: {names}")
+    return Reply(
+        "retry",
+        "\n".join(lines),
+        task=new,
+        next="harness start",
+        warnings=warnings,
+        extra={"revived": [task.id for task in revived[:NAMED]], "revived_count": len(revived)},
+    )

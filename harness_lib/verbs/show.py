@@ -1,0 +1,161 @@
+"""`harness show ID`: everything that is known about one task; reads without a lock."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness_lib import typed
+from harness_lib.attempts import check, task_brief
+from harness_lib.core import delivered, ownership, quoting
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.rules import attempts, selection
+from harness_lib.runs import progress
+from harness_lib.task import Attempt, State, Task
+from harness_lib.verbs import status
+from harness_lib.verbs import why as remedies
+
+SHOWN = 10
+LINES = 200
+LINE_LENGTH = 1000
+NO_CHECK = re.compile(r"-cleanup\.log$|-agent-\d+\.log$")
+
+
+def run(ctx: Context, task_id: str) -> Reply:
+    """Return the fields, check, checkpoints, errors, rescued work, last log and lease of one task.
+
+    Raises UsageError if there is no such task.
+    """
+    snapshot = ctx.store.read()
+    task = ownership.require_task(snapshot.state, task_id)
+    why = selection.why(snapshot.state, task.id, ctx.clock.now())
+    rescued = task_brief.rescues(task, ctx.git)
+    log = _last_log(ctx, task)
+    done = delivered.of(ctx.git, snapshot.state, task)
+    lines = [f"{task.id} [{status.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
+    lines += done.lines(task) if done else _nothing_delivered(task)
+    lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
+    lines += _block("description", (task.description or "").splitlines())
+    lines += _block(_check(task), (task.validation.command or "").splitlines())
+    lines += _block("cleanup after a failure", (task.on_failure.cleanup or "").splitlines())
+    lines += _last("checkpoints", [f"{c.step}/{c.total} {c.description}" for c in task.checkpoints])
+    lines += _last("notes for later tasks", task.notes)
+    lines += _last("errors", task.error_log)
+    lines += _last("attempts", [_attempt(each) for each in task.attempt_log])
+    lines += _last("rescued work (harness rescue show REF)", rescued)
+    lines += [f"log of the last check: {log}"] if log else []
+    return Reply(
+        "show",
+        "\n".join(lines),
+        task=task,
+        next=_next(ctx, snapshot.state, task, eligible=why.eligible),
+        warnings=snapshot.warnings,
+        extra={
+            "eligible": why.eligible,
+            "reasons": list(why.reasons[:SHOWN]),
+            "rescues": rescued[-SHOWN:],
+            "check_log": str(log) if log else None,
+            "commits": list(done.commits[:SHOWN]) if done else [],
+            "files": list(done.files[:LINES]) if done else [],
+            "undo": done.revert if done else None,
+        },
+    )
+
+
+def _nothing_delivered(task: Task) -> list[str]:
+    if task.status != "completed" or task.completed_commit is None:
+        return []
+    nothing = task.completed_commit == task.started_at_commit
+    told = (
+        "it committed nothing" if nothing else f"its commit {task.completed_commit[:12]} is not here any more"
+    )
+    return [f"{told}; to have it done anew: {typed.harness('retry', task.id)}"]
+
+
+def _fields(ctx: Context, task: Task) -> Iterator[str]:
+    yield f"priority {task.priority}, attempts {task.attempts} of {task.max_attempts}"
+    if task.depends_on:
+        yield f"depends on: {quoting.one_line(', '.join(task.depends_on), LINE_LENGTH)}"
+    if not task.validation.command:
+        yield f"it has no check: {ownership.give_check(ctx, task)}"
+    if task.validation.protect:
+        protected = quoting.one_line(", ".join(task.validation.protect), LINE_LENGTH)
+        yield f"an attempt may not change: {protected}"
+    if task.touched:
+        yield quoting.touched(task.touched)
+    if task.extra:
+        yield f"other fields: {quoting.one_line(', '.join(sorted(task.extra)), LINE_LENGTH)}"
+
+
+def _attempt(attempt: Attempt) -> str:
+    how = {"pending": "handed back", None: "goes on"}.get(attempt.outcome, attempt.outcome)
+    told = [f"{attempt.number}: {how}"]
+    told += [f"from {attempt.started_at}"] if attempt.started_at else []
+    told += [f"took {progress.span(attempts.seconds(attempt))}"] if attempt.ended_at else []
+    told += [f"${attempt.cost_usd:.2f}"] if attempt.cost_usd else []
+    told += [f"{attempt.tokens:,} tokens"] if attempt.tokens else []
+    return ", ".join(told)
+
+
+def _check(task: Task) -> str:
+    where = f", in {quoting.one_line(task.validation.cwd, LINE_LENGTH)}" if task.validation.cwd else ""
+    first = ", must fail before work starts" if task.validation.red_first else ""
+    return f"check (at most {task.validation.timeout_seconds} s{where}{first})"
+
+
+def _claim(task: Task) -> Iterator[str]:
+    if task.claimed_by:
+        lease = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
+        where = f" in {task.worktree}" if task.worktree else ""
+        yield f"claimed by {task.claimed_by} at {task.claimed_at}{where}{lease}"
+    if task.started_at_commit:
+        yield f"last attempt began at commit {task.started_at_commit[:12]}"
+    if task.completed_at:
+        yield f"completed at {task.completed_at} (commit {(task.completed_commit or 'unknown')[:12]})"
+    if task.failed_at:
+        yield f"failed at {task.failed_at}"
+    if task.halt:
+        yield f"halted until a person acts: {quoting.one_line(task.halt, LINE_LENGTH)}"
+
+
+def _block(name: str, rows: Sequence[str]) -> list[str]:
+    if not rows:
+        return []
+    shown = [f"  | {quoting.one_line(row, LINE_LENGTH)}" for row in rows[:LINES]]
+    more = [f"  … and {len(rows) - LINES} more lines (--json has all)"] if len(rows) > LINES else []
+    return [f"{name}:", *shown, *more]
+
+
+def _last(name: str, rows: Sequence[str]) -> list[str]:
+    if not rows:
+        return []
+    head = f"{name}:" if len(rows) <= SHOWN else f"{name} (the last {SHOWN} of {len(rows)}):"
+    return [head, *(f"  {quoting.one_line(row, quoting.FAILURE_LENGTH)}" for row in rows[-SHOWN:])]
+
+
+def _last_log(ctx: Context, task: Task) -> Path | None:
+    """Return the log that a check of this task wrote last."""
+    try:
+        logs = [(path.stat().st_mtime, path) for path in _logs(ctx, task)]
+    except FileNotFoundError:
+        # `.harness/` may be deleted at any time.
+        return None
+    return max(logs)[1] if logs else None
+
+
+def _logs(ctx: Context, task: Task) -> list[Path]:
+    directory = ctx.root.logs / check.safe_name(task.id)
+    return [path for path in directory.glob("*.log") if not NO_CHECK.search(path.name)]
+
+
+def _next(ctx: Context, state: State, task: Task, *, eligible: bool) -> str | None:
+    if task.status == "in_progress":
+        return ownership.finish(ctx, task)
+    if eligible:
+        return typed.harness("claim", task.id)
+    if task.halt is not None and task.validation.command:
+        # `why` would lead back here; the line above says what a person must act on.
+        return typed.harness("retry", task.id)
+    return remedies.remedy(ctx, state, task) or "harness status"

@@ -1,0 +1,104 @@
+"""`harness stop`: the end of a session, at any moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness_lib import timestamps
+from harness_lib.attempts import interrupted, reconcile
+from harness_lib.core import marker, ownership, sessions
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import HarnessError, HeldError, UsageError
+from harness_lib.rules import leases, stats, transitions
+from harness_lib.state.store import Tx
+from harness_lib.task import Checkpoint, Session, State, Task
+
+SAID = "as it stood at harness stop"
+
+
+def run(ctx: Context, number: int | None = None) -> Reply:
+    """End this worker's session, or session `number`; none of its own to end is fine."""
+    ownership.refuse_supervised(ctx, "harness stop")
+    ending = _named(ctx.store.read_to_change().state, ctx, number)
+    standing, warnings = _standing(ctx, ending) if ending else ({}, ())
+    with ctx.store.transaction() as tx:
+        session = _named(tx.state, ctx, number)
+        if session is None:
+            return Reply("stop", "No session of yours is open.", next="harness start")
+        held = ownership.held_by_me(tx.state, ctx) if number is None else None
+        _record(tx, ctx, session, standing)
+        sessions.close(tx, session)
+        marker.lower_when_finished(tx, ctx.root)
+        line = stats.line(tx.state)
+    lines = [f"session {session.number} has ended; {line}"]
+    if held:
+        lines.append(f"{held.id} stays in progress with its work in place; the next session goes on with it.")
+    return Reply(
+        "stop",
+        "\n".join(lines),
+        session=session.number,
+        task=held,
+        next="harness start",
+        warnings=warnings,
+    )
+
+
+def _named(state: State, ctx: Context, number: int | None) -> Session | None:
+    """Return the caller's session, or the one called `number`."""
+    if number is None:
+        return sessions.mine(state, ctx)
+    opened = state.sessions or ()
+    session = next((s for s in opened if s.number == number), None)
+    if session is None:
+        open_ones = ", ".join(str(s.number) for s in opened) or "none"
+        raise UsageError(f"Session {number} is not open (open: {open_ones}).", "See: harness status")
+    _refuse_run(session)
+    return session
+
+
+def _refuse_run(session: Session) -> None:
+    """Raise HeldError if a `harness run` that goes on has the session: it would go on without one."""
+    if sessions.is_live_run(session):
+        raise HeldError(
+            f"Session {session.number} is of a harness run that goes on (pid {session.pid}).",
+            f"A person can end it: {sessions.how_to_end(session)}",
+        )
+
+
+def _standing(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the tree of each task that `session` has in progress, by its id, and what went wrong.
+
+    No repository is so broken that a session could not be ended.
+    """
+    trees: dict[str, str] = {}
+    warnings: list[str] = []
+    for task in _in_progress(ctx.store.read().state, session):
+        try:
+            there = reconcile.work_tree(ctx, task)
+            if there is not None:
+                trees[task.id] = interrupted.standing(ctx.at(there))
+        except (HarnessError, OSError) as error:
+            warnings.append(f"{task.id} got no checkpoint: {error}")
+    return trees, tuple(warnings)
+
+
+def _in_progress(state: State, session: Session) -> list[Task]:
+    return [
+        task
+        for task in state.tasks
+        if task.status == "in_progress" and leases.works_for(task.claimed_by, session.worker)
+    ]
+
+
+def _record(tx: Tx, ctx: Context, session: Session, standing: Mapping[str, str]) -> None:
+    """Add a checkpoint to what `session` has in progress: recovery sees by it that nothing was lost."""
+    lease = ctx.lease_seconds if tx.state.concurrent else None
+    for task in _in_progress(tx.state, session):
+        if task.id not in standing or not transitions.may("checkpoint", task):
+            continue
+        last = task.checkpoints[-1] if task.checkpoints else Checkpoint(0, 1)
+        point = Checkpoint(last.step, last.total, SAID, timestamps.render(tx.now), standing[task.id])
+        tx.replace(transitions.checkpoint(task, point, now=tx.now, lease_seconds=lease))
+        told = f'step={last.step}/{last.total} "{SAID}"'
+        tx.log("CHECKPOINT", told, session=session.number, task=task.id)

@@ -1,0 +1,119 @@
+"""`harness trust`: a person takes the commands of a list for their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness_lib.core import quoting, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import Exit, HeldError, RefusedError
+from harness_lib.system.processes import owner
+from harness_lib.task import State
+
+SHOWN = 20
+LENGTH = 500
+# For a person's own scripts; no reply names it.
+MAY_SAY_YES = "HARNESS_TRUST"
+
+
+@dataclass(frozen=True)
+class Command:
+    """Something that would be run: what for, the text, and for how many tasks it is the same."""
+
+    what: str
+    text: str
+    tasks: tuple[str, ...]
+
+    def line(self) -> str:
+        """Return the command on one line, for a person to judge."""
+        more = f" and {len(self.tasks) - 1} more" if len(self.tasks) > 1 else ""
+        whose = f" of {self.tasks[0]}{more}" if self.tasks else ""
+        cut = f" (cut; {len(self.text)} characters in all)" if len(self.text) > LENGTH else ""
+        return f"{self.what}{whose}: {quoting.one_line(self.text, LENGTH)}{cut}"
+
+
+def run(
+    ctx: Context,
+    *,
+    yes: bool = False,
+    everything: bool = False,
+    at_terminal: bool = False,
+    ask: Callable[[str], bool] | None = None,
+) -> Reply:
+    """Show what the list would run, and note it as this person's if they say `yes`, or when asked.
+
+    `ask` shows a text and returns the answer of a person at a terminal; None where there is none.
+    `everything`: all commands, not the first 20. Exit 8 if nobody has said yes.
+    `yes` counts at a terminal, or where a person has set HARNESS_TRUST: an agent that we do not know has
+    neither, and types whatever it is shown.
+    Raises RefusedError (yes, said by an agent), HeldError (the commands changed while the person read).
+    """
+    state = ctx.store.read().state
+    commands = _commands(ctx, state)
+    listing = _listing(commands, None if everything else SHOWN)
+    extra = {
+        "trusted": True,
+        "commands": [_facts(each) for each in (commands if everything else commands[:SHOWN])],
+        "count": len(commands),
+    }
+    if trust_policy.is_trusted(ctx, state):
+        return Reply("trust", f"{listing}\nThese are trusted already.", next="harness start", extra=extra)
+    agent = owner.in_agent(ctx.env)
+    if yes and (agent or (not at_terminal and ctx.env.get(MAY_SAY_YES, "0") in ("", "0"))):
+        raise RefusedError(
+            f"Whether the commands of {ctx.root.state} may run is for a person to say"
+            + (f", not for {agent}." if agent else ", at a terminal."),
+            "Ask the person to type it in a terminal of their own: harness trust",
+        )
+    question = f"{listing}\nMay these run as you, on this machine? [y/N] "
+    if not yes and (agent or ask is None or not ask(question)):
+        return Reply(
+            "trust",
+            f"{listing}\nNot trusted: none of these is run. A person who knows them types, in a terminal: "
+            "harness trust",
+            exit=Exit.REFUSED,
+            extra={**extra, "trusted": False},
+        )
+    _note(ctx, state)
+    return Reply("trust", f"{listing}\nTrusted on this machine.", next="harness start", extra=extra)
+
+
+def _note(ctx: Context, shown: State) -> None:
+    """Note what the person has seen, and nothing that came in while they read."""
+    now = ctx.store.read().state
+    if trust_policy.fingerprint(ctx, now) != trust_policy.fingerprint(ctx, shown):
+        raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")
+    trust_policy.note(ctx, now)
+
+
+def _commands(ctx: Context, state: State) -> list[Command]:
+    """Return what would be run, each different command once, in the order of the list."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for task in state.tasks:
+        where = f" in {task.validation.cwd}" if task.validation.cwd else ""
+        if task.validation.command:
+            found.setdefault((f"check{where}", task.validation.command), []).append(task.id)
+        if task.on_failure.cleanup:
+            found.setdefault(("cleanup", task.on_failure.cleanup), []).append(task.id)
+    commands = [Command(what, text, tuple(tasks)) for (what, text), tasks in found.items()]
+    script = ctx.root.init_script
+    if script.is_file():
+        size = f"{script.stat().st_size} bytes; read it before you say yes"
+        commands.insert(0, Command("init script", f"{script} ({size})", ()))
+    return commands
+
+
+def _listing(commands: list[Command], limit: int | None) -> str:
+    if not commands:
+        return "This list runs nothing yet."
+    lines = [f"This list would run {len(commands)} different command(s):"]
+    lines += [f"  {each.line()}" for each in commands[:limit]]
+    if limit is not None and len(commands) > limit:
+        lines.append(f"  … and {len(commands) - limit} more: harness trust --all")
+    return "\n".join(lines)
+
+
+def _facts(command: Command) -> dict[str, object]:
+    return {"what": command.what, "command": command.text, "tasks": list(command.tasks[:SHOWN])}

@@ -1,0 +1,159 @@
+"""`harness validate`: run checks and record nothing, neither in the list nor in its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.attempts import check
+from harness_lib.attempts.check import Checked
+from harness_lib.core import ownership, quoting, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
+from harness_lib.system.git import snapshot, trees
+from harness_lib.task import Task
+
+SHOWN = 20
+TAIL_LINES = 20
+LINE_LENGTH = 300
+NO_CHECK = "no check"
+
+
+class Result(NamedTuple):
+    """What the check of one task said; `verdict` is `pass`, a category, or `no check`."""
+
+    task: Task
+    verdict: str
+    message: str
+    checked: Checked | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the check says that the task is done."""
+        return self.verdict == "pass"
+
+
+def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -> Reply:
+    """Run the check of one task, or of `everything`, in the caller's work tree.
+
+    Exit 0 if all pass, else 1. Raises UsageError, RefusedError (untrusted), and for a single task ConfigError
+    (no check, or it cannot be run as it is written) and EnvSetupError (its command is not there).
+    """
+    state = ctx.store.read().state
+    if (task_id is None) is not everything:
+        raise UsageError("Which check?", "Name one task, or take all: harness validate --all")
+    tasks = state.tasks if task_id is None else (ownership.require_task(state, task_id),)
+    trust_policy.require(ctx, state)
+    before = snapshot.capture(ctx.git, ctx.keep_out)
+    if task_id is not None:
+        command = check.require_command(
+            tasks[0], state.tasks.index(tasks[0]), ownership.give_check(ctx, tasks[0])
+        )
+        results = [_single(ctx, tasks[0], command)]
+    else:
+        results = list(_all(ctx, tasks))
+    return _reply(ctx, results, _changed(ctx, before), single=task_id is not None)
+
+
+def _single(ctx: Context, task: Task, command: str) -> Result:
+    checked = _run(ctx, task, command)
+    if checked.verdict == "ENV_SETUP":
+        raise EnvSetupError(
+            f"The check of {task.id} cannot run here. {checked.message}",
+            f"Install it, or correct the check: {ownership.give_check(ctx, task)}",
+        )
+    return Result(task, checked.verdict, checked.message, checked)
+
+
+def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
+    for task in tasks:
+        command = task.validation.command
+        if command is None or not command.strip():
+            yield Result(task, NO_CHECK, ownership.give_check(ctx, task))
+            continue
+        try:
+            checked = _run(ctx, task, command)
+        except ConfigError as error:
+            yield Result(task, "CONFIG", error.message)
+        else:
+            yield Result(task, checked.verdict, checked.message, checked)
+
+
+def _run(ctx: Context, task: Task, command: str) -> Checked:
+    ctx.busy(f"checking {task.id} …")
+    return check.run_check(ctx, task, command, log_name="validate")
+
+
+def _changed(ctx: Context, before: str) -> list[str]:
+    """Return the files that were there before and are different or gone now."""
+    after = snapshot.capture(ctx.git, ctx.keep_out)
+    return [path for path, (old, _new) in trees.changed(ctx.git, before, after).items() if old is not None]
+
+
+def _reply(ctx: Context, results: list[Result], changed: list[str], *, single: bool) -> Reply:
+    bad = [each for each in results if not each.passed]
+    lines = _one(results[0]) if single else _many(results, bad)
+    warnings = []
+    if changed:
+        warnings.append(f"changed while checks ran, and left so: {_names(changed)}")
+    return Reply(
+        "validate",
+        "\n".join(lines),
+        exit=Exit.CHECK_FAILED if bad else Exit.DONE,
+        task=results[0].task if single else None,
+        next=_next(ctx, results, bad),
+        warnings=tuple(warnings),
+        extra={
+            "passed": len(results) - len(bad),
+            "not_passed": len(bad),
+            "results": [_facts(each) for each in (bad or results)[:SHOWN]],
+            "changed": changed[:SHOWN],
+        },
+    )
+
+
+def _one(result: Result) -> list[str]:
+    lines = [f"{result.task.id}: {result.message} Nothing was recorded."]
+    if result.checked and not result.passed:
+        lines += [f"  | {quoting.one_line(row, LINE_LENGTH)}" for row in _tail(result.checked, TAIL_LINES)]
+        lines.append(f"all of its output: {result.checked.log}")
+    return lines
+
+
+def _many(results: list[Result], bad: list[Result]) -> list[str]:
+    lines = [f"{len(results) - len(bad)} of {len(results)} checks pass. Nothing was recorded."]
+    for each in bad[:SHOWN]:
+        lines.append(f"{each.verdict} {each.task.id}: {quoting.one_line(each.message, LINE_LENGTH)}")
+        if each.checked:
+            lines += [f"  | {quoting.one_line(row, LINE_LENGTH)}" for row in _tail(each.checked, 1)]
+    if len(bad) > SHOWN:
+        lines.append(f"… and {len(bad) - SHOWN} more that do not pass")
+    return lines
+
+
+def _tail(checked: Checked, count: int) -> list[str]:
+    return [row for row in checked.tail.splitlines() if row.strip()][-count:]
+
+
+def _names(paths: list[str]) -> str:
+    return quoting.some([quoting.one_line(path, LINE_LENGTH) for path in paths], SHOWN)
+
+
+def _facts(result: Result) -> dict[str, object]:
+    return {"id": result.task.id, "verdict": result.verdict, "message": result.message}
+
+
+def _next(ctx: Context, results: list[Result], bad: list[Result]) -> str:
+    unchecked = next((each.task for each in bad if each.verdict == NO_CHECK), None)
+    if (
+        unchecked
+        and all(each.verdict == NO_CHECK for each in bad)
+        and not ownership.is_judged(ctx, unchecked)
+    ):
+        return typed.give_check(unchecked.id)
+    if bad:
+        return typed.harness("show", bad[0].task.id)
+    held = ownership.held_by_me(ctx.store.read().state, ctx)
+    return typed.harness("finish", held.id) if held and results else "harness status"

@@ -1,0 +1,78 @@
+"""Files that git was told not to look at are the attempt's like any other, and a person's are not lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.verbs.project import Agent, Project, begin
+
+MARKS = ("--assume-unchanged", "--skip-worktree")
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_claim_is_refused_where_a_person_has_changed_one(project: Project, agent: Agent, mark: str) -> None:
+    project.git("update-index", mark, "tracked.txt")
+    project.put("tracked.txt", "my local version\n")
+    agent.ok("add", "One", "--validate", "true")
+
+    error = agent.fails(8, "claim")["error"]
+
+    assert "tracked.txt" in error["message"]
+    assert "git update-index" in error["hint"]
+    assert project.read("tracked.txt") == "my local version\n"
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("how", ["changed", "deleted"])
+def test_hiding_a_protected_test_helps_neither_this_attempt_nor_the_next(
+    project: Project, agent: Agent, mark: str, how: str
+) -> None:
+    project.put("tests/a.sh", "exit 1\n")
+    project.commit()
+    begin(agent, "sh tests/a.sh", "--protect", "tests/**")
+    project.git("update-index", mark, "tests/a.sh")
+    if how == "changed":
+        project.put("tests/a.sh", "exit 0\n")
+    else:
+        (project.top / "tests/a.sh").unlink()
+
+    assert "tests/a.sh" in agent.fails(1, "finish")["message"]
+    assert project.read("tests/a.sh") == "exit 1\n"
+    agent.ok("claim")
+    agent.fails(1, "finish")
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_what_an_attempt_makes_of_one_is_committed(project: Project, agent: Agent, mark: str) -> None:
+    project.git("update-index", mark, "tracked.txt")
+    begin(agent, "grep -q two tracked.txt")
+    project.put("tracked.txt", "two\n")
+
+    agent.ok("finish")
+
+    assert project.git("show", "HEAD:tracked.txt") == "two"
+
+
+def test_work_outside_of_a_sparse_checkout_is_committed_and_the_rest_of_it_stays_out(
+    project: Project, agent: Agent
+) -> None:
+    project.put("in/a", "a\n")
+    project.put("out/b", "b\n")
+    project.put("out/c", "c\n")
+    project.commit()
+    project.git("sparse-checkout", "set", "in")
+    begin(agent, "grep -q changed out/b")
+    project.put("out/b", "wrong\n")
+    project.put("in/a", "wrong\n")
+
+    agent.fails(1, "finish")
+
+    assert project.read("in/a") == "a\n"
+    assert not (project.top / "out/c").exists()
+    assert project.git("show", f"{project.refs()[0]}:out/b") == "wrong"
+    agent.ok("claim")
+    project.put("out/b", "changed\n")
+    agent.ok("finish")
+    assert project.git("show", "HEAD:out/b") == "changed"
+    assert project.git("show", "HEAD:out/c") == "c"
+    assert not (project.top / "out/c").exists()

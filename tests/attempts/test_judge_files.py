@@ -1,0 +1,103 @@
+"""Who changes what judges the attempt is named, and has failed where the task protects it."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.verbs.project import Agent, Project, begin
+
+PYTEST = f"{sys.executable} -m pytest -q tests/test_a.py"
+FAILING = "def test_a():\n    assert False\n"
+# Each lets the failing test above pass, or be passed over.
+CHEATS = {
+    "conftest.py": "def pytest_collection_modifyitems(items):\n    items.clear()\n\n\n"
+    "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n",
+    "pytest.ini": "[pytest]\naddopts = --collect-only\n",
+    "pyproject.toml": '[project]\nname = "x"\n[tool.pytest.ini_options]\naddopts = "--collect-only"\n',
+    "setup.cfg": "[tool:pytest]\naddopts = --collect-only\n",
+    "pytest.py": "",
+    "tests/test_a.py": "def test_a():\n    pass\n",
+}
+
+
+def _begin(project: Project, agent: Agent, *options: str) -> None:
+    project.put("tests/test_a.py", FAILING)
+    project.put("pyproject.toml", '[project]\nname = "x"\n')
+    project.put(".gitignore", "__pycache__\n.pytest_cache\n")
+    project.commit()
+    begin(agent, PYTEST, *options)
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_protecting_task_fails_whoever_turns_its_runner(project: Project, agent: Agent, name: str) -> None:
+    _begin(project, agent, "--protect", "docs/**")
+    project.put(name, CHEATS[name])
+
+    reply = agent.fails(1, "finish")
+
+    assert name in reply["message"]
+    assert project.task()["touched"] == [name]
+    assert project.read("tests/test_a.py") == FAILING
+    assert "halt" not in project.task()
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: Agent, name: str) -> None:
+    _begin(project, agent)
+    project.put(name, CHEATS[name])
+
+    reply = agent.ok("finish")
+
+    assert any(name in told for told in reply["warnings"])
+    assert project.grep("WARN", "[task-001]", name)
+    assert name in agent.ok("show", "task-001")["message"]
+
+
+def test_auto_alone_protects_them(project: Project, agent: Agent) -> None:
+    _begin(project, agent, "--protect", "auto")
+    project.put("tests/test_a.py", CHEATS["tests/test_a.py"])
+    assert "tests/test_a.py" in agent.fails(1, "finish")["message"]
+
+
+def test_what_is_let_go_by_name_may_change(project: Project, agent: Agent) -> None:
+    _begin(project, agent, "--protect", "auto", "--protect", "!tests/*.py")
+    project.put("tests/test_a.py", CHEATS["tests/test_a.py"])
+    agent.ok("finish")
+
+
+def test_work_that_touches_no_judge_is_not_mentioned(project: Project, agent: Agent) -> None:
+    _begin(project, agent, "--protect", "auto")
+    project.put("pyproject.toml", '[project]\nname = "x"\ndependencies = ["more"]\n')
+    project.put("tests/test_new.py", FAILING)
+    project.put("src/a.py")
+    reply = agent.fails(1, "finish")
+    assert "gate" not in reply["message"]
+    assert "touched" not in project.task()
+
+
+def test_a_test_that_the_attempt_writes_is_its_work(project: Project, agent: Agent) -> None:
+    begin(agent, PYTEST, "--protect", "docs/**")
+    project.put("tests/test_a.py", "def test_a():\n    pass\n")
+    assert agent.ok("finish")["warnings"] == []
+
+
+@pytest.mark.parametrize("where", ["pytest", "pytest tests"])
+def test_tests_that_are_not_named_one_by_one_are_watched_too(
+    project: Project, agent: Agent, where: str
+) -> None:
+    project.put("tests/test_a.py", FAILING)
+    project.commit()
+    begin(agent, f"{sys.executable} -m {where} -q")
+    project.put("tests/test_a.py", "def test_a():\n    pass\n")
+    assert any("tests/test_a.py" in told for told in agent.ok("finish")["warnings"])
+
+
+def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, agent: Agent) -> None:
+    _begin(project, agent)
+    project.put("tests/test_a.py", FAILING + "# changed\n")
+    agent.fails(1, "finish")
+    assert project.task()["touched"] == ["tests/test_a.py"]
+    agent.ok("claim")
+    assert "touched" not in project.task()

@@ -1,0 +1,172 @@
+"""An attempt builds on its base: what was there before it stays, and what leaves with it is named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.system.git.gitrepo import put, sh
+from tests.verbs.project import Agent, Project, begin
+
+
+@pytest.mark.parametrize("how", ["reset", "amend", "orphan"])
+def test_what_no_longer_builds_on_its_base_is_not_committed(project: Project, agent: Agent, how: str) -> None:
+    project.put("first")
+    project.commit("First of mine")
+    project.put("second")
+    base = project.commit("Second of mine")
+    begin(agent)
+    if how == "reset":
+        project.git("reset", "-q", "--hard", "HEAD~2")
+    elif how == "amend":
+        project.git("commit", "-q", "--amend", "-m", "Amended")
+    else:
+        project.git("checkout", "-q", "--orphan", "fresh")
+        project.git("commit", "-q", "-m", "Another root")
+    project.put("done")
+    theirs = project.head
+
+    reply = agent.fails(1, "finish")
+
+    assert project.head == base
+    assert project.git("symbolic-ref", "HEAD") == "refs/heads/main"
+    assert base[:12] in reply["message"]
+    assert project.task()["status"] == "failed"
+    rescue = project.refs()[0]
+    assert project.git("show", f"{rescue}:done") == "x"
+    assert theirs in project.git("rev-list", rescue)
+
+
+def test_commits_that_a_failed_attempt_takes_off_are_named(project: Project, agent: Agent) -> None:
+    begin(agent)
+    project.put("one")
+    project.commit("Made by a person")
+    project.put("two")
+    project.commit("And another one")
+
+    reply = agent.fails(1, "finish")
+
+    told = next(line for line in reply["warnings"] if "2 commits left main" in line)
+    assert "Made by a person" in told
+    assert "And another one" in told
+    assert "harness rescue show task-001/1" in told
+    assert project.grep("WARN", "2 commits left main")
+    shown = agent.ok("rescue", "show", "task-001/1")["message"]
+    assert "one" in shown
+    assert "two" in shown
+    back = re.search(r"git cherry-pick (?!COMMIT)'?([^' ]+)'?$", told)
+    assert back
+    assert "refs/harness/rescue/task-001/1" in back[1]
+    project.git("cherry-pick", back[1])
+    assert project.git("log", "--format=%s", "-2").splitlines() == ["And another one", "Made by a person"]
+
+
+def test_merges_that_left_with_a_failed_attempt_come_back_as_they_were(
+    project: Project, agent: Agent
+) -> None:
+    project.git("checkout", "-q", "-b", "side")
+    project.put("side")
+    project.commit("Of the side")
+    project.git("checkout", "-q", "main")
+    begin(agent)
+    project.git("merge", "-q", "--no-ff", "-m", "Merge by a person", "side")
+
+    reply = agent.fails(1, "finish")
+
+    told = next(line for line in reply["warnings"] if "left main" in line)
+    back = re.search(r"git merge (\S+)$", told)
+    assert back, told
+    project.git("merge", "-q", "--ff-only", back[1].strip("'"))
+    assert (project.top / "side").exists()
+
+
+def _published(project: Project, tmp_path: Path) -> Path:
+    """Give the project a remote, and return a clone in which somebody else works."""
+    remote, other = tmp_path / "remote.git", tmp_path / "other"
+    sh(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
+    project.git("remote", "add", "origin", str(remote))
+    project.git("push", "-q", "-u", "origin", "main")
+    sh(tmp_path, "clone", "-q", str(remote), str(other))
+    return other
+
+
+def _push(other: Path, name: str) -> str:
+    put(other / name, "theirs\n")
+    sh(other, "add", "-A")
+    sh(other, "commit", "-q", "-m", f"Push {name}")
+    sh(other, "push", "-q")
+    return sh(other, "rev-parse", "HEAD")
+
+
+def test_what_was_pulled_meanwhile_stays_on_the_branch(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    other = _published(project, tmp_path)
+    begin(agent)
+    pulled = _push(other, "theirs.txt")
+    project.git("pull", "-q", "--ff-only")
+    project.put("mine.txt")
+    project.commit("Of the attempt")
+    project.put("late")
+
+    reply = agent.fails(1, "finish")
+
+    assert project.head == pulled
+    assert project.read("theirs.txt") == "theirs\n"
+    assert not (project.top / "mine.txt").exists()
+    assert any("1 commit left main" in told and "Of the attempt" in told for told in reply["warnings"])
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_a_merge_that_brought_it_in_stays_with_it(project: Project, agent: Agent, tmp_path: Path) -> None:
+    other = _published(project, tmp_path)
+    project.put("unpushed")
+    project.commit("Not pushed yet")
+    begin(agent)
+    pulled = _push(other, "theirs.txt")
+    project.git("pull", "-q", "--no-rebase", "--no-edit")
+    merged = project.head
+    project.put("mine.txt")
+    project.commit("Of the attempt")
+
+    agent.fails(1, "finish")
+
+    assert project.head == merged
+    assert pulled in project.git("rev-list", "HEAD")
+    assert project.read("unpushed") == "x\n"
+    assert not (project.top / "mine.txt").exists()
+
+
+@pytest.mark.parametrize("pushed", [True, False])
+def test_a_base_that_was_merged_into_another_history_stays_with_what_a_remote_has(
+    project: Project, agent: Agent, tmp_path: Path, *, pushed: bool
+) -> None:
+    _published(project, tmp_path)
+    begin(agent)
+    base = project.head
+    project.git("checkout", "-q", "--orphan", "other")
+    project.git("commit", "-q", "-m", "Another root")
+    if pushed:
+        project.git("push", "-q", "origin", "other")
+    project.git("merge", "-q", "--allow-unrelated-histories", "-m", "Join", "main")
+    joined = project.head
+    project.git("branch", "-f", "main", joined)
+    project.git("checkout", "-q", "main")
+
+    agent.fails(1, "finish")
+
+    assert project.head == (joined if pushed else base)
+
+
+def test_what_was_only_fetched_moves_nothing(project: Project, agent: Agent, tmp_path: Path) -> None:
+    other = _published(project, tmp_path)
+    begin(agent)
+    base = project.head
+    _push(other, "theirs.txt")
+    project.git("fetch", "-q")
+
+    agent.fails(1, "finish")
+
+    assert project.head == base

@@ -1,0 +1,260 @@
+"""Done is proven: only what our own write recorded with its check counts as completed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project, begin
+
+SAID = "somebody else's write"
+
+
+def forge(project: Project, *task_ids: str, **also: object) -> None:
+    """Say of these tasks that they are completed, as a program in an agent's shell does."""
+    for task_id in task_ids:
+        project.edit_task(task_id, status="completed", **also)
+
+
+def test_start_runs_the_check_of_a_forged_task_and_one_that_fails_is_pending_again(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "One", "--validate", "touch ran; test -f done")
+    project.put("mine.txt", "not the task's\n")
+    forge(project, "task-001", completed_at="2025-07-01T10:00:00Z")
+
+    reply = agent.ok("start")
+
+    assert (project.top / "ran").exists()
+    assert project.task()["status"] == "pending"
+    assert reply["task"]["id"] == "task-001"
+    assert project.task()["attempts"] == 0
+    assert project.read("mine.txt") == "not the task's\n"
+    assert project.grep("WARN [task-001]", SAID, "; The check failed with exit code 1; pending again")
+
+
+def test_a_forged_task_whose_check_passes_is_completed_with_a_warning(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "test -f tracked.txt")
+    forge(project, "task-001")
+
+    said = agent.fails(9, "claim")
+
+    assert said["stop"] == {"reason": "done"}
+    assert project.task()["status"] == "completed"
+    assert project.task()["completed_commit"] == project.head
+    assert project.grep("WARN [task-001]", SAID, "test -f tracked.txt", "passes")
+    assert not project.marker
+    assert project.state["sessions"] == []
+    agent.ok("check")
+
+
+def test_status_and_check_name_a_forged_task(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "test -f done")
+    forge(project, "task-001")
+
+    status = agent.ok("status")
+    assert "0 of 1 completed" in status["message"]
+    assert f"[unproven] task-001: One (0/3)\n    {SAID}" in status["message"]
+    assert status["unproven"] == ["task-001"]
+    assert status["next"] == "harness start"
+    wrong = agent.fails(1, "check")
+    assert [each["path"] for each in wrong["problems"]] == ["tasks[0].status"]
+    assert SAID in agent.ok("why", "task-001")["message"]
+    assert any(SAID in each["what"] for each in agent.ok("doctor")["found"])
+
+
+def test_a_check_that_was_changed_after_it_had_passed_proves_nothing(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    agent.ok("finish")
+    agent.ok("check")
+    project.edit_task(validation={"command": "test -f more"})
+
+    assert agent.fails(1, "check")["problems"]
+    agent.ok("start")
+
+    assert project.task()["status"] == "pending"
+
+
+def test_status_and_check_written_together_are_noticed(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "test -f done")
+    forge(project, "task-001", validation={"command": "true"}, completed_commit=project.head)
+
+    assert agent.fails(1, "check")["problems"]
+    agent.fails(9, "start")
+
+    assert project.grep("WARN [task-001]", SAID, "true")
+
+
+def test_forging_another_task_does_not_pass_through_an_honest_finish(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("add", "Two", "--validate", "test -f two")
+    agent.ok("claim", "task-001")
+    forge(project, "task-002")
+
+    finished = agent("finish", "--json")
+
+    assert finished.code == 0, finished.text
+    assert finished.json["stop"] is None
+    assert "task-002" in str(finished.json["warnings"])
+    assert agent.fails(1, "check")["problems"]
+    assert project.marker
+    assert agent.ok("claim")["task"]["id"] == "task-002"
+
+
+def test_the_evidence_survives_a_rewrite_of_the_file_and_the_loss_of_our_directory(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "true")
+    agent.ok("finish")
+    project.file.write_text(json.dumps(project.state, indent=4))
+    project.git("clean", "-fdxq", "-e", "harness-tasks.json")
+
+    agent.ok("check")
+    assert agent.fails(9, "start")["stop"] == {"reason": "done"}
+
+
+def test_evidence_copied_from_another_task_proves_nothing(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    agent.ok("finish")
+    agent.ok("add", "Two", "--validate", "true")
+    done = project.task("task-001")
+    project.edit(tasks=[done, {**done, "id": "task-002"}])
+
+    assert [each["path"] for each in agent.fails(1, "check")["problems"]] == ["tasks[1].status"]
+
+
+def test_what_waits_for_a_forged_task_waits_for_its_check(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "test -f one")
+    agent.ok("add", "Two", "--validate", "true", "--depends-on", "task-001")
+    agent.ok("start")
+    forge(project, "task-001")
+
+    assert agent.ok("claim")["task"]["id"] == "task-001"
+
+
+def test_a_forged_task_without_a_check_is_pending_again(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One")
+    forge(project, "task-001")
+
+    agent.ok("start")
+
+    assert project.task()["status"] == "pending"
+
+
+def test_nothing_untrusted_is_run_to_prove_a_task(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "touch ran")
+    (project.top / ".git/harness/trust.json").unlink()
+    forge(project, "task-001")
+
+    agent.fails(8, "start")
+
+    assert not (project.top / "ran").exists()
+    assert project.task()["status"] == "completed"
+    assert agent.fails(1, "check")["problems"]
+
+
+def test_the_word_of_somebody_else_does_not_end_an_attempt(project: Project, agent: Agent) -> None:
+    begin(agent, "test -f done")
+    work = project.put("half", "a\n")
+    forge(project, "task-001", completed_at="2025-07-01T10:00:00Z")
+
+    assert f"[in_progress] task-001: One (0/3)\n    {SAID}" in agent.ok("status")["message"]
+    assert agent.fails(1, "check")["problems"]
+    assert agent.ok("start")["next"] == "harness finish task-001"
+    project.put("done")
+    agent.ok("finish")
+
+    assert work.exists()
+    assert project.task()["status"] == "completed"
+    assert project.in_commit() == ["done", "half", "tracked.txt"]
+    agent.ok("check")
+
+
+def test_a_worker_keeps_the_claim_that_another_one_said_was_done(make_project: Make, tmp_path: Path) -> None:
+    shared = make_project(mode="concurrent")
+    shared.git("worktree", "add", "-q", str(tmp_path / "other"), "-b", "other")
+    here, there = shared.agent("a"), shared.agent("b", tmp_path / "other")
+    here.ok("add", "One", "--validate", "true")
+    here.ok("add", "Two", "--validate", "true")
+    here.ok("claim")
+    there.ok("claim")
+    forge(shared, "task-001", "task-002")
+
+    here.ok("checkpoint", "task-001", "1/2", "half")
+    there.ok("finish")
+    here.ok("finish")
+
+    assert [task["status"] for task in shared.state["tasks"]] == ["completed", "completed"]
+    here.ok("check")
+
+
+def test_recovery_takes_a_forged_task_of_a_dead_worker_for_interrupted(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "test -f done")
+    project.put("done")
+    project.git("add", "done")
+    forge(project, "task-001")
+    agent.die()
+
+    project.agent("next")("start")
+
+    assert project.grep("RECOVERY [task-001]")
+
+
+def test_a_list_of_an_older_harness_is_believed_and_proven_from_then_on(
+    project: Project, agent: Agent
+) -> None:
+    for _ in range(2):
+        agent.ok("add", "One", "--validate", "true")
+        agent.ok("claim")
+        agent.ok("finish")
+    older = project.state
+    del older["proofs"]
+    for task in older["tasks"]:
+        del task["proof"]
+        # Whatever has become of the check: what an older version has recorded stands.
+        task["validation"]["command"] = "false"
+    project.file.write_text(json.dumps(older))
+
+    agent.ok("check")
+    assert agent.fails(9, "start")["stop"] == {"reason": "done"}
+    agent.ok("add", "Three", "--validate", "true")
+    agent.ok("check")
+    assert [task["status"] for task in project.state["tasks"]] == ["completed", "completed", "pending"]
+
+    project.edit_task("task-002", validation={"command": "true"})
+    assert [each["path"] for each in agent.fails(1, "check")["problems"]] == ["tasks[1].status"]
+
+
+def test_a_list_of_the_prose_is_believed(project: Project, agent: Agent) -> None:
+    project.file.write_text('{"tasks": [{"id": "a", "status": "completed"}]}')
+
+    agent.ok("check")
+    assert agent.fails(9, "start")["stop"] == {"reason": "done"}
+
+
+def test_what_a_person_does_with_our_verbs_is_proven(agent: Agent) -> None:
+    begin(agent, "true")
+    agent.ok("finish")
+    agent.ok("retry", "task-001")
+    agent.ok("edit", "task-001", "--validate", "test -f tracked.txt")
+    agent.ok("claim")
+    agent.ok("finish")
+
+    agent.ok("check")
+    assert agent.fails(9, "start")["stop"] == {"reason": "done"}
+
+
+def test_a_person_who_takes_the_change_back_has_a_proven_task_again(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    agent.ok("finish")
+    good = project.file.read_text()
+    project.edit_task(validation={"command": "false"})
+    agent.ok("add", "Two", "--validate", "true")
+    agent.fails(1, "check")
+
+    project.edit_task(validation=json.loads(good)["tasks"][0]["validation"])
+
+    agent.ok("check")

@@ -1,0 +1,146 @@
+"""What a person has and git does not is kept, put back or named; what an attempt made is not left in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_lib.attempts import baseline
+from tests.verbs.project import Agent, Project, begin
+
+
+@pytest.mark.parametrize("how", ["changed", "deleted"])
+def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
+    project: Project, agent: Agent, how: str
+) -> None:
+    project.put("mine.txt", "my notes\n")
+    begin(agent)
+    project.put("done")
+    if how == "changed":
+        project.put("mine.txt", "overwritten\n")
+    else:
+        (project.top / "mine.txt").unlink()
+
+    reply = agent.ok("finish")
+
+    told = next(line for line in reply["warnings"] if "mine.txt" in line)
+    assert "harness rescue show task-001/1-before" in told
+    assert project.grep("WARN", "mine.txt")
+    assert project.git("show", "refs/harness/rescue/task-001/1-before:mine.txt") == "my notes"
+    assert "my notes" in agent.ok("rescue", "show", "task-001/1-before")["message"]
+    assert project.in_commit() == ["done", "tracked.txt"]
+
+
+def test_an_untouched_one_is_not_mentioned(project: Project, agent: Agent) -> None:
+    project.put("mine.txt", "my notes\n")
+    begin(agent)
+    project.put("done")
+
+    assert agent.ok("finish")["warnings"] == []
+    assert project.refs() == []
+
+
+def test_one_that_is_too_large_to_keep_is_named(
+    project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(baseline, "LIMIT_EACH_BYTES", 10)
+    project.put("big.bin", "x" * 11)
+
+    agent.ok("add", "One", "--validate", "true")
+    brief = agent.ok("claim")["brief"]
+
+    assert "big.bin" in brief
+    assert project.grep("WARN", "[task-001]", "big.bin")
+    assert "big.bin" in agent.ok("claim")["brief"]
+
+
+@pytest.mark.parametrize("how", ["edited", "new", "whole directory"])
+def test_what_an_attempt_has_ignored_goes_with_it(project: Project, agent: Agent, how: str) -> None:
+    project.put(".gitignore", "*.log\n")
+    project.commit()
+    project.put("build.log", "ignored before\n")
+    before = project.files
+    begin(agent)
+    if how == "new":
+        project.put("sub/.gitignore", "made.txt\n")
+        made = "sub/made.txt"
+    else:
+        made = "gen/made.txt"
+        project.put(".gitignore", "*.log\n" + ("gen/\n" if how == "whole directory" else "made.txt\n"))
+    project.put(made, "by the attempt\n")
+
+    agent.fails(1, "finish")
+
+    assert project.files == before
+    assert project.git("show", f"{project.refs()[0]}:{made}") == "by the attempt"
+
+
+def test_what_a_person_s_own_rules_ignore_stays(project: Project, agent: Agent) -> None:
+    """Rules that are untracked themselves, or that lie in what they ignore, are not the attempt's."""
+    project.put(".gitignore", "secret\n")
+    project.put("secret", "of mine\n")
+    project.put(".venv/.gitignore", "*\n")
+    project.put(".venv/bin/python", "mine\n")
+    begin(agent)
+    before = project.files
+    project.put("new/.gitignore", "made\n")
+    project.put("new/made", "by the attempt\n")
+
+    agent.fails(1, "finish")
+
+    assert project.files == before
+
+
+def test_modes_come_back(project: Project, agent: Agent) -> None:
+    project.put("tracked.sh", "#!/bin/sh\n").chmod(0o751)
+    project.commit()
+    for name, bits in (("deleted", 0o751), ("opened", 0o600), ("edited", 0o640)):
+        project.put(name, "mine\n").chmod(bits)
+    begin(agent)
+    (project.top / "deleted").unlink()
+    (project.top / "opened").chmod(0o644)
+    project.put("edited", "spoilt\n").chmod(0o666)
+    project.put("tracked.sh", "exit 1\n")
+
+    agent.fails(1, "finish")
+
+    modes = {name: (project.top / name).stat().st_mode & 0o777 for name in project.files}
+    assert (modes["deleted"], modes["opened"], modes["edited"]) == (0o751, 0o600, 0o640)
+    assert modes["tracked.sh"] == 0o751
+
+
+def test_a_check_that_passes_on_nothing_git_takes_says_so(project: Project, agent: Agent) -> None:
+    project.put(".gitignore", "out\n")
+    project.commit()
+    begin(agent, "test -f out")
+    project.put("out")
+
+    reply = agent.ok("finish")
+
+    assert "nothing was committed" in reply["message"]
+    assert any("git ignores" in line for line in reply["warnings"])
+    assert project.grep("WARN", "[task-001]", "Nothing was committed")
+
+
+def test_harness_files_that_an_attempt_has_committed_leave_its_history(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent)
+    base = project.head
+    project.put("one")
+    project.git("add", "-f", "one", "harness-tasks.json")
+    project.commit_only("Work, and the list with it")
+    project.git("add", "-f", "harness-progress.txt")
+    project.commit_only("Nothing but the log")
+    project.put("done")
+    project.git("add", "done")
+    project.git("commit", "-qm", "The rest", "--author", "Somebody <s@example.invalid>")
+
+    agent.ok("finish")
+
+    assert project.in_commit() == ["done", "one", "tracked.txt"]
+    log = project.git("log", "--format=%an %s", f"{base}..HEAD").splitlines()
+    assert log == ["Somebody The rest", "Test Person Work, and the list with it"]
+    assert project.git("log", "--format=%h", f"{base}..HEAD", "--", "harness-*") == ""
+    assert project.task()["completed_commit"] == project.head
+    assert project.git("status", "--porcelain") == ""
+    assert project.file.exists()

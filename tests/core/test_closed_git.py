@@ -1,0 +1,65 @@
+"""A sandbox that closes the git directory: the first reply says what to type, and nothing is half made."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.files import atomic
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
+
+
+@pytest.fixture
+def closed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return a project where no file can be made in the git directory, as on a read-only mount."""
+    make = os.open
+
+    def refuse(path: str | Path, flags: int, *args: int, **more: int) -> int:
+        if flags & os.O_CREAT and "/.git/" in os.fspath(path):
+            raise OSError(errno.EROFS, "Read-only file system", os.fspath(path))
+        return make(path, flags, *args, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    return project
+
+
+@pytest.mark.parametrize("verb", ["start", "claim"])
+def test_codex_is_told_how_it_must_be_started_and_no_session_holds_it(
+    closed: Project, agent: Agent, verb: str
+) -> None:
+    closed.edit(tasks=[{"id": "task-001", "status": "pending", "validation": {"command": "true"}}])
+
+    error = agent.fails(7, verb, CODEX_SESSION_ID="abc")["error"]
+
+    roots = json.dumps([str(closed.top / ".git")])
+    assert f"codex -c 'sandbox_workspace_write.writable_roots={roots}'" in error["hint"]
+    assert "Nothing was changed" in error["message"]
+    assert closed.state["sessions"] == []
+
+
+def test_a_session_that_was_open_before_is_halted_so_that_it_is_not_held(
+    project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("start")
+    monkeypatch.setattr(atomic, "can_write", lambda _place: False)
+
+    agent.fails(7, "claim")
+
+    assert project.state["sessions"][0]["halt"].startswith("ENV_SETUP")
+
+
+def test_init_leaves_nothing_half_made(make_project: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project(bare=True)
+    monkeypatch.setattr(atomic, "can_write", lambda _place: False)
+
+    project.agent().fails(7, "init")
+
+    assert sorted(project.files) == ["tracked.txt"]
+    assert not project.file.exists()
+    assert not (project.top / ".harness").exists()

@@ -1,0 +1,59 @@
+"""The project's harness-init.sh runs at every session start, and where it fails there is no session."""
+
+from __future__ import annotations
+
+from tests.verbs.project import Agent, Project
+
+SCRIPT = "#!/bin/sh\necho run >> runs.txt\n"
+
+
+def script(project: Project, text: str = SCRIPT) -> None:
+    path = project.put("harness-init.sh", text)
+    path.chmod(0o755)
+
+
+def test_the_init_script_runs_once_at_every_session_start(project: Project, agent: Agent) -> None:
+    script(project)
+    agent.ok("add", "One", "--validate", "true")
+
+    agent.ok("start")
+    agent.ok("start")
+
+    assert project.read("runs.txt") == "run\n"
+    assert len(project.grep("[SESSION-1] INIT Environment health check: PASS")) == 1
+
+
+def test_a_script_that_is_not_executable_runs_too(project: Project, agent: Agent) -> None:
+    project.put("harness-init.sh", SCRIPT)
+    agent.ok("add", "One", "--validate", "true")
+
+    agent.ok("start")
+
+    assert project.read("runs.txt") == "run\n"
+
+
+def test_a_script_that_fails_once_is_run_again(project: Project, agent: Agent) -> None:
+    script(project, SCRIPT + 'test "$(wc -l < runs.txt)" -gt 1\n')
+    agent.ok("add", "One", "--validate", "true")
+
+    agent.ok("start")
+
+    assert project.read("runs.txt") == "run\nrun\n"
+
+
+def test_a_script_that_fails_twice_is_env_setup_and_no_session_is_left(
+    project: Project, agent: Agent
+) -> None:
+    script(project, SCRIPT + "echo no database; exit 1\n")
+    agent.ok("add", "One", "--validate", "true")
+
+    for verb in ("start", "claim"):
+        error = agent.fails(7, verb)["error"]
+
+        assert "no database" in error["message"]
+        assert "harness-init.log" in error["hint"]
+    assert project.read("runs.txt") == "run\n" * 4
+    assert project.state["sessions"] == []
+    assert project.state["session_count"] == 0
+    assert project.task()["attempts"] == 0
+    assert len(project.grep("ERROR [ENV_SETUP] harness-init.sh failed twice")) == 2

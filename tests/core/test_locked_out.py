@@ -1,0 +1,177 @@
+"""Nobody is locked out of their own list: by a killed `stop`, a list put back or made anew, or a clean."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from harness_lib.system.files import mkdir_lock
+from tests.verbs import project as projects
+from tests.verbs.project import Agent, Project, begin
+
+
+@pytest.fixture(autouse=True)
+def _impatient(project: Project) -> None:
+    """Let nobody wait half a minute for a lock: the clock hurries from the start."""
+    project.clock.hurry_after = project.top
+
+
+@pytest.mark.parametrize("who", ["the same agent", "another one"])
+@pytest.mark.parametrize("verb", ["start", "claim", "recover"])
+def test_a_stop_that_was_killed_before_it_let_go_locks_nobody_out(
+    project: Project, agent: Agent, who: str, verb: str
+) -> None:
+    """The list has no session any more, and the lock directory still names the living agent."""
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("start")
+    project.edit(sessions=[])
+    lock = mkdir_lock.look(mkdir_lock.path_for(project.top))
+    assert lock is not None
+    assert lock.pid == agent.process.pid
+
+    next_one = agent if who == "the same agent" else project.agent("other")
+
+    assert next_one(verb).code == 0
+
+
+def test_a_tracked_list_that_git_puts_back_locks_nobody_out(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    project.git("add", "-f", "harness-tasks.json")
+    project.commit_only("Share the list")
+    agent.ok("start")
+    project.git("checkout", "-q", "harness-tasks.json")
+
+    assert project.agent("other").ok("start")["session"] == 1
+
+
+def test_a_project_that_was_removed_and_made_again_locks_nobody_out(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("start")
+    shutil.rmtree(project.top)
+    project.clock.hurry_after = project.top.parent
+    again = projects.make(project.top, bare=True)
+    other = again.agent("other")
+    other.clock = project.clock
+
+    other.ok("init")
+    other.ok("add", "One", "--validate", "true")
+
+    assert other.ok("start")["session"] == 1
+    shutil.rmtree(mkdir_lock.path_for(again.top))
+    again.close()
+
+
+def test_an_agent_that_follows_the_prose_and_lives_is_never_taken_over(
+    project: Project, agent: Agent
+) -> None:
+    """Its directory was not handed out by us: that the list knows no session of it proves nothing."""
+    agent.ok("add", "One", "--validate", "true")
+    prose = project.agent("prose")
+    path = mkdir_lock.path_for(project.top)
+    path.mkdir()
+    (path / "pid").write_text(f"{prose.process.pid}\n")
+    try:
+        assert f"pid {prose.process.pid}" in agent.fails(5, "start")["error"]["message"]
+    finally:
+        shutil.rmtree(path)
+
+
+# -- git clean takes everything in the root
+
+
+def test_a_list_that_git_clean_took_comes_back_from_the_git_directory(project: Project, agent: Agent) -> None:
+    begin(agent)
+    agent.ok("add", "Two", "--validate", "true")
+    project.git("clean", "-fdxq")
+    assert not project.file.exists()
+    below = project.put("sub/dir/x.txt").parent
+
+    shown = project.agent("person", below)("status")
+    assert shown.code == 0, shown.text
+    assert "task-002" in shown.out
+    reply = agent.ok("start")
+
+    assert [task["id"] for task in project.state["tasks"]] == ["task-001", "task-002"]
+    assert reply["task"]["id"] == "task-001"
+    assert "restored" in " ".join(reply["warnings"])
+    assert project.marker
+
+
+def test_the_log_that_git_clean_took_comes_back_with_the_list(project: Project, agent: Agent) -> None:
+    begin(agent)
+    before = project.log
+    project.git("clean", "-fdxq")
+
+    told = " ".join(agent.ok("start")["warnings"])
+
+    assert "harness-progress.txt was put back, too" in told
+    assert project.log[: len(before)] == before
+    agent.ok("checkpoint", "task-001", "1/2", "after it came back")
+    project.git("clean", "-fdxq")
+    agent.ok("start")
+    assert project.grep("CHECKPOINT", "after it came back")
+
+
+def test_a_log_that_is_nowhere_any_more_is_said_to_begin_anew(project: Project, agent: Agent) -> None:
+    begin(agent)
+    (project.top / ".git/harness/lists/%.log").unlink()
+    project.git("clean", "-fdxq")
+
+    told = " ".join(agent.ok("start")["warnings"])
+
+    assert "harness-progress.txt was lost with it and begins anew" in told
+    assert len(project.log) >= 1
+
+
+def test_a_log_that_a_person_has_replaced_is_the_one_that_comes_back(project: Project, agent: Agent) -> None:
+    begin(agent)
+    (project.top / "harness-progress.txt").unlink()
+    project.put("harness-progress.txt", "cut short by a person\n")
+    agent.ok("checkpoint", "task-001", "1/2", "later")
+    project.git("clean", "-fdxq")
+
+    agent.ok("start")
+
+    assert project.log[0] == "cut short by a person"
+    assert project.grep("CHECKPOINT", "later")
+
+
+def test_lists_in_one_repository_each_come_back_as_their_own(project: Project, agent: Agent) -> None:
+    agent.ok("add", "At the top", "--validate", "true")
+    part = project.top / "part"
+    part.mkdir()
+    below = Project(part, project.clock)
+    there = below.agent("there")
+    there.ok("init", ".")
+    there.ok("add", "In the part", "--validate", "true")
+    project.put("part/kept.txt")
+    project.git("add", "part/kept.txt")
+    project.commit_only("Keep the directory")
+    project.git("clean", "-fdxq")
+
+    assert "In the part" in there("status").out
+    assert "At the top" in agent("status").out
+    assert "In the part" not in agent("status").out
+    below.close()
+
+
+def test_a_list_in_a_linked_work_tree_comes_back_too(project: Project) -> None:
+    project.git("worktree", "add", "-q", "-b", "side", "../side")
+    side = Project(project.top.parent / "side", project.clock)
+    worker = side.agent("worker", HARNESS_STATE_ROOT=str(side.top))
+    worker.ok("init")
+    worker.ok("add", "Aside", "--validate", "true")
+    side.git("clean", "-fdxq")
+
+    assert "Aside" in worker("status").out
+    side.close()
+
+
+def test_where_the_git_directory_is_closed_the_list_still_works(project: Project, agent: Agent) -> None:
+    """The copy is a spare one: a sandbox that keeps an agent from it does not keep it from its list."""
+    spare = project.top / ".git" / "harness" / "lists"
+    shutil.rmtree(spare, ignore_errors=True)
+    spare.write_text("in the way")
+
+    assert agent("add", "One", "--validate", "true").code == 0

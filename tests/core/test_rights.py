@@ -1,0 +1,147 @@
+"""An agent may not change what it is judged by: a person may, in a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.verbs.project import Agent, Project, begin
+
+CLAUDE = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "chat"}
+
+
+@pytest.fixture
+def chat(project: Project) -> Agent:
+    """Return an agent that its environment tells from a person."""
+    made = project.agent("chat")
+    made.env = {**CLAUDE, "HARNESS_WORKER_ID": None}
+    return made
+
+
+@pytest.fixture
+def person(project: Project) -> Agent:
+    return project.agent("somebody")
+
+
+def _refused(project: Project, chat: Agent, *argv: str) -> None:
+    before = project.file.read_bytes()
+    error = chat.fails(8, *argv)["error"]
+    assert "person" in error["hint"]
+    assert project.file.read_bytes() == before
+
+
+WAYS = [
+    ("edit", "task-001", "--validate", "true"),
+    ("edit", "task-001", "--timeout", "1"),
+    ("edit", "task-001", "--max-attempts", "9"),
+    ("edit", "task-001", "--protect", "x"),
+    ("remove", "task-001"),
+]
+
+
+@pytest.mark.parametrize("argv", WAYS, ids=" ".join)
+def test_what_it_has_handed_back_is_still_what_it_was_judged_by(
+    project: Project, chat: Agent, person: Agent, argv: tuple[str, ...]
+) -> None:
+    begin(chat, "false")
+    chat.ok("release")
+    _refused(project, chat, *argv)
+    chat.ok("stop")
+    _refused(project, chat, *argv)
+    person.ok(*argv)
+
+
+def test_words_are_not_its_judge(chat: Agent) -> None:
+    begin(chat, "false")
+    chat.ok("release")
+    chat.ok("edit", "task-001", "--title", "Another title", "--priority", "P0")
+
+
+def test_a_task_that_it_never_had_it_may_correct(chat: Agent) -> None:
+    chat.ok("add", "One", "--validate", "false")
+    chat.ok("edit", "task-001", "--validate", "true", "--max-attempts", "5")
+    chat.ok("remove", "task-001")
+
+
+def test_more_attempts_are_not_its_to_give_while_it_works(project: Project, chat: Agent) -> None:
+    begin(chat, "false")
+    _refused(project, chat, "edit", "task-001", "--max-attempts", "9")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("retry", "task-001"),
+        ("edit", "task-001", "--title", "Another"),
+        ("edit", "task-001", "--validate", "true"),
+        ("remove", "task-001"),
+    ],
+    ids=" ".join,
+)
+def test_a_halt_that_asks_for_a_person_is_lifted_by_no_agent(
+    project: Project, chat: Agent, person: Agent, argv: tuple[str, ...]
+) -> None:
+    begin(chat, "false")
+    project.edit_task(validation={"command": "true"})
+    chat.fails(1, "finish")
+    assert "a person must say" in project.task()["halt"]
+
+    _refused(project, chat, *argv)
+    other = project.agent("other-chat")
+    other.env = {**CLAUDE, "CLAUDE_CODE_SESSION_ID": "other", "HARNESS_WORKER_ID": None}
+    _refused(project, other, *argv)
+
+    person.ok(*argv)
+
+
+def test_an_ordinary_failure_it_may_try_again(chat: Agent) -> None:
+    begin(chat, "false", "--max-attempts", "1")
+    chat.fails(1, "finish")
+    chat.ok("retry", "task-001")
+
+
+def test_an_agent_is_never_advised_to_give_its_own_task_a_check(
+    project: Project, chat: Agent, person: Agent
+) -> None:
+    """It would be refused: the advice is to ask the user, and the command that lets it stop until then."""
+    chat.ok("add", "Without a check")
+    chat.ok("start")
+    claimed = chat.ok("claim")
+    told = [chat(*argv) for argv in (("why", "1"), ("show", "1"), ("check",), ("validate", "1"), ("claim",))]
+    stuck = chat.fails(3, claimed["next"].removeprefix("harness ").split()[0])
+
+    ask = "ask the user to type, in a terminal: harness edit task-001 --validate 'COMMAND'"
+    assert claimed["next"] == "harness finish task-001"
+    assert ask in claimed["message"]
+    assert ask in stuck["error"]["hint"]
+    for said in told:
+        assert "next: harness edit" not in said.text
+        assert all(ask in line for line in said.text.splitlines() if "--validate" in line), said.text
+    assert project.state["sessions"][0]["halt"].startswith("CONFIG")
+    assert [chat.ok(*argv)["next"] for argv in (("status",), ("show", "1"))] == ["harness stop"] * 2
+    assert person.ok("show", "task-001")["next"] == "harness edit task-001 --validate 'COMMAND'"
+    begun = person("edit", "task-001", "--validate", "true")
+    assert begun.code == 0, begun.text
+    assert chat.ok("finish")["task"]["status"] == "completed"
+
+
+@pytest.mark.parametrize("limit", ["--max-sessions", "--max-tasks-per-session"])
+def test_an_agent_may_keep_itself_shorter_and_only_a_person_gives_it_more(
+    project: Project, chat: Agent, person: Agent, limit: str
+) -> None:
+    person.ok("edit", limit, "5")
+    chat.ok("edit", limit, "4")
+    for more in ("9", "0"):
+        _refused(project, chat, "edit", limit, more)
+    person.ok("edit", limit, "9")
+
+
+def test_nobody_is_told_to_type_what_is_a_persons_where_the_sessions_are_used_up(
+    project: Project, chat: Agent
+) -> None:
+    chat.ok("add", "One", "--validate", "true")
+    project.edit(session_count=50)
+
+    said = chat.fails(9, "start")
+
+    assert said["next"] == "harness status"
+    assert "A person can allow more: harness edit --max-sessions N" in said["message"]

@@ -1,0 +1,242 @@
+"""Concurrent mode: leases, take-overs, late workers, and a work tree for each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
+from tests.verbs.project import own_work_tree as worker
+
+
+@pytest.fixture
+def shared(make_project: Make) -> Project:
+    project = make_project(mode="concurrent")
+    person = project.agent("person")
+    for title in ("One", "Two", "Three"):
+        person.ok("add", title, "--validate", "test -f done")
+    return project
+
+
+def put(agent: Agent, name: str, text: str = "x\n") -> Path:
+    (agent.cwd / name).write_text(text, encoding="utf-8")
+    return agent.cwd / name
+
+
+def test_each_gets_another_task_and_a_lease(shared: Project) -> None:
+    a, b = worker(shared, "a"), worker(shared, "b")
+
+    taken = [agent.ok("claim")["task"]["id"] for agent in (a, b)]
+
+    assert taken == ["task-001", "task-002"]
+    assert shared.task("task-001")["lease_expires_at"]
+    assert [s["worker"] for s in shared.state["sessions"]] == ["a", "b"]
+    assert [s["number"] for s in shared.state["sessions"]] == [1, 2]
+
+
+def test_what_both_commit_is_on_their_own_branches(shared: Project) -> None:
+    a, b = worker(shared, "a"), worker(shared, "b")
+    for agent in (a, b):
+        agent.ok("claim")
+        put(agent, "done")
+        agent.ok("finish")
+
+    assert shared.task("task-001")["completed_commit"] == shared.git("rev-parse", "a")
+    assert shared.task("task-002")["completed_commit"] == shared.git("rev-parse", "b")
+    assert "done" not in shared.in_commit("main")
+
+
+def test_one_worktree_has_one_worker(shared: Project) -> None:
+    a = worker(shared, "a")
+    a.ok("claim")
+    put(a, "work.txt")
+    intruder = shared.agent("intruder", a.cwd)
+
+    error = intruder.fails(5, "claim")["error"]
+
+    assert "a works on task-001" in error["message"]
+    assert "git worktree add" in error["hint"]
+    assert (a.cwd / "work.txt").exists()
+    assert shared.task("task-002")["status"] == "pending"
+
+
+def test_a_late_worker_changes_nothing(shared: Project) -> None:
+    """Its lease ran out, another one took the task over: every verb is exit 6, its files stay its own."""
+    late = worker(shared, "late")
+    late.ok("claim", "task-001")
+    put(late, "work.txt", "precious\n")
+    shared.clock.pass_(hours=1)
+    taker = worker(shared, "taker")
+    taker.ok("start")
+    taker.ok("claim", "task-001")
+    before = shared.file.read_bytes()
+
+    for verb in (
+        ("finish", "task-001"),
+        ("checkpoint", "task-001", "1/2", "x"),
+        ("fail", "task-001", "--message", "x"),
+        ("release", "task-001"),
+    ):
+        assert late.fails(6, *verb)["error"]["kind"] == "LEASE_LOST"
+
+    assert shared.file.read_bytes() == before
+    assert (late.cwd / "work.txt").read_text(encoding="utf-8") == "precious\n"
+    put(taker, "done")
+    taker.ok("finish")
+
+
+def test_of_a_worker_that_lives_the_files_are_left_and_its_work_is_kept(shared: Project) -> None:
+    late = worker(shared, "late")
+    late.ok("claim", "task-001")
+    put(late, "work.txt", "precious\n")
+    put(late, "tracked.txt", "precious too\n")
+    shared.clock.pass_(hours=1)
+
+    line = worker(shared, "taker").ok("start")["recovered"][0]
+
+    assert "leave the work tree to its worker" in line
+    assert (late.cwd / "work.txt").exists()
+    assert (late.cwd / "tracked.txt").read_text(encoding="utf-8") == "precious too\n"
+    assert shared.git("show", "refs/harness/rescue/task-001/1:work.txt") == "precious"
+    assert shared.task()["attempts"] == 1
+
+
+def test_finished_by_another_is_exit_6_for_the_late_one(shared: Project) -> None:
+    late = worker(shared, "late")
+    late.ok("claim", "task-001")
+    shared.clock.pass_(hours=1)
+    taker = worker(shared, "taker")
+    taker.ok("start")
+    taker.ok("claim", "task-001")
+    put(taker, "done")
+    taker.ok("finish")
+
+    late.fails(6, "finish", "task-001")
+
+
+def test_a_checkpoint_in_time_keeps_the_task(shared: Project) -> None:
+    a, b = worker(shared, "a"), worker(shared, "b")
+    a.ok("claim", "task-001")
+    for _ in range(3):
+        shared.clock.pass_(minutes=25)
+        a.ok("checkpoint", "task-001", "1/2", "still here")
+
+    b.ok("start")
+
+    assert shared.task()["claimed_by"] == "a"
+    put(a, "done")
+    a.ok("finish")
+
+
+def test_a_claim_without_a_lease_time_is_never_stale(shared: Project) -> None:
+    a, b = worker(shared, "a"), worker(shared, "b")
+    a.ok("claim", "task-001")
+    shared.edit_task("task-001", lease_expires_at=None)
+    shared.clock.pass_(days=1)
+
+    b.ok("start")
+
+    assert shared.task()["claimed_by"] == "a"
+
+
+def test_when_others_hold_the_rest_it_waits(shared: Project) -> None:
+    agents = [worker(shared, name) for name in "abc"]
+    for agent in agents:
+        agent.ok("claim")
+    late = worker(shared, "d")
+
+    reply = late.fails(9, "claim")
+
+    assert reply["stop"] == {"reason": "waiting"}
+    assert reply["next"] == "harness claim --wait 600"
+
+
+def test_the_commit_of_a_dependency_must_be_there(shared: Project) -> None:
+    shared.edit(
+        tasks=[
+            *shared.state["tasks"],
+            {
+                "id": "after",
+                "status": "pending",
+                "priority": "P0",
+                "depends_on": ["task-001"],
+                "validation": {"command": "true"},
+            },
+        ]
+    )
+    a, b = worker(shared, "a"), worker(shared, "b")
+    a.ok("claim", "task-001")
+    put(a, "done")
+    a.ok("finish")
+    commit = shared.task()["completed_commit"]
+
+    error = b.fails(8, "claim", "after")["error"]
+
+    assert commit[:12] in error["message"]
+    assert f"git merge {commit[:12]}" in error["hint"]
+    assert shared.task("after")["status"] == "pending"
+    shared.git("-C", str(b.cwd), "merge", "-q", commit)
+    b.ok("claim", "after")
+
+
+def test_stop_hands_what_it_holds_to_the_others_at_once(shared: Project) -> None:
+    a, b = worker(shared, "a"), worker(shared, "b")
+    a.ok("claim", "task-001")
+    put(a, "work.txt")
+    a.ok("stop")
+
+    b.ok("start")
+
+    assert (shared.task()["status"], shared.task()["attempts"]) == ("pending", 0)
+    assert shared.git("show", "refs/harness/rescue/task-001/1:work.txt") == "x"
+    assert not (a.cwd / "work.txt").exists()
+    b.ok("claim", "task-001")
+    assert (b.cwd / "work.txt").exists()
+
+
+def test_a_second_session_is_no_offence(shared: Project) -> None:
+    a, b = worker(shared, "a"), worker(shared, "b")
+
+    assert (a.ok("start")["session"], b.ok("start")["session"]) == (1, 2)
+    a.ok("stop")
+    assert [s["worker"] for s in shared.state["sessions"]] == ["b"]
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "0", "1.5", "9" * 30])
+def test_a_lease_that_is_no_number_is_a_wrong_argument(shared: Project, value: str) -> None:
+    a = worker(shared, "a")
+
+    assert "HARNESS_LEASE_SECONDS" in a.fails(2, "claim", HARNESS_LEASE_SECONDS=value)["error"]["message"]
+    assert shared.task()["status"] == "pending"
+
+
+def test_a_state_root_outside_of_every_repository(make_project: Make, tmp_path: Path) -> None:
+    """The protocol allows any directory: HARNESS_STATE_ROOT=/abs/path/to/state-root."""
+    project = make_project(bare=True)
+    root = tmp_path / "list of tasks"
+    root.mkdir()
+    task = '{"id": "a", "status": "pending", "validation": {"command": "test -f done"}}'
+    (root / "harness-tasks.json").write_text(f'{{"tasks": [{task}]}}', encoding="utf-8")
+    agent = project.agent(HARNESS_STATE_ROOT=str(root))
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+
+    agent.ok("claim")
+    project.put("done")
+    agent.ok("finish")
+
+    assert project.in_commit() == ["done", "tracked.txt"]
+
+
+def test_a_person_without_work_is_told_who_holds_a_task_and_until_when(shared: Project) -> None:
+    a = worker(shared, "a")
+    a.ok("claim", "task-001")
+    until = shared.task()["lease_expires_at"]
+
+    error = shared.agent("person").fails(6, "finish", "task-001")["error"]
+
+    assert f"held by a since {shared.task()['claimed_at']}, leased until {until}" in error["message"]
+    assert "You have no work here" in error["message"]
+    assert "Drop" not in error["hint"]
+    assert "harness stop --session 1" in error["hint"]

@@ -1,0 +1,135 @@
+"""`harness doctor` finds why hooks do not work, and says what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.place import find_root
+from tests.verbs.project import Agent, Project
+from tests.verbs.test_doctor import found, sick
+
+INSIDE_CODEX = {"CODEX_SESSION_ID": "s"}
+INSIDE_CLAUDE = {"CLAUDECODE": "1"}
+
+
+def programs(folder: Path, *names: str, **scripts: str) -> str:
+    """Return a PATH with the real programs `names` and the shell `scripts`."""
+    folder.mkdir()
+    for name in names:
+        real = next(Path(p) / name for p in os.environ["PATH"].split(os.pathsep) if (Path(p) / name).exists())
+        (folder / name).symlink_to(real)
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
+def test_where_no_agent_is_used_nothing_is_missed(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("start")
+    assert sick(agent.ok("doctor")) == []
+
+
+def test_hooks_that_are_not_loaded_are_told_inside_the_agent(agent: Agent) -> None:
+    said = found(agent.ok("doctor", **INSIDE_CLAUDE), "does not load the hooks")
+    assert (said["level"], said["cure"]) == ("warn", "harness hooks install --agent claude")
+    agent.ok("hooks", "install", "--agent", "claude")
+    assert found(agent.ok("doctor", **INSIDE_CLAUDE), "Claude Code loads the hooks")["level"] == "ok"
+
+
+def test_an_agent_that_is_only_installed_is_no_trouble(agent: Agent, home: Path) -> None:
+    (home / ".gemini").mkdir()
+    said = found(agent.ok("doctor"), "Gemini CLI is used on this machine without the hooks")
+    assert (said["level"], said["cure"]) == ("ok", "harness hooks install --agent gemini")
+
+
+def test_hooks_that_codex_does_not_trust_are_told(agent: Agent, home: Path) -> None:
+    agent.ok("hooks", "install", "--agent", "codex")
+    said = found(agent.ok("doctor", **INSIDE_CODEX), "has not been told to trust")
+    assert "/hooks" in said["cure"]
+    key = f"{home}/.codex/hooks.json:stop:0:0"
+    (home / ".codex" / "config.toml").write_text(f'[hooks.state."{key}"]\n', encoding="utf-8")
+    assert found(agent.ok("doctor", **INSIDE_CODEX), "Codex loads the hooks")["level"] == "ok"
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_skill_folder_of_a_project_that_nobody_trusts_is_told(
+    project: Project, agent: Agent, home: Path, *, trusted: bool
+) -> None:
+    project.put(".claude/skills/harness/.claude-plugin/plugin.json", "{}")
+    project.put(".claude/skills/harness/hooks/hooks.json", "{}")
+    known = {"projects": {str(project.top): {"hasTrustDialogAccepted": trusted}}}
+    (home / ".claude.json").write_text(json.dumps(known), encoding="utf-8")
+    said = agent.ok("doctor", **INSIDE_CLAUDE)
+    assert found(said, "project skill folder")["level"] == ("ok" if trusted else "warn")
+
+
+def test_hooks_that_are_loaded_twice_are_told(agent: Agent, home: Path) -> None:
+    agent.ok("hooks", "install", "--agent", "claude")
+    for name in (".claude-plugin/plugin.json", "hooks/hooks.json"):
+        file = home / ".claude" / "skills" / "harness" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}", encoding="utf-8")
+    said = found(agent.ok("doctor", **INSIDE_CLAUDE), "twice")
+    assert said["cure"] == "harness hooks uninstall --agent claude --scope user"
+    agent(*said["cure"].split()[1:])
+    assert found(agent.ok("doctor", **INSIDE_CLAUDE), "Claude Code loads the hooks")["level"] == "ok"
+
+
+def test_a_plugin_of_codex_beside_its_file_is_twice(agent: Agent, home: Path) -> None:
+    agent.ok("hooks", "install", "--agent", "codex")
+    config = '[plugins."harness@mk"]\nenabled = true\n'
+    (home / ".codex" / "config.toml").write_text(config, encoding="utf-8")
+    assert found(agent.ok("doctor", **INSIDE_CODEX), "Codex loads the hooks twice")["level"] == "warn"
+    agent.ok("hooks", "uninstall", "--agent", "codex")
+    assert found(agent.ok("doctor"), "the hooks of the plugin harness@mk, and skips")["level"] == "warn"
+    trusted = config + '[hooks.state."harness@mk:hooks/hooks.json:stop:0:0"]\n'
+    (home / ".codex" / "config.toml").write_text(trusted, encoding="utf-8")
+    assert found(agent.ok("doctor"), "Codex loads the hooks: plugin harness@mk")["level"] == "ok"
+
+
+def test_scripts_that_are_gone_are_told(agent: Agent, home: Path) -> None:
+    agent.ok("hooks", "install", "--agent", "claude")
+    file = home / ".claude" / "settings.json"
+    file.write_text(file.read_text("utf-8").replace("f=", "f=/gone"), encoding="utf-8")
+    assert found(agent.ok("doctor"), "is gone")["cure"] == "harness hooks install --agent claude"
+
+
+def test_settings_that_cannot_be_read_are_told(agent: Agent, home: Path) -> None:
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text("{\n", encoding="utf-8")
+    assert found(agent.fails(1, "doctor"), "settings.json, line 2")["level"] == "bad"
+
+
+@pytest.mark.parametrize("how", ["missing", "old"])
+def test_a_python_that_hooks_cannot_run_with_is_told(agent: Agent, tmp_path: Path, how: str) -> None:
+    scripts = {} if how == "missing" else {"python3": "exit 1"}
+    path = programs(tmp_path / "bin", "git", "sh", **scripts)
+    said = agent("doctor", "--json", PATH=path).json
+    words = "python3 is not on the PATH" if how == "missing" else "which starts the hooks, is older"
+    assert found(said, words)["cure"]
+
+
+def test_a_list_that_is_not_found_from_a_worktree_is_told(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    project.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    (project.top / ".git" / find_root.NOTE).unlink()
+    agent.cwd = tmp_path / "linked"
+    said = found(agent.fails(1, "doctor"), "not found from this linked worktree")
+    agent.ok("init", said["cure"].split()[2])
+    assert "through the repository" in found(agent.ok("doctor"), "state root")["what"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root; see tests/hosts for a sandbox")
+def test_a_repository_that_cannot_be_written_is_told(project: Project, agent: Agent) -> None:
+    (project.top / ".git").chmod(0o555)
+    try:
+        said = found(agent.fails(1, "doctor", **INSIDE_CODEX), "nothing can be committed")
+    finally:
+        (project.top / ".git").chmod(0o755)
+    assert "writable_roots" in said["cure"]

@@ -1,0 +1,113 @@
+"""`harness hooks`: what works already is not doubled, and another's hooks are not moved or taken away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness_lib.hookinstall import entries
+from tests.hookinstall.hookfiles import agent, commands, place, put
+from tests.verbs.project import Agent
+
+__all__ = ["agent"]  # a fixture
+
+
+def test_hooks_that_work_already_are_not_switched_on_twice(agent: Agent, home: Path) -> None:
+    agent.ok("hooks", "install", "--agent", "codex")
+    said = agent.ok("hooks", "install", "--agent", "codex", "--scope", "project")
+    assert not said["written"]
+    assert str(place(home, "codex")) in said["message"]
+
+
+def test_a_skill_folder_that_brings_the_hooks_needs_no_file(agent: Agent, home: Path) -> None:
+    folder = home / ".claude" / "skills" / "harness"
+    for name in (".claude-plugin/plugin.json", "hooks/hooks.json"):
+        put(folder / name, "{}")
+    said = agent.ok("hooks", "install", "--agent", "claude")
+    assert not said["written"]
+    assert str(folder) in said["message"]
+    put(place(home, "claude"), '{"enabledPlugins": {"harness@skills-dir": false}}')
+    assert agent.ok("hooks", "install", "--agent", "claude")["written"]
+
+
+def test_a_plugin_that_brings_the_hooks_needs_no_file(agent: Agent, home: Path) -> None:
+    file = put(place(home, "claude"), '{"enabledPlugins": {"harness@mk": true}}')
+    before = file.read_bytes()
+    assert "plugin harness@mk" in agent.ok("hooks", "install", "--agent", "claude")["message"]
+    assert file.read_bytes() == before
+
+
+def test_a_package_without_hooks_says_where_they_are(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "_PACKAGE", tmp_path / "site-packages" / "harness_lib")
+    said = agent.fails(7, "hooks", "install", "--agent", "claude")
+    assert "npx skills add" in said["error"]["hint"]
+
+
+def test_entries_of_a_checkout_that_moved_are_led_to_the_new_place_where_they_stand(
+    agent: Agent, home: Path
+) -> None:
+    """Codex knows a hook by its place in the list; nobody else's may move."""
+    file = place(home, "codex")
+    agent.ok("hooks", "install", "--agent", "codex")
+    old = json.loads(file.read_text("utf-8").replace(str(entries.folder()), "/gone/hooks"))
+    old["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "theirs"}]})
+    file.write_text(json.dumps(old, indent=2), encoding="utf-8")
+    assert "is gone" in agent.ok("hooks", "status", "--agent", "codex")["message"]
+    agent.ok("hooks", "install", "--agent", "codex")
+    now = json.loads(file.read_text("utf-8"))
+    assert [len(now["hooks"][event]) for event in now["hooks"]] == [2, 1, 1, 1, 1, 1, 1]
+    assert now["hooks"]["Stop"][1] == old["hooks"]["Stop"][1]
+    assert "/gone/" not in file.read_text("utf-8")
+
+
+def test_another_harness_is_told_of_and_left(agent: Agent, home: Path) -> None:
+    theirs = "python3 ~/.claude/skills/old/hooks/harness-stop.py"
+    file = put(
+        place(home, "claude"),
+        json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": theirs}]}]}}),
+    )
+    said = agent.ok("hooks", "install", "--agent", "claude")
+    assert "another harness" in said["warnings"][0]
+    agent.ok("hooks", "uninstall", "--agent", "claude")
+    assert commands(file) == [theirs]
+
+
+def test_ours_among_the_handlers_of_somebody_else_leaves_alone(agent: Agent, home: Path) -> None:
+    file = place(home, "claude")
+    agent.ok("hooks", "install", "--agent", "claude")
+    now = json.loads(file.read_text("utf-8"))
+    now["hooks"]["Stop"][0]["hooks"].insert(0, {"type": "command", "command": "theirs"})
+    file.write_text(json.dumps(now), encoding="utf-8")
+    assert not agent.ok("hooks", "install", "--agent", "claude")["written"]
+    agent.ok("hooks", "uninstall", "--agent", "claude")
+    assert json.loads(file.read_text("utf-8")) == {
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "theirs"}]}]}
+    }
+
+
+RING = '[ ! -f "$f" ] || { HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; exec python3 -I -S "$f"; }'
+
+
+def test_what_is_spelled_so_is_ours() -> None:
+    assert entries.script_of(f"f=/x/hooks/harness-stop.py; {RING}") == Path("/x/hooks/harness-stop.py")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3 hooks/harness-stop.py",
+        f"f=/x/hooks/other.py; {RING}",
+        f"f=/x/harness-stop.py; {RING}",
+        f"f=/x/hooks/harness-stop.py; {RING}; echo mine",
+        f"f=a b/hooks/harness-stop.py; {RING}",
+        f"f='; {RING}",
+        None,
+        7,
+    ],
+)
+def test_what_is_not_spelled_as_ours_is_not_ours(command: object) -> None:
+    assert entries.script_of(command) is None

@@ -1,0 +1,143 @@
+"""`harness hooks`: what is special about a host is heeded, from its syntax to whom it trusts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+import tomlkit
+
+from harness_lib.hookinstall import entries, hosts
+from harness_lib.hookio import dialect
+from tests.hookinstall.hookfiles import HOSTS, agent, everything, place, put
+from tests.verbs.project import Agent
+
+__all__ = ["agent"]  # a fixture
+
+
+@pytest.mark.parametrize(
+    "text", ["", 'model = "x"\n', 'model = "x"', 'a = 1\r\n[[hooks]]\r\nevent = "X"\r\n']
+)
+@pytest.mark.parametrize("touched", [False, True])
+def test_kimi_gets_a_block_at_the_end_and_loses_it(
+    agent: Agent, home: Path, text: str, *, touched: bool
+) -> None:
+    file = put(place(home, "kimi"), text)
+    agent.ok("hooks", "install", "--agent", "kimi")
+    installed = file.read_bytes()
+    assert installed.startswith(text.encode())
+    found = tomlkit.parse(installed).unwrap()["hooks"][-1]
+    assert set(found) == {"event", "command", "timeout"}
+    if touched:
+        file.write_bytes(installed + b"b = 2\n")
+    agent.ok("hooks", "uninstall", "--agent", "kimi")
+    if not touched:
+        assert file.read_bytes() == text.encode()
+    elif text.endswith("\n"):
+        assert file.read_bytes() == text.encode() + b"b = 2\n"
+
+
+THEIRS = '{ event = "Stop", command = "theirs" }'
+
+
+@pytest.mark.parametrize("hooks", ["[]", f"[{THEIRS}]", f"[\n  {THEIRS}, # why\n]"])
+@pytest.mark.parametrize("touched", [False, True])
+def test_a_file_of_kimi_with_one_array_of_hooks_gets_ours_at_its_end(
+    agent: Agent, home: Path, hooks: str, *, touched: bool
+) -> None:
+    text = f"a = 1 # first\nhooks = {hooks}\n[model]\nname = 'x'\n"
+    file = put(place(home, "kimi"), text)
+    agent.ok("hooks", "install", "--agent", "kimi")
+    installed = tomlkit.parse(file.read_text("utf-8")).unwrap()
+    assert [each["command"] == "theirs" for each in installed["hooks"]][:1] == ["theirs" in hooks]
+    assert str(file) in agent.ok("hooks", "status", "--agent", "kimi")["message"]
+    if touched:
+        file.write_text(file.read_text("utf-8") + "b = 2\n", encoding="utf-8")
+    agent.ok("hooks", "uninstall", "--agent", "kimi")
+    left = file.read_text("utf-8")
+    assert "harness" not in left
+    assert tomlkit.parse(left) == tomlkit.parse(text + "b = 2\n" * touched)
+    assert touched or left == text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("a = 1\n[hooks]\nb = 2\n", "hooks is no list"), ("a = \n", "line 1")]
+)
+def test_a_file_of_kimi_in_which_nothing_can_be_added_is_refused(
+    agent: Agent, home: Path, text: str, told: str
+) -> None:
+    file = put(place(home, "kimi"), text)
+    said = agent.fails(3, "hooks", "install", "--agent", "kimi")
+    assert str(file) in said["message"]
+    assert told in said["message"]
+    assert file.read_text("utf-8") == text
+
+
+def test_opencode_is_told_the_truth(agent: Agent, home: Path) -> None:
+    before = everything(home)
+    for action in ("install", "status", "uninstall"):
+        assert "no hook can hold it" in agent.ok("hooks", action, "--agent", "opencode")["message"]
+    assert everything(home) == before
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_the_trust_that_the_host_asks_for_is_named(agent: Agent, name: str) -> None:
+    message = agent.ok("hooks", "install", "--agent", name)["message"]
+    assert "Trust: " in message
+    assert name != "codex" or "/hooks" in message
+
+
+def test_no_trust_is_forged(agent: Agent, home: Path) -> None:
+    config = put(home / ".codex" / "config.toml", 'model = "x"\n')
+    agent.ok("hooks", "install", "--agent", "codex")
+    assert config.read_text("utf-8") == 'model = "x"\n'
+    assert "not trusted yet" in agent.ok("hooks", "status", "--agent", "codex")["message"]
+    put(config, f'[hooks.state."{place(home, "codex")}:stop:0:0"]\ntrusted_hash = "sha256:x"\n')
+    assert "not trusted" not in agent.ok("hooks", "status", "--agent", "codex")["message"]
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_every_command_rings_and_is_silent_where_the_script_is_gone(name: str, tmp_path: Path) -> None:
+    """As a host runs it: through `sh -c`, in a folder without a list."""
+    host = hosts.HOSTS[name]
+    assert entries.wanted(host).keys() == set(host.events.values())
+    weird = tmp_path / 'it\'s a "folder"'
+    for script in (entries.folder() / "harness-stop.py", weird / "hooks" / "harness-stop.py"):
+        command = entries.command(script, host)
+        assert entries.script_of(command) == script
+        done = subprocess.run(
+            ["sh", "-c", command], input=b"{}", capture_output=True, cwd=tmp_path, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_the_hooks_answer_in_the_dialect_of_every_host_they_are_installed_for() -> None:
+    assert set(hosts.HOSTS) == set(dialect.HOSTS)
+
+
+def test_claude_code_alone_is_told_what_a_guard_that_fails_means(agent: Agent, home: Path) -> None:
+    """Others take no key that they do not know."""
+    for name in ("claude", "codex"):
+        agent.ok("hooks", "install", "--agent", name)
+    entry = json.loads(place(home, "claude").read_text("utf-8"))["hooks"]["PreToolUse"][0]["hooks"][0]
+
+    assert entry["onFailure"] == "block"
+    assert "onFailure" not in place(home, "codex").read_text("utf-8")
+
+
+def test_gemini_waits_as_long_as_the_others(agent: Agent, home: Path) -> None:
+    """Its unit is the millisecond."""
+    agent.ok("hooks", "install", "--agent", "gemini")
+    now = json.loads(place(home, "gemini").read_text("utf-8"))
+    (entry,) = now["hooks"]["AfterAgent"]
+    assert entry["hooks"][0]["timeout"] == 10_000
+
+
+def test_the_arguments_of_a_command_are_quoted() -> None:
+    command = entries.command(Path("/a b/$(x)/hooks/harness-stop.py"), hosts.CODEX)
+    assert shlex.split(command.partition(";")[0])[0] == "f=/a b/$(x)/hooks/harness-stop.py"
+    assert os.sep in command

@@ -1,0 +1,185 @@
+"""An agent whose sandbox forbids the list leaves a letter in its work tree, and its worker opens it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness_lib.core import outbox
+from harness_lib.core.context import Context
+from harness_lib.runs import inbox
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
+
+SUPERVISED = {"HARNESS_SUPERVISED": "task-001"}
+
+
+@pytest.fixture
+def shared(make_project: Make) -> Project:
+    project = make_project(mode="concurrent")
+    person = project.agent("person")
+    for title in ("One", "Two"):
+        person.ok("add", title, "--validate", "true")
+    return project
+
+
+@pytest.fixture
+def worker(shared: Project) -> Agent:
+    """Return a worker that holds the first task, in a work tree of its own."""
+    place = shared.top.parent / "tree"
+    shared.git("worktree", "add", "-q", "-b", "tree", str(place))
+    made = shared.agent("worker", place)
+    made.ok("claim", "task-001")
+    return made
+
+
+@contextmanager
+def forbidden(project: Project) -> Iterator[None]:
+    """Let nobody write the list. Root may do what a mode forbids, so something stands in the lock's place."""
+    turn = project.top / ".harness" / "state.turn"
+    turn.unlink(missing_ok=True)
+    turn.mkdir()
+    yield
+    turn.rmdir()
+
+
+def opened(worker: Agent) -> list[str]:
+    """Let the worker open its letters; return what was wrong with some."""
+    ctx = Context(env={**os.environ, "HARNESS_WORKER_ID": worker.name}, cwd=worker.cwd)
+    return inbox.open_all(ctx)
+
+
+def left(worker: Agent) -> list[Path]:
+    return sorted((worker.cwd / ".harness" / outbox.NAME).glob("*"))
+
+
+@pytest.mark.parametrize("name", [".harness", f".harness/{outbox.NAME}"])
+def test_no_letter_goes_where_a_link_of_a_commit_leads(shared: Project, worker: Agent, name: str) -> None:
+    outside = shared.top.parent / "outside"
+    outside.mkdir()
+    (worker.cwd / name).parent.mkdir(exist_ok=True)
+    (worker.cwd / name).symlink_to(outside)
+
+    with forbidden(shared):
+        worker.fails(7, "note", "task-001", "hello", **SUPERVISED)
+
+    assert list(outside.iterdir()) == []
+
+
+def test_notes_and_checkpoints_arrive_in_their_order(shared: Project, worker: Agent) -> None:
+    (worker.cwd / "half").write_text("half\n", encoding="utf-8")
+    with forbidden(shared):
+        said = worker.ok("note", "task-001", "a trap", **SUPERVISED)
+        worker.ok("checkpoint", "task-001", "1/2", "half", **SUPERVISED)
+        worker.ok("note", "task-002", "for the other one", **SUPERVISED)
+    assert "left for the run" in said["message"]
+    assert "notes" not in shared.task()
+
+    assert opened(worker) == []
+
+    assert shared.task()["notes"] == ["a trap"]
+    assert shared.task("task-002")["notes"] == ["for the other one"]
+    (checkpoint,) = shared.task()["checkpoints"]
+    assert (checkpoint["step"], checkpoint["description"]) == (1, "half")
+    assert shared.git("show", f"{checkpoint['tree']}:half") == "half"
+    assert left(worker) == []
+
+
+def test_git_does_not_see_them(shared: Project, worker: Agent) -> None:
+    with forbidden(shared):
+        worker.ok("note", "task-001", "a trap", **SUPERVISED)
+    assert shared.git("-C", str(worker.cwd), "status", "--porcelain", "--untracked-files=all") == ""
+
+
+def test_what_cannot_be_recorded_now_stays(shared: Project, worker: Agent) -> None:
+    with forbidden(shared):
+        worker.ok("note", "task-001", "a trap", **SUPERVISED)
+        assert opened(worker) == []
+        assert len(left(worker)) == 1
+
+    opened(worker)
+    assert shared.task()["notes"] == ["a trap"]
+
+
+def test_a_list_that_a_person_has_half_saved_is_waited_for(shared: Project, worker: Agent) -> None:
+    with forbidden(shared):
+        worker.ok("note", "task-001", "a trap", **SUPERVISED)
+    whole = shared.file.read_bytes()
+    shared.file.write_text('{"version": 2, "tasks": 7}', encoding="utf-8")
+
+    assert opened(worker) == []
+
+    shared.file.write_bytes(whole)
+    assert opened(worker) == []
+    assert shared.task()["notes"] == ["a trap"]
+
+
+def test_recovery_opens_what_a_dead_worker_did_not(shared: Project, worker: Agent) -> None:
+    with forbidden(shared):
+        worker.ok("checkpoint", "task-001", "1/2", "half", **SUPERVISED)
+    worker.die()
+    worker.wake()
+
+    worker.ok("start")
+
+    assert [each["description"] for each in shared.task()["checkpoints"]] == ["half"]
+    assert left(worker) == []
+
+
+def test_without_a_run_the_error_is_told(shared: Project, worker: Agent) -> None:
+    with forbidden(shared):
+        error = worker.fails(7, "note", "task-001", "a trap")["error"]
+    assert "cannot be written" in error["message"]
+    assert left(worker) == []
+
+
+def test_a_mistake_is_told_at_once(shared: Project, worker: Agent) -> None:
+    with forbidden(shared):
+        worker.fails(2, "note", "task-009", "no such task", **SUPERVISED)
+        worker.fails(2, "checkpoint", "task-001", "2/1", "no step", **SUPERVISED)
+    assert left(worker) == []
+
+
+@pytest.mark.parametrize(
+    ("letter", "words"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"verb": "finish", "task": "task-001", "words": []}', "cannot be read"),
+        ('{"verb": "note", "task": "task-001", "words": []}', "takes 1 words"),
+        ('{"verb": "note", "task": "task-009", "words": ["x"]}', "no task 'task-009'"),
+        ('{"verb": "checkpoint", "task": "task-002", "words": ["1/2", "x"]}', "you hold task-001"),
+    ],
+)
+def test_what_is_no_letter_is_told_and_changes_nothing(
+    shared: Project, worker: Agent, letter: str, words: str
+) -> None:
+    place = worker.cwd / ".harness" / outbox.NAME
+    place.mkdir(parents=True)
+    (place / "1.json").write_text(letter, encoding="utf-8")
+    before = shared.file.read_bytes()
+
+    (problem,) = opened(worker)
+
+    assert words in problem
+    assert shared.file.read_bytes() == before
+    assert left(worker) == []
+
+
+def test_a_link_is_not_followed(shared: Project, worker: Agent, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    letter = {"verb": "note", "task": "task-001", "words": ["x"]}
+    (elsewhere / "package.json").write_text(json.dumps(letter), encoding="utf-8")
+    (worker.cwd / ".harness").mkdir()
+    (worker.cwd / ".harness" / outbox.NAME).symlink_to(elsewhere)
+
+    assert opened(worker) == []
+
+    assert (elsewhere / "package.json").exists()
+    assert "notes" not in shared.task()

@@ -1,0 +1,65 @@
+"""A run in words: what each worker does, what was spent, and how long it takes at least."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_lib.rules.ahead import Ahead
+from harness_lib.rules.board import Board, Row
+from harness_lib.rules.budget import Budget, Spent
+from harness_lib.runs import progress
+from harness_lib.runs.run_snapshot import Seen
+
+AHEAD = Ahead(4, 1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-5, "0:00"),
+        (0, "0:00"),
+        (59.6, "1:00"),
+        (61, "1:01"),
+        (3599, "59:59"),
+        (3600, "1:00:00"),
+        (90061, "25:01:01"),
+    ],
+)
+def test_a_length_of_time(seconds: float, words: str) -> None:
+    assert progress.span(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        (Row(1, "t1", "One", 1, "works", since=40.0), "  [1] t1 One: works, 1:00"),
+        (
+            Row(2, "t1", "One", 2, "checks", since=99.0, cost=0.5, tokens=1200, last="a\nb\x1b[31m"),
+            "  [2] t1 One (attempt 2): checks, 0:01, $0.50, 1,200 tokens | a b\ufffd[31m",
+        ),
+        (
+            Row(1, "t1", "One", 1, "limit", since=0.0, until=3700.0),
+            "  [1] t1 One: usage limit, 1:00:00 left, 1:40",
+        ),
+        (Row(1, step="waits", since=95.0, idle="waiting"), "  [1] waits for what others do, 0:05"),
+        (Row(1, step="waits", since=95.0, idle="CONFIG: no\ncheck"), "  [1] waits CONFIG: no check, 0:05"),
+    ],
+)
+def test_a_worker_is_one_line(row: Row, line: str) -> None:
+    seen = Seen(7, Board(rows={row.worker: row}))
+    assert list(progress.lines(seen, AHEAD, 100.0))[1:] == [line]
+
+
+def test_the_first_line_has_what_was_spent_of_which_limit_and_an_estimate() -> None:
+    board = Board(0.0, {1: Row(1), 2: Row(2)}, Spent(1.5, 12000, 0.0, 5), (60.0,), Budget(max_cost=5.0))
+    (first, *_) = progress.lines(Seen(7, board), AHEAD, 1800.0)
+    assert first == (
+        "run: process 7; cost: $1.50 of $5.00, tokens: 12,000, hours: 0.50, attempts: 5; at least 2:00 more"
+    )
+
+
+def test_many_workers_are_bounded() -> None:
+    board = Board(rows={number: Row(number) for number in range(64)})
+    found = list(progress.lines(Seen(7, board), AHEAD, 0.0))
+    assert len(found) == 12
+    assert found[-1] == "  … and 54 more workers"

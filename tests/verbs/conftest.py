@@ -1,0 +1,62 @@
+"""Projects for the tests of the verbs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.verbs import project as projects
+from tests.verbs.project import Agent, Project
+
+
+class Make(Protocol):
+    """Make a project with one commit and an empty list; `bare`: without the list."""
+
+    def __call__(self, name: str = "repo", *, mode: str = "exclusive", bare: bool = False) -> Project: ...
+
+
+@pytest.fixture
+def make_project(tmp_path: Path) -> Iterator[Make]:
+    made: list[Project] = []
+
+    def make(name: str = "repo", *, mode: str = "exclusive", bare: bool = False) -> Project:
+        made.append(projects.make(tmp_path / name, mode=mode, bare=bare))
+        return made[-1]
+
+    yield make
+    for project in made:
+        project.close()
+
+
+@pytest.fixture
+def project(make_project: Make) -> Project:
+    return make_project()
+
+
+@pytest.fixture
+def with_git(tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that makes a PATH on which git is of the version it is given."""
+
+    def path(version: str) -> str:
+        fake = tmp_path / f"git {version}" / "git"
+        fake.parent.mkdir()
+        real = shutil.which("git")
+        text = (
+            f'#!/bin/sh\ncase "$*" in *version) echo git version {version} ;; *) exec {real} "$@" ;; esac\n'
+        )
+        fake.write_text(text, encoding="utf-8")
+        fake.chmod(0o755)
+        return f"{fake.parent}:{os.environ['PATH']}"
+
+    return path
+
+
+@pytest.fixture
+def agent(project: Project) -> Agent:
+    """Return an agent at work in `project`."""
+    return project.agent()

@@ -1,0 +1,288 @@
+"""A project with a task list, and the agents that work on it, each with a real process of its own.
+
+An agent's commands run in this process, through `harness_lib.cli.main.main`, because an interpreter for each
+of them would cost more than what it does. What matters about another process is real: the owner of a session
+is a living process that a test can kill.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from harness_lib.cli import main
+from harness_lib.core.context import Context
+from harness_lib.system.clock import Clock
+from harness_lib.system.files import mkdir_lock
+from tests.system.git.gitrepo import disk, put, sh
+
+HARNESS_FILES = re.compile(
+    r"^(harness-tasks\.json.*|harness-progress\.txt|\.harness-active|\.harness(/.*)?|\.harness-tasks\.json.*)$"
+)
+LINE = re.compile(
+    r"^\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \[SESSION-\d+\] "
+    r"(INIT|Starting|Completed|ERROR|CHECKPOINT|ROLLBACK|RECOVERY|STATS|LOCK|WARN)( \S.*)?$"
+)
+
+# Whether mutmut has broken a function of ours: it is only so in this process, not in those that tests start.
+MUTATED = bool(os.environ.get("MUTANT_UNDER_TEST"))
+
+
+class Time(Clock):
+    """The wall clock, moved by `pass_`; the monotonic one hurries once the file `hurry_after` is there."""
+
+    def __init__(self) -> None:
+        self.offset = timedelta()
+        self.hurry_after: Path | None = None
+        self._hurried = 0.0
+
+    def now(self) -> datetime:
+        return datetime.now(timezone.utc) + self.offset
+
+    def monotonic(self) -> float:
+        if self.hurry_after is not None and self.hurry_after.exists():
+            self._hurried += 1.0
+        return super().monotonic() + self._hurried
+
+    def pass_(self, **span: float) -> None:
+        self.offset += timedelta(**span)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one command answered; `json` fails the test if stdout was not one object."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found = json.loads(self.out)
+        assert isinstance(found, dict), self.out
+        return found
+
+
+@dataclass
+class Agent:
+    """A worker called `name`, at work in `cwd`; `process` owns its sessions."""
+
+    name: str
+    cwd: Path
+    clock: Time
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.wake()
+
+    def __call__(self, *argv: str, **env: str) -> Said:
+        """Type `harness ARGV`."""
+        wanted = {"HARNESS_WORKER_ID": self.name, "CLAUDE_PID": str(self.process.pid), **self.env, **env}
+        out, err = _stream(), _stream()
+        clocked = mock.patch.object(main, "Context", partial(Context, clock=self.clock))
+        with clocked, placed(self.cwd, wanted), redirect_stdout(out), redirect_stderr(err):
+            code = main.main(argv)
+        return Said(code, _read(out), _read(err))
+
+    def ok(self, *argv: str, **env: str) -> dict[str, Any]:
+        """Type it with --json, expect exit 0 and return the reply."""
+        said = self(*argv, "--json", **env)
+        assert said.code == 0, said.text
+        return said.json
+
+    def fails(self, code: int, *argv: str, **env: str) -> dict[str, Any]:
+        """Type it with --json, expect exit `code` and return the reply."""
+        said = self(*argv, "--json", **env)
+        assert said.code == code, (said.code, said.text)
+        assert said.json["exit"] == code
+        return said.json
+
+    def die(self) -> None:
+        """End the process that owns the sessions, as a crash would."""
+        self.process.kill()
+        self.process.wait()
+
+    def wake(self) -> None:
+        """Start that process (again: with another pid, as a restarted agent has)."""
+        self.process = subprocess.Popen(["sleep", "600"])
+
+
+@dataclass
+class Project:
+    """The repository at `top` and the list in it."""
+
+    top: Path
+    clock: Time = field(default_factory=Time)
+    agents: list[Agent] = field(default_factory=list)
+
+    def agent(self, name: str = "agent", cwd: Path | None = None, **env: str | None) -> Agent:
+        made = Agent(name, cwd or self.top, self.clock, env)
+        self.agents.append(made)
+        return made
+
+    def close(self) -> None:
+        for agent in self.agents:
+            agent.die()
+        # What a test left open in /tmp: nobody else has this root.
+        path = mkdir_lock.path_for(self.top)
+        found = mkdir_lock.look(path)
+        if found is not None and found.pid is not None:
+            mkdir_lock.SeedLock(self.top).release(found.pid)
+
+    # -- the list
+
+    @property
+    def file(self) -> Path:
+        return self.top / "harness-tasks.json"
+
+    @property
+    def generations(self) -> list[Path]:
+        """What the list could be restored from, but for .bak: its last states, and git's copy."""
+        kept = [self.top / ".harness" / "generations", self.top / ".git" / "harness" / "lists"]
+        return [path for folder in kept if folder.is_dir() for path in sorted(folder.iterdir())]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        found = json.loads(self.file.read_text(encoding="utf-8"))
+        assert isinstance(found, dict)
+        return found
+
+    def task(self, task_id: str = "task-001") -> dict[str, Any]:
+        return next(task for task in self.state["tasks"] if task["id"] == task_id)
+
+    def edit(self, **fields: Any) -> None:
+        """Change fields of the list by hand, as an editor does."""
+        self.file.write_text(json.dumps({**self.state, **fields}, indent=2), encoding="utf-8")
+
+    def edit_task(self, task_id: str = "task-001", **fields: Any) -> None:
+        self.edit(tasks=[{**t, **(fields if t["id"] == task_id else {})} for t in self.state["tasks"]])
+
+    def without_proofs(self) -> None:
+        """Let `completed` be believed from here on, as in a list of a harness that wrote no proofs."""
+        self.edit(proofs=False)
+
+    def configure(self, **fields: Any) -> None:
+        self.edit(session_config={**self.state["session_config"], **fields})
+
+    @property
+    def marker(self) -> bool:
+        return (self.top / ".harness-active").exists()
+
+    @property
+    def log(self) -> list[str]:
+        path = self.top / "harness-progress.txt"
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+    def grep(self, *words: str) -> list[str]:
+        """Return the lines of the log that have all `words`, as `grep | grep` does."""
+        return [line for line in self.log if all(word in line for word in words)]
+
+    # -- the repository
+
+    def git(self, *args: str) -> str:
+        return sh(self.top, *args)
+
+    def put(self, name: str, text: str | bytes = "x\n") -> Path:
+        return put(self.top / name, text)
+
+    def read(self, name: str) -> str:
+        return (self.top / name).read_text(encoding="utf-8")
+
+    @property
+    def head(self) -> str:
+        return self.git("rev-parse", "HEAD")
+
+    @property
+    def files(self) -> dict[str, tuple[str, bytes]]:
+        """What stands in the work tree, without the harness's own files."""
+        return {name: what for name, what in disk(self.top).items() if not HARNESS_FILES.match(name)}
+
+    def in_commit(self, commit: str = "HEAD") -> list[str]:
+        return self.git("ls-tree", "-r", "--name-only", commit).splitlines()
+
+    def refs(self, prefix: str = "refs/harness/rescue/") -> list[str]:
+        return self.git("for-each-ref", "--format=%(refname)", prefix).splitlines()
+
+    def commit(self, message: str = "by hand") -> str:
+        """Commit everything."""
+        self.git("add", "-A")
+        return self.commit_only(message)
+
+    def commit_only(self, message: str) -> str:
+        """Commit what is staged."""
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.head
+
+
+def make(top: Path, **options: str | bool) -> Project:
+    """Return a project with one commit and, unless `bare`, an empty list of `mode`."""
+    sh(top.parent, "init", "-q", "-b", "main", str(top))
+    put(top / "tracked.txt", "one\n")
+    project = Project(top)
+    project.commit("Begin")
+    if not options.get("bare"):
+        mode = str(options.get("mode", "exclusive"))
+        person = project.agent("person")
+        person.ok("init", "--mode", mode)
+    return project
+
+
+def begin(agent: Agent, check: str = "test -f done", *options: str) -> None:
+    """Add a task with this check and take it."""
+    agent.ok("add", "One", "--validate", check, *options)
+    agent.ok("claim")
+
+
+def own_work_tree(project: Project, name: str) -> Agent:
+    """Return a worker in a linked worktree of its own."""
+    place = project.top.parent / name
+    project.git("worktree", "add", "-q", "-b", name, str(place))
+    return project.agent(name, place)
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+
+
+def _read(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
+
+
+@contextmanager
+def placed(cwd: Path, env: Mapping[str, str | None]) -> Iterator[None]:
+    """Be in `cwd` with `env` for a while; None unsets a variable."""
+    before, old = Path.cwd(), dict(os.environ)
+    os.chdir(cwd)
+    os.environ.update({name: value for name, value in env.items() if value is not None})
+    for name in (name for name, value in env.items() if value is None):
+        os.environ.pop(name, None)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(old)
+        os.chdir(before)
+
+
+def python(code: str) -> str:
+    """Return the shell command that runs `code`."""
+    quoted = code.replace("'", "'\"'\"'")
+    return f"{sys.executable} -I -S -c '{quoted}'"

@@ -1,0 +1,214 @@
+"""`harness add` appends one sound task, and nothing if it is not sound."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
+
+
+def test_a_list_in_a_sub_directory_is_told_where_its_checks_run(make_project: Make) -> None:
+    project = make_project("deep")
+    (project.top / "sub dir").mkdir()
+    agent = project.agent(cwd=project.top / "sub dir")
+    agent.ok("init", ".")
+    said = agent.ok("add", "One", "--validate", "true")["message"]
+    assert f"runs at the top of the repository, {project.top};" in said
+    assert "--cwd 'sub dir'" in said
+    assert "Its check" not in agent.ok("add", "Two", "--validate", "true", "--cwd", "sub dir")["message"]
+
+
+def test_it_takes_the_next_number_also_beyond_999(project: Project, agent: Agent) -> None:
+    project.edit(tasks=[{"id": "task-999", "status": "completed"}, {"id": "other", "status": "pending"}])
+
+    first, second = agent.ok("add", "One")["task"], agent.ok("add", "Two")["task"]
+
+    assert (first["id"], second["id"]) == ("task-1000", "task-1001")
+    assert first["status"] == "pending"
+    assert first["max_attempts"] == 3
+    assert first["depends_on"] == []
+
+
+def test_a_number_names_the_task_of_that_number(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First")
+    agent.ok("add", "Second", "--depends-on", "1")
+    agent.ok("add", "Third")
+    agent.ok("edit", "3", "--depends-on", "2")
+
+    assert [task["depends_on"] for task in project.state["tasks"]] == [[], ["task-001"], ["task-002"]]
+    assert "depends on 9," in agent.fails(2, "add", "Fourth", "--depends-on", "9")["error"]["message"]
+
+
+def test_every_option_lands_in_its_field(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First")
+
+    agent.ok(
+        *("add", "Second", "--description", "more", "--priority", "P0", "--depends-on", "task-001"),
+        *("--validate", "make check", "--cwd", "sub", "--timeout", "7", "--cleanup", "make clean"),
+        *("--max-attempts", "5", "--protect", "tests/**", "--red-first"),
+    )
+
+    task = project.task("task-002")
+    assert task["description"] == "more"
+    assert task["priority"] == "P0"
+    assert task["depends_on"] == ["task-001"]
+    assert task["max_attempts"] == 5
+    assert task["on_failure"] == {"cleanup": "make clean"}
+    assert task["validation"] == {
+        "command": "make check",
+        "timeout_seconds": 7,
+        "cwd": "sub",
+        "protect": ["tests/**"],
+        "red_first": True,
+    }
+
+
+@pytest.mark.parametrize("verb", [("add", "Third"), ("edit", "task-003")])
+def test_dependencies_may_be_given_in_one_word_or_several(
+    project: Project, agent: Agent, verb: tuple[str, str]
+) -> None:
+    for title in ("First", "Second", *(["Third"] if verb[0] == "edit" else [])):
+        agent.ok("add", title)
+
+    agent.ok(*verb, "--depends-on", " task-001 ,", "--depends-on", "task-002, ")
+    assert project.task("task-003")["depends_on"] == ["task-001", "task-002"]
+
+
+def test_without_a_check_it_warns(agent: Agent) -> None:
+    assert "check" in agent.ok("add", "Something")["warnings"][0]
+
+
+BAD: dict[str, tuple[str, ...]] = {
+    "empty title": ("",),
+    "blank title": (" \n ",),
+    "long title": ("x" * 1001,),
+    "long description": ("x", "--description", "x" * 20001),
+    "unknown dependency": ("x", "--depends-on", "task-777"),
+    "itself": ("x", "--depends-on", "task-001"),
+    "no time": ("x", "--timeout", "0"),
+    "less than no time": ("x", "--timeout", "-5"),
+    "no number": ("x", "--timeout", "soon"),
+    "for ever": ("x", "--timeout", "99999999999"),
+    "no attempt": ("x", "--max-attempts", "0"),
+    "empty pattern": ("x", "--protect", ""),
+    "no priority": ("x", "--priority", "P9"),
+}
+
+
+@pytest.mark.parametrize("argv", BAD.values(), ids=BAD.keys())
+def test_what_makes_no_sense_is_refused_and_nothing_written(
+    project: Project, agent: Agent, argv: tuple[str, ...]
+) -> None:
+    before = project.file.read_bytes()
+
+    reply = agent.fails(2, "add", *argv)
+
+    assert reply["error"]["hint"]
+    assert len(json.dumps(reply)) < 3000
+    assert project.file.read_bytes() == before
+
+
+ODD = {
+    "lines": "first\nsecond\r\nthird",
+    "control": "bell\x07 escape\x1b[31m",
+    "brackets": "[task-001] [CONFIG] done",
+    "right to left": "\u202eevil\u202c שלום",
+    "separators": "one\u2028two\u2029three",
+    "emoji": "🚀" * 10,
+    "not utf-8": os.fsdecode(b"caf\xe9"),
+}
+
+
+@pytest.mark.parametrize("title", ODD.values(), ids=ODD.keys())
+def test_any_title_goes_the_whole_way_on_one_line_of_the_log(
+    project: Project, agent: Agent, title: str
+) -> None:
+    """Add, start, claim, checkpoint, finish: the log keeps its grammar, the subject is one line."""
+    agent.ok("add", title, "--validate", "true")
+    for verb in (("start",), ("claim",), ("checkpoint", "task-001", "1/1", title)):
+        said = agent(*verb)
+        assert said.code == 0, said.text
+        assert "\x1b" not in said.text
+        assert "\u202e" not in said.text
+    project.put("work.txt")
+    assert agent("finish").code == 0
+
+    lines = project.grep("task-001")
+    assert len([line for line in lines if " Starting " in line]) == 1
+    assert len([line for line in lines if " CHECKPOINT " in line]) == 1
+    assert all(line.startswith("[20") for line in project.log)
+    assert len(project.git("log", "-1", "--format=%B").strip().splitlines()) == 1
+
+
+def test_keys_of_others_survive(project: Project, agent: Agent) -> None:
+    project.edit(ours={"a": [1]}, tasks=[{"id": "t", "status": "pending", "theirs": "x"}])
+
+    agent.ok("add", "Something")
+
+    assert project.state["ours"] == {"a": [1]}
+    assert project.state["tasks"][0]["theirs"] == "x"
+
+
+def test_it_works_while_another_agent_has_the_session(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First")
+    agent.ok("start")
+
+    project.agent("person").ok("add", "Second")
+
+    assert len(project.state["tasks"]) == 2
+
+
+def test_it_switches_the_hooks_on_again(project: Project, agent: Agent) -> None:
+    (project.top / ".harness-active").unlink()
+
+    agent.ok("add", "Something")
+
+    assert project.marker
+
+
+def cloned(make_project: Make, tasks: list[dict[str, Any]], script: str | None = None) -> Project:
+    """Return a project whose list, and script, came with the repository."""
+    project = make_project(bare=True)
+    project.put("harness-tasks.json", json.dumps({"version": 2, "tasks": tasks}))
+    if script is not None:
+        project.put("harness-init.sh", script)
+    project.commit("A list for everybody")
+    return project
+
+
+def test_adding_to_a_cloned_list_does_not_bless_its_commands(make_project: Make) -> None:
+    evil = {"id": "a", "status": "pending", "validation": {"command": "touch ran"}}
+    project = cloned(make_project, [evil])
+    agent = project.agent()
+
+    reply = agent.ok("add", "Mine", "--validate", "true")
+
+    assert "trust" in " ".join(reply["warnings"])
+    agent.ok("claim", "a")
+    agent.fails(8, "finish")
+    assert not (project.top / "ran").exists()
+
+
+def test_adding_to_a_cloned_list_does_not_bless_its_init_script(make_project: Make) -> None:
+    project = cloned(make_project, [], "touch ran\n")
+    agent = project.agent()
+
+    agent.ok("add", "Mine", "--validate", "true")
+
+    agent.fails(8, "start")
+    assert not (project.top / "ran").exists()
+
+
+def test_adding_to_a_cloned_list_without_commands_trusts_what_you_added(make_project: Make) -> None:
+    project = cloned(make_project, [{"id": "a", "status": "completed"}])
+    agent = project.agent()
+
+    agent.ok("add", "Mine", "--validate", "true")
+
+    agent.ok("claim")
+    agent.ok("finish")

@@ -1,0 +1,204 @@
+"""`harness edit`: what a person may correct, and what an agent may not."""
+
+from __future__ import annotations
+
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
+
+
+def test_each_field_can_be_changed_and_the_log_says_from_what_to_what(project: Project) -> None:
+    person = project.agent("person")
+    person.ok("add", "First", "--validate", "true")
+    person.ok("add", "Second")
+    said = person.ok(
+        *("edit", "task-002", "--title", "Later", "--description", "More", "--priority", "P0"),
+        *("--depends-on", "task-001", "--validate", "make test", "--timeout", "60", "--cwd", "sub"),
+        *("--protect", "tests/**", "--red-first", "--cleanup", "make clean", "--max-attempts", "5"),
+    )
+    task = project.task("task-002")
+    assert said["task"] == task
+    assert task["title"] == "Later"
+    assert task["description"] == "More"
+    assert task["priority"] == "P0"
+    assert task["depends_on"] == ["task-001"]
+    assert task["validation"] == {
+        "command": "make test",
+        "timeout_seconds": 60,
+        "cwd": "sub",
+        "protect": ["tests/**"],
+        "red_first": True,
+    }
+    assert task["on_failure"] == {"cleanup": "make clean"}
+    assert task["max_attempts"] == 5
+    assert project.grep("WARN [task-002] edited by hand:", 'title "Second" -> "Later"')
+
+
+def test_an_empty_text_clears_a_field(project: Project) -> None:
+    person = project.agent("person")
+    person.ok("add", "First", "--validate", "true")
+    options = ("--description", "d", "--cwd", "c", "--protect", "p", "--cleanup", "x", "--red-first")
+    person.ok("add", "Second", "--depends-on", "task-001", "--validate", "true", *options)
+    empty = (word for name in ("description", "cwd", "protect", "cleanup") for word in (f"--{name}", ""))
+    person.ok("edit", "task-002", *empty, "--depends-on", "", "--validate", "", "--no-red-first")
+    task = project.task("task-002")
+    assert "description" not in task
+    assert task["depends_on"] == []
+    assert task["validation"] == {"command": None, "timeout_seconds": 300}
+    assert task["on_failure"] == {"cleanup": None}
+
+
+def test_nothing_changed_is_said_and_nothing_is_written(project: Project) -> None:
+    person = project.agent("person")
+    person.ok("add", "First", "--validate", "true")
+    before = project.file.read_bytes(), project.log
+    assert "nothing was changed" in person.ok("edit", "task-001", "--title", "First")["message"]
+    assert (project.file.read_bytes(), project.log) == before
+
+
+WRONG = (
+    "edit",
+    "edit task-001",
+    "edit --title x",
+    "edit task-001 --mode concurrent",
+    "edit task-404 --title x",
+    "edit task-001 --timeout 0",
+    "edit task-001 --max-attempts 0",
+    f"edit task-001 --title {'x' * 1001}",
+    "edit task-001 --depends-on task-404",
+    "edit task-001 --depends-on task-002",
+    "edit --max-sessions -1",
+)
+
+
+def test_a_wrong_command_changes_nothing_and_says_what_to_type(project: Project) -> None:
+    person = project.agent("person")
+    person.ok("add", "First", "--validate", "true")
+    person.ok("add", "Second", "--depends-on", "task-001", "--validate", "true")
+    before = project.file.read_bytes()
+    for words in WRONG:
+        assert person.fails(2, *words.split())["error"]["hint"], words
+    person.fails(2, "edit", "task-001", "--title", " ")
+    assert project.file.read_bytes() == before
+
+
+def test_a_completed_task_is_not_edited_and_the_hint_says_retry(agent: Agent) -> None:
+    agent.ok("add", "First", "--validate", "true")
+    agent.ok("claim")
+    agent.ok("finish")
+    said = agent.fails(8, "edit", "task-001", "--title", "Other")
+    assert "harness retry task-001" in said["error"]["hint"]
+
+
+def test_the_worker_cannot_change_the_check_of_its_own_task(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First", "--validate", "false")
+    agent.ok("claim")
+    before = project.file.read_bytes()
+    for option in (
+        ("--validate", "true"),
+        ("--timeout", "9"),
+        ("--cwd", "sub"),
+        ("--protect", "x"),
+        ("--red-first",),
+    ):
+        assert agent.fails(8, "edit", "task-001", *option)["error"]["kind"] == "REFUSED"
+    assert project.file.read_bytes() == before
+    agent.ok("edit", "task-001", "--description", "what I have found out")
+
+
+def test_another_agent_cannot_change_the_check_of_a_task_in_progress(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First", "--validate", "false")
+    agent.ok("claim")
+    helper = project.agent("other", CLAUDECODE="1")
+    assert "claude" in helper.fails(8, "edit", "task-001", "--validate", "true")["message"]
+
+
+def test_a_person_changes_the_check_of_a_task_in_progress_and_the_attempt_is_judged_by_it(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "First", "--validate", "false")
+    agent.ok("claim")
+    project.agent("person").ok("edit", "task-001", "--validate", "true")
+    agent.ok("finish")
+    assert project.task()["status"] == "completed"
+
+
+def test_a_new_command_does_not_bless_what_the_attempt_did_to_protected_files(
+    project: Project, agent: Agent
+) -> None:
+    project.put("exam.txt", "hard\n")
+    project.commit()
+    agent.ok("add", "First", "--validate", "false", "--protect", "exam.txt")
+    agent.ok("claim")
+    project.put("exam.txt", "easy\n")
+    project.agent("person").ok("edit", "task-001", "--validate", "true")
+    assert "exam.txt" in agent.fails(1, "finish")["message"]
+
+
+def test_editing_lifts_the_halt_of_a_session_that_met_a_task_without_a_check(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "First")
+    agent.ok("claim")
+    agent.fails(3, "finish")
+    assert project.state["sessions"][0]["halt"].startswith("CONFIG")
+    project.agent("person").ok("edit", "task-001", "--validate", "true")
+    assert not project.state["sessions"][0].get("halt")
+    agent.ok("finish")
+
+
+def test_editing_lifts_the_halt_of_a_task(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First", "--validate", "true", "--red-first")
+    agent.fails(3, "claim")
+    assert project.task()["halt"]
+    said = agent.ok("edit", "task-001", "--validate", "false")
+    assert "halt" not in project.task()
+    assert "can go on" in said["message"]
+
+
+def test_a_trusted_list_stays_trusted_with_its_new_command(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First", "--validate", "false")
+    project.git("add", "--force", "harness-tasks.json")
+    project.commit("Track the list")
+    agent.ok("edit", "task-001", "--validate", "true")
+    project.commit("Track the new list")
+    agent.ok("validate", "task-001")
+
+
+def test_editing_a_paused_list_leaves_it_paused_unless_there_was_no_work(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "First", "--validate", "false", "--max-attempts", "1")
+    agent.ok("pause")
+    agent.ok("edit", "task-001", "--title", "Still")
+    assert not project.marker
+    agent.ok("claim")
+    agent.fails(1, "finish")
+    assert not project.marker
+    agent.ok("edit", "task-001", "--max-attempts", "2")
+    assert project.marker
+
+
+def test_the_limits_of_the_list_change_and_let_a_spent_session_go_on(project: Project, agent: Agent) -> None:
+    for title in ("First", "Second"):
+        agent.ok("add", title, "--validate", "true")
+    agent.ok("edit", "--max-tasks-per-session", "1", "--max-sessions", "7")
+    agent.ok("claim")
+    agent.ok("finish")
+    agent.fails(9, "claim")
+    agent.ok("edit", "--max-tasks-per-session", "0")
+    assert project.state["session_config"]["max_sessions"] == 7
+    agent.ok("claim")
+
+
+def test_the_mode_changes_only_while_nobody_works(make_project: Make) -> None:
+    project = make_project()
+    agent = project.agent()
+    agent.ok("add", "First", "--validate", "true")
+    agent.ok("claim")
+    assert "harness stop --session 1" in agent.fails(5, "edit", "--mode", "concurrent")["error"]["hint"]
+    agent.ok("stop")
+    assert agent.fails(8, "edit", "--mode", "concurrent")["error"]["kind"] == "REFUSED"
+    agent.ok("claim")
+    agent.ok("finish")
+    agent.ok("edit", "--mode", "concurrent")
+    assert project.state["session_config"]["concurrency_mode"] == "concurrent"

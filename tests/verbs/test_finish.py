@@ -1,0 +1,235 @@
+"""`harness finish`: who holds a task and passes its check gets a commit of exactly what the check saw."""
+
+from __future__ import annotations
+
+from tests.system.git.gitrepo import NASTY
+from tests.verbs.project import Agent, Project, begin
+
+
+def test_of_a_task_without_a_check_every_reply_says_how_to_give_it_one(agent: Agent) -> None:
+    agent.ok("add", "One")
+    give = "harness edit task-001 --validate 'COMMAND'"
+    assert agent.ok("claim")["next"] == give
+    assert give in agent.fails(3, "finish")["error"]["hint"]
+    assert agent.ok("status")["next"] == give
+
+
+def test_ending_another_task_than_the_held_one_names_the_held_one(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("add", "Two", "--validate", "true")
+    agent.ok("claim", "task-001")
+
+    assert "harness finish task-001" in agent.fails(2, "finish", "task-002")["error"]["hint"]
+
+
+def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent) -> None:
+    begin(agent)
+    base = project.head
+    project.put("done")
+    project.put("tracked.txt", "two\n")
+
+    reply = agent.ok("finish", "task-001")
+
+    task = project.task()
+    assert task["status"] == "completed"
+    assert task["attempts"] == 0
+    assert task["completed_commit"] == project.head
+    assert project.git("log", "-1", "--format=%s %P") == f"[task-001] One {base}"
+    assert project.in_commit() == ["done", "tracked.txt"]
+    assert project.git("status", "--porcelain") == ""
+    assert reply["stop"] == {"reason": "done"}
+    assert project.grep(f"[SESSION-1] Completed [task-001] (commit {project.head[:12]})")
+    assert project.grep("[SESSION-1] STATS tasks_total=1 completed=1 failed=0 pending=0 blocked=0")
+    assert not project.marker
+    assert project.state["sessions"] == []
+
+
+def test_the_stop_comes_only_when_nothing_is_left(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    agent.ok("add", "Two", "--validate", "true")
+
+    reply = agent.ok("finish")
+
+    assert reply["stop"] is None
+    assert reply["next"] == "harness claim"
+    assert project.marker
+    assert len(project.state["sessions"]) == 1
+
+
+def test_what_was_untracked_before_is_never_committed(project: Project, agent: Agent) -> None:
+    for name in NASTY:
+        project.put(name, "mine\n")
+    begin(agent)
+    project.put("done")
+    project.put(NASTY[0], "mine, edited meanwhile\n")
+    before = project.files
+
+    agent.ok("finish")
+
+    assert project.in_commit() == ["done", "tracked.txt"]
+    assert project.files == before
+
+
+def test_unless_the_attempt_commits_it_itself(project: Project, agent: Agent) -> None:
+    project.put("draft", "draft\n")
+    begin(agent)
+    project.git("add", "draft")
+    project.git("commit", "-qm", "Take the draft")
+    project.put("done")
+
+    agent.ok("finish")
+
+    assert project.in_commit() == ["done", "draft", "tracked.txt"]
+
+
+def test_the_harness_files_never_enter_a_commit_tracked_or_not(project: Project, agent: Agent) -> None:
+    project.git("add", "-f", "harness-progress.txt")
+    project.commit("Somebody tracks the log")
+    logged = project.git("show", "HEAD:harness-progress.txt")
+    begin(agent)
+    project.git("add", "-f", "harness-tasks.json", ".harness-active")
+    project.put("done")
+
+    agent.ok("finish")
+
+    assert project.in_commit() == ["done", "harness-progress.txt", "tracked.txt"]
+    assert project.git("show", "HEAD:harness-progress.txt") == logged
+    assert project.file.exists()
+    assert len(project.log) > 3
+
+
+def test_there_is_no_empty_commit_if_the_agent_committed_everything(project: Project, agent: Agent) -> None:
+    begin(agent)
+    project.put("done")
+    mine = project.commit("[task-001] all of it")
+
+    agent.ok("finish")
+
+    assert project.head == mine
+    assert project.task()["completed_commit"] == mine
+
+
+def test_a_task_without_any_change_needs_no_commit(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    base = project.head
+
+    agent.ok("finish")
+
+    assert project.head == base
+
+
+def test_a_merge_under_way_keeps_both_parents(project: Project, agent: Agent) -> None:
+    project.git("checkout", "-q", "-b", "side")
+    project.put("side.txt")
+    side = project.commit("Side")
+    project.git("checkout", "-q", "main")
+    base = project.head
+    begin(agent)
+    project.git("merge", "-q", "--no-ff", "--no-commit", "side")
+    project.put("done")
+
+    agent.ok("finish")
+
+    assert project.git("log", "-1", "--format=%P").split() == [base, side]
+    assert project.in_commit() == ["done", "side.txt", "tracked.txt"]
+    assert not (project.top / ".git" / "MERGE_HEAD").exists()
+
+
+def test_modes_links_and_odd_names_arrive_in_the_commit(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    project.put("tool.sh", "#!/bin/sh\n").chmod(0o755)
+    (project.top / "link").symlink_to("tool.sh")
+    for name in NASTY:
+        project.put(name)
+
+    agent.ok("finish")
+
+    listing = project.git("ls-tree", "-r", "-z", "HEAD")
+    assert "100755 blob" in listing
+    assert "120000 blob" in listing
+    assert listing.count("\0") == len(NASTY) + 3
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_what_the_check_changed_in_tracked_files_is_undone_and_kept(project: Project, agent: Agent) -> None:
+    begin(agent, "echo by the check > tracked.txt; rm other.txt")
+    project.put("tracked.txt", "by the attempt\n")
+    project.put("other.txt", "other\n")
+
+    reply = agent.ok("finish")
+
+    assert project.git("show", "HEAD:tracked.txt") == "by the attempt"
+    assert project.read("tracked.txt") == "by the attempt\n"
+    assert project.read("other.txt") == "other\n"
+    ref = "refs/harness/rescue/task-001/1-check"
+    assert ref in reply["warnings"][0]
+    assert project.git("show", f"{ref}:tracked.txt") == "by the check"
+
+
+def test_no_hook_and_no_signature_stands_between_the_check_and_the_commit(
+    project: Project, agent: Agent
+) -> None:
+    hook = project.top / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    hook.chmod(0o755)
+    project.git("config", "commit.gpgSign", "true")
+    begin(agent)
+    project.put("done")
+
+    agent.ok("finish")
+
+
+def test_after_a_pass_no_cleanup_runs(project: Project, agent: Agent) -> None:
+    begin(agent, "true", "--cleanup", "touch cleaned")
+
+    agent.ok("finish")
+
+    assert not (project.top / "cleaned").exists()
+
+
+def test_only_a_held_task_can_be_finished(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+
+    assert "You hold no task" in agent.fails(2, "finish")["error"]["message"]
+    agent.fails(2, "finish", "task-777")
+    agent.fails(2, "finish", "task-001")
+    agent.ok("claim")
+    agent.ok("finish")
+    assert "completed" in agent.fails(2, "finish", "task-001")["error"]["message"]
+    assert project.task()["status"] == "completed"
+
+
+def test_the_check_runs_in_its_directory_inside_a_subdirectory_too(project: Project, agent: Agent) -> None:
+    project.put("sub/marker")
+    project.commit()
+    begin(agent, "test -f marker", "--cwd", "sub")
+    agent.cwd = project.top / "sub"
+
+    agent.ok("finish")
+
+
+def test_the_check_sees_the_callers_environment(project: Project, agent: Agent) -> None:
+    begin(agent, 'test "$ASKED" = yes')
+
+    agent.ok("finish", ASKED="yes")
+
+    assert project.task()["status"] == "completed"
+
+
+def test_a_title_cannot_draw_on_the_terminal_of_who_reads_the_log_of_git(
+    project: Project, agent: Agent
+) -> None:
+    """No escape sequence, no bell, no line of its own; and a long one is cut, and says so."""
+    title = "\x1b]0;evil\x07 Red\x1b[31m\r\nSigned-off-by: nobody " + "x" * 300
+    agent.ok("add", title, "--validate", "test -f done")
+    agent.ok("claim")
+    project.put("done")
+
+    agent.ok("finish")
+
+    message = project.git("log", "-1", "--format=%B")
+    assert message.startswith("[task-001] \ufffd]0;evil\ufffd Red\ufffd[31m Signed-off-by: nobody xxx")
+    assert message.endswith("x…")
+    assert len(message) == 200
+    assert message.replace("\ufffd", "").isprintable()

@@ -1,0 +1,111 @@
+"""`harness log`: the end of the log, taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from harness_lib.core.context import Context
+from harness_lib.system.clock import Clock
+from harness_lib.verbs import log
+from tests.verbs.project import Agent, Project
+
+STAMP = "[2025-07-01T10:00:00Z] [SESSION-1]"
+PROSE = f"""\
+{STAMP} INIT Harness initialized for project /path/to/project
+{STAMP} LOCK acquired (pid=12345)
+{STAMP} Starting [task-001] Implement user authentication (base=def5678)
+{STAMP} CHECKPOINT [task-001] step=2/4 "auth routes created, tests pending"
+{STAMP} Completed [task-001] (commit abc1234)
+{STAMP} ERROR [task-002] [TASK_EXEC] Redis connection refused
+{STAMP} ERROR [ENV_SETUP] harness-tasks.json corrupted and unrecoverable
+[2025-07-01T10:00:00Z] [SESSION-2] STATS tasks_total=5 completed=1
+a line of nobody's
+"""
+
+
+@pytest.fixture
+def logged(project: Project) -> Project:
+    (project.top / "harness-progress.txt").write_text(PROSE, encoding="utf-8")
+    return project
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("INIT ready", ("INIT", None, None, "ready")),
+        ("Completed [t-1] (commit a)", ("Completed", "t-1", None, "(commit a)")),
+        ("ERROR [t-1] [TIMEOUT] too long", ("ERROR", "t-1", "TIMEOUT", "too long")),
+        ("ERROR [CONFIG] no check", ("ERROR", None, "CONFIG", "no check")),
+        ("CHECKPOINT [t-1] [half] done", ("CHECKPOINT", "t-1", None, "[half] done")),
+        ("STATS", ("STATS", None, None, "")),
+    ],
+)
+def test_a_line_of_the_grammar_is_taken_apart(line: str, wanted: tuple[str | None, ...]) -> None:
+    found = log.parse(f"{STAMP} {line}")
+    assert (found.type, found.task, found.category, found.message) == wanted
+    assert (found.at, found.session) == ("2025-07-01T10:00:00Z", 1)
+
+
+@pytest.mark.parametrize("line", ["", "a line of nobody's", "[x] [SESSION-y] WARN z", "[] [SESSION-1]"])
+def test_a_line_that_is_not_in_the_grammar_is_kept_as_text(line: str) -> None:
+    assert log.parse(line) == log.Entry(line, message=line)
+
+
+@pytest.mark.usefixtures("logged")
+def test_the_filters_go_together(agent: Agent) -> None:
+    def texts(*options: str) -> list[str]:
+        return [entry["message"] for entry in agent.ok("log", *options)["lines"]]
+
+    assert len(texts()) == len(PROSE.splitlines())
+    assert texts("--type", "error") == [
+        "Redis connection refused",
+        "harness-tasks.json corrupted and unrecoverable",
+    ]
+    assert texts("--type", "ERROR", "--task", "task-002") == ["Redis connection refused"]
+    assert texts("--session", "2") == ["tasks_total=5 completed=1"]
+    assert texts("-n", "1") == ["a line of nobody's"]
+    assert texts("-n", "1", "--task", "task-001") == ["(commit abc1234)"]
+    assert texts("-n", "0") == []
+    assert "No line" in agent("log", "--task", "nobody").out
+
+
+def test_only_the_end_of_a_huge_log_is_read_and_that_is_said(logged: Project, agent: Agent) -> None:
+    """The sparse file is 64 GB long: whoever read it from its start would never come back."""
+    path = logged.top / "harness-progress.txt"
+    with path.open("r+b") as stream:
+        stream.truncate(2**36)
+        stream.seek(0, 2)
+        stream.write(f"\n{STAMP} WARN at the end\n".encode())
+    said = agent("log", "--type", "WARN")
+    assert said.out.splitlines()[0] == f"{STAMP} WARN at the end"
+    assert "grep finds the rest" in said.err
+
+
+def test_without_a_log_there_is_nothing_to_show(project: Project, agent: Agent) -> None:
+    (project.top / "harness-progress.txt").unlink()
+    assert agent.ok("log")["lines"] == []
+
+
+def test_following_yields_what_is_added_and_fits(logged: Project) -> None:
+    path = logged.top / "harness-progress.txt"
+
+    class Writer(Clock):
+        def __init__(self) -> None:
+            self.lines: Iterator[str] = iter(("INIT no", "WARN yes", "WARN [task-001] more"))
+
+        def sleep(self, seconds: float) -> None:
+            assert seconds > 0
+            with path.open("a", encoding="utf-8") as stream:
+                stream.write(f"{STAMP} {next(self.lines)}\n")
+
+    found = log.follow(Context(env={}, cwd=logged.top, clock=Writer()), log.Filter(type="WARN"))
+    assert [next(found), next(found)] == [f"{STAMP} WARN yes", f"{STAMP} WARN [task-001] more"]
+
+
+@pytest.mark.parametrize(
+    "options", [["--type", "NOISE"], ["-n", "-3"], ["-n", "many"], ["--session", "x"], ["-f"]]
+)
+def test_a_wrong_option_is_a_usage_error(agent: Agent, options: list[str]) -> None:
+    agent.fails(2, "log", *options)

@@ -1,0 +1,250 @@
+"""`harness rescue`: the work of a failed attempt can be seen and taken back, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.system.git.gitrepo import sh
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project, begin, own_work_tree
+
+REF = "refs/harness/rescue/task-001/1"
+
+
+@pytest.fixture
+def failed(project: Project, agent: Agent) -> Project:
+    """Return a project in which an attempt has changed, made, committed and removed files, and has failed."""
+    project.put("sub/gone.txt", "to go\n")
+    project.put("story.txt", "".join(f"line {n}\n" for n in range(30)))
+    project.commit("More files")
+    agent.ok("add", "First", "--validate", "false", "--max-attempts", "9")
+    agent.ok("claim")
+    project.put("tracked.txt", "two\n")
+    project.commit("[task-001] committed by the attempt")
+    project.put("made.txt", "new\n")
+    project.put("story.txt", "".join(f"line {n}\n" for n in range(29)) + "line last\n")
+    (project.top / "sub/gone.txt").unlink()
+    agent.fails(1, "finish")
+    assert project.read("tracked.txt") == "one\n"
+    return project
+
+
+def test_the_list_names_every_rescue_newest_first(failed: Project, agent: Agent) -> None:
+    agent.ok("claim")
+    failed.put("again.txt")
+    agent.fails(1, "finish")
+    for argv in (("rescue",), ("rescue", "list"), ("rescue", "list", "task-001")):
+        said = agent.ok(*argv)
+        assert [each["ref"] for each in said["rescues"]] == ["refs/harness/rescue/task-001/2", REF]
+    assert agent.ok("rescue", "list", "task-002")["count"] == 0
+    assert agent.ok("rescue", "list", "1")["count"] == 2
+
+
+@pytest.mark.usefixtures("failed")
+def test_the_number_of_a_task_is_enough_to_name_its_work(agent: Agent) -> None:
+    assert agent.ok("rescue", "show", "1")["rescue"]["ref"] == REF
+    assert agent.ok("rescue", "show", "1/1")["rescue"]["ref"] == REF
+    assert "'7'" in agent.fails(2, "rescue", "show", "7")["error"]["message"]
+
+
+@pytest.mark.usefixtures("failed")
+def test_a_rescue_is_shown_with_what_was_committed_and_what_was_not(agent: Agent) -> None:
+    for name in (REF, "task-001/1", "task-001"):
+        said = agent.ok("rescue", "show", name)
+        assert said["rescue"]["ref"] == REF
+        for text in ("| +two", "| +new", "| -to go", "made.txt", "sub/gone.txt"):
+            assert text in said["message"]
+        assert said["next"] == f"harness rescue apply {REF}"
+
+
+def test_a_huge_difference_is_shown_in_part_and_without_terminal_codes(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "First", "--validate", "false")
+    agent.ok("claim")
+    project.put("made.txt", "\x1b[31mred\n" * 5000)
+    agent.fails(1, "finish")
+    said = agent("rescue", "show", "task-001")
+    assert said.code == 0
+    assert "\x1b" not in said.out
+    assert len(said.out.splitlines()) < 250
+
+
+def test_a_line_of_a_difference_ends_where_git_ends_it(project: Project, agent: Agent) -> None:
+    """Source files have form feeds between their parts, and some of them carriage returns."""
+    agent.ok("add", "First", "--validate", "false")
+    agent.ok("claim")
+    project.put("made.txt", "one\x0ctwo\r\n")
+    agent.fails(1, "finish")
+    assert "| +one\ufffdtwo\n" in f"{agent.ok('rescue', 'show', 'task-001')['message']}\n"
+
+
+def test_apply_brings_everything_back_without_committing(failed: Project, agent: Agent) -> None:
+    head, index = failed.head, failed.git("ls-files", "-s")
+    said = agent.ok("rescue", "apply", "task-001")
+    assert failed.read("tracked.txt") == "two\n"
+    assert failed.read("made.txt") == "new\n"
+    assert not (failed.top / "sub/gone.txt").exists()
+    assert sorted(said["written"]) == ["made.txt", "story.txt", "sub/gone.txt", "tracked.txt"]
+    assert (failed.head, failed.git("ls-files", "-s")) == (head, index)
+    assert failed.refs() == [REF]
+    assert "here already" in agent.ok("rescue", "apply", "task-001")["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("tracked.txt", "a person's\n"), ("made.txt", "a person's\n"), ("ignored.log", "a person's\n")],
+)
+def test_apply_never_writes_over_a_person_s_change(
+    project: Project, agent: Agent, name: str, text: str
+) -> None:
+    agent.ok("add", "First", "--validate", "false")
+    agent.ok("claim")
+    for made in ("tracked.txt", "made.txt", "ignored.log", "other.txt"):
+        project.put(made, "the attempt's\n")
+    agent.fails(1, "finish")
+    project.put(".gitignore", "*.log\n")
+    project.commit("Ignore logs")
+    project.put(name, text)
+    before = project.files
+    said = agent.fails(8, "rescue", "apply", "task-001")
+    assert name in said["message"]
+    assert project.files == before
+
+
+def test_apply_takes_only_what_is_named(failed: Project, agent: Agent) -> None:
+    failed.put("tracked.txt", "a person's\n")
+    said = agent.ok("rescue", "apply", "task-001", "made.txt", "sub/")
+    assert sorted(said["written"]) == ["made.txt", "sub/gone.txt"]
+    assert failed.read("tracked.txt") == "a person's\n"
+
+
+def test_apply_merges_into_a_file_that_has_changed_elsewhere_since(failed: Project, agent: Agent) -> None:
+    failed.put("story.txt", "line first\n" + "".join(f"line {n}\n" for n in range(1, 30)))
+    failed.commit("Another beginning")
+    agent.ok("rescue", "apply", "task-001")
+    lines = failed.read("story.txt").splitlines()
+    assert (lines[0], lines[-1]) == ("line first", "line last")
+
+
+def test_apply_writes_nothing_where_one_file_does_not_fit(failed: Project, agent: Agent) -> None:
+    failed.put("tracked.txt", "three\n")
+    failed.commit("The same line")
+    before = failed.files
+    said = agent.fails(8, "rescue", "apply", "task-001")
+    assert "tracked.txt" in said["message"]
+    assert failed.files == before
+
+
+def test_apply_keeps_the_content_of_binary_files_and_links_and_modes(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First", "--validate", "false")
+    agent.ok("claim")
+    project.put("raw.bin", bytes(range(256)) * 10)
+    project.put("run.sh", "#!/bin/sh\n").chmod(0o755)
+    (project.top / "link").symlink_to("tracked.txt")
+    project.put("name with\nbreak.txt")
+    wanted = project.files
+    agent.fails(1, "finish")
+    agent.ok("rescue", "apply", "task-001")
+    assert project.files == wanted
+
+
+@pytest.mark.usefixtures("failed")
+def test_the_next_attempt_may_take_up_the_work_of_the_last(agent: Agent) -> None:
+    agent.ok("claim")
+    said = agent.ok("rescue", "apply", "task-001")
+    assert said["next"] == "harness finish task-001"
+
+
+def test_nothing_is_brought_into_the_attempt_of_somebody_else(failed: Project, agent: Agent) -> None:
+    agent.ok("claim")
+    before = failed.files
+    assert "task-001" in failed.agent("person").fails(8, "rescue", "apply", "task-001")["message"]
+    assert failed.files == before
+
+
+def test_a_dropped_rescue_can_be_brought_back_with_the_printed_command(failed: Project, agent: Agent) -> None:
+    agent.fails(2, "rescue", "drop", "task-001")
+    agent.fails(2, "rescue", "drop")
+    said = agent.ok("rescue", "drop", REF)
+    oid = said["rescue"]["oid"]
+    assert failed.refs() == []
+    assert failed.grep("WARN dropped by hand", REF, oid)
+    command = next(line for line in said["message"].splitlines() if "git update-ref" in line)
+    failed.git(*command.rpartition("git ")[2].split())
+    assert failed.git("rev-parse", REF) == oid
+
+
+def test_only_one_is_dropped_or_shown_at_a_time(failed: Project, agent: Agent) -> None:
+    """Rather none than one of those that were named."""
+    for action in ("drop", "show", "list"):
+        assert "one" in agent.fails(2, "rescue", action, "task-001/1", "task-001/2")["error"]["message"]
+    assert failed.refs() == [REF]
+
+
+def test_an_agent_drops_nothing(failed: Project, agent: Agent) -> None:
+    agent.fails(8, "rescue", "drop", REF, CLAUDECODE="1")
+    assert failed.refs() == [REF]
+
+
+def test_an_unknown_rescue_is_said_to_be_unknown(agent: Agent) -> None:
+    for action in ("show", "apply", "drop"):
+        assert "harness rescue list" in agent.fails(2, "rescue", action, "task-009/4")["error"]["hint"]
+
+
+def test_what_a_late_worker_has_changed_is_saved_so_that_its_next_claim_is_not_refused(
+    make_project: Make,
+) -> None:
+    """The hint of exit 6 works as it stands: nothing is stashed, where another worker could pop it."""
+    project = make_project(mode="concurrent")
+    for title in ("One", "Two"):
+        project.agent("person").ok("add", title, "--validate", "test -f done")
+    late, taker = (own_work_tree(project, name) for name in ("late", "taker"))
+    late.ok("claim", "task-001")
+    (late.cwd / "tracked.txt").write_text("precious\n", encoding="utf-8")
+    (late.cwd / "made.txt").write_text("precious too\n", encoding="utf-8")
+    project.clock.pass_(hours=1)
+    taker.ok("start")
+    taker.ok("claim", "task-001")
+
+    hint = late.fails(6, "finish", "task-001")["error"]["hint"]
+    typed = re.findall(r"harness (rescue save \S+?);", hint)
+    saved = late.ok(*typed[0].split())
+
+    assert "stash" not in hint
+    ref = saved["rescue"]["ref"]
+    assert ref == "refs/harness/rescue/task-001/late-saved"
+    assert project.git("show", f"{ref}:tracked.txt") == "precious"
+    assert project.git("show", f"{ref}:made.txt") == "precious too"
+    assert sh(late.cwd, "status", "--porcelain") == ""
+    assert late.ok("claim")["task"]["id"] == "task-002"
+    assert taker.ok("checkpoint", "task-001", "1/2", "still mine")
+
+
+def test_saving_leaves_what_git_does_not_know_where_a_person_works(project: Project, agent: Agent) -> None:
+    project.put("tracked.txt", "changed\n")
+    project.put("notes.txt", "a person's\n")
+    project.git("add", "tracked.txt")
+
+    ref = agent.ok("rescue", "save", "task-009")["rescue"]["ref"]
+
+    assert project.read("tracked.txt") == "one\n"
+    assert project.read("notes.txt") == "a person's\n"
+    assert project.git("show", f"{ref}:tracked.txt") == "changed"
+    assert project.grep("WARN", "saved by hand", ref)
+    assert "nothing to save" in agent.ok("rescue", "save", "task-009")["message"]
+
+
+def test_nobody_saves_away_the_work_of_an_attempt(project: Project, agent: Agent) -> None:
+    begin(agent)
+    project.put("tracked.txt", "of the attempt\n")
+
+    mine = agent.fails(8, "rescue", "save", "task-001")["error"]
+    theirs = project.agent("person").fails(8, "rescue", "save", "task-001")["error"]
+
+    assert "harness release task-001" in mine["hint"]
+    assert "agent works on task-001" in theirs["message"]
+    assert project.read("tracked.txt") == "of the attempt\n"
+    assert project.refs() == []

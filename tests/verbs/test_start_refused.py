@@ -1,0 +1,172 @@
+"""`harness start` opens no session where there is nothing to do, or where the limits allow no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
+
+# -- when there is nothing to do
+
+
+def test_an_empty_list_is_done_whoever_asks(project: Project, agent: Agent) -> None:
+    for verb in ("start", "claim"):
+        reply = agent.fails(9, verb)
+
+        assert reply["stop"] == {"reason": "done"}
+    assert project.state["sessions"] == []
+    assert not project.marker
+    assert len(project.grep(" STATS ")) == 2
+
+
+def test_a_finished_list_is_exit_9_and_not_5_for_a_second_owner(project: Project, agent: Agent) -> None:
+    """State first, then eligibility, then the session."""
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("claim")
+    agent.ok("finish")
+    agent.ok("add", "Two")
+    agent.ok("start")
+    project.without_proofs()
+    project.edit_task("task-002", status="completed")
+
+    project.agent("other").fails(9, "start")
+
+
+def test_what_is_blocked_is_recorded_with_its_reason(project: Project, agent: Agent) -> None:
+    project.edit(
+        tasks=[
+            {"id": "a", "status": "failed", "attempts": 3, "max_attempts": 3},
+            {"id": "b", "status": "pending", "depends_on": ["a"]},
+            {"id": "c", "status": "pending", "depends_on": ["b"]},
+        ]
+    )
+
+    assert agent.fails(9, "start")["stop"] == {"reason": "blocked"}
+    assert project.task("b")["error_log"] == ["[DEPENDENCY] Blocked by failed a"]
+    assert project.task("c")["error_log"] == ["[DEPENDENCY] Blocked by failed b"]
+    assert len(project.grep("ERROR", "[DEPENDENCY]")) == 2
+
+
+def test_a_ring_is_named(project: Project, agent: Agent) -> None:
+    project.edit(
+        tasks=[
+            {"id": "a", "status": "pending", "depends_on": ["b"]},
+            {"id": "b", "status": "pending", "depends_on": ["a"]},
+            {"id": "self", "status": "pending", "depends_on": ["self"]},
+        ]
+    )
+
+    agent.fails(9, "start")
+
+    assert project.task("a")["error_log"] == ["[DEPENDENCY] Circular dependency detected: a -> b -> a"]
+    assert project.task("self")["error_log"] == ["[DEPENDENCY] Circular dependency detected: self -> self"]
+
+
+# -- limits
+
+
+def test_as_many_sessions_run_as_the_limit_says_the_last_one_too(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    project.configure(max_sessions=2)
+
+    for number in (1, 2):
+        assert agent.ok("start")["session"] == number
+        agent.ok("stop")
+
+    assert agent.fails(9, "start")["stop"] == {"reason": "max_sessions"}
+    assert agent.fails(9, "claim")["stop"] == {"reason": "max_sessions"}
+    assert project.state["session_count"] == 2
+    assert project.state["sessions"] == []
+
+
+def test_zero_or_absent_is_no_limit(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    for limits in ({"max_sessions": 0, "max_tasks_per_session": 0}, {}):
+        project.edit(session_count=99999, session_config={"concurrency_mode": "exclusive", **limits})
+
+        agent.ok("start")
+        agent.ok("stop")
+
+
+def test_a_session_ends_after_as_many_attempts_as_it_may_failed_ones_count(
+    project: Project, agent: Agent
+) -> None:
+    project.configure(max_tasks_per_session=2)
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("add", "Two", "--validate", "false")
+    agent.ok("add", "Three", "--validate", "true")
+    agent.ok("claim", "task-001")
+    assert agent.ok("finish")["stop"] is None
+    agent.ok("claim", "task-002")
+
+    assert agent.fails(1, "finish")["stop"] == {"reason": "max_tasks_per_session"}
+
+    assert agent.fails(9, "claim")["stop"] == {"reason": "max_tasks_per_session"}
+    assert project.state["sessions"][0]["halt"] == "max_tasks_per_session"
+    agent.ok("stop")
+    assert agent.ok("claim")["task"]["id"] == "task-003"
+
+
+# -- when only a person could go on
+
+
+@pytest.fixture
+def halted(project: Project, agent: Agent) -> Project:
+    """Return a project whose one task waits for a person."""
+    agent.ok("add", "One", "--validate", "true")
+    project.edit_task(halt="CONFIG: say which database")
+    return project
+
+
+@pytest.mark.parametrize("verb", ["start", "claim"])
+def test_with_only_a_halted_task_no_session_is_opened_and_nobody_is_told_to_wait(
+    halted: Project, agent: Agent, verb: str
+) -> None:
+    reply = agent.fails(9, verb)
+
+    assert reply["stop"] == {"reason": "waiting"}
+    assert reply["next"] == "harness why task-001"
+    assert "A person must act" in reply["message"]
+    assert "task-001: CONFIG: say which database" in reply["message"]
+    assert "others hold" not in reply["message"]
+    assert (halted.state["sessions"], halted.state["session_count"]) == ([], 0)
+
+
+def test_halted_tasks_use_up_no_sessions_and_the_limit_holds_all_the_same(
+    halted: Project, agent: Agent
+) -> None:
+    halted.configure(max_sessions=1)
+    for _ in range(3):
+        agent.fails(9, "start")
+    assert halted.state["session_count"] == 0
+    halted.edit_task(halt=None)
+    assert agent.ok("start")["session"] == 1
+    agent.ok("stop")
+    halted.edit_task(halt="CONFIG: say which database")
+
+    agent.fails(9, "start")
+
+    assert halted.state["session_count"] == 1
+
+
+def test_an_open_session_ends_where_only_a_person_could_go_on(halted: Project, agent: Agent) -> None:
+    halted.edit_task(halt=None)
+    agent.ok("start")
+    halted.edit_task(halt="CONFIG: say which database")
+
+    assert agent.fails(9, "start")["stop"] == {"reason": "waiting"}
+
+    assert halted.state["sessions"] == []
+
+
+def test_where_others_hold_the_rest_waiting_is_what_to_type(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    first, second = project.agent("first"), project.agent("second")
+    first.ok("add", "One", "--validate", "true")
+    first.ok("claim")
+
+    reply = second.ok("start")
+
+    assert reply["next"] == "harness claim --wait 600"
+    assert "others hold the rest" in reply["message"]

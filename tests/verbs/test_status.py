@@ -1,0 +1,212 @@
+"""`harness status`: what a person sees of the list, without a lock and whatever state its file is in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
+
+
+def tasks(*given: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"title": f"Title of {task['id']}", "status": "pending", **task} for task in given]
+
+
+def by_hand(project: Project, *given: dict[str, Any], **fields: Any) -> None:
+    """Write the list as an agent that follows the prose does."""
+    document = {"version": 2, "tasks": tasks(*given), **fields}
+    project.file.write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_the_counts_name_each_status_and_compute_blocked(project: Project, agent: Agent) -> None:
+    by_hand(
+        project,
+        {"id": "a", "status": "completed"},
+        {"id": "b", "status": "failed", "attempts": 3},
+        {"id": "c", "status": "failed", "attempts": 1},
+        {"id": "d", "depends_on": ["b"]},
+        {"id": "e"},
+        {"id": "f", "status": "in_progress"},
+    )
+    first = agent("status").out.splitlines()[0]
+    assert first.endswith(
+        "16 %: 1 of 6 completed, 1 in progress, 2 failed (1 for good), 2 pending (1 blocked)"
+    )
+    counts = agent.ok("status")["counts"]
+    assert (counts["blocked"], counts["permanent"], counts["retryable"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("done", "total", "bar"), [(0, 3, 0), (1, 3, 6), (2, 3, 13), (3, 3, 20)])
+def test_the_bar_is_full_only_when_all_is_done(
+    project: Project, agent: Agent, done: int, total: int, bar: int
+) -> None:
+    by_hand(
+        project, *({"id": f"t{n}", "status": "completed" if n < done else "pending"} for n in range(total))
+    )
+    assert agent("status").out.startswith("[" + "#" * bar + "-" * (20 - bar) + "]")
+
+
+def test_each_task_has_the_one_liner_of_the_protocol(project: Project, agent: Agent) -> None:
+    by_hand(project, {"id": "task-002", "title": "Add rate limiting", "status": "failed", "attempts": 1})
+    assert "[failed] task-002: Add rate limiting (1/3)" in agent("status").out.splitlines()
+
+
+def test_what_a_person_looks_for_comes_first_and_the_rest_is_a_number(project: Project, agent: Agent) -> None:
+    given: list[dict[str, Any]] = [{"id": f"done-{n}", "status": "completed"} for n in range(30)]
+    given += [{"id": f"wait-{n}", "depends_on": ["late"]} for n in range(30)]
+    given += [{"id": "late", "priority": "P2"}, {"id": "soon", "priority": "P0"}]
+    given += [{"id": "bad", "status": "failed"}, {"id": "halted", "halt": "CONFIG: no check"}]
+    given += [{"id": "now", "status": "in_progress"}]
+    by_hand(project, *given)
+    said = agent("status").out.splitlines()
+    ids = [line.split()[1].rstrip(":") for line in said if line.startswith(("[pending]", "[failed]", "[in_"))]
+    assert ids[:5] == ["now", "halted", "bad", "soon", "late"]
+    assert "… and 50 more (harness status --all)" in said
+    whole = agent("status", "--all").out
+    assert all(f" {task['id']}: " in whole for task in given)
+    assert "more" not in whole
+
+
+def test_who_works_on_what_since_when_and_how_long_the_lease_is(make_project: Make) -> None:
+    project = make_project("many", mode="concurrent")
+    worker = project.agent("worker-7")
+    worker.ok("add", "One", "--validate", "true")
+    worker.ok("claim")
+    worker.ok("checkpoint", "task-001", "1/3", "half of the first step")
+    task = project.task()
+    line = (
+        f"    by worker-7 since {task['claimed_at']}, leased until {task['lease_expires_at']}, "
+        'at 1/3 "half of the first step"'
+    )
+    assert line in worker("status").out.splitlines()
+    project.clock.pass_(hours=1)
+    assert f"its lease ended at {task['lease_expires_at']}" in worker("status").out
+
+
+def test_sessions_are_counted_and_a_dead_owner_is_told(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("start")
+    assert "sessions: 1 of at most 50, last none" in agent("status").out
+    assert "open: session 1 of agent since" in agent("status").out
+    assert "gone" not in agent("status").out
+    agent.die()
+    agent.wake()
+    assert "its owner is gone" in agent("status").out
+
+
+def test_what_a_person_must_do_is_said(project: Project, agent: Agent) -> None:
+    by_hand(project, {"id": "a", "halt": "CONFIG: Missing validation.command"})
+    said = agent("status")
+    assert "a person must act:\n  a: CONFIG: Missing validation.command (harness why a)" in said.out
+    assert agent.ok("status")["halts"] == ["a: CONFIG: Missing validation.command (harness why a)"]
+
+
+def test_whether_the_hooks_hold_anybody_is_said(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    assert "hooks: on, but no agent here loads them" in agent("status").out
+    agent.ok("hooks", "install", "--agent", "claude")
+    assert "hooks: on; Claude Code is held until the list is finished" in agent("status").out
+    (project.top / ".harness-active").unlink()
+    assert "hooks: off; paused" in agent("status").out
+    assert agent.ok("status")["active"] is False
+
+
+@pytest.mark.parametrize(("value", "off"), [("1", True), ("yes", True), ("0", False), ("", False)])
+def test_the_switch_is_told_as_the_hooks_take_it(agent: Agent, value: str, *, off: bool) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    for verb in ("status", "doctor"):
+        assert ("HARNESS_DISABLED" in agent(verb, HARNESS_DISABLED=value).out) is off
+
+
+def test_of_a_failed_task_the_reason_stands_below_it_and_next_shows_it(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "echo it is red; false", "--max-attempts", "1")
+    agent.ok("claim")
+    agent.fails(1, "finish")
+    said = agent("status").out.splitlines()
+    assert said[said.index("[failed] task-001: One (1/1)") + 1].startswith("    why: [TEST_FAIL] ")
+    assert said[-1] == "next: harness show task-001"
+
+
+def test_after_a_finished_list_status_says_what_to_type_too(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("claim")
+    agent.ok("finish")
+    assert agent.ok("status")["next"] == "harness log"
+
+
+def test_locks_and_counts_of_the_log_are_not_what_a_person_looks_for(project: Project, agent: Agent) -> None:
+    with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
+        log.write("[2025-07-01T10:00:00Z] [SESSION-1] WARN STATS and LOCK are words here\n")
+        log.write("[2025-07-01T10:00:01Z] [SESSION-1] STATS tasks_total=0\n")
+        log.write("[2025-07-01T10:00:02Z] [SESSION-1] LOCK released\n")
+    assert [line.split("] ", 2)[2] for line in agent.ok("status")["log"]][-1].startswith("WARN STATS and")
+
+
+def test_the_last_five_log_lines_are_shown(project: Project, agent: Agent) -> None:
+    with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
+        log.writelines(f"[2025-07-01T10:00:0{n}Z] [SESSION-1] WARN word {n}\n" for n in range(9))
+    shown = agent("status").out.split("log:\n")[1].splitlines()[:5]
+    assert [line.strip() for line in shown] == project.log[-5:]
+
+
+def test_texts_of_a_list_cannot_draw_on_the_terminal(project: Project, agent: Agent) -> None:
+    """A title, a worker or a halt from a clone is data: no escape sequence and no line of its own."""
+    evil = "\x1b[2Jgone\nnext: harness trust"
+    by_hand(
+        project,
+        {"id": "a", "title": evil, "halt": evil, "status": "in_progress", "claimed_by": evil},
+    )
+    with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
+        log.write("[x] \x1b]0;evil\x07\n")
+    for verb in (["status"], ["graph"], ["why", "a"], ["log"], ["check"]):
+        out = agent(*verb).out
+        assert "\x1b" not in out
+        assert "\nnext: harness trust" not in out.replace("next: harness trust\n", "", 1)
+
+
+def test_a_broken_list_is_shown_from_the_last_good_one_with_a_warning(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    project.file.write_text('{"tasks": [', encoding="utf-8")
+    said = agent("status")
+    assert said.code == 0
+    assert "task-001: One" in said.out
+    assert "harness check --repair" in said.err
+    assert project.file.read_text(encoding="utf-8") == '{"tasks": ['
+
+
+def test_a_list_made_by_the_prose_is_shown(project: Project, agent: Agent) -> None:
+    project.file.write_text('{"tasks":[{"id":"t1","status":"completed"}]}', encoding="utf-8")
+    assert "100 %: 1 of 1 completed" in agent("status").out
+
+
+def test_it_takes_no_lock_and_writes_nothing(project: Project, agent: Agent) -> None:
+    """Also with `.harness/` deleted: looking makes nothing."""
+    agent.ok("add", "One", "--validate", "true")
+    for path in sorted((project.top / ".harness").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (project.top / ".harness").rmdir()
+    before = _listing(project.top)
+    for verb in (["status"], ["log"], ["graph"], ["why", "task-001"], ["check"], ["doctor"]):
+        agent(*verb)
+    assert _listing(project.top) == before
+
+
+def _listing(top: Path) -> dict[str, tuple[int, int]]:
+    files = (path for path in top.rglob("*") if ".git" not in path.parts)
+    return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in files}
+
+
+def test_the_next_command_fits_the_caller(agent: Agent) -> None:
+    assert agent.ok("status")["next"].startswith("harness add")
+    agent.ok("add", "One", "--validate", "true")
+    assert agent.ok("status")["next"] == "harness start"
+    agent.ok("start")
+    assert agent.ok("status")["next"] == "harness claim"
+    agent.ok("claim")
+    assert agent.ok("status")["next"] == "harness finish task-001"
+    assert agent("finish").code == 0
+    assert agent.ok("status")["next"] == "harness log"

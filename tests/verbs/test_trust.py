@@ -1,0 +1,230 @@
+"""`harness trust`: nothing that a clone brought is run before a person has said so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness_lib.core.context import Context
+from harness_lib.errors import HeldError
+from harness_lib.verbs import trust
+from tests.system.git.gitrepo import sh
+from tests.verbs.conftest import Make
+from tests.verbs.project import Agent, Project
+
+
+@pytest.fixture
+def clone(make_project: Make, tmp_path: Path) -> Iterator[Project]:
+    """Yield a clone of a project whose list is tracked, and whose check would leave a trace."""
+    origin = make_project("origin")
+    person = origin.agent("author")
+    person.ok("add", "First", "--validate", "touch ran", "--cleanup", "touch cleaned")
+    origin.git("add", "--force", "harness-tasks.json")
+    origin.commit("Share the list")
+    sh(tmp_path, "clone", "-q", str(origin.top), "clone")
+    clone = Project(tmp_path / "clone")
+    yield clone
+    clone.close()
+
+
+@pytest.fixture
+def visitor(clone: Project) -> Agent:
+    return clone.agent("visitor")
+
+
+def test_a_list_that_came_with_a_clone_runs_nothing_until_it_is_trusted(
+    clone: Project, visitor: Agent
+) -> None:
+    visitor.fails(8, "validate", "task-001")
+    assert not (clone.top / "ran").exists()
+    said = visitor.fails(8, "trust")
+    assert said["trusted"] is False
+    assert "touch ran" in said["message"]
+    assert "touch cleaned" in said["message"]
+    visitor.fails(8, "validate", "task-001")
+    assert visitor.ok("trust", "--yes", HARNESS_TRUST="1")["next"] == "harness start"
+    visitor.ok("validate", "task-001")
+    assert (clone.top / "ran").exists()
+    assert "already" in visitor.ok("trust")["message"]
+
+
+def test_commands_that_a_pull_has_changed_are_asked_about_again(clone: Project, visitor: Agent) -> None:
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
+    clone.edit_task(validation={"command": "touch other"})
+    visitor.fails(8, "validate", "task-001")
+
+
+@pytest.mark.parametrize("brought", ["harness-tasks.json.bak", ".harness/generations/9999999999.json"])
+def test_what_a_pull_has_brought_to_restore_a_list_from_is_not_a_persons_own(
+    project: Project, agent: Agent, brought: str
+) -> None:
+    """The list is theirs, and trusted; what a clone brings takes its place only once it is lost."""
+    agent.ok("add", "First", "--validate", "true")
+    agent.ok("validate", "task-001")
+    tasks = [{"id": "task-001", "status": "pending", "validation": {"command": "touch ran"}}]
+    (project.top / brought).unlink(missing_ok=True)
+    project.put(brought, json.dumps({"version": 2, "tasks": tasks}))
+    project.git("add", "--force", brought)
+    project.commit_only("Pulled from somebody")
+    for lost in project.generations:
+        if str(lost.relative_to(project.top)) != brought:
+            lost.unlink()
+    project.file.write_text("{", encoding="utf-8")
+
+    error = agent.fails(8, "validate", "task-001")["error"]
+
+    assert "harness trust" in error["hint"]
+    agent.ok("claim")
+    agent.fails(8, "finish")
+    assert not (project.top / "ran").exists()
+
+
+def test_yes_needs_a_terminal_or_a_variable_that_a_person_sets(clone: Project, visitor: Agent) -> None:
+    """An agent that nobody knows types what it is shown."""
+    assert visitor.fails(8, "trust")["next"] is None
+    refused = visitor.fails(8, "trust", "--yes")["error"]
+    assert "at a terminal" in refused["message"]
+    assert "--yes" not in str(refused)
+    assert "HARNESS_TRUST" not in str(refused)
+    visitor.fails(8, "trust", "--yes", HARNESS_TRUST="0")
+    visitor.fails(8, "validate", "task-001")
+    assert not (clone.top / "ran").exists()
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
+    visitor.ok("validate", "task-001")
+
+
+def test_an_agent_cannot_say_yes(clone: Project) -> None:
+    agent = clone.agent("agent", CLAUDECODE="1")
+    assert "person" in agent.fails(8, "trust", "--yes", HARNESS_TRUST="1")["error"]["hint"]
+    assert agent.fails(8, "trust")["next"] is None
+    agent.fails(8, "validate", "task-001")
+
+
+def test_adding_to_a_list_that_came_with_a_clone_does_not_trust_it(visitor: Agent) -> None:
+    visitor.ok("add", "Mine", "--validate", "true")
+    visitor.ok("edit", "task-002", "--title", "Still mine")
+    visitor.fails(8, "validate", "task-002")
+
+
+def test_adding_to_an_empty_list_does_not_trust_the_init_script_beside_it(
+    make_project: Make, tmp_path: Path
+) -> None:
+    origin = make_project("origin")
+    origin.put("harness-init.sh", "touch ran\n")
+    origin.git("add", "--force", "harness-tasks.json", "harness-init.sh")
+    origin.commit("Share the list")
+    sh(tmp_path, "clone", "-q", str(origin.top), "clone")
+    clone = Project(tmp_path / "clone")
+    visitor = clone.agent("visitor")
+    visitor.ok("add", "Mine", "--validate", "true")
+    visitor.fails(8, "start")
+    assert not (clone.top / "ran").exists()
+    clone.close()
+
+
+def test_a_person_at_a_terminal_is_asked_and_no_means_no(clone: Project) -> None:
+    ctx = Context(env={}, cwd=clone.top)
+    asked: list[str] = []
+
+    def answer(question: str) -> bool:
+        asked.append(question)
+        return len(asked) > 1
+
+    assert trust.run(ctx, ask=answer).exit == 8
+    assert trust.run(ctx, ask=answer).exit == 0
+    assert "touch ran" in asked[0]
+    assert trust.run(ctx, ask=answer).exit == 0
+    assert len(asked) == 2
+
+
+def test_what_changed_while_the_person_read_is_not_trusted(clone: Project) -> None:
+    def answer(_question: str) -> bool:
+        clone.edit_task(validation={"command": "touch other"})
+        return True
+
+    with pytest.raises(HeldError):
+        trust.run(Context(env={}, cwd=clone.top), ask=answer)
+    assert trust.run(Context(env={}, cwd=clone.top)).exit == 8
+
+
+def test_a_long_list_is_shown_in_part_and_says_how_to_see_the_rest(clone: Project, visitor: Agent) -> None:
+    task = clone.task()
+    long = "echo " + "x" * 3000
+    tasks = [{**task, "id": f"t{n}", "validation": {"command": f"check {n}"}} for n in range(50)]
+    tasks += [{**task, "id": f"s{n}", "validation": {"command": long}} for n in range(50)]
+    clone.edit(tasks=tasks)
+    said = visitor.fails(8, "trust")
+    assert said["count"] == 52
+    assert "32 more: harness trust --all" in said["message"]
+    whole = visitor.fails(8, "trust", "--all")
+    assert "3005 characters in all" in whole["message"]
+    assert json.dumps(whole).count("check 49") == 2
+
+
+def refused(agent: Agent) -> str:
+    return str(agent.fails(8, "validate", "task-001")["error"]["message"])
+
+
+def test_what_was_never_trusted_is_named(clone: Project, visitor: Agent) -> None:
+    assert f"The commands in {clone.file} have not been trusted" in refused(visitor)
+    assert "harness-init.sh" not in refused(visitor)
+    script = clone.put("harness-init.sh", "true\n")
+    assert f"The commands in {clone.file} and the script {script} have not been trusted" in refused(visitor)
+
+
+def test_the_init_script_is_named_where_it_alone_is_new(clone: Project, visitor: Agent) -> None:
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
+    script = clone.put("harness-init.sh", "true\n")
+    assert refused(visitor).startswith(f"The script {script} is new or has changed since")
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
+    visitor.ok("validate", "task-001")
+    script.write_text("false\n", encoding="utf-8")
+    assert refused(visitor).startswith(f"The script {script} is new or has changed since")
+    script.unlink()
+    assert refused(visitor).startswith(f"The script {script} is gone since")
+
+
+def test_a_script_that_is_committed_and_then_pulled_anew_is_asked_about_beside_a_list_of_ones_own(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "First", "--validate", "true")
+    project.put("harness-init.sh", "true\n")
+    project.commit("Share the script")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.ok("start")
+    agent.ok("stop")
+    project.put("harness-init.sh", "touch ran\n")
+    project.commit("Pulled from somebody")
+
+    error = agent.fails(8, "start")["error"]
+
+    assert "harness-init.sh is new or has changed" in error["message"]
+    assert not (project.top / "ran").exists()
+
+
+def test_what_has_changed_since_is_named(clone: Project, visitor: Agent) -> None:
+    script = clone.put("harness-init.sh", "true\n")
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
+    clone.edit_task(validation={"command": "touch other"})
+    assert refused(visitor).startswith(f"Commands in {clone.file} are new or have changed since")
+    assert "harness-init.sh" not in refused(visitor)
+    script.write_text("false\n", encoding="utf-8")
+    both = f"Commands in {clone.file} and the script {script} are new or have changed since"
+    assert refused(visitor).startswith(both)
+
+
+def test_a_note_of_before_which_says_less_is_good_enough(clone: Project, visitor: Agent) -> None:
+    """It tells a script that has been added; of what else has changed it tells nothing."""
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
+    file = clone.top / ".git" / "harness" / "trust.json"
+    notes = json.loads(file.read_text(encoding="utf-8"))
+    plain = {root: {"fingerprint": note["fingerprint"]} for root, note in notes.items()}
+    file.write_text(json.dumps(plain), encoding="utf-8")
+    visitor.ok("validate", "task-001")
+    script = clone.put("harness-init.sh", "true\n")
+    assert refused(visitor).startswith(f"The script {script} is new or has changed since")
+    clone.edit_task(validation={"command": "touch other"})
+    assert f"The commands in {clone.file} and the script {script} have not been trusted" in refused(visitor)

@@ -91,6 +91,18 @@ VERBS = (
     Verb("demo", "the whole job in a temporary project, with a scripted agent", "harness demo"),
 )
 
+# What other programs call these; only words that are not spelt like the verb.
+ELSEWHERE = {
+    **dict.fromkeys(("list", "ls", "tasks", "cost"), "status --all"),
+    **dict.fromkeys(("undo", "revert", "rollback"), "show ID"),
+    **dict.fromkeys(("delete", "rm"), "remove ID"),
+    **dict.fromkeys(("resume", "continue"), "start"),
+    **dict.fromkeys(("clear", "reset"), "init --start-over"),
+    "done": "finish",
+    "next": "claim",
+    "uninstall": "hooks uninstall --help",
+}
+
 COLUMNS = 80
 
 EPILOG = """\
@@ -184,6 +196,9 @@ def _meant_option(syntax: argparse.ArgumentParser, word: str) -> str:
 
 def _meant(word: str) -> str:
     """Return a hint to the verb that somebody may have meant by `word`."""
+    ours = ELSEWHERE.get(word.lower())
+    if ours:
+        return f"Did you mean: harness {ours}"
     from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
 
     close = get_close_matches(word.lower(), [verb.name for verb in VERBS], n=1)

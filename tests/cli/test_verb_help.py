@@ -81,7 +81,17 @@ def test_the_bare_command_shows_the_first_things_to_type(capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("typed", "hint"), [("statsu", "harness status"), ("Claim", "harness claim"), ("xyzzy", "harness --help")]
+    ("typed", "hint"),
+    [
+        ("statsu", "harness status"),
+        ("Claim", "harness claim"),
+        ("xyzzy", "harness --help"),
+        # No verb is spelt like these, and newcomers type them.
+        ("list", "harness status --all"),
+        ("undo", "harness show ID"),
+        ("reset", "harness init --start-over"),
+        ("uninstall", "harness hooks uninstall --help"),
+    ],
 )
 def test_a_verb_that_is_none_is_answered_by_the_one_that_was_meant(
     typed: str, hint: str, capsys: pytest.CaptureFixture[str]
@@ -89,6 +99,14 @@ def test_a_verb_that_is_none_is_answered_by_the_one_that_was_meant(
     assert main.main([typed, "task-001"]) == 2
     assert f"{typed!r}" in (said := capsys.readouterr().err)
     assert hint in said
+
+
+def test_what_other_programs_call_a_verb_is_answered_by_one_of_ours() -> None:
+    names = {verb.name for verb in parser.VERBS}
+    for word, ours in parser.ELSEWHERE.items():
+        assert word not in names
+        assert ours.split()[0] in names
+        parser.parse([part for part in ours.split() if part != "--help"])
 
 
 @pytest.mark.parametrize(

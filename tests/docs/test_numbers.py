@@ -1,0 +1,52 @@
+"""The numbers and the flags that the pages name are those of the code."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_lib import task
+from harness_lib.agents import ADAPTERS
+from harness_lib.attempts import requeue
+from harness_lib.cli.parser import parse
+from harness_lib.hookio import policy
+from harness_lib.rules import leases
+from harness_lib.state import store
+from harness_lib.system.files import long_logs
+from harness_lib.verbs import tidy
+from tests.conftest import CHECKOUT
+
+MEGA = 1024 * 1024
+IN_WORDS = {2: "twice", 8: "Eight times"}
+RUN = parse(["run"])
+
+NAMED = [
+    ("docs/hooks.md", f"{IN_WORDS[policy.PATIENCE]} in a row without progress"),
+    ("docs/design.md", f"| {IN_WORDS[policy.PATIENCE].split()[0].lower()} blocks in a row"),
+    ("docs/commands.md", f"({tidy.DAYS:g} days, {tidy.MEGABYTES} MB)"),
+    ("docs/unattended.md", f"both ends are kept, {long_logs.END_BYTES // MEGA} MB each"),
+    ("docs/unattended.md", f"more than {RUN.max_file:g} MB (`--max-file`)"),
+    ("docs/unattended.md", f"{IN_WORDS[requeue.FREE_ROUNDS]} that costs the task nothing"),
+    ("references/checks.md", f"after `--timeout` seconds ({task.DEFAULT_TIMEOUT_SECONDS} unless told)"),
+    ("references/concurrent.md", f"{leases.DEFAULT_SECONDS // 60} minutes (`{leases.VARIABLE}`)"),
+    ("docs/design.md", f"waited for at most {store.TIMEOUT_SECONDS:g} seconds"),
+]
+GIVEN = [
+    ("claude", "--dangerously-skip-permissions"),
+    ("gemini", "--approval-mode yolo"),
+    ("copilot", "--allow-all-tools"),
+    ("opencode", "--auto"),
+    ("codex", "--sandbox workspace-write"),
+]
+
+
+@pytest.mark.parametrize(("page", "words"), NAMED, ids=[words for _, words in NAMED])
+def test_a_page_names_the_number_of_the_code(page: str, words: str) -> None:
+    assert words in (CHECKOUT / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("agent", "flags"), GIVEN)
+def test_an_agent_is_started_with_what_the_page_says(agent: str, flags: str) -> None:
+    page = (CHECKOUT / "docs/unattended.md").read_text(encoding="utf-8")
+
+    assert f"`{flags}`" in page.split("## What the agents may do")[1].split("\n## ")[0]
+    assert flags in " ".join(ADAPTERS[agent].launch("x").argv)

@@ -11,10 +11,11 @@ from harness_lib.core import git_access, rights
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import gates, judges
+from harness_lib.state.api import Questions
 from harness_lib.system.files import append_log
 from harness_lib.system.git import hidden, locks, snapshot
 from harness_lib.system.git.repository import Git
-from harness_lib.task import Gate, State, Task
+from harness_lib.task import Gate, Task
 
 # Untracked files up to these sizes are kept by content; larger ones are remembered by name alone.
 LIMIT_EACH_BYTES = 10 * 1024 * 1024
@@ -158,12 +159,12 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
     return (*(name for name in fields if name != "protected"), *files)
 
 
-def require_dependencies(ctx: Context, state: State, task: Task) -> None:
+def require_dependencies(ctx: Context, questions: Questions, task: Task) -> None:
     """Raise RefusedError if a dependency's commit is not in this work tree's history (concurrent mode)."""
-    if not state.concurrent and ctx.target is None:
+    if not questions.concurrent and ctx.target is None:
         return
     for name in task.depends_on:
-        dependency = state.find(name)
+        dependency = questions.task(name)
         commit = dependency.completed_commit if dependency else None
         if commit is None or ctx.git.is_ancestor(commit, "HEAD"):
             continue

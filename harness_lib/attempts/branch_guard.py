@@ -93,13 +93,13 @@ def _before_agents(ctx: Context, ref: str, here: str, seen: str, made: Collectio
 
     `made`: what one of them has made, whose task may have ended; the others are at work now.
     """
-    tasks = ctx.store.read().state.tasks
-    if target_branch.is_of_ours(tasks, here):
+    questions = ctx.store.ask()
+    if questions.made(here):
         # Whoever has moved it was killed before that was noted.
         return here
     by_agents = set(made)
-    for task in tasks:
-        there = worktrees.at(Path(task.worktree)) if task.status == "in_progress" and task.worktree else None
+    for task in questions.in_progress():
+        there = worktrees.at(Path(task.worktree)) if task.worktree else None
         if there is not None and task.started_at_commit:
             by_agents |= _made_by_the_agent(there, seen, task.started_at_commit)
     return _before_the_agent(ctx.git, ref, here, seen, by_agents)

@@ -13,9 +13,9 @@ from harness_lib.attempts.baseline import Ground
 from harness_lib.core import dependencies, halts, marker, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, UsageError
-from harness_lib.rules import leases, selection, stopping, transitions
-from harness_lib.state.store import Tx
-from harness_lib.task import Gate, Session, State, StopReason, Task
+from harness_lib.rules import leases, transitions
+from harness_lib.state.api import Questions, Tx
+from harness_lib.task import Gate, Session, StopReason, Task
 
 NAMED = 5
 
@@ -29,7 +29,7 @@ class Taken(NamedTuple):
     task: Task | None = None
     stop: StopReason | None = None
     resumed: bool = False
-    state: State | None = None
+    questions: Questions | None = None
 
 
 def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
@@ -37,16 +37,16 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
 
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
     """
-    state = ctx.store.read().state
-    held = ownership.held_by_me(state, ctx)
+    questions = ctx.store.ask()
+    held = ownership.held_by_me(questions, ctx)
     if held:
-        return Taken(_again(ctx, held, task_id), resumed=True, state=state)
-    wanted = choose(ctx, state, task_id)
+        return Taken(_again(ctx, held, task_id), resumed=True, questions=questions)
+    wanted = choose(questions, task_id)
     if wanted is None:
         return _settle_nothing(ctx, session)
     with halts.when_stuck(ctx, session, wanted.id):
         ground = baseline.survey(ctx)
-        baseline.require_dependencies(ctx, state, wanted)
+        baseline.require_dependencies(ctx, questions, wanted)
         gate = baseline.gate_for(ctx, wanted, ground)
     taken = _claim(ctx, task_id, wanted, ground, gate)
     if taken.task is None:
@@ -58,13 +58,13 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
 def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Ground, gate: Gate) -> Taken:
     """Claim `wanted`, for which `gate` was made, or what comes before it by now, if that needs no git."""
     with ctx.store.transaction() as tx:
-        current = sessions.mine(tx.state, ctx)
-        dependencies.record_blocked(tx, current.number if current else tx.state.session_count)
-        _require_own_work_tree(tx.state, ctx)
-        spent = stopping.session_spent(tx.state, current) if current else None
+        current = sessions.mine(tx, ctx)
+        dependencies.record_blocked(tx, current.number if current else tx.session_count)
+        _require_own_work_tree(tx, ctx)
+        spent = tx.session_spent(current) if current else None
         if current is None or spent:
             return Taken(stop=spent)
-        task = choose(ctx, tx.state, task_id)
+        task = choose(tx, task_id)
         if task is None:
             return _nothing(tx, ctx, current)
         if task != wanted:
@@ -73,7 +73,7 @@ def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Ground, gate
                 return Taken()
             gate = cheap
         _record(tx, ctx, current, task, ground, gate)
-        return Taken(tx.state.find(task.id), state=tx.state)
+        return Taken(tx.task(task.id), questions=tx)
 
 
 def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, gate: Gate) -> None:
@@ -84,7 +84,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, 
         base=ground.base,
         gate=gate,
         worktree=str(ctx.git.top),
-        lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+        lease_seconds=ctx.lease_seconds if tx.concurrent else None,
     )
     # Before the list says so: a claim without its copy would be compared with that of an earlier one.
     gate_copy.keep(ctx, claimed)
@@ -101,16 +101,16 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, 
 
 def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
     """Return the task that this worker has in progress already; asking for another one is a mistake."""
-    if task_id is not None and ownership.require_task(ctx.store.read().state, task_id).id != held.id:
+    if task_id is not None and ownership.require_task(ctx.store.ask(), task_id).id != held.id:
         finish, release = typed.harness("finish", held.id), typed.harness("release", held.id)
         raise UsageError(
             f"You hold {held.id}; one task at a time.",
             f"Finish it ({finish}) or hand it back ({release}).",
         )
-    if not ctx.store.read().state.concurrent:
+    if not ctx.store.ask().concurrent:
         return held
     with ctx.store.transaction() as tx:
-        now = tx.state.find(held.id)
+        now = tx.task(held.id)
         if now is None or not leases.is_same(now, held):
             return held
         renewed = transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds)
@@ -118,13 +118,12 @@ def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
         return renewed
 
 
-def choose(ctx: Context, state: State, task_id: str | None) -> Task | None:
+def choose(questions: Questions, task_id: str | None) -> Task | None:
     """Return the named task if it may run, or the next one; None if nothing may."""
-    now = ctx.clock.now()
     if task_id is None:
-        return selection.pick(state)
-    task = ownership.require_task(state, task_id)
-    verdict = selection.why(state, task.id, now)
+        return questions.next_ready()
+    task = ownership.require_task(questions, task_id)
+    verdict = questions.why(task.id)
     if not verdict.eligible:
         raise UsageError(
             f"Task {task.id} cannot be taken: {'; '.join(verdict.reasons)}.", "See: harness status"
@@ -135,13 +134,13 @@ def choose(ctx: Context, state: State, task_id: str | None) -> Task | None:
 def _settle_nothing(ctx: Context, session: Session) -> Taken:
     with ctx.store.transaction() as tx:
         dependencies.record_blocked(tx, session.number)
-        return _nothing(tx, ctx, sessions.mine(tx.state, ctx) or session)
+        return _nothing(tx, ctx, sessions.mine(tx, ctx) or session)
 
 
 def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
     """Nothing may be taken: say why, and end the session unless others may still free something."""
-    stop = stopping.no_work(tx.state)
-    if stop in ("done", "blocked") or stopping.awaits_person(tx.state):
+    stop = tx.no_work()
+    if stop in ("done", "blocked") or tx.awaits_person():
         sessions.close(tx, session)
         marker.lower_when_finished(tx, ctx.root)
     return Taken(stop=stop)
@@ -155,15 +154,15 @@ def _cheap_gate(task: Task, ground: Ground) -> Gate | None:
     return baseline.plain_gate(task, ground)
 
 
-def _require_own_work_tree(state: State, ctx: Context) -> None:
+def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
     """Raise HeldError if another live worker has a task in progress in this work tree (concurrent mode)."""
-    if not state.concurrent:
+    if not questions.concurrent:
         return
     here, now = str(ctx.git.top), ctx.clock.now()
-    for task in state.tasks:
-        if task.status != "in_progress" or task.worktree != here or leases.is_mine(task, ctx.owner.worker):
+    for task in questions.in_progress():
+        if task.worktree != here or leases.is_mine(task, ctx.owner.worker):
             continue
-        if sessions.worker_is_live(task.claimed_by, state, ctx) or not leases.expired(task, now):
+        if sessions.worker_is_live(task.claimed_by, questions, ctx) or not leases.expired(task, now):
             raise HeldError(
                 f"{task.claimed_by} works on {task.id} in {here}; two workers never share a work tree.",
                 "Make one of your own (git worktree add ../worker-2) and claim there.",

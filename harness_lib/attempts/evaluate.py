@@ -14,8 +14,9 @@ from harness_lib.core import ownership, quoting, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules import gates
+from harness_lib.state.api import Questions
 from harness_lib.system.git import history, snapshot
-from harness_lib.task import Category, State, Task
+from harness_lib.task import Category, Task
 
 # What of the gate stands in the list, where no rollback puts it right.
 IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
@@ -44,12 +45,12 @@ class Judged:
         return outcome.Verdict(category, self.checked.failure(), halt=self.halt)
 
 
-def judge(ctx: Context, state: State, task: Task) -> Judged:
+def judge(ctx: Context, questions: Questions, task: Task) -> Judged:
     """Run the check of `task`, unless the attempt has changed its own gate: then it failed.
 
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
     """
-    trust_policy.require(ctx, state)
+    trust_policy.require(ctx, questions)
     files = judge_files.touched(ctx, task)
     touched = (*baseline.touched(ctx, task), *files.forbidden)
     if touched or files.others:
@@ -58,7 +59,7 @@ def judge(ctx: Context, state: State, task: Task) -> Judged:
         return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
     if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
         return _off_its_base(ctx, task, task.started_at_commit)
-    command = check.require_command(task, state.tasks.index(task), ownership.give_check(ctx, task))
+    command = check.require_command(task, questions.place(task.id), ownership.give_check(ctx, task))
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.keep_out)
@@ -93,12 +94,12 @@ def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
     with ctx.store.transaction() as tx:
         mine = outcome.require_claim(tx, task)
         tx.replace(mine._replace(touched=files))
-        tx.log("WARN", quoting.touched(files), session=_session(tx.state, ctx), task=task.id)
+        tx.log("WARN", quoting.touched(files), session=_session(tx, ctx), task=task.id)
 
 
-def _session(state: State, ctx: Context) -> int:
-    mine = sessions.mine(state, ctx)
-    return mine.number if mine else state.session_count
+def _session(questions: Questions, ctx: Context) -> int:
+    mine = sessions.mine(questions, ctx)
+    return mine.number if mine else questions.session_count
 
 
 def _off_its_base(ctx: Context, task: Task, base: str) -> Judged:

@@ -46,8 +46,7 @@ def _temporary_files(ctx: Context) -> None:
 
 
 def _copies(ctx: Context) -> None:
-    tasks = ctx.store.read().state.tasks
-    wanted = {task.gate.before for task in tasks if task.gate and task.status == "in_progress"}
+    wanted = {task.gate.before for task in ctx.store.ask().in_progress() if task.gate}
     # Held even if there is none: that also takes away the locks of a git that was killed.
     with locks.hold(ctx.git):
         for ref, oid in _old_copies(ctx):

@@ -34,13 +34,13 @@ def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 def require_ours(ctx: Context, task: Task) -> None:
     """Raise RefusedError or ConfigError unless what is under way for `task` may be of our making."""
-    state = ctx.store.read().state
-    trust_policy.require(ctx, state)
+    questions = ctx.store.ask()
+    trust_policy.require(ctx, questions)
     wrong = intents.problem(task) or _wrong_base(ctx, task)
     if wrong is not None:
-        index = next(index for index, each in enumerate(state.tasks) if each.id == task.id)
+        place = questions.place(task.id)
         raise ConfigError(
-            f"tasks[{index}].{wrong}: harness has not written that, so nothing of it is done.",
+            f"tasks[{place}].{wrong}: harness has not written that, so nothing of it is done.",
             f"If nothing is under way for {task.id}, take its `intent` out of {ctx.root.state} by hand, "
             "then type: harness start",
         )

@@ -49,9 +49,9 @@ def renew(ctx: Context, task: Task) -> None:
     claim is asked for again before anything is recorded.
     """
     with suppress(HeldError, ConfigError, StateUnreadableError):
-        state = ctx.store.read().state
-        outcome.still_claimed(state, task)
-        if not state.concurrent:
+        questions = ctx.store.ask()
+        outcome.still_claimed(questions, task)
+        if not questions.concurrent:
             return
         with ctx.store.transaction() as tx:
             now = outcome.require_claim(tx, task)

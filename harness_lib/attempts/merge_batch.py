@@ -12,7 +12,7 @@ from typing import NamedTuple
 from harness_lib.attempts import commit, outcome, target_branch
 from harness_lib.core.context import Context
 from harness_lib.rules import leases, transitions
-from harness_lib.state.store import Tx
+from harness_lib.state.api import Tx
 from harness_lib.system.git import merge
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
@@ -50,7 +50,7 @@ def waiting(ctx: Context, session: Session, task: Task) -> list[Task]:
     assert task.gate is not None
     others = [
         other
-        for other in ctx.store.read().state.tasks
+        for other in ctx.store.ask().in_progress()
         if other.id != task.id
         and _is_to_be_merged(other)
         and leases.works_for(other.claimed_by, session.worker)
@@ -61,7 +61,7 @@ def waiting(ctx: Context, session: Session, task: Task) -> list[Task]:
 
 
 def _is_to_be_merged(task: Task) -> bool:
-    return task.status == "in_progress" and task.intent is not None and task.intent.action == "merge"
+    return task.intent is not None and task.intent.action == "merge"
 
 
 def stack(git: Git, tasks: list[Task], tip: str) -> Batch:
@@ -107,7 +107,7 @@ def take_back(ctx: Context, batch: Batch) -> None:
     """Let the others wait again: the branch could not be moved."""
     with ctx.store.transaction() as tx:
         for member in batch.members[1:]:
-            task = tx.state.find(member.task.id)
+            task = tx.task(member.task.id)
             if task is not None and leases.is_same(task, member.task) and _is_moving(task, member):
                 intent = outcome.intent_of(member.task)
                 assert intent.commit is not None
@@ -119,7 +119,7 @@ def take_back(ctx: Context, batch: Batch) -> None:
 
 def _now(tx: Tx, task: Task) -> Task | None:
     """Return the task as it is now; None if it no longer waits as `task` does."""
-    now = tx.state.find(task.id)
+    now = tx.task(task.id)
     same = now is not None and leases.is_same(now, task) and now.intent == task.intent
     return now if same else None
 

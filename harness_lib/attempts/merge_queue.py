@@ -102,7 +102,7 @@ def bring(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 def _as_it_is(ctx: Context, task: Task) -> Task:
     """Return the task as it is now: to be merged, or merged with others before it was our turn."""
-    now = outcome.still_claimed(ctx.store.read().state, task)
+    now = outcome.still_claimed(ctx.store.ask(), task)
     intent = outcome.intent_of(now)
     if intent.action == "merge" or _has_arrived(ctx, now):
         return now
@@ -229,8 +229,7 @@ def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
 
 def _check_merged(ctx: Context, task: Task, holder: Task) -> Checked:
     """Run the check of `task`, while the claim of `holder`, which is ours, is kept alive."""
-    state = ctx.store.read().state
-    command = check.require_command(task, next(i for i, t in enumerate(state.tasks) if t.id == task.id))
+    command = check.require_command(task, ctx.store.ask().place(task.id))
     try:
         # It has just run on the work alone, so what is missing now is missing because of the others.
         return leased_check.run(ctx, task, command, suffix="-merged", holder=holder)

@@ -15,10 +15,10 @@ from harness_lib.core import marker, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
 from harness_lib.rules import leases
-from harness_lib.state.store import Tx
+from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import restore
 from harness_lib.system.git.repository import Git
-from harness_lib.task import Category, Handback, Intent, Session, State, StopReason, Task
+from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task
 
 
 class Ended(NamedTuple):
@@ -52,12 +52,12 @@ class Verdict(NamedTuple):
 
 def require_claim(tx: Tx, task: Task) -> Task:
     """Return the task as it is now; LeaseLostError if the claim is no longer the one that `task` shows."""
-    return still_claimed(tx.state, task)
+    return still_claimed(tx, task)
 
 
-def still_claimed(state: State, task: Task) -> Task:
+def still_claimed(questions: Questions, task: Task) -> Task:
     """Return what `require_claim` does, for whoever only reads."""
-    now = state.find(task.id)
+    now = questions.task(task.id)
     if now is None or not leases.is_same(now, task):
         holder = f"{now.claimed_by} has it" if now and now.status == "in_progress" else "it was recovered"
         raise LeaseLostError(
@@ -93,8 +93,8 @@ def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list
 def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     """Count a finished attempt; end the session and lower the marker if that was the last work."""
     # Beside other workers an attempt may outlive the session that it began in: it counts in the next one.
-    mine = next((s for s in tx.state.sessions or () if s.number == session.number), None)
-    current = mine or sessions.mine(tx.state, ctx) or session
+    mine = next((s for s in tx.sessions() if s.number == session.number), None)
+    current = mine or sessions.mine(tx, ctx) or session
     counted = sessions.attempt_finished(tx, current._replace(halt=None))
     # A run writes its statistics when it ends.
     stop = sessions.after_attempt(tx, counted, told=ctx.target is not None)

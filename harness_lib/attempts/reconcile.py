@@ -28,10 +28,10 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, LeaseLostError
 from harness_lib.rules import gates, intents, leases, recovery, transitions
 from harness_lib.runs import inbox, worktree_slots
-from harness_lib.state.store import Tx
+from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import orphan_groups
-from harness_lib.task import Gate, Session, State, StopReason, Task
+from harness_lib.task import Gate, Session, StopReason, Task
 
 
 class Report(NamedTuple):
@@ -108,7 +108,7 @@ def bereaved(ctx: Context, session: Session, task: Task) -> str:
             worker=ctx.owner.worker,
             now=tx.now,
             worktree=task.worktree,
-            lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+            lease_seconds=ctx.lease_seconds if tx.concurrent else None,
         )
         tx.replace(taken)
     there = work_tree(ctx, taken)
@@ -127,18 +127,18 @@ def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bo
     """Take over the next interrupted task: from here on its old holder can record nothing."""
     branch = ctx.git.branch()
     with ctx.store.transaction() as tx:
-        for task in tx.state.tasks:
+        for task in tx.in_progress():
             if task.id in seen or not _may_recover(tx, task, session, ctx, fresh=fresh):
                 continue
             seen.add(task.id)
-            if _is_worked_on_elsewhere(tx.state, task, session, ctx) or _is_nowhere(tx.state, task, session):
+            if _is_worked_on_elsewhere(tx, task, session, ctx) or _is_nowhere(tx, task, session):
                 return task
             taken = transitions.resume(
                 _gated(task, branch),
                 worker=ctx.owner.worker,
                 now=tx.now,
                 worktree=task.worktree or str(ctx.git.top),
-                lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+                lease_seconds=ctx.lease_seconds if tx.concurrent else None,
             )
             tx.replace(taken)
             return taken
@@ -154,32 +154,30 @@ def _gated(task: Task, branch: str | None) -> Task:
 
 
 def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: bool) -> bool:
-    if task.status != "in_progress":
-        return False
-    if not fresh and ownership.is_mine(tx.state, task, ctx):
+    if not fresh and ownership.is_mine(tx, task, ctx):
         return task.intent is not None
     return recovery.recoverable(
         task,
-        concurrent=tx.state.concurrent,
+        concurrent=tx.concurrent,
         worker=session.worker,
         now=tx.now,
-        live_owner_holds=_is_worked_on_elsewhere(tx.state, task, session, ctx),
+        live_owner_holds=_is_worked_on_elsewhere(tx, task, session, ctx),
     )
 
 
-def _is_worked_on_elsewhere(state: State, task: Task, session: Session, ctx: Context) -> bool:
+def _is_worked_on_elsewhere(questions: Questions, task: Task, session: Session, ctx: Context) -> bool:
     """Return whether somebody else, whose session is open and whose process lives, claimed `task`."""
     others = not leases.works_for(task.claimed_by, session.worker)
-    return others and sessions.worker_is_live(task.claimed_by, state, ctx)
+    return others and sessions.worker_is_live(task.claimed_by, questions, ctx)
 
 
-def _is_nowhere(state: State, task: Task, session: Session) -> bool:
+def _is_nowhere(questions: Questions, task: Task, session: Session) -> bool:
     """Return whether nobody knows where the attempt was made: the prose does not write it down.
 
     In exclusive mode that is where the list is; a worker of concurrent mode has a work tree of its own.
     """
     others = not leases.works_for(task.claimed_by, session.worker)
-    return state.concurrent and task.worktree is None and others
+    return questions.concurrent and task.worktree is None and others
 
 
 def work_tree(ctx: Context, task: Task) -> Git | None:
@@ -201,7 +199,7 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
 
 def _has_moved(ctx: Context, task: Task) -> bool:
     """Return whether the caller's work tree can only be the attempt's, in a directory that was renamed."""
-    if ctx.store.read().state.concurrent or task.gate is None:
+    if ctx.store.ask().concurrent or task.gate is None:
         return False
     # No two work trees of a repository have the same branch.
     return task.gate.branch is not None and task.gate.branch == ctx.git.branch()
@@ -281,8 +279,8 @@ def _validate(
     """Let the check decide whether it is done, with everything as the interrupted attempt left it."""
     left = interrupting.standing(ctx)
     with halts.when_stuck(ctx, session, task.id):
-        state = ctx.store.read().state
-        judged = evaluate.judge(ctx, state, ownership.require_task(state, task.id))
+        questions = ctx.store.ask()
+        judged = evaluate.judge(ctx, questions, ownership.require_task(questions, task.id))
     if judged.checked.passed:
         then = "hand back" if judged.against else "mark completed"
         line = interrupting.log(

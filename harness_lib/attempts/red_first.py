@@ -23,10 +23,10 @@ def prove(ctx: Context, task: Task) -> Task:
     """
     if not task.validation.red_first:
         return task
-    state = ctx.store.read().state
+    questions = ctx.store.ask()
     try:
-        trust_policy.require(ctx, state)
-        command = check.require_command(task, state.tasks.index(task), ownership.give_check(ctx, task))
+        trust_policy.require(ctx, questions)
+        command = check.require_command(task, questions.place(task.id), ownership.give_check(ctx, task))
         checked = leased_check.run(ctx, task, command, suffix="-red-first")
     except LeaseLostError:
         raise

@@ -7,7 +7,6 @@ gathers on `harness/<branch>`, and goes over when nothing is in the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -17,7 +16,6 @@ from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import intents
 from harness_lib.system.git import dead_locks, fast_forward, locks, merge, reflog, restore, worktrees
 from harness_lib.system.git.repository import Git, GitError
-from harness_lib.task import Task
 
 HEADS = intents.HEADS
 WAITING = intents.WAITING
@@ -182,22 +180,9 @@ def _catch_up(there: Context, stood: str | None) -> None:
     git, head = there.git, there.git.head()
     if stood is None or head is None or stood == head or not git.exists(stood):
         return
-    if (
-        git.under_way()
-        or not git.is_ancestor(stood, head)
-        or not is_of_ours(there.store.read().state.tasks, head)
-    ):
+    if git.under_way() or not git.is_ancestor(stood, head) or not there.store.ask().made(head):
         return
     fast_forward.catch_up(git, stood, head)
-
-
-def is_of_ours(tasks: Iterable[Task], commit: str) -> bool:
-    """Return whether a finished task, or one that is being merged, says that `commit` is its own."""
-    for task in tasks:
-        moving = task.intent.commit if task.intent and task.intent.action == "commit" else None
-        if commit in (task.completed_commit, moving):
-            return True
-    return False
 
 
 def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None:
@@ -274,4 +259,4 @@ def _is_free(there: Context, old: str, new: str) -> bool:
 
 def _is_worked_in(there: Context) -> bool:
     here = str(there.git.top)
-    return any(t.status == "in_progress" and t.worktree == here for t in there.store.read().state.tasks)
+    return any(task.worktree == here for task in there.store.ask().in_progress())

@@ -11,13 +11,14 @@ from harness_lib.attempts.rescue_refs import RESCUE_REFS, look_at
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
+from harness_lib.state.api import Questions
 from harness_lib.system.git import snapshot
 from harness_lib.system.git.repository import Git
-from harness_lib.task import State, Task
+from harness_lib.task import Task
 
 
 def render(
-    task: Task, ctx: Context | None = None, state: State | None = None, program: str = "harness"
+    task: Task, ctx: Context | None = None, questions: Questions | None = None, program: str = "harness"
 ) -> str:
     """Return the brief of `task`; `program` is what to type for `harness`.
 
@@ -45,7 +46,7 @@ def render(
     rescued = attempts_kept(task, ctx.git) if ctx else []
     if rescued:
         lines.append(f"what the last attempt did (rolled back): {look_at(rescued[-1])}")
-    lines += quoting.notes(state, task) if state else []
+    lines += quoting.notes(questions, task) if questions else []
     return "\n".join(lines)
 
 

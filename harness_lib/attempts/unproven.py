@@ -5,13 +5,15 @@ No attempt is counted, and nothing is committed or rolled back: nobody knows who
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness_lib.attempts import check
 from harness_lib.core import halts, quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError
-from harness_lib.rules import selection, transitions
+from harness_lib.rules import transitions
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state.store import Tx
+from harness_lib.state.api import Tx
 from harness_lib.system.files import atomic, family_lock
 from harness_lib.task import Session, Task
 
@@ -24,7 +26,7 @@ def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, 
     One worker at a time does this, for all of them: the others go on, or, with `waits`, come after it.
     Raises RefusedError if the list's commands have not been trusted; then nothing is run or recorded.
     """
-    tasks = selection.unproven(ctx.store.read().state)
+    tasks = ctx.store.ask().provable()
     if not tasks:
         return ()
     atomic.make_directory(ctx.root.private)
@@ -33,16 +35,16 @@ def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, 
         return () if is_free is False else tuple(_prove(ctx, session, tasks))
 
 
-def _prove(ctx: Context, session: Session, tasks: list[Task]) -> list[str]:
+def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
     told: list[str] = []
     for known in tasks:
-        state = ctx.store.read().state
-        task = state.find(known.id)
-        if task is None or task not in selection.unproven(state):
+        questions = ctx.store.ask()
+        task = questions.task(known.id)
+        if task is None or task not in questions.provable():
             # Another worker has proven it meanwhile.
             continue
         with halts.when_stuck(ctx, session, task.id):
-            trust_policy.require(ctx, state)
+            trust_policy.require(ctx, questions)
         passed, why = _check(ctx, task)
         head = ctx.git.head()
         with ctx.store.transaction() as tx:
@@ -67,7 +69,7 @@ def _check(ctx: Context, task: Task) -> tuple[bool, str]:
 
 
 def _record(tx: Tx, session: Session, task: Task, head: str | None, why: str, *, passed: bool) -> list[str]:
-    now = tx.state.find(task.id)
+    now = tx.task(task.id)
     if now is None or not transitions.may("confirm", now) or now.validation != task.validation:
         # Somebody was faster, or has changed it again: whoever comes next has it checked.
         return []

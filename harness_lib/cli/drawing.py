@@ -82,8 +82,8 @@ def _view(found: View, now: float) -> Iterator[RenderableType]:
         yield _task(task)
         if task.id in found.beside:
             yield _line(f"    {found.beside[task.id]}", "red" if task.status == "failed" else "cyan")
-    if len(found.shown) < len(found.state.tasks):
-        yield _line(f"… and {len(found.state.tasks) - len(found.shown)} more", "dim")
+    if len(found.shown) < found.counts.total:
+        yield _line(f"… and {found.counts.total - len(found.shown)} more", "dim")
     if found.halts:
         yield Text("a person must act:", style="bold yellow")
         # Whole, however long: the command that helps stands at their end.
@@ -91,7 +91,7 @@ def _view(found: View, now: float) -> Iterator[RenderableType]:
     if found.log:
         yield Text("log:", style="bold")
         yield from (_line(f"  {line}", "dim") for line in found.log)
-    yield Text(status.counted_sessions(found.state))
+    yield Text(found.sessions)
     yield from (_line(line) for line in found.people)
 
 

@@ -13,7 +13,7 @@ from harness_lib.cli.screen import Screen
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.rules import ahead, events, stats
+from harness_lib.rules import events, stats
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Stepped, Stuck, Unstarted
@@ -100,11 +100,11 @@ class _Shown:
 
     def _count(self, seen: object) -> None:
         try:
-            state = self._ctx.store.read().state
+            questions = self._ctx.store.ask()
         except HarnessError:
             # A person is editing the list; the supervisor says what is to be said about that.
             return
-        self.counts, self.ahead, self._seen = stats.count(state), ahead.of(state), seen
+        self.counts, self.ahead, self._seen = questions.counts(), questions.ahead(), seen
 
 
 def _moment(at: float) -> datetime:

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.core import quoting
+from harness_lib.state.api import Questions
 from harness_lib.system.git import snapshot
 from harness_lib.system.git.repository import Git
-from harness_lib.task import State, Task
+from harness_lib.task import Task
 
 SHOWN = 10
 MOST = 1000
@@ -50,16 +51,15 @@ class Delivered(NamedTuple):
         ]
 
 
-def of(git: Git, state: State, task: Task) -> Delivered | None:
+def of(git: Git, questions: Questions, task: Task) -> Delivered | None:
     """Return what `task` has delivered; None if it committed nothing, or nobody knows."""
     tip, base = task.completed_commit, task.started_at_commit
     if task.status != "completed" or not tip or not base or not (git.exists(tip) and git.exists(base)):
         return None
-    others = {other.completed_commit for other in state.tasks if other.id != task.id}
     own: list[str] = []
     # A run puts the work of several tasks on top of each other.
     for oid in git.lines("rev-list", "--first-parent", f"--max-count={MOST}", tip, f"^{base}"):
-        if oid in others:
+        if any(maker != task.id for maker in questions.made(oid)):
             break
         own.append(oid)
     if not own:

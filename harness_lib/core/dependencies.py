@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from harness_lib.rules import failures
-from harness_lib.state.store import Tx
+from harness_lib.state.api import Tx
 
 
 def record_blocked(tx: Tx, session: int) -> None:
     """Mark the tasks in a cycle and those behind a permanent failure as failed, and log each."""
-    tx.state, findings = failures.validate_dependencies(tx.state, tx.now)
-    for finding in findings:
+    for finding in tx.validate_dependencies():
         tx.log("ERROR", finding.message, session=session, task=finding.task_id, category="DEPENDENCY")

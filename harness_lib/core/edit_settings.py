@@ -7,9 +7,8 @@ from harness_lib.core import manual_edit, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HeldError, RefusedError, UsageError
-from harness_lib.rules import stopping
-from harness_lib.state.store import Tx
-from harness_lib.task import Mode, SessionConfig, State
+from harness_lib.state.api import Questions, Tx
+from harness_lib.task import Mode, SessionConfig
 
 
 def run(
@@ -25,7 +24,7 @@ def run(
     RefusedError inside an agent that would be given more.
     """
     with manual_edit.change(ctx) as tx:
-        old = tx.state.session_config
+        old = tx.settings()
         new = old._replace(
             concurrency_mode=mode or old.concurrency_mode,
             max_tasks_per_session=_limit(max_tasks_per_session, old.max_tasks_per_session),
@@ -39,8 +38,8 @@ def run(
         ):
             rights.require_person(ctx, "How much may be done here", typed.harness("edit", rest="…"))
         if new.concurrency_mode != old.concurrency_mode:
-            _require_quiet(tx.state, ctx)
-        tx.state = tx.state._replace(session_config=new)
+            _require_quiet(tx, ctx)
+        tx.configure(new)
         _lift_limits(tx)
         manual_edit.log(tx, ctx, f"edited {story}")
     return Reply("edit", f"the list is edited: {story}", next="harness start", warnings=tuple(tx.warnings))
@@ -63,15 +62,15 @@ def _story(old: SessionConfig, new: SessionConfig) -> str:
     return "; ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in changed)
 
 
-def _require_quiet(state: State, ctx: Context) -> None:
+def _require_quiet(questions: Questions, ctx: Context) -> None:
     """Raise unless nobody works: claims of one mode have no lease, those of the other live by theirs."""
-    for session in state.sessions or ():
+    for session in questions.sessions():
         if sessions.is_live(session, ctx):
             raise HeldError(
                 f"Session {session.number} of {session.worker} is open; the mode cannot change under it.",
                 f"End it first: {sessions.how_to_end(session)}",
             )
-    busy = next((task.id for task in state.tasks if task.status == "in_progress"), None)
+    busy = next((task.id for task in questions.in_progress()), None)
     if busy:
         raise RefusedError(
             f"{busy} is in progress; the mode cannot change under it.",
@@ -80,7 +79,7 @@ def _require_quiet(state: State, ctx: Context) -> None:
 
 
 def _lift_limits(tx: Tx) -> None:
-    for session in tx.state.sessions or ():
+    for session in tx.sessions():
         spent = session.halt == "max_tasks_per_session"
-        if spent and stopping.session_spent(tx.state, session) is None:
+        if spent and tx.session_spent(session) is None:
             manual_edit.lift_halt(tx, session)

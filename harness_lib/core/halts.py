@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, RefusedError
-from harness_lib.state.store import Tx
+from harness_lib.state.api import Tx
 from harness_lib.task import Category, Session
 
 STUCK = (ConfigError, EnvSetupError, RefusedError)
@@ -25,7 +25,7 @@ def when_stuck(ctx: Context, session: Session, task_id: str | None = None) -> It
     except STUCK as error:
         with ctx.store.transaction() as tx:
             _log(tx, error, session, task_id)
-            current = sessions.mine(tx.state, ctx)
+            current = sessions.mine(tx, ctx)
             if current:
                 sessions.halt(tx, current, f"{error.kind}: {error.message}")
         raise

@@ -12,8 +12,9 @@ from harness_lib.core.import_parse import Draft, Drafts, Wait
 from harness_lib.errors import UsageError
 from harness_lib.rules import graph
 from harness_lib.state import codec, shapes
+from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
-from harness_lib.task import State, Task
+from harness_lib.task import Task
 from harness_lib.verbs import add
 
 LISTED = 20
@@ -31,7 +32,7 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def plan(state: State, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
+def plan(questions: Questions, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
     """Return what appending `drafts` to `state` means; UsageError with all problems and their places.
 
     `spent` ids are given to nobody by number.
@@ -39,8 +40,8 @@ def plan(state: State, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
     wanted = [
         (number, draft) for number, draft in enumerate(drafts.items) if not (draft.done or draft.is_group)
     ]
-    ids = _ids(state, [draft for _, draft in wanted], spent)
-    names = _Names(state, drafts.items, dict(zip((number for number, _ in wanted), ids, strict=True)))
+    ids = _ids(questions, [draft for _, draft in wanted], spent)
+    names = _Names(questions, drafts.items, dict(zip((number for number, _ in wanted), ids, strict=True)))
     problems = list(drafts.problems)
     tasks = _decoded(wanted, ids, problems)
     waits = [_waits(number, draft, names, problems) for number, draft in wanted]
@@ -48,17 +49,17 @@ def plan(state: State, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
     tasks = [
         task._replace(id=own, depends_on=others) for task, own, others in zip(tasks, ids, waits, strict=True)
     ]
-    _refuse(_rings(state, wanted, tasks))
+    _refuse(_rings(wanted, tasks))
     given = [(draft, task) for (_, draft), task in zip(wanted, tasks, strict=True)]
     return Plan(tuple(tasks), (*drafts.notes, *_notes(drafts, given, names)))
 
 
-def _ids(state: State, wanted: list[Draft], spent: tuple[str, ...]) -> list[str]:
+def _ids(questions: Questions, wanted: list[Draft], spent: tuple[str, ...]) -> list[str]:
     """Return the id of each: its own where that is free, else the next number."""
-    taken = {task.id for task in state.tasks}
     given = [draft.document.get("id") for draft in wanted]
+    taken = {task.id for task in questions.tasks(name for name in given if isinstance(name, str))}
     kept = [name for name in given if isinstance(name, str) and name not in taken]
-    numbered = add.next_id(state, (*spent, *kept))
+    numbered = add.next_id(questions, (*spent, *kept))
     number = int(numbered.removeprefix("task-"))
     ids = []
     for name in given:
@@ -98,7 +99,7 @@ def _decoded(wanted: list[tuple[int, Draft]], ids: list[str], problems: Problems
 class _Names:
     """Everything that a task may be called: in the file first, then in the list."""
 
-    def __init__(self, state: State, items: list[Draft], ids: dict[int, str]) -> None:
+    def __init__(self, questions: Questions, items: list[Draft], ids: dict[int, str]) -> None:
         self.left_out: list[str] = []
         self._ids = [ids.get(number) for number in range(len(items))]
         self._within = [draft.within for draft in items]
@@ -114,10 +115,7 @@ class _Names:
                 self._own.setdefault(name, []).append(number)
             if isinstance(title, str):
                 self._titles.setdefault(_folded(title), []).append(number)
-        self._listed = {task.id for task in state.tasks}
-        self._listed_titles: dict[str, list[str]] = {}
-        for task in state.tasks:
-            self._listed_titles.setdefault(_folded(task.title), []).append(task.id)
+        self._questions = questions
 
     def find(self, number: int, wait: Wait) -> list[str] | str:
         """Return the ids that `wait` of a draft means (none if those are checked off), or what is wrong."""
@@ -134,18 +132,18 @@ class _Names:
 
     def titles(self, title: str) -> list[str]:
         """Return the tasks of the list that have this title."""
-        return self._listed_titles.get(_folded(title), [])
+        return list(self._questions.titled(title))
 
     def _one(self, by: int, wait: Wait, name: str | int) -> list[str] | str | None:
         if isinstance(name, str):
             if name in self._own:
                 return self._of_file(by, wait, name, self._own[name][:1])
-            if name in self._listed:
+            if self._questions.task(name) is not None:
                 return [name]
             if _folded(name) in self._titles:
                 return self._of_file(by, wait, name, self._titles[_folded(name)])
-            if _folded(name) in self._listed_titles:
-                found = self._listed_titles[_folded(name)]
+            found = self.titles(name)
+            if found:
                 return found if len(found) == 1 else self._ambiguous(name, len(found))
         digits = re.fullmatch(r"#?([0-9]{1,9})", str(name))
         if digits and 1 <= int(digits[1]) <= len(self._ids):
@@ -185,8 +183,9 @@ def _waits(number: int, draft: Draft, names: _Names, problems: Problems) -> tupl
     return tuple(ids)
 
 
-def _rings(state: State, wanted: list[tuple[int, Draft]], tasks: list[Task]) -> Problems:
-    rings = graph.cycle_members((*state.tasks, *tasks))
+def _rings(wanted: list[tuple[int, Draft]], tasks: list[Task]) -> Problems:
+    # No listed task can wait for one that is not there yet.
+    rings = graph.cycle_members(tasks)
     return [
         (number, f"{draft.place}: {task.id} would wait for itself: {rings[task.id]}")
         for (number, draft), task in zip(wanted, tasks, strict=True)

@@ -10,17 +10,18 @@ from pathlib import Path
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
+from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import command
-from harness_lib.task import State, Task
+from harness_lib.task import Task
 
 SHORT = 80
 
 
-def doubts(ctx: Context, state: State) -> Iterator[str]:
+def doubts(ctx: Context, questions: Questions) -> Iterator[str]:
     """Yield one sentence per doubt about the tasks that are still to be done."""
     ground = _Ground(ctx)
-    for task in state.tasks:
+    for task in questions.search():
         if not task.is_done:
             yield from _about(ctx, ground, task)
 

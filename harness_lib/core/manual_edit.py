@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from harness_lib.core import marker, trust_policy
 from harness_lib.core.context import Context
-from harness_lib.rules import leases, stopping
-from harness_lib.state.store import Tx
+from harness_lib.rules import leases
+from harness_lib.state.api import Tx
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, Task
 from harness_lib.verbs import add
@@ -23,14 +23,12 @@ def change(ctx: Context) -> Iterator[Tx]:
     """
     trust_policy.prepare(ctx)
     with ctx.store.transaction() as tx:
-        mine = add.may_trust(ctx, tx.state)
-        had_work = stopping.work_remains(tx.state)
-        before = tx.state
+        mine = add.may_trust(ctx, tx)
+        had_work = tx.work_remains()
         yield tx
-        after = tx.state
-        if mine and after is not before:
-            tx.on_commit(lambda: trust_policy.note(ctx, after))
-        if not had_work and stopping.work_remains(after):
+        if mine and tx.changed:
+            tx.on_commit(lambda: trust_policy.note(ctx, tx))
+        if not had_work and tx.work_remains():
             tx.on_commit(lambda: marker.raise_it(ctx.root))
 
 
@@ -41,21 +39,20 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
     """
     done, _, what = text.partition(" ")
     who = owner.in_agent(ctx.env) or "hand"
-    tx.log("WARN", f"{done} by {who}{what and f': {what}'}", session=tx.state.session_count, task=task_id)
+    tx.log("WARN", f"{done} by {who}{what and f': {what}'}", session=tx.session_count, task=task_id)
 
 
 def lift_halts(tx: Tx, task: Task) -> None:
     """Let the session that was halted because of this task's configuration go on."""
-    for session in tx.state.sessions or ():
+    for session in tx.sessions():
         if (session.halt or "").startswith("CONFIG") and _concerns(tx, session, task):
             lift_halt(tx, session)
 
 
 def _concerns(tx: Tx, session: Session, task: Task) -> bool:
-    return not tx.state.concurrent or leases.works_for(task.claimed_by, session.worker)
+    return not tx.concurrent or leases.works_for(task.claimed_by, session.worker)
 
 
 def lift_halt(tx: Tx, session: Session) -> None:
     """Let `session` go on."""
-    records = tuple(s._replace(halt=None) if s is session else s for s in tx.state.sessions or ())
-    tx.state = tx.state._replace(sessions=records)
+    tx.replace_session(session._replace(halt=None))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.rules import stopping
-from harness_lib.state.store import Tx
+from harness_lib.state.api import Tx
 from harness_lib.system.files import atomic
 from harness_lib.system.place import roots
 
@@ -20,5 +19,5 @@ def lower_it(root: roots.Root) -> None:
 
 def lower_when_finished(tx: Tx, root: roots.Root) -> None:
     """Switch the hooks off with this transaction if it leaves no work."""
-    if not stopping.work_remains(tx.state):
+    if not tx.work_remains():
         tx.on_commit(lambda: lower_it(root))

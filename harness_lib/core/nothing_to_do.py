@@ -9,8 +9,9 @@ from harness_lib import typed
 from harness_lib.core import quoting
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
-from harness_lib.rules import stats, stopping
-from harness_lib.task import State, StopReason
+from harness_lib.rules import stats
+from harness_lib.state.api import Questions
+from harness_lib.task import StopReason
 
 SHOWN = 5
 PERSON = "A person must act before anything can be taken; to wait is no use."
@@ -44,31 +45,32 @@ def answer(reason: StopReason) -> Answer:
             return Answer("This session has finished as many tasks as it may.", "harness stop")
 
 
-def words(state: State, reason: StopReason) -> str:
+def words(questions: Questions, reason: StopReason) -> str:
     """Return the sentence that says why nothing goes on in this list."""
-    if not state.tasks:
+    if not questions.counts().total:
         return EMPTY
-    if reason == "waiting" and stopping.awaits_person(state):
+    if reason == "waiting" and questions.awaits_person():
         return PERSON
     return answer(reason).words
 
 
 def reply(
     verb: str,
-    state: State,
+    questions: Questions,
     stop: StopReason | None,
     told: tuple[str, ...] = (),
     extra: Mapping[str, object] | None = None,
 ) -> Reply:
     """Return the reply of `verb` for the reason `stop`, after the lines already `told`."""
     reason: StopReason = stop or "done"
-    go_on = answer(reason).next if state.tasks else ADD
+    counts, said = questions.counts(), words(questions, reason)
+    go_on = answer(reason).next if counts.total else ADD
     halted: list[str] = []
-    if words(state, reason) == PERSON:
-        halted, go_on = _halted(state)
+    if said == PERSON:
+        halted, go_on = _halted(questions)
     return Reply(
         verb,
-        "\n".join([*told, words(state, reason), *halted, stats.line(state)]),
+        "\n".join([*told, said, *halted, stats.told(counts)]),
         exit=Exit.STOP,
         stop=reason,
         next=go_on,
@@ -76,9 +78,9 @@ def reply(
     )
 
 
-def _halted(state: State) -> tuple[list[str], str]:
+def _halted(questions: Questions) -> tuple[list[str], str]:
     """Return what a person must see to, and the command that shows the first of it."""
-    halted = [task for task in state.tasks if task.halt is not None and task.status != "completed"]
+    halted = questions.halted()
     lines = [
         f"  {task.id}: {quoting.one_line(task.halt or '', quoting.FAILURE_LENGTH)}" for task in halted[:SHOWN]
     ]

@@ -40,7 +40,7 @@ def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: st
         raise refused
     if is_linked(there):
         raise refused
-    task = ownership.require_task(ctx.store.read().state, task_id)
+    task = ownership.require_task(ctx.store.ask(), task_id)
     # In the order in which they were written.
     name = f"{time.time_ns():020}-{os.urandom(4).hex()}.json"
     letter = json.dumps({"verb": verb, "task": task_id, "words": words})

@@ -9,8 +9,9 @@ from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
 from harness_lib.rules import gates, leases
+from harness_lib.state.api import Questions
 from harness_lib.system.processes import owner
-from harness_lib.task import Session, State, Task
+from harness_lib.task import Session, Task
 
 # In the environment of an agent that `harness run` has started: the task it works on.
 SUPERVISED = "HARNESS_SUPERVISED"
@@ -37,7 +38,7 @@ def finish(ctx: Context, task: Task) -> str | None:
     if not is_judged(ctx, task):
         return typed.give_check(task.id)
     # It halts the session, so that an agent may stop until a person has acted; a second time it does no more.
-    session = sessions.mine(ctx.store.read().state, ctx)
+    session = sessions.mine(ctx.store.ask(), ctx)
     return "harness stop" if session and session.halt else typed.harness("finish", task.id)
 
 
@@ -65,19 +66,19 @@ def refuse_supervised(ctx: Context, verb: str) -> None:
         )
 
 
-def held_by_me(state: State, ctx: Context) -> Task | None:
+def held_by_me(questions: Questions, ctx: Context) -> Task | None:
     """Return the task that this worker has in progress."""
-    return next((t for t in state.tasks if t.status == "in_progress" and is_mine(state, t, ctx)), None)
+    return next((task for task in questions.in_progress() if is_mine(questions, task, ctx)), None)
 
 
-def is_mine(state: State, task: Task, ctx: Context) -> bool:
+def is_mine(questions: Questions, task: Task, ctx: Context) -> bool:
     """Return whether this worker holds `task`; in exclusive mode a claim without a name is the session's."""
     if task.claimed_by is None:
-        return not state.concurrent and sessions.mine(state, ctx) is not None
+        return not questions.concurrent and sessions.mine(questions, ctx) is not None
     return leases.is_mine(task, ctx.owner.worker)
 
 
-def require(state: State, task_id: str | None, ctx: Context) -> Held:
+def require(questions: Questions, task_id: str | None, ctx: Context) -> Held:
     """Return the task in progress that the caller may finish.
 
     `task_id` None means the one that this worker holds.
@@ -88,13 +89,13 @@ def require(state: State, task_id: str | None, ctx: Context) -> Held:
             f"The check of {ctx.env[CHECKED]} calls harness to end its own task.",
             "A check only looks: give it a command that tests the work.",
         )
-    sessions.refuse_other(state, ctx)
-    task = _named(state, task_id, ctx)
+    sessions.refuse_other(questions, ctx)
+    task = _named(questions, task_id, ctx)
     if task.status != "in_progress":
-        _refuse_idle(state, task, held_by_me(state, ctx))
-    if not is_mine(state, task, ctx):
-        raise _not_yours(state, task, ctx)
-    session = sessions.mine(state, ctx)
+        _refuse_idle(questions, task, held_by_me(questions, ctx))
+    if not is_mine(questions, task, ctx):
+        raise _not_yours(questions, task, ctx)
+    session = sessions.mine(questions, ctx)
     if session is None:
         raise HeldError(
             f"Task {task.id} is in progress, but no session of yours is open.",
@@ -103,15 +104,15 @@ def require(state: State, task_id: str | None, ctx: Context) -> Held:
     return Held(session, task)
 
 
-def _not_yours(state: State, task: Task, ctx: Context) -> LeaseLostError:
+def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError:
     """Return the error of whoever wants to end somebody else's claim: who has it, and until when."""
     who = task.claimed_by or "nobody that this session knows"
     since = f" since {task.claimed_at}" if task.claimed_at else ""
     until = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
     held = f"Task {task.id} is held by {who}{since}{until}, not by you ({ctx.owner.worker})."
-    if sessions.mine(state, ctx) is not None:
+    if sessions.mine(questions, ctx) is not None:
         return LeaseLostError(f"{held} Nothing was recorded.", set_aside(task.id))
-    holder = next((s for s in state.sessions or () if leases.works_for(task.claimed_by, s.worker)), None)
+    holder = next((s for s in questions.sessions() if leases.works_for(task.claimed_by, s.worker)), None)
     end = f", or end that session: {sessions.how_to_end(holder)}" if holder else ""
     return LeaseLostError(f"{held} You have no work here, and nothing was changed.", f"Let it work{end}")
 
@@ -122,9 +123,9 @@ def set_aside(task_id: str) -> str:
     return f"Keep what you have changed and clear your work tree: {save}; then type: harness claim"
 
 
-def require_settled(state: State, task_id: str | None, ctx: Context) -> Held:
+def require_settled(questions: Questions, task_id: str | None, ctx: Context) -> Held:
     """Return what `require` does; UsageError if a killed command has left something under way in git."""
-    held = require(state, task_id, ctx)
+    held = require(questions, task_id, ctx)
     if held.task.intent is not None:
         raise UsageError(
             f"A command was killed in the middle of the {held.task.intent.action} of {held.task.id}.",
@@ -133,31 +134,31 @@ def require_settled(state: State, task_id: str | None, ctx: Context) -> Held:
     return held
 
 
-def _named(state: State, task_id: str | None, ctx: Context) -> Task:
+def _named(questions: Questions, task_id: str | None, ctx: Context) -> Task:
     if task_id is None:
-        mine = held_by_me(state, ctx)
+        mine = held_by_me(questions, ctx)
         if mine is None:
             raise UsageError("You hold no task.", "Take one with: harness claim")
         return mine
-    return require_task(state, task_id)
+    return require_task(questions, task_id)
 
 
-def called(state: State, task_id: str) -> Task | None:
+def called(questions: Questions, task_id: str) -> Task | None:
     """Return the task called `task_id`, or `task-003` for `3`; None if there is none."""
-    task = state.find(task_id)
+    task = questions.task(task_id)
     if task is None and task_id.isascii() and task_id.isdigit():
-        task = state.find(f"task-{int(task_id):03d}")
+        task = questions.task(f"task-{int(task_id):03d}")
     return task
 
 
-def ids_of(state: State, names: tuple[str, ...]) -> tuple[str, ...]:
+def ids_of(questions: Questions, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the ids of the tasks that `names` call, as `called` finds them; a name of no task as it is."""
-    return tuple(task.id if (task := called(state, name)) else name for name in names)
+    return tuple(task.id if (task := called(questions, name)) else name for name in names)
 
 
-def require_task(state: State, task_id: str) -> Task:
+def require_task(questions: Questions, task_id: str) -> Task:
     """Return the task called `task_id`, or `task-003` for `3`; UsageError if there is none."""
-    task = called(state, task_id)
+    task = called(questions, task_id)
     if task is None:
         raise UsageError(
             f"There is no task {task_id!r} in this list.", "See which there are: harness status --all"
@@ -165,13 +166,13 @@ def require_task(state: State, task_id: str) -> Task:
     return task
 
 
-def _refuse_idle(state: State, task: Task, held: Task | None) -> None:
+def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
     if held is not None:
         raise UsageError(
             f"Task {task.id} is {task.status}, and you hold {held.id}.",
             f"End that one first: {typed.harness('finish', held.id)}",
         )
-    if state.concurrent and task.fence:
+    if questions.concurrent and task.fence:
         raise LeaseLostError(
             f"Task {task.id} is {task.status}, no longer in progress: your claim of it has ended. "
             "Nothing was recorded.",

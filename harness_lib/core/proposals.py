@@ -16,7 +16,8 @@ from harness_lib.core.context import Context
 from harness_lib.core.proposed import number
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.task import State, Task
+from harness_lib.state.api import Questions
+from harness_lib.task import Task
 from harness_lib.verbs import add
 from harness_lib.verbs.add import Wish
 
@@ -50,8 +51,8 @@ def _record(ctx: Context, by: str, wish: Wish) -> Task:
     if not wish.title.strip():
         raise UsageError("A task needs a title.", typed.harness("add", rest='"what is to be done"'))
     with ctx.store.transaction() as tx:
-        ownership.require_task(tx.state, by)
-        waiting = tx.state.proposals
+        ownership.require_task(tx, by)
+        waiting = tx.proposals()
         task = add.build(wish, _next(waiting))._replace(notes=(f"proposed by whoever worked on {by}",))
         add.require_writable(task)
         same = next((old for old in waiting if old._replace(id=task.id) == task), None)
@@ -61,7 +62,7 @@ def _record(ctx: Context, by: str, wish: Wish) -> Task:
             raise UsageError(
                 f"{MOST} proposed tasks wait for a person already.", "Go on with your own task without it."
             )
-        tx.state = tx.state._replace(proposals=(*waiting, task))
+        tx.propose(task)
     return task
 
 
@@ -71,7 +72,7 @@ def _next(waiting: Sequence[Task]) -> str:
 
 def show(ctx: Context) -> Reply:
     """List what was proposed; reads without a lock."""
-    waiting = ctx.store.read().state.proposals
+    waiting = ctx.store.ask().proposals()
     lines = [line for task in waiting for line in _whole(task)]
     return Reply(
         "add",
@@ -106,10 +107,9 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
     added = []
     with manual_edit.change(ctx) as tx:
         for wanted in numbers:
-            chosen = _find(tx.state, wanted)
-            task = chosen._replace(id=add.next_id(tx.state, spent))
-            rest = tuple(other for other in tx.state.proposals if other is not chosen)
-            tx.state = tx.state._replace(proposals=rest)
+            chosen = _find(tx, wanted)
+            task = chosen._replace(id=add.next_id(tx, spent))
+            tx.drop_proposal(chosen.id)
             add.append(tx, ctx, (task,))
             manual_edit.log(tx, ctx, f"accepted {chosen.id}", task.id)
             added.append(task)
@@ -130,15 +130,14 @@ def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
     )
     with manual_edit.change(ctx) as tx:
         for wanted in numbers:
-            chosen = _find(tx.state, wanted)
-            rest = tuple(other for other in tx.state.proposals if other is not chosen)
-            tx.state = tx.state._replace(proposals=rest)
+            chosen = _find(tx, wanted)
+            tx.drop_proposal(chosen.id)
             manual_edit.log(tx, ctx, f"dismissed {chosen.id}: {quoting.title(chosen)}")
     return Reply("add", f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
 
 
-def _find(state: State, wanted: int) -> Task:
-    found = next((task for task in state.proposals if number(task) == wanted), None)
+def _find(questions: Questions, wanted: int) -> Task:
+    found = next((task for task in questions.proposals() if number(task) == wanted), None)
     if found is None:
         raise UsageError(f"There is no proposed task {wanted}.", "See what there is: harness add --proposed")
     return found

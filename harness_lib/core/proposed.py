@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness_lib.core import quoting
-from harness_lib.task import State, Task
+from harness_lib.state.api import Questions
+from harness_lib.task import Task
 
 SHOWN = 5
 PREFIX = "proposed-"
@@ -15,9 +16,9 @@ def number(task: Task) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
-def told(state: State) -> list[str]:
+def told(questions: Questions) -> list[str]:
     """Return the lines for whoever looks at the list or at the end of a run: what waits, and what to type."""
-    waiting = state.proposals
+    waiting = questions.proposals()
     if not waiting:
         return []
     titles = quoting.some([f"{number(task)}. {quoting.title(task)}" for task in waiting], SHOWN)

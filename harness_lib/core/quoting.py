@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from harness_lib.task import State, Task
+from harness_lib.state.api import Questions
+from harness_lib.task import Task
 from harness_lib.text import REPLACED, harmless, in_one_line
 
 TITLE_LENGTH = 200
@@ -54,13 +55,12 @@ def touched(files: Sequence[str]) -> str:
     return f"the attempt changed what judges it: {told}"
 
 
-def notes(state: State, task: Task, *, most: int = NOTES, length: int = NOTES_LENGTH) -> list[str]:
+def notes(questions: Questions, task: Task, *, most: int = NOTES, length: int = NOTES_LENGTH) -> list[str]:
     """Return what this task and completed ones noted, under a headline; at most `most`, `length` in all.
 
     Its own come first, then those of the tasks it depends on, then the newest; [] if there are none.
     """
-    noted = [other for other in state.tasks if other.notes and _tells(other, task)]
-    noted.sort(key=lambda t: (t.id == task.id, t.id in task.depends_on, t.completed_at or ""), reverse=True)
+    noted = questions.noted(task.id, most)
     lines = (f"- {other.id}: {one_line(text, NOTE_LENGTH)}" for other in noted for text in other.notes[::-1])
     kept: list[str] = []
     for line in islice(lines, most):
@@ -69,8 +69,3 @@ def notes(state: State, task: Task, *, most: int = NOTES, length: int = NOTES_LE
             break
         kept.append(line)
     return ["notes that tasks left for later ones:", *kept] if kept else []
-
-
-def _tells(other: Task, task: Task) -> bool:
-    """Whether the notes of `other` concern `task`: what nobody has finished may not be so."""
-    return other.is_done or other.id == task.id

@@ -14,10 +14,9 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError
 from harness_lib.state import summary
-from harness_lib.state.store import Tx
+from harness_lib.state.api import Tx
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
-from harness_lib.verbs import check
 
 
 def run(ctx: Context) -> Reply:
@@ -27,14 +26,14 @@ def run(ctx: Context) -> Reply:
     """
     ownership.refuse_supervised(ctx, "harness check --repair")
     root = ctx.root
-    is_lost = check.examine(ctx).is_lost
+    is_lost = ctx.store.examine().is_lost
     done: list[str] = []
     with ctx.store.transaction() as tx:
         if is_lost:
             done, tx.warnings = tx.warnings, []
         if _is_torn(root.log):
             # The writer begins a new line by itself.
-            tx.log("WARN", "the line above was left unfinished", session=tx.state.session_count)
+            tx.log("WARN", "the line above was left unfinished", session=tx.session_count)
             done.append(f"{root.log.name}: its unfinished last line is ended")
         done += _renew(tx, root)
     done += _sweep(root)
@@ -59,7 +58,7 @@ def put_back(ctx: Context) -> Reply:
             "Tell the user what is wrong (harness check), and that this puts the last good list back:"
             " harness check --restore",
         )
-    if not check.examine(ctx).problems:
+    if not ctx.store.examine().problems:
         raise RefusedError(f"{ctx.root.state} is as it must be.", "Look at it with: harness status")
     done = ctx.store.restore()
     return Reply("check", "\n".join(done), next="harness check", extra={"repaired": list(done)})
@@ -70,8 +69,7 @@ def _renew(tx: Tx, root: Root) -> Iterator[str]:
     has_generation = any(root.generations.glob("*.json"))
     if summary.read(root) is not None and has_generation:
         return
-    # An equal state that is another object counts as a change.
-    tx.state = tx.state._replace()
+    tx.rewrite()
     yield f"{root.private.name}/: generation and summary of the list are made anew"
 
 

@@ -12,16 +12,16 @@ from harness_lib import timestamps, typed
 from harness_lib.core import dependencies
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
-from harness_lib.rules import leases, stats, stopping
-from harness_lib.state.store import Tx
+from harness_lib.rules import leases, stats
+from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import session_notes
 from harness_lib.system.processes import owner, presence
-from harness_lib.task import Session, State, StopReason, Task
+from harness_lib.task import Session, StopReason, Task
 
 
-def mine(state: State, ctx: Context) -> Session | None:
+def mine(questions: Questions, ctx: Context) -> Session | None:
     """Return the open session that this worker works in."""
-    return next((s for s in state.sessions or () if leases.works_for(ctx.owner.worker, s.worker)), None)
+    return questions.session(ctx.owner.worker)
 
 
 def is_live(session: Session, ctx: Context) -> bool:
@@ -70,9 +70,9 @@ def is_callers(session: Session, ctx: Context) -> bool:
     return _is_of_process(session, me)
 
 
-def comes_back(state: State, ctx: Context) -> bool:
+def comes_back(questions: Questions, ctx: Context) -> bool:
     """Return whether what bears the caller's name is its own, not that of an earlier agent of this name."""
-    session = mine(state, ctx)
+    session = mine(questions, ctx)
     return is_callers(session, ctx) if session else not owner.is_named(ctx.env)
 
 
@@ -88,7 +88,7 @@ def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
     )
     if here != session:
         update(tx, here)
-        if not tx.state.concurrent:
+        if not tx.concurrent:
             tx.drop_session(session.pid)
             tx.hold_session(me.pid or None)
         tx.on_commit(lambda: session_notes.remove(_end_note(here, ctx)))
@@ -114,19 +114,19 @@ def show(ctx: Context) -> None:
         presence.show(os.fspath(ctx.root.path), me.agent_session_id)
 
 
-def worker_is_live(worker: str | None, state: State, ctx: Context) -> bool:
+def worker_is_live(worker: str | None, questions: Questions, ctx: Context) -> bool:
     """Return whether an open session with a live owner belongs to `worker`."""
-    return any(leases.works_for(worker, s.worker) and is_live(s, ctx) for s in state.sessions or ())
+    return any(leases.works_for(worker, s.worker) and is_live(s, ctx) for s in questions.sessions())
 
 
-def living(state: State, ctx: Context) -> set[str]:
+def living(questions: Questions, ctx: Context) -> set[str]:
     """Return the workers whose sessions are open and may still live."""
-    return {session.worker for session in state.sessions or () if is_live(session, ctx)}
+    return {session.worker for session in questions.sessions() if is_live(session, ctx)}
 
 
 def fold_dead(tx: Tx, ctx: Context) -> None:
     """Remove the sessions whose owner is gone; what they left in progress is up to recovery."""
-    for session in tx.state.sessions or ():
+    for session in tx.sessions():
         if not is_live(session, ctx):
             gone = "its agent has ended" if has_ended(session, ctx) else _gone(session)
             tx.log("WARN", f"{gone} without `harness stop`", session=session.number)
@@ -137,11 +137,11 @@ def _gone(session: Session) -> str:
     return f"its owner (pid {session.pid}) is gone" if session.pid else "its owner is gone"
 
 
-def refuse_other(state: State, ctx: Context) -> None:
+def refuse_other(questions: Questions, ctx: Context) -> None:
     """Raise HeldError if the list is exclusive and a live session of somebody else is open."""
-    if state.concurrent:
+    if questions.concurrent:
         return
-    for session in state.sessions or ():
+    for session in questions.sessions():
         if not leases.works_for(ctx.owner.worker, session.worker) and is_live(session, ctx):
             raise HeldError(
                 f"Session {session.number} of {session.worker} ({_place(session)}) "
@@ -176,9 +176,9 @@ def _is_of_run(session: Session) -> bool:
 def open_one(tx: Tx, ctx: Context) -> Session:
     """Add this worker's session, not yet counted, and in exclusive mode keep the protocol's lock for it."""
     me = ctx.owner
-    taken = [s.number for s in tx.state.sessions or ()]
+    taken = [s.number for s in tx.sessions()]
     session = Session(
-        number=max([tx.state.session_count, *taken]) + 1,
+        number=max([tx.session_count, *taken]) + 1,
         worker=me.worker,
         host=me.host,
         boot_id=me.boot_id,
@@ -187,8 +187,8 @@ def open_one(tx: Tx, ctx: Context) -> Session:
         agent_session_id=me.agent_session_id,
         started_at=timestamps.render(tx.now),
     )
-    tx.state = tx.state._replace(sessions=(*(tx.state.sessions or ()), session))
-    if not tx.state.concurrent:
+    tx.add_session(session)
+    if not tx.concurrent:
         tx.hold_session(me.pid or None)
     tx.log("LOCK", f"acquired (pid={me.pid})", session=session.number)
     return session
@@ -196,8 +196,7 @@ def open_one(tx: Tx, ctx: Context) -> Session:
 
 def update(tx: Tx, session: Session) -> None:
     """Replace the record with the same number."""
-    records = tuple(session if s.number == session.number else s for s in tx.state.sessions or ())
-    tx.state = tx.state._replace(sessions=records)
+    tx.replace_session(session)
 
 
 def close(tx: Tx, session: Session, *, told: bool = False) -> None:
@@ -206,7 +205,7 @@ def close(tx: Tx, session: Session, *, told: bool = False) -> None:
     `told`: its statistics stand in the log already, or will.
     """
     if not told:
-        tx.log("STATS", stats.line(tx.state), session=session.number)
+        tx.log("STATS", stats.told(tx.counts()), session=session.number)
     _remove(tx, session)
 
 
@@ -215,24 +214,22 @@ def follow(tx: Tx, session: Session) -> Session:
 
     What its slots have in progress goes on in the new one.
     """
-    tx.log("STATS", stats.line(tx.state), session=session.number)
+    tx.log("STATS", stats.told(tx.counts()), session=session.number)
     tx.log("LOCK", "released", session=session.number)
-    number = max(tx.state.session_count, session.number) + 1
+    number = max(tx.session_count, session.number) + 1
     began = session._replace(
         number=number, started_at=timestamps.render(tx.now), finished_attempts=0, halt=None
     )
-    records = tuple(began if s.number == session.number else s for s in tx.state.sessions or ())
-    tx.state = tx.state._replace(
-        sessions=records, session_count=number, last_session=timestamps.render(tx.now)
-    )
+    tx.replace_session(began, session.number)
+    tx.count_session(number)
+    tx.note_session()
     tx.log("LOCK", f"acquired (pid={began.pid})", session=number)
     return began
 
 
 def _remove(tx: Tx, session: Session) -> None:
-    left = tuple(s for s in tx.state.sessions or () if s.number != session.number)
-    tx.state = tx.state._replace(sessions=left, last_session=timestamps.render(tx.now))
-    for task in tx.state.tasks:
+    tx.remove_session(session.number)
+    for task in tx.in_progress():
         if _left_behind(task, session):
             tx.replace(task._replace(lease_expires_at=timestamps.render(tx.now)))
     if session.pid is not None:
@@ -242,11 +239,7 @@ def _remove(tx: Tx, session: Session) -> None:
 
 def _left_behind(task: Task, session: Session) -> bool:
     """Return whether others would wait in vain for the lease of a session that has ended."""
-    return (
-        task.status == "in_progress"
-        and leases.works_for(task.claimed_by, session.worker)
-        and task.lease_expires_at is not None
-    )
+    return leases.works_for(task.claimed_by, session.worker) and task.lease_expires_at is not None
 
 
 def attempt_finished(tx: Tx, session: Session) -> Session:
@@ -267,14 +260,14 @@ def after_attempt(tx: Tx, session: Session, *, told: bool = False) -> StopReason
     `told` as in `close`.
     """
     dependencies.record_blocked(tx, session.number)
-    spent = stopping.session_spent(tx.state, session)
-    reason = stopping.no_work(tx.state)
+    spent = tx.session_spent(session)
+    reason = tx.no_work()
     if reason in ("done", "blocked"):
         close(tx, session, told=told)
         return reason
     if spent:
-        tx.log("STATS", stats.line(tx.state), session=session.number)
+        tx.log("STATS", stats.told(tx.counts()), session=session.number)
         # What the Stop hook says then must be true: no other session may start, either.
-        halt(tx, session, stopping.sessions_spent(tx.state) or spent)
+        halt(tx, session, tx.sessions_spent() or spent)
         return spent
     return reason

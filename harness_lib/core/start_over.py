@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from harness_lib import timestamps, typed
+from harness_lib import typed
 from harness_lib.core import manual_edit, marker, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError, StateUnreadableError
-from harness_lib.rules import stopping
 from harness_lib.system.files import atomic
-from harness_lib.task import State
 
 
 def restore(ctx: Context) -> bool:
@@ -16,12 +14,12 @@ def restore(ctx: Context) -> bool:
     if ctx.root.state.exists():
         return False
     try:
-        ctx.store.read()
+        ctx.store.ask()
     except StateUnreadableError:
         return False
     with ctx.store.transaction() as tx:
         # Entering it restores the list, and warns of that.
-        if stopping.work_remains(tx.state):
+        if tx.work_remains():
             tx.on_commit(lambda: marker.raise_it(ctx.root))
     return True
 
@@ -32,8 +30,8 @@ def begin_anew(ctx: Context) -> str:
     Raises HeldError (somebody works on it), RefusedError (a task is in progress).
     """
     with ctx.store.transaction() as tx:
-        sessions.refuse_other(tx.state, ctx)
-        working = next((task for task in tx.state.tasks if task.status == "in_progress"), None)
+        sessions.refuse_other(tx, ctx)
+        working = next(iter(tx.in_progress()), None)
         if working is not None:
             ways = (typed.harness("finish", working.id), typed.harness("release", working.id))
             raise RefusedError(
@@ -42,12 +40,11 @@ def begin_anew(ctx: Context) -> str:
             )
         kept = f"{ctx.root.state.name}.old-{tx.now:%Y%m%dT%H%M%SZ}"
         atomic.write(ctx.root.path / kept, ctx.root.state.read_bytes())
-        mine = sessions.mine(tx.state, ctx)
+        mine = sessions.mine(tx, ctx)
         if mine is not None:
             sessions.close(tx, mine)
         manual_edit.log(tx, ctx, f"started over, the old list is kept in {kept}")
-        fresh = State(created=timestamps.render(tx.now), session_config=tx.state.session_config, sessions=())
-        tx.state = fresh
-        tx.on_commit(lambda: trust_policy.note(ctx, fresh))
+        tx.start_over()
+        tx.on_commit(lambda: trust_policy.note(ctx, tx))
         tx.on_commit(lambda: marker.raise_it(ctx.root))
     return kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.state import trust
-from harness_lib.task import State
+from harness_lib.state.api import Questions
 
 
 def _init_script(ctx: Context) -> bytes | None:
@@ -18,39 +18,39 @@ def prepare(ctx: Context) -> None:
     _ = ctx.git, ctx.list_is_tracked
 
 
-def is_trusted(ctx: Context, state: State) -> bool:
+def is_trusted(ctx: Context, questions: Questions) -> bool:
     """Return whether this person has taken the list's commands for their own."""
     return trust.trusted(
         ctx.git.common_dir,
         ctx.root.path,
-        fingerprint(ctx, state),
+        fingerprint(ctx, questions),
         tracked=ctx.list_is_tracked,
     )
 
 
-def fingerprint(ctx: Context, state: State) -> str:
+def fingerprint(ctx: Context, questions: Questions) -> str:
     """Return the fingerprint of everything that this list would run, its init script included."""
-    return trust.fingerprint(state, _init_script(ctx))
+    return trust.fingerprint(questions.commands(), _init_script(ctx))
 
 
-def note(ctx: Context, state: State) -> None:
+def note(ctx: Context, questions: Questions) -> None:
     """Remember that this list, with the commands it has now, is this person's."""
-    trust.note(ctx.git.common_dir, ctx.root.path, state, _init_script(ctx))
+    trust.note(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx))
 
 
-def require(ctx: Context, state: State) -> None:
+def require(ctx: Context, questions: Questions) -> None:
     """Raise RefusedError unless the list's commands may run."""
-    if not is_trusted(ctx, state):
+    if not is_trusted(ctx, questions):
         raise RefusedError(
-            f"{_untrusted(ctx, state)} on this machine, so nothing of this list is run.",
+            f"{_untrusted(ctx, questions)} on this machine, so nothing of this list is run.",
             "Look at them with: harness check. If they are yours, type: harness trust",
         )
 
 
-def _untrusted(ctx: Context, state: State) -> str:
+def _untrusted(ctx: Context, questions: Questions) -> str:
     """Return what of the list is not trusted, as far as the note of this person tells."""
     script = ctx.root.init_script
-    new = trust.changed(ctx.git.common_dir, ctx.root.path, state, _init_script(ctx))
+    new = trust.changed(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx))
     if new == {"init_script"}:
         what = "is new or has changed" if script.is_file() else "is gone"
         return f"The script {script} {what} since this list was trusted"
@@ -60,8 +60,6 @@ def _untrusted(ctx: Context, state: State) -> str:
     return f"The commands in {ctx.root.state}{also} have not been trusted"
 
 
-def runs_nothing(ctx: Context, state: State) -> bool:
+def runs_nothing(ctx: Context, questions: Questions) -> bool:
     """Return whether there is nothing yet that a clone could have brought to be run."""
-    return _init_script(ctx) is None and not any(
-        task.validation.command or task.on_failure.cleanup for task in state.tasks
-    )
+    return _init_script(ctx) is None and not any(task.check or task.cleanup for task in questions.commands())

@@ -10,11 +10,10 @@ from harness_lib.core import init_script, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.doctor.diagnosis import Diagnoses, bad, failed, ok, warn
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.rules import leases, stopping
 from harness_lib.rules.selection import UNPROVEN
+from harness_lib.state.api import Questions
 from harness_lib.system.files import flock, mkdir_lock
 from harness_lib.system.processes import process
-from harness_lib.task import State
 
 SHOWN = 5
 LARGE_LOG_BYTES = 100 * 1024 * 1024
@@ -23,21 +22,21 @@ LARGE_LOG_BYTES = 100 * 1024 * 1024
 def examine(ctx: Context) -> Diagnoses:
     """Say whether the list can be read, and if so what is unusual about it."""
     try:
-        snapshot = ctx.store.read()
+        questions = ctx.store.ask()
     except HarnessError as error:
         yield failed(error)
         return
-    for warning in snapshot.warnings:
+    for warning in questions.warnings:
         yield warn(warning, "harness check --repair")
-    if not snapshot.warnings:
-        yield ok(f"the list can be read ({len(snapshot.state.tasks)} tasks)")
+    if not questions.warnings:
+        yield ok(f"the list can be read ({questions.counts().total} tasks)")
     for part in (_trust, _marker, _sessions, _leases, _halts, _unproven):
-        yield from part(ctx, snapshot.state)
+        yield from part(ctx, questions)
 
 
-def _trust(ctx: Context, state: State) -> Diagnoses:
+def _trust(ctx: Context, questions: Questions) -> Diagnoses:
     try:
-        if not trust_policy.runs_nothing(ctx, state) and not trust_policy.is_trusted(ctx, state):
+        if not trust_policy.runs_nothing(ctx, questions) and not trust_policy.is_trusted(ctx, questions):
             yield warn(
                 "the commands of this list have not been trusted on this machine",
                 "look at them: harness check; then: harness trust",
@@ -52,22 +51,22 @@ def _trust(ctx: Context, state: State) -> Diagnoses:
         return
 
 
-def _marker(ctx: Context, state: State) -> Diagnoses:
-    remains = stopping.work_remains(state)
+def _marker(ctx: Context, questions: Questions) -> Diagnoses:
+    remains = questions.work_remains()
     if not ctx.root.marker.exists():
-        if state.sessions:
+        if questions.sessions():
             yield warn("a session is open, but the hooks are off (no marker)", "harness start")
         return
     if not remains:
         yield warn("the hooks are on, but nothing is left to do", "harness pause")
-    elif state.sessions == ():
+    elif questions.has_had_sessions and not questions.sessions():
         yield warn("the hooks are on, but no session is open: they hold nobody", "harness start")
     else:
         yield ok("the hooks are on")
 
 
-def _sessions(ctx: Context, state: State) -> Diagnoses:
-    dead = (session for session in state.sessions or () if not sessions.is_live(session, ctx))
+def _sessions(ctx: Context, questions: Questions) -> Diagnoses:
+    dead = (session for session in questions.sessions() if not sessions.is_live(session, ctx))
     for session in islice(dead, SHOWN):
         yield warn(
             f"session {session.number} of {session.worker} is open, but process {session.pid} is gone",
@@ -75,21 +74,18 @@ def _sessions(ctx: Context, state: State) -> Diagnoses:
         )
 
 
-def _leases(ctx: Context, state: State) -> Diagnoses:
-    now = ctx.clock.now()
-    ended = (task for task in state.tasks if task.status == "in_progress" and leases.expired(task, now))
-    for task in islice(ended, SHOWN):
+def _leases(_ctx: Context, questions: Questions) -> Diagnoses:
+    for task in questions.expired()[:SHOWN]:
         yield warn(f"the lease of {task.id} ended at {task.lease_expires_at}", "harness recover")
 
 
-def _halts(_ctx: Context, state: State) -> Diagnoses:
-    halted = (task for task in state.tasks if task.halt and task.status != "completed")
-    for task in islice(halted, SHOWN):
+def _halts(_ctx: Context, questions: Questions) -> Diagnoses:
+    for task in questions.halted()[:SHOWN]:
         yield warn(f"{task.id} is halted: {task.halt}", typed.harness("why", task.id))
 
 
-def _unproven(_ctx: Context, state: State) -> Diagnoses:
-    for task in islice((task for task in state.tasks if task.unproven), SHOWN):
+def _unproven(_ctx: Context, questions: Questions) -> Diagnoses:
+    for task in questions.unproven()[:SHOWN]:
         yield warn(f"{task.id}: {UNPROVEN}", "harness start, which has its check run")
 
 

@@ -120,9 +120,9 @@ def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended
     desk.tell(Stepped("checks"))
     try:
         # Notes, checkpoints and renewals have changed it meanwhile.
-        state = ctx.store.read().state
-        task = outcome.still_claimed(state, task)
-        judged = evaluate.judge(ctx, state, task)
+        questions = ctx.store.ask()
+        task = outcome.still_claimed(questions, task)
+        judged = evaluate.judge(ctx, questions, task)
         if not judged.checked.passed:
             # Only now is anybody to blame: the work of an agent that did not come to an end may be done.
             verdict = _blame(turn) or judged.verdict()
@@ -140,8 +140,8 @@ def _blame(turn: Turn) -> outcome.Verdict | None:
 
 def _require_check(ctx: Context, task: Task) -> None:
     try:
-        state = ctx.store.read().state
-        check.require_command(task, state.tasks.index(outcome.still_claimed(state, task)))
+        questions = ctx.store.ask()
+        check.require_command(task, questions.place(outcome.still_claimed(questions, task).id))
         check.working_directory(ctx, task)
     except ConfigError as error:
         raise _stuck(error) from error
@@ -272,8 +272,8 @@ def _has_finished(ctx: Context, task: Task, desk: Desk, turn: Turn) -> bool:
         return False
     desk.tell(Stepped("checks"))
     try:
-        state = ctx.store.read().state
-        judged = evaluate.judge(ctx, state, outcome.still_claimed(state, task))
+        questions = ctx.store.ask()
+        judged = evaluate.judge(ctx, questions, outcome.still_claimed(questions, task))
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise _stuck(error) from error
     if judged.checked.passed:

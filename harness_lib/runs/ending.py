@@ -31,7 +31,7 @@ def target_of(ctx: Context) -> str:
 
 def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
     """Take away what runs that were killed have left, and bring over what waits for the person's checkout."""
-    alive = sessions.living(ctx.store.read().state, ctx)
+    alive = sessions.living(ctx.store.ask(), ctx)
     for told in worktree_slots.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx)), alive):
         warn(told)
     if gone := pending_merges.bring_over(ctx, target_of(ctx)):
@@ -70,7 +70,7 @@ def leave(
 
 def _close(ctx: Context, *, recorded: bool) -> None:
     with ctx.store.transaction() as tx:
-        mine = sessions.mine(tx.state, ctx)
+        mine = sessions.mine(tx, ctx)
         if mine is not None:
             sessions.close(tx, mine, told=recorded)
         marker.lower_when_finished(tx, ctx.root)
@@ -79,22 +79,22 @@ def _close(ctx: Context, *, recorded: bool) -> None:
 def record(ctx: Context, why: Why, kind: str, told: str, spent: Spent) -> None:
     """Add to the log how a run ended because of `why` (`told` says more, `kind` is that of a trouble)."""
     with ctx.store.transaction() as tx:
-        session = sessions.mine(tx.state, ctx)
-        number = session.number if session else tx.state.session_count
+        session = sessions.mine(tx, ctx)
+        number = session.number if session else tx.session_count
         if kind or why == "broken":
             trouble = quoting.one_line(f"the run ended: {told}", quoting.FAILURE_LENGTH)
             tx.log("ERROR", f"[{kind or 'TEST_FAIL'}] {trouble}", session=number)
         elif why == "interrupted" and told:
             tx.log("WARN", f"the run ended: {told}", session=number)
         used = f"run={why} cost_usd={spent.cost:.2f} tokens={spent.tokens} seconds={spent.seconds:.0f}"
-        tx.log("STATS", f"{stats.line(tx.state)} {used}", session=number)
+        tx.log("STATS", f"{stats.told(tx.counts())} {used}", session=number)
 
 
 def nothing_to_do(ctx: Context, why: StopReason | None, told: tuple[str, ...]) -> Reply:
     """Return the answer of a run that had nothing to do; `told` is what recovery did."""
-    found = stopped.reply("run", ctx.store.read().state, why)
+    found = stopped.reply("run", ctx.store.ask(), why)
     waits = pending_merges.told(ctx, target_of(ctx))
-    first = [*told, stopped.words(ctx.store.read().state, why or "done")]
+    first = [*told, stopped.words(ctx.store.ask(), why or "done")]
     message = "\n".join(run_report.lines(ctx, ctx.clock.now(), first, Spent()))
     return replace(found, message=message, **_stopped(why, waits))
 
@@ -110,7 +110,7 @@ def _words(ctx: Context, why: Why) -> str:
         case "broken":
             return "Every task is completed, but the whole is not."
         case "done" | "blocked" | "waiting" | "max_sessions" | "max_tasks_per_session":
-            return stopped.words(ctx.store.read().state, why)
+            return stopped.words(ctx.store.ask(), why)
 
 
 class _Stopped(TypedDict):

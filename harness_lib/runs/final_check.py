@@ -17,9 +17,10 @@ from harness_lib.attempts.check import Checked
 from harness_lib.core import quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.runs import worktree_slots
+from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic
 from harness_lib.system.git import worktrees
-from harness_lib.task import State, Task
+from harness_lib.task import Task
 from harness_lib.verbs import add, start
 from harness_lib.verbs.add import Wish
 
@@ -56,14 +57,14 @@ class Passed:
 def is_due(ctx: Context) -> bool:
     """Return whether there is a finished task whose check has not passed on the target as it is now."""
     assert ctx.target is not None
-    state = ctx.store.read().state
-    if not any(_has_check(task) for task in state.tasks):
+    questions = ctx.store.ask()
+    if not any(map(_has_check, questions.search("completed"))):
         return False
     try:
         known = json.loads((ctx.root.private / PASSED).read_bytes())
     except (FileNotFoundError, ValueError):
         return True
-    return bool(known != _passed(state, target_branch.tip(ctx.git, ctx.target)))
+    return bool(known != _passed(questions, target_branch.tip(ctx.git, ctx.target)))
 
 
 def run(
@@ -75,7 +76,7 @@ def run(
     Raises EnvSetupError if `harness-init.sh` fails in a fresh work tree.
     """
     assert ctx.target is not None
-    state = ctx.store.read().state
+    questions = ctx.store.ask()
     found = _Found()
     path = place.slot(NUMBER)
     worktrees.remove(ctx.git, path)
@@ -83,7 +84,7 @@ def run(
     try:
         there = ctx.at(worktree_slots.stand(ctx, path, tip)[0])
         worktree_slots.set_up(there)
-        for task in filter(_has_check, state.tasks):
+        for task in filter(_has_check, questions.search("completed")):
             if not may_go_on():
                 return Passed()
             checked = check.run_check(there, task, task.validation.command or "", log_name="final")
@@ -92,14 +93,14 @@ def run(
     finally:
         # What checks leave behind is nobody's work.
         worktrees.remove(ctx.git, path)
-    fresh = [each for key, each in found.broken.items() if not _is_repaired(state, key)]
+    fresh = [each for key, each in found.broken.items() if not _is_repaired(questions, key)]
     for task, checked in fresh:
         _repair(ctx, task, checked)
     if fresh:
         return Passed(tip, goes_on=_session_is_open(ctx))
     if not found.broken and not found.elsewhere:
         atomic.make_directory(ctx.root.private)
-        atomic.write(ctx.root.private / PASSED, json.dumps(_passed(state, tip)).encode(), durable=False)
+        atomic.write(ctx.root.private / PASSED, json.dumps(_passed(questions, tip)).encode(), durable=False)
     return Passed(tip, broken=tuple(task for task, _ in found.broken.values()))
 
 
@@ -137,9 +138,9 @@ def _key(task: Task) -> Key:
     return task.validation.command, task.validation.cwd
 
 
-def _is_repaired(state: State, key: Key) -> bool:
+def _is_repaired(questions: Questions, key: Key) -> bool:
     """Return whether a repair of this very check was the last that was done, but for other repairs."""
-    done = [task for task in state.tasks if task.is_done]
+    done = [task for task in questions.search("completed") if task.is_done]
     repaired = [_when(task) for task in done if task.title.startswith(TITLE) and _key(task) == key]
     others = [_when(task) for task in done if not task.title.startswith(TITLE)]
     return bool(repaired) and max(repaired) >= max(others, default="")
@@ -149,8 +150,8 @@ def _when(task: Task) -> str:
     return task.completed_at or ""
 
 
-def _passed(state: State, tip: str) -> dict[str, str]:
-    checks = [[task.id, *_key(task)] for task in state.tasks if _has_check(task)]
+def _passed(questions: Questions, tip: str) -> dict[str, str]:
+    checks = [[task.id, *_key(task)] for task in filter(_has_check, questions.search("completed"))]
     return {"tip": tip, "checks": hashlib.sha256(json.dumps(checks).encode()).hexdigest()}
 
 
@@ -176,6 +177,6 @@ def _repair(ctx: Context, task: Task, checked: Checked) -> None:
 
 def _session_is_open(ctx: Context) -> bool:
     """Return whether this run has a session; the last one ended when the list was done."""
-    if sessions.mine(ctx.store.read().state, ctx) is not None:
+    if sessions.mine(ctx.store.ask(), ctx) is not None:
         return True
     return start.open_session(ctx).session is not None

@@ -78,7 +78,7 @@ class Notifier:
 
     def _is_lost(self, name: str) -> bool:
         try:
-            task = self._ctx.store.read().state.find(name)
+            task = self._ctx.store.ask().task(name)
         except HarnessError:
             # A person is editing the list; what has failed is told at the end of the run.
             return False

@@ -77,9 +77,9 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
         raise UsageError(
             "--agent and --agent-command name two different agents.", "Give one of them: harness run --help"
         )
-    state = ctx.store.read_to_change().state
+    questions = ctx.store.ask_to_change()
     there = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
-    trust_policy.require(there, state)
+    trust_policy.require(there, questions)
     version.require_for_runs(there.cwd)
     there.target = _target(there.git, options.target)
     target.require_room(there.git, there.target)

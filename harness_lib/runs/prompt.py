@@ -43,9 +43,9 @@ How to work:
 
 def of(ctx: Context, task: Task, rules: Rules, carried: str, interrupted: str = "") -> str:
     """Return the brief; `carried` is what was handed back, `interrupted` why the agent before ended."""
-    state = ctx.store.read().state
+    questions = ctx.store.ask()
     # An agent before this one may have written checkpoints.
-    task = state.find(task.id) or task
+    task = questions.task(task.id) or task
     told = [task_brief.render(task, ctx, program=_program())]
     if carried:
         told.append(carried)
@@ -55,7 +55,7 @@ def of(ctx: Context, task: Task, rules: Rules, carried: str, interrupted: str = 
             f"An agent before you worked on this and ended ({why}). What it did stands in this work tree: "
             "look at git status and git diff, and go on from there."
         )
-    told += quoting.notes(state, task, most=NOTES, length=NOTES_LENGTH)
+    told += quoting.notes(questions, task, most=NOTES, length=NOTES_LENGTH)
     lines = "\n".join(told)
     program = _program()
     return FRAME.format(

@@ -9,10 +9,11 @@ from harness_lib import typed
 from harness_lib.attempts import pending_merges, rescue_refs, target_branch, task_brief
 from harness_lib.core import proposed, quoting
 from harness_lib.core.context import Context
-from harness_lib.rules import attempts, failures, stats
+from harness_lib.rules import attempts, failures
 from harness_lib.rules.budget import Spent
 from harness_lib.runs import progress
-from harness_lib.task import Attempt, State, Task
+from harness_lib.state.api import Questions
+from harness_lib.task import Attempt, Task
 
 MOST_LINES = 20
 LINE_LENGTH = 400
@@ -25,21 +26,22 @@ DEAREST = 3
 
 def lines(ctx: Context, began: datetime, first: list[str], spent: Spent) -> list[str]:
     """Return the report of a run that began at `began` and has used up `spent`; it begins with `first`."""
-    state = ctx.store.read().state
-    told = [*first, _counted(state, began)]
-    told += _some("failed", [_failed(ctx, task) for task in state.tasks if task.status == "failed"], FAILED)
-    told += _some("halted", [_halted(task) for task in state.tasks if _waits(task)], HALTED)
-    told += proposed.told(state)
-    told += _dearest(state, began)
+    questions = ctx.store.ask()
+    told = [*first, _counted(questions, began)]
+    told += _some("failed", [_failed(ctx, task) for task in questions.search("failed")], FAILED)
+    told += _some("halted", [_halted(task) for task in questions.halted() if _waits(task)], HALTED)
+    told += proposed.told(questions)
+    told += _dearest(questions, began)
     if spent.tokens or spent.cost:
         told.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
-    told.append(_where(ctx, state, began))
+    told.append(_where(ctx, questions, began))
     return [quoting.one_line(line, LINE_LENGTH) for line in told if line][:MOST_LINES]
 
 
-def _counted(state: State, began: datetime) -> str:
-    n = stats.count(state)
-    now = sum(_is_done(each) for task in state.tasks for each in attempts.since(task, began)[-1:])
+def _counted(questions: Questions, began: datetime) -> str:
+    n = questions.counts()
+    tasks = questions.worked_on_since(began)
+    now = sum(_is_done(each) for task in tasks for each in attempts.since(task, began)[-1:])
     told = [
         f"{n.completed} completed" + (f" ({now} in this run)" if now else ""),
         f"{n.permanent} failed for good" if n.permanent else "",
@@ -87,9 +89,9 @@ def _some(what: str, rows: list[str], most: int) -> Iterator[str]:
         yield f"{what}: {len(rows) - most} more, see: {typed.harness('status')}"
 
 
-def _dearest(state: State, began: datetime) -> list[str]:
+def _dearest(questions: Questions, began: datetime) -> list[str]:
     """Return a line with the tasks on which most was spent: money where agents tell, else tokens or time."""
-    used = [(_total(task, began), task) for task in state.tasks]
+    used = [(_total(task, began), task) for task in questions.worked_on_since(began)]
     ranked = sorted(used, key=lambda pair: pair[0], reverse=True)
     rows = [f"{task.id} ({_used(total)})" for total, task in ranked[:DEAREST] if any(total)]
     return [f"dearest: {', '.join(rows)}"] if rows else []
@@ -110,12 +112,13 @@ def _used(total: tuple[float, int, float]) -> str:
     return ", ".join(filter(None, told))
 
 
-def _where(ctx: Context, state: State, began: datetime) -> str:
+def _where(ctx: Context, questions: Questions, began: datetime) -> str:
     """Return where a person finds the work."""
     assert ctx.target is not None, "BUG: a run without a target."
     waits = pending_merges.told(ctx, ctx.target)
     if waits:
         return waits
-    made = sum(_is_done(each) for task in state.tasks for each in attempts.since(task, began))
+    tasks = questions.worked_on_since(began)
+    made = sum(_is_done(each) for task in tasks for each in attempts.since(task, began))
     name = target_branch.short(ctx.target)
     return f"the work is on {name}: {typed.git('log', '--oneline', f'-{made}', name)}" if made else ""

@@ -17,7 +17,7 @@ from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
-from harness_lib.rules import board, budget, leases, stopping
+from harness_lib.rules import board, budget, leases
 from harness_lib.rules.board import Board
 from harness_lib.rules.deaths import Deaths
 from harness_lib.rules.events import (
@@ -37,9 +37,10 @@ from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options
 from harness_lib.runs.orphans import Orphans
 from harness_lib.runs.worker_pool import Crew
+from harness_lib.state.api import Questions
 from harness_lib.system.files import family_lock
 from harness_lib.system.processes import detached, owner
-from harness_lib.task import State, StopReason
+from harness_lib.task import StopReason
 from harness_lib.verbs import budget as limits
 from harness_lib.verbs import start
 
@@ -61,7 +62,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     """
     there, options = run_options.prepare(ctx, options)
     there.__dict__["owner"] = owner.ourselves("run")
-    worktree_slots.end_survivors(there, sessions.living(there.store.read().state, there))
+    worktree_slots.end_survivors(there, sessions.living(there.store.ask(), there))
     opened = start.open_session(there)
     supervisor = Supervisor(there, options, watch)
     for line in opened.recovered:
@@ -132,7 +133,7 @@ class Supervisor:
 
     def go_on(self, crew: Crew, found: worktree_slots.Place) -> None:
         """Start the workers, and see them through to the end."""
-        count = min(self._options.workers, max(1, len(self._ctx.store.read().state.tasks)))
+        count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
         with self._signals_noted():
             try:
                 for number in range(1, count + 1):
@@ -170,7 +171,7 @@ class Supervisor:
         return answer
 
     def _how(self) -> Why:
-        return self.why or stopping.no_work(self._ctx.store.read().state) or "interrupted"
+        return self.why or self._ctx.store.ask().no_work() or "interrupted"
 
     def _spent(self) -> budget.Spent:
         return self.board.spent(self._ctx.clock.now().timestamp())
@@ -259,13 +260,13 @@ class Supervisor:
         rows = self.board.rows
         if set(rows) != set(crew.numbers) or not all(row.idle for row in rows.values()):
             return
-        why = self._why_idle(self._ctx.store.read().state, {row.idle or "" for row in rows.values()})
+        why = self._why_idle(self._ctx.store.ask(), {row.idle or "" for row in rows.values()})
         if why is not None and not (why == "done" and self._is_not_done(found)):
             self._drain(crew, why)
 
     def _is_not_done(self, found: worktree_slots.Place) -> bool:
         """Return whether the final pass has made new tasks, or somebody has changed the list meanwhile."""
-        return self.something_broke(found) or stopping.no_work(self._ctx.store.read().state) != "done"
+        return self.something_broke(found) or self._ctx.store.ask().no_work() != "done"
 
     def _hold_back(self, crew: Crew, reached: str) -> None:
         """Start nothing new; when nobody is at work any more the run ends. Until then it can be raised."""
@@ -289,19 +290,19 @@ class Supervisor:
             self.board = board.fold(self.board, Event(number, at, Stepped("takes")))
             crew.let(number)
 
-    def _why_idle(self, state: State, said: set[str]) -> StopReason | None:
+    def _why_idle(self, questions: Questions, said: set[str]) -> StopReason | None:
         """Return why no worker has anything to do; None if one will have, or waits for others to finish.
 
         What is in progress though all are idle is seen to.
         """
         if "max_sessions" in said:
             return "max_sessions"
-        why = stopping.no_work(state)
+        why = questions.no_work()
         if why in ("done", "blocked"):
             return why
-        if any(task.status == "in_progress" for task in state.tasks):
-            self.orphans.left(state)
-            self.orphans.of_others(state)
+        if questions.in_progress():
+            self.orphans.left(questions)
+            self.orphans.of_others(questions)
             return None
         return why
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError
 from harness_lib.runs import run_snapshot
-from harness_lib.task import Task
 from harness_lib.verbs import status
 from harness_lib.verbs.status import View
 
@@ -44,17 +43,13 @@ def difference(before: View, now: View) -> str | None:
     """Return one line about what has happened between two views; None if no task has changed."""
     if now.warnings != before.warnings and now.warnings:
         return f"warning: {now.warnings[0]}"
-    old = {task.id: task for task in before.state.tasks}
-    changed = [task for task in now.state.tasks if _progress(old.get(task.id)) != _progress(task)]
-    if not changed and len(old) == len(now.state.tasks):
+    old = before.progress
+    changed = [each.task for each in now.progress.values() if old.get(each.task.id) != each]
+    if not changed and len(old) == len(now.progress):
         return None
     named = [status.one_line(task) for task in changed[:NAMED]]
     more = [f"and {len(changed) - NAMED} more"] if len(changed) > NAMED else []
     return "; ".join([status.headline(now.counts), *named, *more])
-
-
-def _progress(task: Task | None) -> object:
-    return task and (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by)
 
 
 def _wait_for_change(ctx: Context, before: list[Stamp]) -> list[Stamp]:

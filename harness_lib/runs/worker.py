@@ -31,14 +31,14 @@ from harness_lib.errors import (
     RefusedError,
     UsageError,
 )
-from harness_lib.rules import budget, selection, stopping, transitions
+from harness_lib.rules import budget, transitions
 from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Ready, Stepped, Stuck
 from harness_lib.runs import agent_attempt, worktree_slots
 from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.watch import stamps
 from harness_lib.runs.worker_config import Orders
-from harness_lib.state.store import Tx
-from harness_lib.task import Session, State, Task
+from harness_lib.state.api import Questions, Tx
+from harness_lib.task import Session, Task
 
 POLL_SECONDS = 0.25
 LOOK_ANYWAY_SECONDS = 5.0
@@ -85,32 +85,32 @@ class Worker:
 
     def _one(self) -> bool:
         """Take one task to its end; return False if there is none to take."""
-        state = self.ctx.store.read().state
-        session = sessions.mine(state, self.ctx)
+        questions = self.ctx.store.ask()
+        session = sessions.mine(questions, self.ctx)
         if session is None:
             self.tell(Idle("closed"))
             return False
-        held = ownership.held_by_me(state, self.ctx)
+        held = ownership.held_by_me(questions, self.ctx)
         if held is not None:
             return self._hand_back(session, held)
-        if stopping.session_spent(state, session):
+        if questions.session_spent(session):
             return self._next_session()
-        if selection.unproven(state):
+        if questions.provable():
             for line in unproven.prove(self._ground(), session):
                 self.tell(Notice("recovered", line))
-            state = self.ctx.store.read().state
-        wanted = selection.pick(state)
+            questions = self.ctx.store.ask()
+        wanted = questions.next_ready()
         if wanted is None:
-            self.tell(Idle(stopping.no_work(state) or "waiting"))
+            self.tell(Idle(questions.no_work() or "waiting"))
             return False
-        return not self._may() or self._take(session, state, wanted)
+        return not self._may() or self._take(session, questions, wanted)
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Hand back what the worker before us had, if the run could not when it was killed."""
         try:
             self.tell(Notice("recovered", reconcile.bereaved(self.ctx, session, held)))
         except (HarnessError, OSError) as error:
-            now = self.ctx.store.read().state.find(held.id)
+            now = self.ctx.store.ask().task(held.id)
             if now is None or not self._tries.spent(now):
                 self.tell(Idle(f"{held.id} cannot be handed back yet: {error}"))
                 return False
@@ -118,7 +118,7 @@ class Worker:
             self.tell(Ended(held.id, "pending", given_up.halt or ""))
         return True
 
-    def _take(self, session: Session, state: State, wanted: Task) -> bool:
+    def _take(self, session: Session, questions: Questions, wanted: Task) -> bool:
         """Claim a task and see it through; return False if none can be taken now.
 
         What stands against `wanted`, the first in order, must not keep the others waiting.
@@ -126,7 +126,7 @@ class Worker:
         there = self._ground()
         try:
             # Without a check it can never be done: no agent is started for it.
-            check.require_command(wanted, state.tasks.index(wanted))
+            check.require_command(wanted, questions.place(wanted.id))
             taken = claim.take(there, session, wanted.id)
         except UsageError:
             # Somebody else was faster.
@@ -193,7 +193,7 @@ class Worker:
 
     def _give_back(self, there: Context, session: Session, task: Task, why: str) -> None:
         """Keep what was done, and leave the task to whoever goes on."""
-        now = self.ctx.store.read().state.find(task.id)
+        now = self.ctx.store.ask().task(task.id)
         if now is None or now.status != "in_progress" or now.claimed_by != self.ctx.owner.worker:
             return
         try:
@@ -212,35 +212,35 @@ class Worker:
             # Another worker may have found out that it is the agent's doing; if not, the next run will.
             return
         with self.ctx.store.transaction() as tx:
-            everywhere = stuck.everywhere or (stuck.unstarted and self._is_the_agents(tx.state, task))
+            everywhere = stuck.everywhere or (stuck.unstarted and self._is_the_agents(tx, task))
             if everywhere:
                 _lift_halts(tx)
             else:
                 hint = f" Then type: {typed.harness('retry', task.id)}" if stuck.unstarted else ""
-                now = tx.state.find(task.id)
+                now = tx.task(task.id)
                 if now is not None and transitions.may("halt", now):
                     tx.replace(transitions.halt(now, f"{stuck.kind}: {stuck.reason}{hint}"))
         if everywhere:
             self.tell(Stuck(task.id, stuck.kind, stuck.reason, stuck.hint))
             self.draining.set()
 
-    def _is_the_agents(self, state: State, task: Task) -> bool:
+    def _is_the_agents(self, questions: Questions, task: Task) -> bool:
         """Return whether it is not the task's doing that no agent starts: none did for another one, either.
 
         Where no other task is left to be tried, nobody can tell.
         """
-        halted = any(_is_unstarted(each) for each in state.tasks if each.id != task.id)
-        others = {each.id for each in selection.eligible(state)}
-        others |= {each.id for each in state.tasks if each.status == "in_progress"}
+        halted = any(_is_unstarted(each) for each in questions.halted() if each.id != task.id)
+        others = {each.id for each in questions.claimable()}
+        others |= {each.id for each in questions.in_progress()}
         return (halted and not self._has_worked) or not others - {task.id}
 
     def _next_session(self) -> bool:
         """Begin the next session in place of one that has finished as many tasks as it may."""
         with self.ctx.store.transaction() as tx:
-            current = sessions.mine(tx.state, self.ctx)
-            if current is None or not stopping.session_spent(tx.state, current):
+            current = sessions.mine(tx, self.ctx)
+            if current is None or not tx.session_spent(current):
                 return True
-            if stopping.sessions_spent(tx.state):
+            if tx.sessions_spent():
                 self.tell(Idle("max_sessions"))
                 return False
             sessions.follow(tx, current)
@@ -256,7 +256,7 @@ class Worker:
 
 def _lift_halts(tx: Tx) -> None:
     """Let those tasks be tried again that were halted because of an agent that starts for none."""
-    for task in tx.state.tasks:
+    for task in tx.halted():
         if _is_unstarted(task) and transitions.may("halt", task):
             tx.replace(transitions.halt(task, None))
 

@@ -302,8 +302,7 @@ def free(ctx: Context, found: Place, number: int) -> Path:
 
 
 def _used(ctx: Context) -> set[str]:
-    tasks = ctx.store.read().state.tasks
-    return {task.worktree for task in tasks if task.status == "in_progress" and task.worktree}
+    return {task.worktree for task in ctx.store.ask().in_progress() if task.worktree}
 
 
 def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:

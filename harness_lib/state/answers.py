@@ -6,8 +6,9 @@ Base of what the file store reads and of what its transactions change.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 
 from harness_lib.rules import ahead, attempts, failures, graph, leases, notes, selection, stats, stopping
@@ -26,9 +27,7 @@ class Answers(Questions):
         self.warnings = warnings
         self._now = now
         self._state = state
-        # Of which state these are, so that a change makes them anew when they are asked for.
-        self._indexed: State | None = None
-        self._places: dict[str, int] = {}
+        self._indexes: _Indexes | None = None
 
     @property
     def now(self) -> datetime:
@@ -57,7 +56,7 @@ class Answers(Questions):
         return stopping.awaits_person(self._state)
 
     def task(self, task_id: str) -> Task | None:
-        place = self._index().get(task_id)
+        place = self._index().places.get(task_id)
         return None if place is None else self._state.tasks[place]
 
     def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
@@ -65,7 +64,7 @@ class Answers(Questions):
         return tuple(task for task in found if task is not None)
 
     def place(self, task_id: str) -> int:
-        return self._index()[task_id]
+        return self._index().places[task_id]
 
     def why(self, task_id: str) -> Why:
         return selection.why(self._state, task_id, self.now)
@@ -74,16 +73,13 @@ class Answers(Questions):
         needing = (task.id for task in self._state.tasks if task_id in task.depends_on)
         return tuple(name for name in needing if name != task_id)
 
-    def ring(self, task_id: str) -> str | None:
-        return graph.cycle_members(self._state.tasks).get(task_id)
-
     def blocked_through(self, task_id: str) -> tuple[str, ...]:
         return failures.blocked_through(self._state, task_id)
 
     def search(
         self, *statuses: Status, after: str | None = None, limit: int | None = None
     ) -> tuple[Task, ...]:
-        first = 0 if after is None else self._index().get(after, len(self._state.tasks)) + 1
+        first = 0 if after is None else self._index().places.get(after, len(self._state.tasks)) + 1
         rest = islice(self._state.tasks, first, None)
         return tuple(islice((task for task in rest if not statuses or task.status in statuses), limit))
 
@@ -120,18 +116,20 @@ class Answers(Questions):
         return tuple(notes.concerning(self._state.tasks, task_id)[:limit])
 
     def made(self, commit: str) -> tuple[str, ...]:
-        return tuple(task.id for task in self._state.tasks if _has_made(task, commit))
+        return tuple(self._index().commits.get(commit, ()))
 
     def worked_on_since(self, moment: datetime) -> tuple[Task, ...]:
         return tuple(task for task in self._state.tasks if attempts.since(task, moment))
 
     def titled(self, title: str) -> tuple[str, ...]:
-        wanted = _folded(title)
-        return tuple(task.id for task in self._state.tasks if _folded(task.title) == wanted)
+        return tuple(self._index().titles.get(folded(title), ()))
 
     def highest_number(self) -> int:
         numbers = (re.fullmatch(r"task-(\d+)", task.id) for task in self._state.tasks)
         return max((int(found[1]) for found in numbers if found), default=0)
+
+    def rings(self) -> Mapping[str, str]:
+        return graph.cycle_members(self._state.tasks)
 
     def cycles(self) -> tuple[tuple[str, ...], ...]:
         return graph.cycles(self._state.tasks)
@@ -172,17 +170,40 @@ class Answers(Questions):
     def sessions_spent(self) -> StopReason | None:
         return stopping.sessions_spent(self._state)
 
-    def _index(self) -> dict[str, int]:
-        if self._indexed is not self._state:
-            self._indexed = self._state
-            self._places = {task.id: place for place, task in enumerate(self._state.tasks)}
-        return self._places
+    def _index(self) -> _Indexes:
+        if self._indexes is None or self._indexes.state is not self._state:
+            self._indexes = _Indexes(self._state)
+        return self._indexes
 
 
-def _has_made(task: Task, commit: str) -> bool:
-    moving = task.intent.commit if task.intent and task.intent.action == "commit" else None
-    return commit in (task.completed_commit, moving)
+class _Indexes:
+    """Where something stands in `state`, each made when it is first asked for."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return {task.id: place for place, task in enumerate(self.state.tasks)}
+
+    @cached_property
+    def titles(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for task in self.state.tasks:
+            found.setdefault(folded(task.title), []).append(task.id)
+        return found
+
+    @cached_property
+    def commits(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for task in self.state.tasks:
+            moving = task.intent.commit if task.intent and task.intent.action == "commit" else None
+            for commit in dict.fromkeys((task.completed_commit, moving)):
+                if commit is not None:
+                    found.setdefault(commit, []).append(task.id)
+        return found
 
 
-def _folded(title: str) -> str:
+def folded(title: str) -> str:
+    """Return what of a title counts when two are compared."""
     return " ".join(title.split()).casefold()

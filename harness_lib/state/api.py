@@ -12,7 +12,7 @@ kept, so another kind of store is another class with these methods and no change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -21,6 +21,7 @@ from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.failures import Finding
 from harness_lib.rules.selection import Why
 from harness_lib.rules.stats import Counts
+from harness_lib.state.shapes import Problem
 from harness_lib.task import Category, LogType, Session, SessionConfig, Status, StopReason, Task
 
 
@@ -31,6 +32,19 @@ class TaskCommands(NamedTuple):
     check: str | None
     cwd: str | None
     cleanup: str | None
+
+
+class Examined(NamedTuple):
+    """What is wrong with a list, the nearest to its top first; what can be asked of it, if it can be read.
+
+    `is_lost`: it is missing, no JSON or without tasks, the cases that a repair can mend. `is_only_unproven`:
+    all that is wrong is that somebody else says of tasks that they are completed.
+    """
+
+    problems: tuple[Problem, ...]
+    questions: Questions | None = None
+    is_lost: bool = False
+    is_only_unproven: bool = False
 
 
 class Questions(Protocol):
@@ -87,9 +101,6 @@ class Questions(Protocol):
 
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """Return the ids of the other tasks that name `task_id` as a dependency."""
-
-    def ring(self, task_id: str) -> str | None:
-        """Return the text of a cycle (`a -> b -> a`) that makes `task_id` wait for itself."""
 
     def blocked_through(self, task_id: str) -> tuple[str, ...]:
         """Return the ids of the failed tasks that wait, directly or not, for `task_id` and only failed so."""
@@ -148,6 +159,9 @@ class Questions(Protocol):
 
     def highest_number(self) -> int:
         """Return the highest N of all ids of the form `task-N`; 0 if there is none."""
+
+    def rings(self) -> Mapping[str, str]:
+        """Return, for each task that waits for itself, the text of a cycle through it: `a -> b -> a`."""
 
     def cycles(self) -> tuple[tuple[str, ...], ...]:
         """Return each ring of dependencies once, as the ids in it, the first one again at its end."""
@@ -283,6 +297,9 @@ class Store(Protocol):
 
     def ask_to_change(self) -> Questions:
         """Return what `ask` does; that nothing is left is logged, as every change would log it."""
+
+    def examine(self) -> Examined:
+        """Return what is wrong with the list as it lies there; takes no lock and writes nothing."""
 
     def transaction(self) -> AbstractContextManager[Tx]:
         """Hold the list for one change.

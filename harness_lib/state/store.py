@@ -97,6 +97,12 @@ class Store(api.Store):
         told = f"{self.root.state.name} {found.why}; this is the state of {found.source}."
         return Snapshot(found.state, (f"{told} Restore it with: harness check --repair",))
 
+    def examine(self) -> api.Examined:
+        """Return what is wrong with the file of the list, and what can be asked of it if it can be read."""
+        from harness_lib.state import examining  # noqa: PLC0415 (the schema comes with it)
+
+        return examining.examine(self.root, self._clock.now())
+
     @contextmanager
     def transaction(self) -> Iterator[Tx]:
         """Hold both locks around one change of the list.

@@ -9,26 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness_lib.state.api import TaskCommands
 from harness_lib.system.files import atomic
 from harness_lib.system.files.flock import StateLock
-from harness_lib.task import State
 
 _PRIVATE = 0o600
 
 
-def fingerprint(state: State, init_script: bytes | None) -> str:
+def fingerprint(commands: Sequence[TaskCommands], init_script: bytes | None) -> str:
     """Return the SHA-256 of everything that would be run: checks, where they run, cleanups, init script."""
-    commands = sorted(
-        [task.id, task.validation.command, task.validation.cwd, task.on_failure.cleanup]
-        for task in state.tasks
-    )
-    return hashlib.sha256(json.dumps([commands, _digest(init_script)]).encode()).hexdigest()
+    rows = sorted(commands)
+    return hashlib.sha256(json.dumps([rows, _digest(init_script)]).encode()).hexdigest()
 
 
-def note(git_common_dir: Path, root: Path, state: State, init_script: bytes | None) -> None:
+def note(
+    git_common_dir: Path, root: Path, commands: Sequence[TaskCommands], init_script: bytes | None
+) -> None:
     """Note that the list in the directory `root` is this person's, with the commands it has now.
 
     Raises HeldError if another process keeps noting, OSError if the git directory cannot be written.
@@ -36,8 +35,8 @@ def note(git_common_dir: Path, root: Path, state: State, init_script: bytes | No
     file = _file(git_common_dir)
     # Several lists may share one git directory, each with a lock of its own: this file needs its own too.
     with StateLock(file.with_suffix(".lock")):
-        whole = {"fingerprint": fingerprint(state, init_script)}
-        notes = {**_notes(file), os.fspath(root): {**whole, **_parts(state, init_script)}}
+        whole = {"fingerprint": fingerprint(commands, init_script)}
+        notes = {**_notes(file), os.fspath(root): {**whole, **_parts(commands, init_script)}}
         text = json.dumps(notes, indent=2, sort_keys=True) + "\n"
         atomic.write(file, text.encode(), mode=_PRIVATE)
 
@@ -54,13 +53,15 @@ def trusted(git_common_dir: Path, root: Path, current: str, *, tracked: bool) ->
     return not tracked or found.get("fingerprint") == current
 
 
-def changed(git_common_dir: Path, root: Path, state: State, init_script: bytes | None) -> frozenset[str]:
+def changed(
+    git_common_dir: Path, root: Path, commands: Sequence[TaskCommands], init_script: bytes | None
+) -> frozenset[str]:
     """Return which of "commands" and "init_script" are others than the note covers.
 
     Empty if that is not known: there is no note, or one of before, which says less.
     """
     found = _notes(_file(git_common_dir)).get(os.fspath(root))
-    parts = _parts(state, init_script)
+    parts = _parts(commands, init_script)
     if not isinstance(found, Mapping):
         return frozenset()
     if found.get("fingerprint") == parts["commands"]:
@@ -69,8 +70,8 @@ def changed(git_common_dir: Path, root: Path, state: State, init_script: bytes |
     return frozenset(name for name, now in parts.items() if name in found and found[name] != now)
 
 
-def _parts(state: State, init_script: bytes | None) -> dict[str, str | None]:
-    return {"commands": fingerprint(state, None), "init_script": _digest(init_script)}
+def _parts(commands: Sequence[TaskCommands], init_script: bytes | None) -> dict[str, str | None]:
+    return {"commands": fingerprint(commands, None), "init_script": _digest(init_script)}
 
 
 def _digest(init_script: bytes | None) -> str | None:

@@ -11,16 +11,15 @@ from harness_lib.core import marker, ownership, quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.rules import graph, intents
+from harness_lib.rules import intents
 from harness_lib.state import codec
+from harness_lib.state.api import Questions, Tx
 from harness_lib.state.codec import ContractError
-from harness_lib.state.store import Tx
 from harness_lib.task import (
     DEFAULT_MAX_ATTEMPTS,
     DEFAULT_TIMEOUT_SECONDS,
     OnFailure,
     Priority,
-    State,
     Task,
     Validation,
 )
@@ -51,13 +50,12 @@ def run(ctx: Context, wish: Wish) -> Reply:
     trust_policy.prepare(ctx)
     spent = spent_ids(ctx)
     with ctx.store.transaction() as tx:
-        mine = may_trust(ctx, tx.state)
-        wish = wish._replace(depends_on=ownership.ids_of(tx.state, wish.depends_on))
-        task = build(wish, next_id(tx.state, spent))
+        mine = may_trust(ctx, tx)
+        wish = wish._replace(depends_on=ownership.ids_of(tx, wish.depends_on))
+        task = build(wish, next_id(tx, spent))
         append(tx, ctx, (task,))
         if mine:
-            state = tx.state
-            tx.on_commit(lambda: trust_policy.note(ctx, state))
+            tx.on_commit(lambda: trust_policy.note(ctx, tx))
     warnings = [] if wish.validate else [no_check(task.id)]
     if not mine:
         warnings.append(NOT_TRUSTED)
@@ -85,9 +83,9 @@ def no_check(task_id: str) -> str:
     return f"It has no check, and without one it cannot be completed: {typed.give_check(task_id)}"
 
 
-def may_trust(ctx: Context, state: State) -> bool:
+def may_trust(ctx: Context, questions: Questions) -> bool:
     """Return whether adding to `state` may take its commands for this person's: never a clone's."""
-    return trust_policy.runs_nothing(ctx, state) or trust_policy.is_trusted(ctx, state)
+    return trust_policy.runs_nothing(ctx, questions) or trust_policy.is_trusted(ctx, questions)
 
 
 def spent_ids(ctx: Context) -> tuple[str, ...]:
@@ -95,11 +93,10 @@ def spent_ids(ctx: Context) -> tuple[str, ...]:
     return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(intents.RESCUES))
 
 
-def next_id(state: State, spent: Iterable[str] = ()) -> str:
+def next_id(questions: Questions, spent: Iterable[str] = ()) -> str:
     """Return the next free `task-NNN`, after the highest number in use or `spent`."""
-    names = (*(task.id for task in state.tasks), *spent)
-    numbers = [int(found[1]) for name in names if (found := re.fullmatch(r"task-(\d+)", name))]
-    return f"task-{max(numbers, default=0) + 1:03d}"
+    numbers = [int(found[1]) for name in spent if (found := re.fullmatch(r"task-(\d+)", name))]
+    return f"task-{max(questions.highest_number(), *numbers, 0) + 1:03d}"
 
 
 def build(wish: Wish, task_id: str) -> Task:
@@ -129,9 +126,8 @@ def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
     """
     for task in tasks:
         require_writable(task)
-    state = tx.state._replace(tasks=(*tx.state.tasks, *tasks))
-    require_sound(state, tasks)
-    tx.state = state
+    tx.add(tasks)
+    require_sound(tx, tasks)
     tx.on_commit(lambda: marker.raise_it(ctx.root))
 
 
@@ -145,17 +141,16 @@ def require_writable(task: Task) -> None:
         raise UsageError(f"{task.id} cannot be written: {told}.", "Give it another value.") from error
 
 
-def require_sound(state: State, changed: tuple[Task, ...]) -> None:
+def require_sound(questions: Questions, changed: tuple[Task, ...]) -> None:
     """Raise UsageError if one of the `changed` tasks has a dependency that cannot be met."""
-    known = {task.id for task in state.tasks}
     for task in changed:
-        unknown = [name for name in task.depends_on if name not in known]
+        unknown = [name for name in task.depends_on if questions.task(name) is None]
         if unknown:
             raise UsageError(
                 f"{task.id} depends on {', '.join(unknown)}, which this list does not have.",
                 "See which tasks there are: harness status --all",
             )
-    rings = graph.cycle_members(state.tasks)
+    rings = questions.rings()
     for task in changed:
         if task.id in rings:
             raise UsageError(

@@ -11,7 +11,7 @@ from harness_lib.task import Task
 def run(ctx: Context) -> Reply:
     """Renew the leases of this worker; in an exclusive list there are none. It never takes a lease back."""
     with ctx.store.transaction() as tx:
-        held = [task for task in tx.state.tasks if tx.state.concurrent and _is_renewable(task, ctx)]
+        held = [task for task in tx.in_progress() if tx.concurrent and _is_renewable(task, ctx)]
         for task in held:
             tx.replace(transitions.renew(task, now=tx.now, lease_seconds=ctx.lease_seconds))
     told = f"renewed: {', '.join(task.id for task in held)}" if held else "You hold nothing that has a lease."

@@ -22,7 +22,7 @@ def run(ctx: Context, task_id: str | None, step: str, text: str) -> Reply:
     """Record `step`, "M/N", with the content of the work tree, and renew the lease; None: the held task."""
     done, total = _parse(step)
     description = quoting.one_line(text, DESCRIPTION_LENGTH)
-    held = ownership.require_settled(ctx.store.read_to_change().state, task_id, ctx)
+    held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
     try:
         task = _record(ctx, held, done, total, description)
     except (EnvSetupError, OSError) as error:
@@ -44,7 +44,7 @@ def _record(ctx: Context, held: Held, done: int, total: int, description: str) -
             outcome.require_claim(tx, held.task),
             Checkpoint(done, total, description, timestamps.render(tx.now), tree),
             now=tx.now,
-            lease_seconds=ctx.lease_seconds if tx.state.concurrent else None,
+            lease_seconds=ctx.lease_seconds if tx.concurrent else None,
         )
         tx.replace(task)
         quoted = description.replace('"', "'")

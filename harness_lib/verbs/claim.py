@@ -7,7 +7,6 @@ from harness_lib.attempts.claim import Taken
 from harness_lib.core import nothing_to_do, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.rules import selection, stopping
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.task import Session, Task
 from harness_lib.verbs import start
@@ -42,10 +41,10 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         opened = _session(ctx, opened, waits=waits)
         session = opened.session
         if session is None:
-            return nothing_to_do.reply("claim", ctx.store.read().state, opened.stop, opened.recovered)
+            return nothing_to_do.reply("claim", ctx.store.ask(), opened.stop, opened.recovered)
         taken = claim.take(ctx, session, task_id)
         if taken.stop:
-            return nothing_to_do.reply("claim", ctx.store.read().state, taken.stop, opened.recovered)
+            return nothing_to_do.reply("claim", ctx.store.ask(), taken.stop, opened.recovered)
         if taken.task:
             return _reply(ctx, session, taken, taken.task, opened)
         # Another worker was faster, or has what may come next checked at this moment.
@@ -57,10 +56,10 @@ def _session(ctx: Context, before: start.Opened, *, waits: bool) -> start.Opened
 
     What there was to tell `before` is told with it.
     """
-    state = ctx.store.read_to_change().state
-    sessions.refuse_other(state, ctx)
-    session = sessions.mine(state, ctx)
-    if session and start.is_open(session, state, ctx):
+    questions = ctx.store.ask_to_change()
+    sessions.refuse_other(questions, ctx)
+    session = sessions.mine(questions, ctx)
+    if session and start.is_open(session, questions, ctx):
         return start.prove(ctx, before._replace(session=session), waits=waits)
     opened = start.open_session(ctx)
     recovered, warnings = (*before.recovered, *opened.recovered), (*before.warnings, *opened.warnings)
@@ -68,7 +67,7 @@ def _session(ctx: Context, before: start.Opened, *, waits: bool) -> start.Opened
 
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: start.Opened) -> Reply:
-    told = task_brief.render(task, ctx, taken.state)
+    told = task_brief.render(task, ctx, taken.questions)
     if not taken.resumed:
         told = "\n".join(filter(None, (told, restore_handback.over(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + told]
@@ -85,20 +84,20 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: sta
 
 def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     """Say which task would be taken, and why; nothing is written."""
-    state = ctx.store.read().state
-    held = ownership.held_by_me(state, ctx)
-    unproven = [] if held else selection.unproven(state)
+    questions = ctx.store.ask()
+    held = ownership.held_by_me(questions, ctx)
+    unproven = [] if held else questions.provable()
     if unproven:
         names = quoting.some([task.id for task in unproven], SHOWN)
         return Reply("claim", f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
-    task = held or claim.choose(ctx, state, task_id)
+    task = held or claim.choose(questions, task_id)
     if task is None:
-        return nothing_to_do.reply("claim", state, stopping.no_work(state))
-    reasons = selection.why(state, task.id, ctx.clock.now()).reasons
+        return nothing_to_do.reply("claim", questions, questions.no_work())
+    reasons = questions.why(task.id).reasons
     told = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
     return Reply(
         "claim",
-        f"would take {task.id}: {told}\n{task_brief.render(task, state=state)}",
+        f"would take {task.id}: {told}\n{task_brief.render(task, questions=questions)}",
         task=task,
         next="harness claim",
     )

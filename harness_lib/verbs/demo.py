@@ -19,12 +19,12 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
 from harness_lib.rules import failures
+from harness_lib.state.api import Questions
 from harness_lib.system.files import append_log
 from harness_lib.system.git import version, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import owner
-from harness_lib.task import State
 from harness_lib.verbs import add, init
 from harness_lib.verbs.add import Wish
 
@@ -68,8 +68,8 @@ def run(ctx: Context, show: Callable[[str], None]) -> Reply:
     there = Context(env=env, cwd=project, clock=ctx.clock, say=ctx.say)
     _prepare(there, project, show)
     killed = _work(there, project, show)
-    state = there.store.read().state
-    broken = [promise for promise, kept in _promises(there, state, killed=killed) if not kept]
+    questions = there.store.ask()
+    broken = [promise for promise, kept in _promises(there, questions, killed=killed) if not kept]
     return _reply(there, project, broken)
 
 
@@ -116,10 +116,10 @@ def _run(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
     return run.returncode
 
 
-def _promises(ctx: Context, state: State, *, killed: bool) -> list[tuple[str, bool]]:
+def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple[str, bool]]:
     git = ctx.git
     lines = append_log.tail(ctx.root.log, LOG_LINES)
-    task = {each.id: each for each in state.tasks}
+    task = {each.id: each for each in questions.search()}
     rescued = [name for name, _oid in git.refs(RESCUE_REFS)]
     done = [task[f"task-00{n}"] for n in (1, 2, 3, 6)]
     together = [f"{RESCUE_REFS}{name}/1" for name in ("task-002", "task-003")]

@@ -16,9 +16,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.rules import failures, gates, transitions
+from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
-from harness_lib.task import Priority, State, Task
+from harness_lib.task import Priority, Task
 from harness_lib.verbs import add
 
 SHOWN = 120
@@ -49,29 +50,31 @@ def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = Fal
     check of a task in progress, asked by the agent or by its worker).
     """
     while True:
-        state = ctx.store.read().state
-        old = ownership.require_task(state, task_id)
+        questions = ctx.store.ask()
+        old = ownership.require_task(questions, task_id)
         if changes.depends_on is not None:
-            changes = changes._replace(depends_on=ownership.ids_of(state, changes.depends_on))
-        _require_right(ctx, state, old, changes, at_terminal=at_terminal)
+            changes = changes._replace(depends_on=ownership.ids_of(questions, changes.depends_on))
+        _require_right(ctx, questions, old, changes, at_terminal=at_terminal)
         new = _changed(old, changes)
         if new == old:
             return Reply("edit", f"{old.id} is so already; nothing was changed.", task=old, next=_next(old))
         # The gate needs git, and no git runs under the lock: prepare, then look again.
         regated = _regated(ctx, old, new)
         with manual_edit.change(ctx) as tx:
-            if tx.state.find(old.id) != old:
+            if tx.task(old.id) != old:
                 continue
             gate_copy.keep(ctx, regated)
             tx.replace(regated)
             if regated.depends_on != old.depends_on:
-                add.require_sound(tx.state, (regated,))
+                add.require_sound(tx, (regated,))
             manual_edit.lift_halts(tx, regated)
             manual_edit.log(tx, ctx, f"edited {_story(old, regated)}", old.id)
         return _reply(old, regated, tuple(tx.warnings))
 
 
-def _require_right(ctx: Context, state: State, task: Task, changes: Changes, *, at_terminal: bool) -> None:
+def _require_right(
+    ctx: Context, questions: Questions, task: Task, changes: Changes, *, at_terminal: bool
+) -> None:
     if task.status == "completed":
         raise RefusedError(
             f"{task.id} is completed; what its check has proven cannot be changed afterwards.",
@@ -82,7 +85,7 @@ def _require_right(ctx: Context, state: State, task: Task, changes: Changes, *, 
     if task.status != "in_progress" or new.validation == task.validation:
         return
     agent = owner.in_agent(ctx.env)
-    if agent or (ownership.is_mine(state, task, ctx) and not at_terminal):
+    if agent or (ownership.is_mine(questions, task, ctx) and not at_terminal):
         give_up = typed.harness(
             "fail", task.id, "--category", "CONFIG", rest="--message 'what is wrong with the check'"
         )

@@ -25,7 +25,7 @@ def run(ctx: Context, task_id: str | None, category: Category, message: str) -> 
         raise UsageError(
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
         )
-    held = ownership.require_settled(ctx.store.read_to_change().state, task_id, ctx)
+    held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
     rollback.require_trust(ctx, held.task)
     strategy = failures.strategy(category)
     ended = rollback.roll_back(
@@ -42,10 +42,10 @@ def run(ctx: Context, task_id: str | None, category: Category, message: str) -> 
 def _halt(ctx: Context, held: Held, task: Task, category: Category, message: str) -> None:
     with ctx.store.transaction() as tx:
         reason = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
-        current = sessions.mine(tx.state, ctx)
+        current = sessions.mine(tx, ctx)
         if current:
             sessions.halt(tx, current, reason)
-        now = tx.state.find(task.id)
+        now = tx.task(task.id)
         if category == "CONFIG" and now is not None and now.fence == held.task.fence:
             tx.replace(transitions.halt(now, reason))
 
@@ -60,7 +60,7 @@ def _reply(ctx: Context, held: Held, ended: outcome.Ended, category: Category, *
     if stops:
         lines.append(f"stop here: {failures.strategy(category).summary}")
     if ended.stop:
-        lines.append(f"stop: {ended.stop}; {stats.line(ctx.store.read().state)}")
+        lines.append(f"stop: {ended.stop}; {stats.told(ctx.store.ask().counts())}")
     return Reply(
         "fail",
         "\n".join(lines),

@@ -21,12 +21,12 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     the session is halted.
     """
     ownership.refuse_supervised(ctx, "harness finish")
-    state = ctx.store.read_to_change().state
-    held = ownership.require(state, task_id, ctx)
+    questions = ctx.store.ask_to_change()
+    held = ownership.require(questions, task_id, ctx)
     if held.task.intent is not None:
         return _reply(ctx, held, intents.settle(ctx, held.session, held.task), None)
     with halts.when_stuck(ctx, held.session, held.task.id):
-        judged = evaluate.judge(ctx, state, held.task)
+        judged = evaluate.judge(ctx, questions, held.task)
         if judged.checked.passed:
             ended = complete.complete(ctx, held.session, held.task, judged)
         else:
@@ -41,7 +41,7 @@ def _reply(ctx: Context, held: Held, ended: outcome.Ended, checked: Checked | No
         extra.update(verdict=checked.verdict, tail=checked.tail, check_log=str(checked.log))
     lines = _completed(task) if task.status == "completed" else _rolled_back(task, ended, checked)
     if ended.stop:
-        lines.append(f"stop: {ended.stop}; {stats.line(ctx.store.read().state)}")
+        lines.append(f"stop: {ended.stop}; {stats.told(ctx.store.ask().counts())}")
     return Reply(
         "finish",
         "\n".join(lines),

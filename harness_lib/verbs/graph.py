@@ -13,8 +13,8 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import graph
-from harness_lib.state.store import Snapshot
-from harness_lib.task import State, Task
+from harness_lib.state.api import Questions
+from harness_lib.task import Task
 from harness_lib.verbs import status
 
 Format = Literal["tree", "mermaid"]
@@ -52,19 +52,19 @@ class Drawing(NamedTuple):
 
 def run(ctx: Context, *, form: Format = "tree", everything: bool = False) -> Reply:
     """Return the drawing as text; a list of more than 40 tasks is cut unless `everything` is wanted."""
-    snapshot = ctx.store.read()
-    return answer(ctx, snapshot, draw(snapshot.state, None if everything else SHOWN), form)
+    questions = ctx.store.ask()
+    return answer(ctx, questions, draw(questions, None if everything else SHOWN), form)
 
 
-def answer(ctx: Context, snapshot: Snapshot, drawing: Drawing, form: Format = "tree") -> Reply:
-    """Return `drawing`, which was made of `snapshot`, as the reply of the verb."""
+def answer(ctx: Context, questions: Questions, drawing: Drawing, form: Format = "tree") -> Reply:
+    """Return `drawing`, which was made of `questions`, as the reply of the verb."""
     lines = plain(drawing) if form == "tree" else mermaid(drawing)
     return Reply(
         "graph",
         "\n".join(lines),
         # A diagram goes into a file: no line of ours may follow it.
-        next=status.upcoming(ctx, snapshot.state) if form == "tree" else None,
-        warnings=snapshot.warnings,
+        next=status.upcoming(ctx, questions) if form == "tree" else None,
+        warnings=tuple(questions.warnings),
         extra={
             "format": form,
             "edges": [[other, task.id] for task in drawing.tasks for other in task.depends_on],
@@ -74,21 +74,21 @@ def answer(ctx: Context, snapshot: Snapshot, drawing: Drawing, form: Format = "t
     )
 
 
-def draw(state: State, limit: int | None) -> Drawing:
+def draw(questions: Questions, limit: int | None) -> Drawing:
     """Return the tree of all tasks, or of `limit` at most: then what is completed is left out first."""
-    tasks = sorted(state.tasks, key=lambda task: graph.id_key(task.id))
+    tasks = total = sorted(questions.search(), key=lambda task: graph.id_key(task.id))
     if limit is not None and len(tasks) > limit:
         tasks = [task for task in tasks if not task.is_done]
     rows = list(walk(tasks))
     if limit is not None:
         rows = rows[:limit]
     shown = {row.task.id for row in rows}
-    cycles = tuple(graph.describe(ring) for ring in graph.cycles(state.tasks))
+    cycles = tuple(graph.describe(ring) for ring in questions.cycles())
     return Drawing(
         tuple(task for task in tasks if task.id in shown),
         tuple(rows),
         cycles[: status.PEOPLE],
-        len(state.tasks) - len(shown),
+        len(total) - len(shown),
     )
 
 

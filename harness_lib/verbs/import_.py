@@ -12,7 +12,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.import_plan import Plan
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.task import State, Task
+from harness_lib.task import Task
 from harness_lib.verbs import add
 
 SHOWN = 20
@@ -42,17 +42,16 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
     )
     spent = add.spent_ids(ctx)
     if dry_run:
-        plan = import_plan.plan(ctx.store.read().state, drafts, spent)
+        plan = import_plan.plan(ctx.store.ask(), drafts, spent)
         return _reply(plan, (), dry_run=True, then=again)
     trust_policy.prepare(ctx)
     with ctx.store.transaction() as tx:
-        plan = import_plan.plan(tx.state, drafts, spent)
-        mine = add.may_trust(ctx, tx.state)
+        plan = import_plan.plan(tx, drafts, spent)
+        mine = add.may_trust(ctx, tx)
         if plan.tasks:
             add.append(tx, ctx, plan.tasks)
         if mine:
-            state: State = tx.state
-            tx.on_commit(lambda: trust_policy.note(ctx, state))
+            tx.on_commit(lambda: trust_policy.note(ctx, tx))
     warnings = tuple(tx.warnings) if mine else (*tx.warnings, add.NOT_TRUSTED)
     return _reply(plan, warnings, dry_run=False, then="harness start")
 

@@ -100,7 +100,7 @@ def _is_in(git: Git, directory: Path) -> bool:
 
 
 def _restored(ctx: Context, reply: Reply) -> Reply:
-    tasks = len(ctx.store.read().state.tasks)
+    tasks = ctx.store.ask().counts().total
     told = f"the task list of {ctx.root.path} was lost and is restored ({tasks} tasks)."
     over = f"To begin an empty one instead: {typed.harness('init', '--start-over')}"
     warnings = (*ctx.store.warnings, *reply.warnings)
@@ -127,10 +127,11 @@ def _make_files(ctx: Context, root: roots.Root, git: Git, mode: Mode) -> list[st
         session_config=SessionConfig(concurrency_mode=mode),
         sessions=(),
     )
-    Store(root, clock=ctx.clock, caller=lambda: ctx.owner.pid).create(state)
+    store = Store(root, clock=ctx.clock, caller=lambda: ctx.owner.pid)
+    store.create(state)
     line = journal.line("INIT", f"Harness initialized for project {git.top}", now=ctx.clock.now(), session=0)
     append_log.append(root.log, line)
-    trust_policy.note(ctx, state)
+    trust_policy.note(ctx, store.ask())
     # Not for a list that is there: somebody may have paused it, or it may be finished.
     marker.raise_it(root)
     return [root.state.name, root.log.name, root.marker.name]
@@ -165,11 +166,12 @@ def _relative(root: roots.Root, git: Git, names: Sequence[str]) -> list[str]:
 
 def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None, ctx: Context) -> Reply:
     warnings = []
-    state = ctx.store.read().state
+    questions = ctx.store.ask()
     if not made:
-        told = f"{root.path} has a task list already ({len(state.tasks)} tasks); it was left as it is."
-        if mode and mode != state.session_config.concurrency_mode:
-            kept = state.session_config.concurrency_mode
+        total = questions.counts().total
+        told = f"{root.path} has a task list already ({total} tasks); it was left as it is."
+        if mode and mode != questions.settings().concurrency_mode:
+            kept = questions.settings().concurrency_mode
             warnings.append(f"The list stays {kept}; to change it: {typed.harness('edit', '--mode', mode)}")
     else:
         told = f"made {', '.join(made)} in {root.path}."

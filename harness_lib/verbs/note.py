@@ -41,7 +41,7 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
 def _record(ctx: Context, task_id: str, line: str) -> tuple[Task, list[str]]:
     """Return the task with the note, and the notes that had to make way for it."""
     with ctx.store.transaction() as tx:
-        task = ownership.require_task(tx.state, task_id)
+        task = ownership.require_task(tx, task_id)
         kept = [*(old for old in task.notes if old != line), line]
         task = task._replace(notes=tuple(kept[-MOST:]))
         tx.replace(task)

@@ -12,18 +12,18 @@ from harness_lib.verbs import start
 def run(ctx: Context) -> Reply:
     """Recover every interrupted task that this worker may; opens a session if none is."""
     ownership.refuse_supervised(ctx, "harness recover")
-    state = ctx.store.read_to_change().state
-    session = sessions.mine(state, ctx)
-    if session is None or not start.is_open(session, state, ctx):
+    questions = ctx.store.ask_to_change()
+    session = sessions.mine(questions, ctx)
+    if session is None or not start.is_open(session, questions, ctx):
         opened = start.open_session(ctx)
         if opened.session is None:
-            return nothing_to_do.reply("recover", ctx.store.read().state, opened.stop, opened.recovered)
+            return nothing_to_do.reply("recover", ctx.store.ask(), opened.stop, opened.recovered)
         told, warnings = opened.recovered, opened.warnings
         session = opened.session
     else:
         report = reconcile.interrupted(ctx, session, fresh=False)
         told, warnings = report.told, report.warnings
-    held = ownership.held_by_me(ctx.store.read().state, ctx)
+    held = ownership.held_by_me(ctx.store.ask(), ctx)
     return Reply(
         "recover",
         "\n".join(told) or "Nothing was interrupted.",

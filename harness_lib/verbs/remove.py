@@ -9,7 +9,8 @@ from harness_lib.core import manual_edit, marker, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError
-from harness_lib.task import State, Task
+from harness_lib.state.api import Questions
+from harness_lib.task import Task
 
 NAMED = 5
 
@@ -21,12 +22,11 @@ def run(ctx: Context, task_id: str) -> Reply:
     """
     ownership.refuse_supervised(ctx, "harness remove")
     with manual_edit.change(ctx) as tx:
-        task = ownership.require_task(tx.state, task_id)
+        task = ownership.require_task(tx, task_id)
         _require_idle(task)
         rights.require_unjudged(ctx, task, typed.harness("remove", task.id))
-        _require_unneeded(tx.state, task)
-        left = tuple(t for t in tx.state.tasks if t.id != task.id)
-        tx.state = tx.state._replace(tasks=left, attempts_reset=tx.state.attempts_reset + task.attempts)
+        _require_unneeded(tx, task)
+        tx.remove(task.id)
         title = json.dumps(quoting.title(task), ensure_ascii=False)
         manual_edit.log(tx, ctx, f"removed {title} ({task.status})", task.id)
         marker.lower_when_finished(tx, ctx.root)
@@ -48,8 +48,8 @@ def _require_idle(task: Task) -> None:
         )
 
 
-def _require_unneeded(state: State, task: Task) -> None:
-    needing = [other.id for other in state.tasks if task.id in other.depends_on and other.id != task.id]
+def _require_unneeded(questions: Questions, task: Task) -> None:
+    needing = questions.dependents(task.id)
     if needing:
         wait = typed.harness("edit", needing[0], rest="--depends-on 'ID,ID'")
         raise RefusedError(

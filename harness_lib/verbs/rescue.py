@@ -88,7 +88,7 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
             f"Take over by hand what is still wanted: {typed.harness('rescue', 'show', found.ref)}",
         )
     warnings = [f"{path} is a repository of its own and was left out" for path in brought.left_out[:NAMED]]
-    held = ownership.held_by_me(ctx.store.read().state, ctx)
+    held = ownership.held_by_me(ctx.store.ask(), ctx)
     told = f"brought in {len(brought.written)} file(s) from {found.ref}, not committed"
     if not brought.written:
         told = f"{'All that was named' if only else 'All'} of {found.ref} is here already."
@@ -150,7 +150,7 @@ def _clear(ctx: Context, git: Git, head: str, made: str) -> list[str]:
 
 
 def _refuse_own_attempt(ctx: Context) -> None:
-    held = ownership.held_by_me(ctx.store.read().state, ctx)
+    held = ownership.held_by_me(ctx.store.ask(), ctx)
     if held is not None:
         release = typed.harness("release", held.id)
         raise RefusedError(
@@ -201,7 +201,7 @@ def _find(ctx: Context, what: str) -> Kept:
 
 def _named(ctx: Context, task_id: str) -> str:
     """Return the whole id for the number of a task; rescued work may be of one that is not on the list."""
-    task = ownership.called(ctx.store.read().state, task_id)
+    task = ownership.called(ctx.store.ask(), task_id)
     return task.id if task else task_id
 
 
@@ -211,10 +211,9 @@ def _exactly(ctx: Context, name: str) -> Kept | None:
 
 
 def _refuse_foreign_attempt(ctx: Context) -> None:
-    state, here = ctx.store.read().state, str(ctx.git.top)
-    for task in state.tasks:
-        foreign = task.status == "in_progress" and not ownership.is_mine(state, task, ctx)
-        if foreign and task.worktree in (None, here):
+    questions, here = ctx.store.ask(), str(ctx.git.top)
+    for task in questions.in_progress():
+        if not ownership.is_mine(questions, task, ctx) and task.worktree in (None, here):
             raise RefusedError(
                 f"{task.claimed_by or 'Somebody'} works on {task.id} in {here}; what is brought in now would "
                 "become part of that attempt.",

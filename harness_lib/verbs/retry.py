@@ -7,8 +7,8 @@ from harness_lib.core import manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.rules import failures, gates, transitions
-from harness_lib.state.store import Tx
+from harness_lib.rules import gates, transitions
+from harness_lib.state.api import Tx
 from harness_lib.task import Task
 
 NAMED = 10
@@ -22,7 +22,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     """
     ownership.refuse_supervised(ctx, "harness retry")
     with manual_edit.change(ctx) as tx:
-        old = ownership.require_task(tx.state, task_id)
+        old = ownership.require_task(tx, task_id)
         if not transitions.may("reset", old):
             raise RefusedError(
                 f"{old.id} is in progress (by {old.claimed_by or 'nobody'}); a new start would lose it.",
@@ -49,27 +49,22 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
 
     What another failure or a cycle blocks as well stays failed: it would be marked again at once.
     """
-    alone = tx.state
-    blocked = failures.blocked_through(alone, new.id)
-    fresh = {
-        new.id: new,
-        **{each: transitions.reset(ownership.require_task(alone, each)) for each in blocked},
-    }
-    wanted = alone._replace(tasks=tuple(fresh.get(task.id, task) for task in alone.tasks))
-    _state, findings = failures.validate_dependencies(wanted, tx.now)
-    again = {finding.task_id: finding.message for finding in findings}
+    before = tx.tasks((new.id, *tx.blocked_through(new.id)))
+    for task in before:
+        tx.replace(new if task.id == new.id else transitions.reset(task))
+    again = {finding.task_id: finding.message for finding in tx.doomed()}
     if new.id in again:
         less = typed.harness("edit", new.id, rest="--depends-on 'ID,ID'")
         raise UsageError(
             f"{new.id} would fail again at once. {again[new.id]}.",
             f"Retry the task that it waits for, or let it wait for less: {less}",
         )
-    revived = [fresh[each] for each in blocked if each not in again]
-    for task in (new, *revived):
-        forgotten = ownership.require_task(alone, task.id).attempts
-        tx.state = tx.state._replace(attempts_reset=tx.state.attempts_reset + forgotten)
-        tx.replace(task)
-    return revived
+    for task in before:
+        if task.id in again:
+            tx.replace(task)
+        else:
+            tx.forget_attempts(task.attempts)
+    return [task for task in tx.tasks(each.id for each in before[1:]) if task.id not in again]
 
 
 def _reply(old: Task, new: Task, revived: list[Task], warnings: tuple[str, ...]) -> Reply:

@@ -11,9 +11,10 @@ from harness_lib.attempts import check, task_brief
 from harness_lib.core import delivered, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.rules import attempts, selection
+from harness_lib.rules import attempts
 from harness_lib.runs import progress
-from harness_lib.task import Attempt, State, Task
+from harness_lib.state.api import Questions
+from harness_lib.task import Attempt, Task
 from harness_lib.verbs import status
 from harness_lib.verbs import why as remedies
 
@@ -28,12 +29,12 @@ def run(ctx: Context, task_id: str) -> Reply:
 
     Raises UsageError if there is no such task.
     """
-    snapshot = ctx.store.read()
-    task = ownership.require_task(snapshot.state, task_id)
-    why = selection.why(snapshot.state, task.id, ctx.clock.now())
+    questions = ctx.store.ask()
+    task = ownership.require_task(questions, task_id)
+    why = questions.why(task.id)
     rescued = task_brief.rescues(task, ctx.git)
     log = _last_log(ctx, task)
-    done = delivered.of(ctx.git, snapshot.state, task)
+    done = delivered.of(ctx.git, questions, task)
     lines = [f"{task.id} [{status.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
     lines += done.lines(task) if done else _nothing_delivered(task)
     lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
@@ -50,8 +51,8 @@ def run(ctx: Context, task_id: str) -> Reply:
         "show",
         "\n".join(lines),
         task=task,
-        next=_next(ctx, snapshot.state, task, eligible=why.eligible),
-        warnings=snapshot.warnings,
+        next=_next(ctx, questions, task, eligible=why.eligible),
+        warnings=tuple(questions.warnings),
         extra={
             "eligible": why.eligible,
             "reasons": list(why.reasons[:SHOWN]),
@@ -150,7 +151,7 @@ def _logs(ctx: Context, task: Task) -> list[Path]:
     return [path for path in directory.glob("*.log") if not NO_CHECK.search(path.name)]
 
 
-def _next(ctx: Context, state: State, task: Task, *, eligible: bool) -> str | None:
+def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> str | None:
     if task.status == "in_progress":
         return ownership.finish(ctx, task)
     if eligible:
@@ -158,4 +159,4 @@ def _next(ctx: Context, state: State, task: Task, *, eligible: bool) -> str | No
     if task.halt is not None and task.validation.command:
         # `why` would lead back here; the line above says what a person must act on.
         return typed.harness("retry", task.id)
-    return remedies.remedy(ctx, state, task) or "harness status"
+    return remedies.remedy(ctx, questions, task) or "harness status"

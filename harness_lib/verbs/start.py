@@ -19,11 +19,11 @@ from harness_lib.core import (
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import selection, stats, stopping, transitions
+from harness_lib.rules import stats, transitions
 from harness_lib.runs import worktree_slots
-from harness_lib.state.store import Tx
+from harness_lib.state.api import Questions, Tx
 from harness_lib.system.files import append_log
-from harness_lib.task import Session, State, StopReason, Task
+from harness_lib.task import Session, StopReason, Task
 
 LOG_LINES = 200
 COMMITS = 20
@@ -44,11 +44,11 @@ def run(ctx: Context) -> Reply:
     Raises HeldError, RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` failed twice).
     """
     ownership.refuse_supervised(ctx, "harness start")
-    state = ctx.store.read_to_change().state
+    questions = ctx.store.ask_to_change()
     history = append_log.tail(ctx.root.log, LOG_LINES)
     facts = git_facts(ctx)
-    live = sessions.mine(state, ctx)
-    if live and is_open(live, state, ctx) and live.halt is None:
+    live = sessions.mine(questions, ctx)
+    if live and is_open(live, questions, ctx) and live.halt is None:
         return _reply(ctx, prove(ctx, _go_on(ctx)), history, facts)
     return _reply(ctx, open_session(ctx), history, facts)
 
@@ -57,15 +57,15 @@ def _go_on(ctx: Context) -> Opened:
     """Return the caller's open session as it is now, once what a killed command had under way is finished."""
     with ctx.store.transaction() as tx:
         # Also for the lock directory of the prose: a killed command may have left its own pid there.
-        session = sessions.mine(tx.state, ctx)
+        session = sessions.mine(tx, ctx)
         if session is not None and sessions.is_callers(session, ctx):
             session = sessions.go_on(tx, session, ctx)
-        held = ownership.held_by_me(tx.state, ctx)
-        if held is not None and tx.state.concurrent:
+        held = ownership.held_by_me(tx, ctx)
+        if held is not None and tx.concurrent:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
-        if stopping.work_remains(tx.state):
+        if tx.work_remains():
             tx.on_commit(lambda: marker.raise_it(ctx.root))
-        if session is not None and stopping.awaits_person(tx.state):
+        if session is not None and tx.awaits_person():
             sessions.close(tx, session)
             return Opened(None, "waiting")
     if session is None:
@@ -78,17 +78,17 @@ def _go_on(ctx: Context) -> Opened:
 
 def _comes_back(ctx: Context) -> bool:
     """Return whether the caller's session was cut off, and its own conversation calls again."""
-    state = ctx.store.read().state
-    session = sessions.mine(state, ctx)
-    if session is None or session.halt or session.number > state.session_count:
+    questions = ctx.store.ask()
+    session = sessions.mine(questions, ctx)
+    if session is None or session.halt or session.number > questions.session_count:
         return False
-    sessions.refuse_other(state, ctx)
+    sessions.refuse_other(questions, ctx)
     return sessions.is_callers(session, ctx)
 
 
-def is_open(session: Session, state: State, ctx: Context) -> bool:
+def is_open(session: Session, questions: Questions, ctx: Context) -> bool:
     """Return whether the session stands; one that was never counted was killed while it was being opened."""
-    return sessions.is_live(session, ctx) and session.number <= state.session_count
+    return sessions.is_live(session, ctx) and session.number <= questions.session_count
 
 
 def git_facts(ctx: Context) -> dict[str, object]:
@@ -146,8 +146,8 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
 
 def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     """End the session of this worker if nothing is left to do, and return why."""
-    current = sessions.mine(tx.state, ctx)
-    if current is None or ownership.held_by_me(tx.state, ctx) is not None:
+    current = sessions.mine(tx, ctx)
+    if current is None or ownership.held_by_me(tx, ctx) is not None:
         return None
     dependencies.record_blocked(tx, current.number)
     stop = _nothing_to_do(tx)
@@ -160,40 +160,38 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
 
 def _is_no_new_agent(ctx: Context) -> bool:
     """Return whether what bears the caller's name is its own work, and was not taken over half way only."""
-    state = ctx.store.read().state
-    session = sessions.mine(state, ctx)
-    whole = session is None or session.number <= state.session_count
-    return whole and sessions.comes_back(state, ctx)
+    questions = ctx.store.ask()
+    session = sessions.mine(questions, ctx)
+    whole = session is None or session.number <= questions.session_count
+    return whole and sessions.comes_back(questions, ctx)
 
 
 def _sweep(ctx: Context) -> tuple[str, ...]:
     """Take away the work trees of unattended runs that were killed, now that their tasks are recovered."""
     head = ctx.git.head()
-    return (
-        tuple(worktree_slots.sweep(ctx, head, sessions.living(ctx.store.read().state, ctx))) if head else ()
-    )
+    return tuple(worktree_slots.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx))) if head else ()
 
 
 def _count(tx: Tx, session: Session) -> None:
-    tx.state = tx.state._replace(session_count=max(tx.state.session_count, session.number))
+    tx.count_session(session.number)
 
 
 def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:
     """Add the session's record, unless there is nothing to do or no session is left."""
     with ctx.store.transaction() as tx:
-        halted = sessions.mine(tx.state, ctx)
-        if halted is not None and (halted.halt or not is_open(halted, tx.state, ctx)):
+        halted = sessions.mine(tx, ctx)
+        if halted is not None and (halted.halt or not is_open(halted, tx, ctx)):
             sessions.close(tx, halted)
         sessions.fold_dead(tx, ctx)
-        dependencies.record_blocked(tx, tx.state.session_count)
-        stop = _nothing_to_do(tx) or stopping.sessions_spent(tx.state)
-        if stop == "waiting" and not tx.state.concurrent:
-            sessions.refuse_other(tx.state, ctx)
+        dependencies.record_blocked(tx, tx.session_count)
+        stop = _nothing_to_do(tx) or tx.sessions_spent()
+        if stop == "waiting" and not tx.concurrent:
+            sessions.refuse_other(tx, ctx)
         if stop is not None:
-            tx.log("STATS", stats.line(tx.state), session=tx.state.session_count)
+            tx.log("STATS", stats.told(tx.counts()), session=tx.session_count)
             marker.lower_when_finished(tx, ctx.root)
             return None, stop, tuple(tx.warnings)
-        sessions.refuse_other(tx.state, ctx)
+        sessions.refuse_other(tx, ctx)
         session = sessions.open_one(tx, ctx)
         tx.on_commit(lambda: marker.raise_it(ctx.root))
         return session, None, tuple(tx.warnings)
@@ -201,18 +199,18 @@ def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, .
 
 def _nothing_to_do(tx: Tx) -> StopReason | None:
     """Return why no task could run, not counting what an interrupted session left in progress."""
-    if any(task.status == "in_progress" for task in tx.state.tasks):
+    if tx.in_progress():
         return None
-    return stopping.no_work(tx.state)
+    return tx.no_work()
 
 
 def _check_environment(ctx: Context, session: Session) -> None:
     if not init_script.exists(ctx):
         return
-    state = ctx.store.read().state
-    if not trust_policy.is_trusted(ctx, state):
+    questions = ctx.store.ask()
+    if not trust_policy.is_trusted(ctx, questions):
         _end(ctx, session)
-        trust_policy.require(ctx, state)
+        trust_policy.require(ctx, questions)
     finished = init_script.prepare(ctx)
     if finished is None or finished.ok:
         with ctx.store.transaction() as tx:
@@ -236,23 +234,22 @@ def _end(ctx: Context, session: Session) -> None:
 
 
 def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, object]) -> Reply:
-    snapshot = ctx.store.read()
-    state = snapshot.state
+    questions = ctx.store.ask()
     extra = {"git": facts, "log": history, "recovered": list(opened.recovered)}
     if opened.session is None:
-        return nothing_to_do.reply("start", state, opened.stop, opened.recovered, extra)
-    held = ownership.held_by_me(state, ctx)
-    upcoming = held or selection.pick(state)
-    lines = [f"session {opened.session.number} is open; {stats.line(state)}", *opened.recovered]
+        return nothing_to_do.reply("start", questions, opened.stop, opened.recovered, extra)
+    held = ownership.held_by_me(questions, ctx)
+    upcoming = held or questions.next_ready()
+    lines = [f"session {opened.session.number} is open; {stats.told(questions.counts())}", *opened.recovered]
     lines += _told(facts)
     return Reply(
         "start",
-        "\n".join([*lines, *_next_lines(ctx, state, held, upcoming)]),
+        "\n".join([*lines, *_next_lines(ctx, questions, held, upcoming)]),
         session=opened.session.number,
         task=upcoming,
-        stop=None if upcoming else stopping.no_work(state),
+        stop=None if upcoming else questions.no_work(),
         next=_next(ctx, held, upcoming),
-        warnings=(*opened.warnings, *snapshot.warnings),
+        warnings=(*opened.warnings, *questions.warnings),
         extra=extra,
     )
 
@@ -267,9 +264,9 @@ def _told(facts: dict[str, object]) -> list[str]:
     return lines
 
 
-def _next_lines(ctx: Context, state: State, held: Task | None, upcoming: Task | None) -> list[str]:
+def _next_lines(ctx: Context, questions: Questions, held: Task | None, upcoming: Task | None) -> list[str]:
     if held:
-        return ["you hold a task; go on with it:", task_brief.render(held, ctx, state)]
+        return ["you hold a task; go on with it:", task_brief.render(held, ctx, questions)]
     if upcoming:
         return [f"next task: {upcoming.id} {quoting.title(upcoming)}"]
     return ["nothing can be taken right now; others hold the rest"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from harness_lib import typed
@@ -11,16 +11,17 @@ from harness_lib.core import nothing_to_do, ownership, proposed, quoting, sessio
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import ahead, graph, intents, leases, selection, stats, stopping
+from harness_lib.rules import intents, leases
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Counts
 from harness_lib.runs import progress, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state import codec
+from harness_lib.state.api import Questions
 from harness_lib.system.files import append_log as log
 from harness_lib.system.place import find_root
-from harness_lib.task import Session, State, Task
+from harness_lib.task import Session, Status, Task
 
 LOG_LINES = 5
 LOG_READ = 50
@@ -33,16 +34,27 @@ _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
 
 
 @dataclass(frozen=True)
+class Progress:
+    """What of a task is worth a line when it has changed."""
+
+    task: Task = field(compare=False)
+    status: Status
+    attempts: int
+    checkpoints: int
+    halt: str | None
+    claimed_by: str | None
+
+
+@dataclass(frozen=True)
 class View:
     """All that is shown of a list at one moment; two equal views look the same.
 
     `shown` are the tasks that get a line, and `beside` says of some who works on them, why they failed, or
     that they are unproven; `people` are the open sessions and `halts` what a person must do, both as
-    sentences; `hooks` says whether agents are held; `runs` go on unattended, within `limits`, with so much
-    `ahead` of them.
+    sentences; `progress` has every task; `hooks` says whether agents are held; `runs` go on unattended, with
+    so much `ahead` of them.
     """
 
-    state: State
     counts: Counts
     shown: tuple[Task, ...]
     beside: dict[str, str]
@@ -53,6 +65,11 @@ class View:
     next: str | None
     is_finished: bool
     warnings: tuple[str, ...]
+    sessions: str
+    session_count: int
+    last_session: str | None
+    unproven: tuple[str, ...]
+    progress: Mapping[str, Progress]
     runs: tuple[Seen, ...] = ()
     ahead: Ahead = field(default_factory=Ahead)
 
@@ -75,30 +92,37 @@ def _log_lines(ctx: Context) -> list[str]:
 
 def look(ctx: Context, limit: int | None) -> View:
     """Return the list as it is now, with every task in its order, or the `limit` most interesting ones."""
-    snapshot = ctx.store.read()
-    state = snapshot.state
-    shown = state.tasks if limit is None else tuple(interesting(state)[:limit])
+    questions = ctx.store.ask()
+    shown = questions.search() if limit is None else questions.interesting(limit)
     runs = tuple(run_snapshot.runs(ctx))
     at_work = [task for task in shown if task.status == "in_progress"]
     return View(
-        state=state,
-        counts=stats.count(state),
+        counts=questions.counts(),
         shown=shown,
         beside={
             **{task.id: holder(ctx, task) for task in at_work},
             **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
             **_unproven(shown),
         },
-        halts=tuple(_bounded([*_halts(state), *_waiting(ctx), *proposed.told(state)])),
-        hooks=_hooks(ctx, state),
+        halts=tuple(_bounded([*_halts(questions), *_waiting(ctx), *proposed.told(questions)])),
+        hooks=_hooks(ctx, questions),
         log=tuple(quoting.one_line(line, LINE_LENGTH) for line in _news(_log_lines(ctx))),
-        people=tuple(_bounded([_session(ctx, session) for session in state.sessions or ()])),
-        next=WATCH if runs and ownership.held_by_me(state, ctx) is None else upcoming(ctx, state),
-        is_finished=not stopping.work_remains(state),
-        warnings=snapshot.warnings,
+        people=tuple(_bounded([_session(ctx, session) for session in questions.sessions()])),
+        next=WATCH if runs and ownership.held_by_me(questions, ctx) is None else upcoming(ctx, questions),
+        is_finished=not questions.work_remains(),
+        warnings=tuple(questions.warnings),
+        sessions=_counted_sessions(questions),
+        session_count=questions.session_count,
+        last_session=questions.last_session,
+        unproven=tuple(task.id for task in questions.unproven()[:SHOWN]),
+        progress={task.id: _progress(task) for task in questions.search()},
         runs=runs,
-        ahead=ahead.of(state) if runs else Ahead(),
+        ahead=questions.ahead() if runs else Ahead(),
     )
+
+
+def _progress(task: Task) -> Progress:
+    return Progress(task, task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by)
 
 
 def _waiting(ctx: Context) -> list[str]:
@@ -117,8 +141,7 @@ def _waiting(ctx: Context) -> list[str]:
 
 def answer(ctx: Context, view: View) -> Reply:
     """Return `view` as the reply of the verb."""
-    state, now = view.state, ctx.clock.now().timestamp()
-    more = len(state.tasks) - len(view.shown)
+    now = ctx.clock.now().timestamp()
     return Reply(
         "status",
         "\n".join(plain(view, now)),
@@ -128,13 +151,13 @@ def answer(ctx: Context, view: View) -> Reply:
             "root": str(ctx.root.path),
             "counts": view.counts._asdict(),
             "tasks": [codec.encode_task(task) for task in view.shown],
-            "more": more,
+            "more": view.counts.total - len(view.shown),
             "log": list(view.log),
-            "session_count": state.session_count,
-            "last_session": state.last_session,
+            "session_count": view.session_count,
+            "last_session": view.last_session,
             "sessions": list(view.people),
             "halts": list(view.halts),
-            "unproven": [task.id for task in state.tasks if task.unproven][:SHOWN],
+            "unproven": list(view.unproven),
             "active": ctx.root.marker.exists(),
             "runs": [_run(seen, now) for seen in view.runs],
         },
@@ -159,11 +182,11 @@ def plain(view: View, now: float) -> Iterator[str]:
         yield one_line(task)
         if task.id in view.beside:
             yield f"    {view.beside[task.id]}"
-    if len(view.shown) < len(view.state.tasks):
-        yield f"… and {len(view.state.tasks) - len(view.shown)} more (harness status --all)"
+    if len(view.shown) < view.counts.total:
+        yield f"… and {view.counts.total - len(view.shown)} more (harness status --all)"
     yield from _section("a person must act:", view.halts)
     yield from _section("log:", view.log)
-    yield counted_sessions(view.state)
+    yield view.sessions
     yield from view.people
 
 
@@ -202,46 +225,33 @@ def _of(number: int, what: str) -> str:
     return f" ({number} {what})" if number else ""
 
 
-def counted_sessions(state: State) -> str:
+def _counted_sessions(questions: Questions) -> str:
     """Return how many sessions there were, of how many, and when the last one ended."""
-    limit = state.session_config.max_sessions
+    limit = questions.settings().max_sessions
     most = f" of at most {limit}" if limit else ""
-    return f"sessions: {state.session_count}{most}, last {state.last_session or 'none'}"
+    return f"sessions: {questions.session_count}{most}, last {questions.last_session or 'none'}"
 
 
-def upcoming(ctx: Context, state: State) -> str | None:
+def upcoming(ctx: Context, questions: Questions) -> str | None:
     """Return the command that goes on with the list."""
-    held = ownership.held_by_me(state, ctx)
+    held = ownership.held_by_me(questions, ctx)
     if held:
         return ownership.finish(ctx, held)
-    if not state.tasks:
+    if not questions.counts().total:
         return nothing_to_do.ADD
-    if any(task.status == "in_progress" for task in state.tasks) and sessions.mine(state, ctx) is None:
+    if questions.in_progress() and sessions.mine(questions, ctx) is None:
         return "harness start"
-    if selection.pick(state) is None and not selection.unproven(state):
-        return _nothing_to_take(state)
-    return "harness claim" if sessions.mine(state, ctx) else "harness start"
+    if questions.next_ready() is None and not questions.provable():
+        return _nothing_to_take(questions)
+    return "harness claim" if sessions.mine(questions, ctx) else "harness start"
 
 
-def _nothing_to_take(state: State) -> str | None:
+def _nothing_to_take(questions: Questions) -> str | None:
     """Return what a person would look at: the first task that failed for good, else what is waited for."""
-    stuck = next((t for t in interesting(state) if t.status == "failed" or t.halt), None)
+    stuck = next((t for t in questions.interesting() if t.status == "failed" or t.halt), None)
     if stuck is not None and stuck.status != "completed":
         return typed.harness("show", stuck.id)
-    return WATCH if stopping.work_remains(state) else "harness log"
-
-
-def interesting(state: State) -> list[Task]:
-    """Return the tasks with those first that a person would look for: at work, halted, failed, next, done."""
-    turn = {task.id: place for place, task in enumerate(selection.ranked(state))}
-    order = {"in_progress": 0, "failed": 2, "pending": 3, "completed": 4}
-
-    def key(task: Task) -> tuple[int, int, graph.IdKey]:
-        stands_out = (task.halt or task.unproven) and task.status != "in_progress"
-        kind = 1 if stands_out else order[task.status]
-        return kind, turn.get(task.id, len(turn)), graph.id_key(task.id)
-
-    return sorted(state.tasks, key=key)
+    return WATCH if questions.work_remains() else "harness log"
 
 
 def one_line(task: Task) -> str:
@@ -286,15 +296,15 @@ def _session(ctx: Context, session: Session) -> str:
     return f"open: session {session.number} of {_name(session.worker)} since {since}{gone}"
 
 
-def _halts(state: State) -> list[str]:
-    tasks = [task for task in state.tasks if task.halt and task.status != "completed"]
+def _halts(questions: Questions) -> list[str]:
+    tasks = questions.halted()
     told = {task.halt for task in tasks}
     lines = [
         f"{t.id}: {quoting.one_line(t.halt or '', LINE_LENGTH)} ({typed.harness('why', t.id)})" for t in tasks
     ]
     return lines + [
         f"session {session.number} cannot go on: {quoting.one_line(session.halt, LINE_LENGTH)}"
-        for session in state.sessions or ()
+        for session in questions.sessions()
         if session.halt and session.halt not in told
     ]
 
@@ -304,7 +314,7 @@ def _bounded(lines: list[str]) -> list[str]:
     return [*lines[:PEOPLE], f"… and {rest} more"] if rest > 0 else lines
 
 
-def _hooks(ctx: Context, state: State) -> str:
+def _hooks(ctx: Context, questions: Questions) -> str:
     if find_root.switched_off(ctx.env):
         return "hooks: off (HARNESS_DISABLED is set)"
     if ctx.root.marker.exists():
@@ -315,6 +325,6 @@ def _hooks(ctx: Context, state: State) -> str:
             return f"hooks: on, but no agent here loads them ({typed.harness('hooks', 'install', '--help')})"
         until = "held until the list is finished (harness pause switches them off)"
         return f"hooks: on; {' and '.join(held)} {'are' if len(held) > 1 else 'is'} {until}"
-    if stopping.work_remains(state):
+    if questions.work_remains():
         return "hooks: off; paused, or not started yet (harness start switches them on)"
     return "hooks: off; nothing is left to do"

@@ -11,8 +11,8 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
 from harness_lib.rules import leases, stats, transitions
-from harness_lib.state.store import Tx
-from harness_lib.task import Checkpoint, Session, State, Task
+from harness_lib.state.api import Questions, Tx
+from harness_lib.task import Checkpoint, Session, Task
 
 SAID = "as it stood at harness stop"
 
@@ -20,17 +20,17 @@ SAID = "as it stood at harness stop"
 def run(ctx: Context, number: int | None = None) -> Reply:
     """End this worker's session, or session `number`; none of its own to end is fine."""
     ownership.refuse_supervised(ctx, "harness stop")
-    ending = _named(ctx.store.read_to_change().state, ctx, number)
+    ending = _named(ctx.store.ask_to_change(), ctx, number)
     standing, warnings = _standing(ctx, ending) if ending else ({}, ())
     with ctx.store.transaction() as tx:
-        session = _named(tx.state, ctx, number)
+        session = _named(tx, ctx, number)
         if session is None:
             return Reply("stop", "No session of yours is open.", next="harness start")
-        held = ownership.held_by_me(tx.state, ctx) if number is None else None
+        held = ownership.held_by_me(tx, ctx) if number is None else None
         _record(tx, ctx, session, standing)
         sessions.close(tx, session)
         marker.lower_when_finished(tx, ctx.root)
-        line = stats.line(tx.state)
+        line = stats.told(tx.counts())
     lines = [f"session {session.number} has ended; {line}"]
     if held:
         lines.append(f"{held.id} stays in progress with its work in place; the next session goes on with it.")
@@ -44,11 +44,11 @@ def run(ctx: Context, number: int | None = None) -> Reply:
     )
 
 
-def _named(state: State, ctx: Context, number: int | None) -> Session | None:
+def _named(questions: Questions, ctx: Context, number: int | None) -> Session | None:
     """Return the caller's session, or the one called `number`."""
     if number is None:
-        return sessions.mine(state, ctx)
-    opened = state.sessions or ()
+        return sessions.mine(questions, ctx)
+    opened = questions.sessions()
     session = next((s for s in opened if s.number == number), None)
     if session is None:
         open_ones = ", ".join(str(s.number) for s in opened) or "none"
@@ -73,7 +73,7 @@ def _standing(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str
     """
     trees: dict[str, str] = {}
     warnings: list[str] = []
-    for task in _in_progress(ctx.store.read().state, session):
+    for task in _in_progress(ctx.store.ask(), session):
         try:
             there = reconcile.work_tree(ctx, task)
             if there is not None:
@@ -83,18 +83,14 @@ def _standing(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str
     return trees, tuple(warnings)
 
 
-def _in_progress(state: State, session: Session) -> list[Task]:
-    return [
-        task
-        for task in state.tasks
-        if task.status == "in_progress" and leases.works_for(task.claimed_by, session.worker)
-    ]
+def _in_progress(questions: Questions, session: Session) -> list[Task]:
+    return [task for task in questions.in_progress() if leases.works_for(task.claimed_by, session.worker)]
 
 
 def _record(tx: Tx, ctx: Context, session: Session, standing: Mapping[str, str]) -> None:
     """Add a checkpoint to what `session` has in progress: recovery sees by it that nothing was lost."""
-    lease = ctx.lease_seconds if tx.state.concurrent else None
-    for task in _in_progress(tx.state, session):
+    lease = ctx.lease_seconds if tx.concurrent else None
+    for task in _in_progress(tx, session):
         if task.id not in standing or not transitions.may("checkpoint", task):
             continue
         last = task.checkpoints[-1] if task.checkpoints else Checkpoint(0, 1)

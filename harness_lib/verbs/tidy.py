@@ -80,8 +80,8 @@ def _again(days: float, megabytes: int, rescues: float | None) -> str:
 
 def _logs(ctx: Context) -> Iterator[Old]:
     """Yield every log but those of tasks that somebody works on."""
-    state = ctx.store.read().state
-    busy = {check.safe_name(task.id) for task in state.tasks if task.status == "in_progress"}
+    questions = ctx.store.ask()
+    busy = {check.safe_name(task.id) for task in questions.in_progress()}
     for path in ctx.root.logs.rglob("*"):
         name = path.relative_to(ctx.root.logs)
         # `.harness/` may be deleted at any time.

@@ -9,8 +9,8 @@ from harness_lib.core import quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
+from harness_lib.state.api import Questions
 from harness_lib.system.processes import owner
-from harness_lib.task import State
 
 SHOWN = 20
 LENGTH = 500
@@ -50,15 +50,15 @@ def run(
     neither, and types whatever it is shown.
     Raises RefusedError (yes, said by an agent), HeldError (the commands changed while the person read).
     """
-    state = ctx.store.read().state
-    commands = _commands(ctx, state)
+    questions = ctx.store.ask()
+    commands = _commands(ctx, questions)
     listing = _listing(commands, None if everything else SHOWN)
     extra = {
         "trusted": True,
         "commands": [_facts(each) for each in (commands if everything else commands[:SHOWN])],
         "count": len(commands),
     }
-    if trust_policy.is_trusted(ctx, state):
+    if trust_policy.is_trusted(ctx, questions):
         return Reply("trust", f"{listing}\nThese are trusted already.", next="harness start", extra=extra)
     agent = owner.in_agent(ctx.env)
     if yes and (agent or (not at_terminal and ctx.env.get(MAY_SAY_YES, "0") in ("", "0"))):
@@ -76,27 +76,27 @@ def run(
             exit=Exit.REFUSED,
             extra={**extra, "trusted": False},
         )
-    _note(ctx, state)
+    _note(ctx, questions)
     return Reply("trust", f"{listing}\nTrusted on this machine.", next="harness start", extra=extra)
 
 
-def _note(ctx: Context, shown: State) -> None:
+def _note(ctx: Context, shown: Questions) -> None:
     """Note what the person has seen, and nothing that came in while they read."""
-    now = ctx.store.read().state
+    now = ctx.store.ask()
     if trust_policy.fingerprint(ctx, now) != trust_policy.fingerprint(ctx, shown):
         raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")
     trust_policy.note(ctx, now)
 
 
-def _commands(ctx: Context, state: State) -> list[Command]:
+def _commands(ctx: Context, questions: Questions) -> list[Command]:
     """Return what would be run, each different command once, in the order of the list."""
     found: dict[tuple[str, str], list[str]] = {}
-    for task in state.tasks:
-        where = f" in {task.validation.cwd}" if task.validation.cwd else ""
-        if task.validation.command:
-            found.setdefault((f"check{where}", task.validation.command), []).append(task.id)
-        if task.on_failure.cleanup:
-            found.setdefault(("cleanup", task.on_failure.cleanup), []).append(task.id)
+    for row in questions.commands():
+        where = f" in {row.cwd}" if row.cwd else ""
+        if row.check:
+            found.setdefault((f"check{where}", row.check), []).append(row.task)
+        if row.cleanup:
+            found.setdefault(("cleanup", row.cleanup), []).append(row.task)
     commands = [Command(what, text, tuple(tasks)) for (what, text), tasks in found.items()]
     script = ctx.root.init_script
     if script.is_file():

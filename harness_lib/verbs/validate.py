@@ -41,15 +41,15 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
     Exit 0 if all pass, else 1. Raises UsageError, RefusedError (untrusted), and for a single task ConfigError
     (no check, or it cannot be run as it is written) and EnvSetupError (its command is not there).
     """
-    state = ctx.store.read().state
+    questions = ctx.store.ask()
     if (task_id is None) is not everything:
         raise UsageError("Which check?", "Name one task, or take all: harness validate --all")
-    tasks = state.tasks if task_id is None else (ownership.require_task(state, task_id),)
-    trust_policy.require(ctx, state)
+    tasks = questions.search() if task_id is None else (ownership.require_task(questions, task_id),)
+    trust_policy.require(ctx, questions)
     before = snapshot.capture(ctx.git, ctx.keep_out)
     if task_id is not None:
         command = check.require_command(
-            tasks[0], state.tasks.index(tasks[0]), ownership.give_check(ctx, tasks[0])
+            tasks[0], questions.place(tasks[0].id), ownership.give_check(ctx, tasks[0])
         )
         results = [_single(ctx, tasks[0], command)]
     else:
@@ -155,5 +155,5 @@ def _next(ctx: Context, results: list[Result], bad: list[Result]) -> str:
         return typed.give_check(unchecked.id)
     if bad:
         return typed.harness("show", bad[0].task.id)
-    held = ownership.held_by_me(ctx.store.read().state, ctx)
+    held = ownership.held_by_me(ctx.store.ask(), ctx)
     return typed.harness("finish", held.id) if held and results else "harness status"

@@ -141,4 +141,4 @@ def fill(ctx: Context, tasks: int) -> None:
         wanted = tuple([there[task.id] if there.get(task.id) == task else task for task in made])
         config = tx.state.session_config._replace(max_tasks_per_session=0, max_sessions=0)
         tx.state = tx.state._replace(session_config=config, tasks=wanted)
-    trust_policy.note(ctx, ctx.store.read().state)
+    trust_policy.note(ctx, ctx.store.ask())

@@ -101,7 +101,7 @@ class Merging(World):
     def _take(self, worker: str) -> None:
         ctx = self.context(worker)
         git = worktrees.add(ctx.git, self.slot(worker), self.base)
-        session = sessions.mine(ctx.store.read().state, ctx)
+        session = sessions.mine(ctx.store.ask(), ctx)
         assert session is not None
         assert claim.take(ctx.at(git), session).task is not None
 
@@ -244,8 +244,8 @@ def _typed(world: Merging, *argv: str) -> Agent:
 def bereaved(world: Merging, agent: Agent) -> Agent:
     """Let the run live: only its worker has died."""
     ctx = world.context(RUN)
-    state = ctx.store.read().state
-    session, task = sessions.mine(state, ctx), state.find(TASK)
+    questions = ctx.store.ask()
+    session, task = sessions.mine(questions, ctx), questions.task(TASK)
     assert task is not None
     if task.status == "in_progress":
         assert session is not None
@@ -259,8 +259,8 @@ def bereaved(world: Merging, agent: Agent) -> Agent:
 def _who_waits_wakes(world: Merging) -> None:
     """Let the worker that waits in the queue go on: it lives."""
     ctx = world.context(BESIDE_WORKER)
-    state = ctx.store.read().state
-    session, task = sessions.mine(state, ctx), state.find(BESIDE)
+    questions = ctx.store.ask()
+    session, task = sessions.mine(questions, ctx), questions.task(BESIDE)
     if task is not None and task.intent is not None:
         assert session is not None
         merge_queue.bring(ctx.at(Git.open(world.slot(BESIDE_WORKER))), session, task)

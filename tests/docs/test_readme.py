@@ -155,9 +155,13 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
     )
     moment = "2026-11-22T12:32:4"
     view = status.View(
-        state=state,
         counts=stats.count(state),
         shown=state.tasks,
+        progress={},
+        sessions="sessions: 1 of at most 50, last none",
+        session_count=1,
+        last_session=None,
+        unproven=(),
         beside={"task-002": f"by run-7508-29d3b349#2 since {moment}6Z"},
         halts=(),
         hooks="hooks: on; Claude Code is held until the list is finished (harness pause switches them off)",

@@ -7,11 +7,14 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
 from harness_lib.state import trust
+from harness_lib.state.answers import Answers
+from harness_lib.state.api import TaskCommands
 from harness_lib.task import OnFailure, State, Task, Validation
 
 REPOSITORY = Path(__file__).parents[2]
@@ -20,15 +23,18 @@ NOTE = """
 import sys
 from pathlib import Path
 from harness_lib.state import trust
-from harness_lib.task import State
 
 for number in range(10):
-    trust.note(Path(sys.argv[1]), Path(sys.argv[2]) / str(number), State(), None)
+    trust.note(Path(sys.argv[1]), Path(sys.argv[2]) / str(number), (), None)
 """
 
 
+def run_by(state: State) -> tuple[TaskCommands, ...]:
+    return Answers(state, datetime.now(timezone.utc)).commands()
+
+
 def is_trusted(common: Path, root: Path, state: State, *, tracked: bool, script: bytes | None = None) -> bool:
-    return trust.trusted(common, root, trust.fingerprint(state, script), tracked=tracked)
+    return trust.trusted(common, root, trust.fingerprint(run_by(state), script), tracked=tracked)
 
 
 @pytest.mark.parametrize("tracked", [True, False])
@@ -38,7 +44,7 @@ def test_without_a_note_nothing_is_trusted(tmp_path: Path, tracked: bool) -> Non
 
 @pytest.mark.parametrize("tracked", [True, False])
 def test_the_note_covers_the_list_it_was_made_for(tmp_path: Path, tracked: bool) -> None:
-    trust.note(tmp_path, tmp_path / "root", STATE, b"set up")
+    trust.note(tmp_path, tmp_path / "root", run_by(STATE), b"set up")
 
     assert is_trusted(tmp_path, tmp_path / "root", STATE, tracked=tracked, script=b"set up")
     assert not is_trusted(tmp_path, tmp_path / "other", STATE, tracked=tracked, script=b"set up")
@@ -56,37 +62,37 @@ CHANGES = {
 
 @pytest.mark.parametrize("changed", CHANGES.values(), ids=CHANGES)
 def test_commands_that_a_pull_changed_are_asked_about_again(tmp_path: Path, changed: State) -> None:
-    trust.note(tmp_path, tmp_path, STATE, None)
+    trust.note(tmp_path, tmp_path, run_by(STATE), None)
 
     assert not is_trusted(tmp_path, tmp_path, changed, tracked=True)
     assert is_trusted(tmp_path, tmp_path, changed, tracked=False)
 
 
 def test_a_changed_init_script_is_asked_about_again(tmp_path: Path) -> None:
-    trust.note(tmp_path, tmp_path, STATE, None)
+    trust.note(tmp_path, tmp_path, run_by(STATE), None)
 
     assert not is_trusted(tmp_path, tmp_path, STATE, tracked=True, script=b"")
 
 
 def test_progress_and_order_are_no_change_of_commands(tmp_path: Path) -> None:
-    trust.note(tmp_path, tmp_path, STATE, None)
+    trust.note(tmp_path, tmp_path, run_by(STATE), None)
     moved = tuple(task._replace(status="completed", title="x") for task in reversed(STATE.tasks))
 
     assert is_trusted(tmp_path, tmp_path, State(tasks=moved), tracked=True)
 
 
 def test_the_note_is_private(tmp_path: Path) -> None:
-    trust.note(tmp_path, tmp_path, STATE, None)
+    trust.note(tmp_path, tmp_path, run_by(STATE), None)
 
     assert (tmp_path / "harness" / "trust.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_note_that_others_could_read_is_made_private(tmp_path: Path) -> None:
     file = tmp_path / "harness" / "trust.json"
-    trust.note(tmp_path, tmp_path, STATE, None)
+    trust.note(tmp_path, tmp_path, run_by(STATE), None)
     file.chmod(0o644)
 
-    trust.note(tmp_path, tmp_path, STATE, None)
+    trust.note(tmp_path, tmp_path, run_by(STATE), None)
 
     assert file.stat().st_mode & 0o777 == 0o600
 
@@ -95,8 +101,8 @@ def test_a_note_can_be_read_by_whoever_wonders_and_by_every_harness(tmp_path: Pa
     def digest(text: str) -> str:
         return hashlib.sha256(text.encode()).hexdigest()
 
-    trust.note(tmp_path, Path("/b"), STATE, b"set up")
-    trust.note(tmp_path, Path("/a"), State(), None)
+    trust.note(tmp_path, Path("/b"), run_by(STATE), b"set up")
+    trust.note(tmp_path, Path("/a"), run_by(State()), None)
 
     commands = json.dumps([["a", "make a", None, None], ["b", "make b", None, None]])
     script = digest("set up")
@@ -109,7 +115,7 @@ def test_a_note_can_be_read_by_whoever_wonders_and_by_every_harness(tmp_path: Pa
 
 
 def test_a_note_of_another_user_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trust.note(tmp_path, tmp_path, STATE, None)
+    trust.note(tmp_path, tmp_path, run_by(STATE), None)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
 
     assert not is_trusted(tmp_path, tmp_path, STATE, tracked=False)
@@ -122,7 +128,7 @@ def test_a_git_directory_that_is_none_has_no_note(tmp_path: Path) -> None:
 
 
 def test_every_harness_locks_the_same_file_to_note(tmp_path: Path) -> None:
-    trust.note(tmp_path, tmp_path, STATE, None)
+    trust.note(tmp_path, tmp_path, run_by(STATE), None)
 
     assert {path.name for path in (tmp_path / "harness").iterdir()} >= {"trust.json", "trust.lock"}
 
@@ -134,7 +140,7 @@ def test_a_damaged_note_trusts_nothing_and_can_be_made_again(tmp_path: Path, tex
     file.write_text(text.replace("ROOT", str(tmp_path)), encoding="utf-8")
 
     assert not is_trusted(tmp_path, tmp_path, STATE, tracked=False)
-    trust.note(tmp_path, tmp_path, STATE, None)
+    trust.note(tmp_path, tmp_path, run_by(STATE), None)
     assert is_trusted(tmp_path, tmp_path, STATE, tracked=True)
 
 
@@ -164,21 +170,23 @@ def test_notes_that_several_lists_make_at_once_are_all_kept(tmp_path: Path) -> N
 def test_what_has_changed_since_is_named(
     tmp_path: Path, then: bytes | None, now: bytes | None, state: State, names: set[str]
 ) -> None:
-    trust.note(tmp_path, tmp_path, STATE, then)
+    trust.note(tmp_path, tmp_path, run_by(STATE), then)
 
-    assert trust.changed(tmp_path, tmp_path, state, now) == names
-    assert trust.changed(tmp_path, tmp_path / "other", state, now) == set()
+    assert trust.changed(tmp_path, tmp_path, run_by(state), now) == names
+    assert trust.changed(tmp_path, tmp_path / "other", run_by(state), now) == set()
 
 
 def test_of_a_note_of_before_only_that_is_told_which_it_says(tmp_path: Path) -> None:
     file = tmp_path / "harness" / "trust.json"
     file.parent.mkdir()
     file.write_text(
-        json.dumps({str(tmp_path): {"fingerprint": trust.fingerprint(STATE, b"a")}}), encoding="utf-8"
+        json.dumps({str(tmp_path): {"fingerprint": trust.fingerprint(run_by(STATE), b"a")}}),
+        encoding="utf-8",
     )
 
-    assert trust.changed(tmp_path, tmp_path, STATE, b"b") == set()
+    assert trust.changed(tmp_path, tmp_path, run_by(STATE), b"b") == set()
     file.write_text(
-        json.dumps({str(tmp_path): {"fingerprint": trust.fingerprint(STATE, None)}}), encoding="utf-8"
+        json.dumps({str(tmp_path): {"fingerprint": trust.fingerprint(run_by(STATE), None)}}),
+        encoding="utf-8",
     )
-    assert trust.changed(tmp_path, tmp_path, STATE, b"b") == {"init_script"}
+    assert trust.changed(tmp_path, tmp_path, run_by(STATE), b"b") == {"init_script"}

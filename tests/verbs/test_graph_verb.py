@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, timezone
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness_lib.state.answers import Answers
 from harness_lib.task import State, Task
 from harness_lib.verbs import graph
 from tests.verbs.project import Agent, Project
@@ -34,8 +36,12 @@ def chain(length: int) -> State:
     )
 
 
+def drawn(state: State, limit: int | None) -> graph.Drawing:
+    return graph.draw(Answers(state, datetime.now(timezone.utc)), limit)
+
+
 def lines(state: State, limit: int | None = None) -> list[str]:
-    return list(graph.plain(graph.draw(state, limit)))
+    return list(graph.plain(drawn(state, limit)))
 
 
 def make(project: Project, state: State) -> None:
@@ -50,7 +56,7 @@ def make(project: Project, state: State) -> None:
 
 @given(lists())
 def test_every_task_is_drawn_in_full_exactly_once(state: State) -> None:
-    full = [row.task.id for row in graph.draw(state, None).rows if not row.mark]
+    full = [row.task.id for row in drawn(state, None).rows if not row.mark]
     assert sorted(full) == sorted(task.id for task in state.tasks)
 
 
@@ -59,7 +65,7 @@ def test_every_dependency_is_a_branch_or_a_reference(state: State) -> None:
     """Below each task that is drawn stand exactly the tasks that wait for it."""
     below: dict[str, set[str]] = {task.id: set() for task in state.tasks}
     path: list[str] = []
-    for row in graph.draw(state, None).rows:
+    for row in drawn(state, None).rows:
         del path[row.depth :]
         if row.depth:
             below[path[-1]].add(row.task.id)
@@ -73,7 +79,7 @@ def test_every_dependency_is_a_branch_or_a_reference(state: State) -> None:
 
 @given(lists())
 def test_a_mermaid_diagram_has_a_node_per_task_and_an_arrow_per_dependency(state: State) -> None:
-    text = "\n".join(graph.mermaid(graph.draw(state, None)))
+    text = "\n".join(graph.mermaid(drawn(state, None)))
     assert text.startswith("flowchart TD")
     nodes = re.findall(r'(t\d+)\["(t\d+): t\d+"\]:::(\w+)', text)
     assert {name for _, name, _ in nodes} == {task.id for task in state.tasks}
@@ -85,7 +91,7 @@ def test_a_mermaid_diagram_has_a_node_per_task_and_an_arrow_per_dependency(state
 
 @given(st.text())
 def test_no_title_breaks_out_of_its_label(title: str) -> None:
-    drawing = graph.draw(State(tasks=(Task("a", title),)), None)
+    drawing = drawn(State(tasks=(Task("a", title),)), None)
     node = list(graph.mermaid(drawing))[1]
     found = re.fullmatch(r'  t0\["([^"<>`%{}\[\]\\|&]*)"\]:::pending', node)
     assert found, node

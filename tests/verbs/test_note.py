@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 import pytest
 
 from harness_lib.core import quoting
+from harness_lib.state.answers import Answers
 from harness_lib.task import State, Task
 from tests.verbs.project import Agent, Project
 
@@ -103,10 +106,14 @@ def done(task_id: str, *notes: str, at: str = "") -> Task:
     return Task(task_id, status="completed", notes=notes, completed_at=f"2025-07-01T10:00:0{at or 0}Z")
 
 
+def listed(*tasks: Task) -> Answers:
+    return Answers(State(tasks=tasks), datetime.now(timezone.utc))
+
+
 def test_own_notes_come_first_then_dependencies_then_the_newest() -> None:
     me = Task("me", depends_on=("needed",), notes=("mine",))
     others = (done("needed", "dep", at="1"), done("old", "older", at="2"), done("new", "a", "b", at="3"))
-    assert quoting.notes(State(tasks=(*others, me)), me)[1:] == [
+    assert quoting.notes(listed(*others, me), me)[1:] == [
         "- me: mine",
         "- needed: dep",
         "- new: b",
@@ -117,9 +124,9 @@ def test_own_notes_come_first_then_dependencies_then_the_newest() -> None:
 
 def test_notes_are_bounded_in_number_and_length() -> None:
     me = Task("me")
-    many = State(tasks=(done("many", *(f"n{number}" for number in range(20))), me))
+    many = listed(done("many", *(f"n{number}" for number in range(20))), me)
     assert [line[-3:] for line in quoting.notes(many, me)[1:]] == ["n19", "n18", "n17", "n16", "n15"]
-    long = State(tasks=(done("long", *(f"{number}" + "x" * 1999 for number in range(5))), me))
+    long = listed(done("long", *(f"{number}" + "x" * 1999 for number in range(5))), me)
     assert len(quoting.notes(long, me)) == 3
     assert all(len(line) < 420 for line in quoting.notes(long, me))
     assert quoting.notes(long, me, length=10) == []

@@ -24,7 +24,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         return graph.run(ctx, form=args.format, everything=args.all)
     from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
 
-    snapshot = ctx.store.read()
-    drawn = graph.draw(snapshot.state, None if args.all else graph.SHOWN)
+    questions = ctx.store.ask()
+    drawn = graph.draw(questions, None if args.all else graph.SHOWN)
     drawing.console(screen.out).print(drawing.tree(drawn))
-    return replace(graph.answer(ctx, snapshot, drawn), message="")
+    return replace(graph.answer(ctx, questions, drawn), message="")

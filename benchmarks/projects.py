@@ -44,8 +44,8 @@ def settle_in(home: Path) -> None:
     assert spec is not None
     assert spec.origin is not None
     data.mkdir(mode=0o700, parents=True)
-    for launcher in ("system", "loop"):
-        pins = CHECKOUT / "harness_lib" / launcher / "requirements.txt"
+    for place in ("system/install", "loop"):
+        pins = CHECKOUT / "harness_lib" / place / "requirements.txt"
         env = private_env.environment(data, pins)
         env.mkdir()
         private_env.packages(env).symlink_to(Path(spec.origin).parents[1])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import asking, conf, trust
+from harness_lib.loop import asking, conf, paths, trust
 from harness_lib.loop.asking import Question, Said
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def mode(runtime: Runtime) -> str:
 
 def _setting(runtime: Runtime) -> str:
     for source in reversed(trust.usable(runtime)):
-        found = conf.read(Path(source, "settings.conf")).get("approve")
+        found = conf.read(paths.path(source, "settings.conf")).get("approve")
         if found:
             return found
     return ""

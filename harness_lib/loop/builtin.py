@@ -14,6 +14,7 @@ class Late:
     def __init__(self, module: str, name: str) -> None:
         self._module = f"{__package__}.{module}"
         self._name = name
+        self._target: Any = None
 
     def __call__(self, *args: Any) -> Any:
         """Call it."""
@@ -23,7 +24,9 @@ class Late:
         return getattr(self._found(), name)
 
     def _found(self) -> Any:
-        return getattr(import_module(self._module), self._name)
+        if self._target is None:
+            self._target = getattr(import_module(self._module), self._name)
+        return self._target
 
 
 _HOOKS = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import harness_lib
 from harness_lib.loop import logs
 from harness_lib.loop.listing import Listing
+from harness_lib.loop.paths import path
 from harness_lib.loop.plugins import Table
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session
@@ -57,11 +58,11 @@ class Runtime:
 
     @property
     def home(self) -> Path:
-        return Path(self.env["HARNESS_HOME"])
+        return path(self.env["HARNESS_HOME"])
 
     @property
     def root(self) -> Path:
-        return Path(self.env["HARNESS_ROOT"])
+        return path(self.env["HARNESS_ROOT"])
 
     @property
     def provider(self) -> str:

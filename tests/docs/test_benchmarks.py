@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +32,28 @@ def test_a_row_that_there_is_not_measures_nothing_and_names_those_there_are() ->
     said = run("--only", "no such row")
     assert said.returncode == 2
     assert "any verb at 100 tasks" in said.stdout
+
+
+SETTLED = """
+import subprocess, sys
+from pathlib import Path
+from benchmarks import projects, turns
+home = Path(sys.argv[1])
+projects.settle_in(home)
+before = sorted((home / "data").iterdir())
+for program in ("hs", "harness"):
+    subprocess.run([sys.executable, "-I", "-S", f"bin/{program}", "--help"], check=True)
+assert [path for path in sorted((home / "data").iterdir()) if path.name.startswith("env-")] == before
+"""
+
+
+def test_the_launchers_find_the_packages_of_a_benchmark_and_make_none(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SETTLED, str(tmp_path / "home")],
+        cwd=CHECKOUT, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, capture_output=True, encoding="utf-8",
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 ROWS = [Row("this", "≤ 2", "1.00", met=True), Row("that", "", "3 ms")]

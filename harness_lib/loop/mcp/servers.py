@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import trust
+from harness_lib.loop import paths, trust
 from harness_lib.loop.piped import Json, as_object, dumps
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def every(runtime: Runtime) -> list[Server]:
     """Return the servers by name; the most local of a name counts."""
     found: dict[str, Json] = {}
     for source in trust.usable(runtime):
-        path = Path(source, FILE)
-        if path.is_file():
+        if (path := paths.path(source, FILE)).is_file():
             found |= _read(runtime, path)
     found |= runtime.kept.get(OF_THE_CLIENT, {})
     return [Server(name, found[name]) for name in sorted(found)]

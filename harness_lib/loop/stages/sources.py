@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from harness_lib.loop import home
+from harness_lib.loop import home, paths
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, Piped, as_object
@@ -39,7 +39,7 @@ def _way(runtime: Runtime) -> list[str]:
 def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
     """Write the credentials of all sources where foreign providers look for them."""
     runtime_sources = _sources(piped)
-    stamps = [_stamp(Path(source, keys.FILE)) for source in runtime_sources]
+    stamps = [_stamp(paths.path(source, keys.FILE)) for source in runtime_sources]
     if runtime.kept.get("credentials") == stamps:
         return piped
     runtime.kept["credentials"] = stamps

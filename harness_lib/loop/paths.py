@@ -1,0 +1,12 @@
+"""Paths that are asked for before every state, made once: making one takes longer than asking the disk."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+
+@lru_cache(maxsize=4096)
+def path(*parts: str) -> Path:
+    """Return the path of `parts`."""
+    return Path(*parts)

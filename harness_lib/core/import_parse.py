@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness_lib.errors import UsageError
+from harness_lib.records import given, table
+from harness_lib.records.given import Given
 from harness_lib.rules import checklist
 from harness_lib.rules.checklist import Item
-from harness_lib.state import codec, shapes
+from harness_lib.state import codec
 from harness_lib.state.codec import ContractError, UnparseableError
+from harness_lib.state.record import kinds
 from harness_lib.task import Task
 
-# What a task is; every other field of it tells how it has fared, on another list.
-WISHES = frozenset(
-    {"id", "title", "priority", "depends_on", "max_attempts", "validation", "on_failure", "description"}
-)
-PAST = frozenset(Task._fields) - WISHES - {"status", "extra"}
+PAST = table.names(Task) - given.NAMES - {"status"}
 SHELL = frozenset({"version", "created", "tasks", "session_count", "last_session", "sessions"})
 
 NAMED = 5
@@ -79,29 +78,31 @@ def json_tasks(data: bytes) -> Drafts:
         left_out = sorted(document.keys() - SHELL)
         if left_out:
             found.notes.append(
-                f"Only the tasks were taken, not {_some([shapes.show(name) for name in left_out])}."
+                f"Only the tasks were taken, not {_some([kinds.show(name) for name in left_out])}."
             )
     if not isinstance(tasks, list):
         raise UsageError(
-            f"The JSON is {shapes.show(document)} without a list of tasks.",
+            f"The JSON is {kinds.show(document)} without a list of tasks.",
             'It must be [{"title": …}, …] or {"tasks": [{"title": …}, …]}.',
         )
     past, unread = 0, []
     for number, task in enumerate(tasks):
         if isinstance(task, dict):
-            unread += [f"{shapes.show(key)} ({path}[{number}])" for key in task if not _is_read(key)]
+            unread += [f"{kinds.show(key)} ({path}[{number}])" for key in task if not _is_read(key)]
         past += _take(found, f"{path}[{number}]", {"title": task} if isinstance(task, str) else task)
     if past:
         found.notes.append(f"{past} of the tasks had been tried elsewhere; they begin anew here.")
     if unread:
         known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
         told = f"Kept, but read by nobody: {_some(unread)}."
-        found.notes.append(f"{told} A task has {', '.join(sorted(WISHES))}; short for those are {known}.")
+        found.notes.append(
+            f"{told} A task has {', '.join(sorted(given.NAMES))}; short for those are {known}."
+        )
     return found
 
 
 def _is_read(key: str) -> bool:
-    return key in WISHES or key in PAST or key == "status" or checklist.field_of(key) is not None
+    return key in given.NAMES or key in PAST or key == "status" or checklist.field_of(key) is not None
 
 
 def _parsed(data: bytes) -> object:
@@ -117,11 +118,11 @@ def _take(found: Drafts, place: str, task: object) -> bool:
     """Add one JSON task to `found`; return whether it brought a past that was left behind."""
     number = len(found.items)
     if not isinstance(task, dict):
-        found.problems.append((number, f"{place}: is {shapes.show(task)}, must be an object"))
+        found.problems.append((number, f"{place}: is {kinds.show(task)}, must be an object"))
         found.items.append(Draft(place, {"title": "?"}))
         return False
     if task.get("status", "pending") != "pending":
-        said = f"{place}.status: is {shapes.show(task['status'])}; only a check says what is done, so only "
+        said = f"{place}.status: is {kinds.show(task['status'])}; only a check says what is done, so only "
         found.problems.append((number, said + "pending tasks are imported"))
     keys = [key for key in task if key == "depends_on" or _short(key) == "after"]
     waits = [wait for key in keys for wait in _awaited(found, number, f"{place}.{key}", task[key])]
@@ -134,18 +135,18 @@ def _take(found: Drafts, place: str, task: object) -> bool:
 def _awaited(found: Drafts, number: int, place: str, names: object) -> Iterator[Wait]:
     """Yield what the names at `place` mean to wait for; note in `found` what is none."""
     if names is not None and not isinstance(names, list):
-        found.problems.append((number, f"{place}: is {shapes.show(names)}, must be a list"))
+        found.problems.append((number, f"{place}: is {kinds.show(names)}, must be a list"))
     for at, name in enumerate(names if isinstance(names, list) else []):
         if type(name) in (str, int):
             yield Wait(f"{place}[{at}]", name)
         else:
-            said = f"{place}[{at}]: is {shapes.show(name)}, must be an id, a title or a position"
+            said = f"{place}[{at}]: is {kinds.show(name)}, must be an id, a title or a position"
             found.problems.append((number, said))
 
 
 def _short(key: str) -> str | None:
     """Return the field that `key` is another name for, as in a check list; None if it is the list's own."""
-    return None if key in WISHES or key in PAST else checklist.field_of(key)
+    return None if key in given.NAMES or key in PAST else checklist.field_of(key)
 
 
 def _wishes(task: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -202,31 +203,24 @@ def _unknown(items: list[Item]) -> Iterator[str]:
 
 
 def _draft(item: Item, numbers: Mapping[int, int]) -> Draft:
-    validation = {
-        "command": item.first("check"),
-        "timeout_seconds": _number(item.first("timeout")),
-        "cwd": item.first("cwd"),
-        "protect": [glob.strip() for _, value in item.fields.get("protect", ()) for glob in value.split(",")],
-    }
-    if item.first("red_first"):
-        validation["red_first"] = _flag(item.first("red_first"))
-    wanted = {
-        "id": item.first("id"),
-        "title": item.title,
-        "priority": (item.first("priority") or "").upper() or None,
-        "max_attempts": _number(item.first("max_attempts")),
-        "description": "\n".join(value for _, value in item.fields.get("description", ())) or None,
-        "validation": {key: value for key, value in validation.items() if value not in (None, [])},
-        "on_failure": {"cleanup": item.first("cleanup")},
-    }
+    wanted: dict[str, Any] = {"title": item.title}
+    for known in _KEYED:
+        value = _value(item, known)
+        if value not in (None, []):
+            within, _, name = known.path.rpartition(".")
+            inside = wanted.setdefault(within, {}) if within else wanted
+            inside[name] = value
     return Draft(
         f"line {item.line}",
-        {key: value for key, value in wanted.items() if value is not None},
+        wanted,
         tuple(_waits(item, numbers)),
         done=item.done,
         is_group=item.is_group,
         within=tuple(numbers[around.line] for around in item.ancestors()),
-        places={path: f"line {item.line_of(name)}" for path, name in _PATHS.items()},
+        places={
+            "title": f"line {item.line}",
+            **{known.path: f"line {item.line_of(known.typed.words[0])}" for known in _KEYED},
+        },
     )
 
 
@@ -239,23 +233,28 @@ def _waits(item: Item, numbers: Mapping[int, int]) -> Iterator[Wait]:
         yield Wait(f"line {line}", value)
 
 
-_PATHS = {
-    "id": "id",
-    "title": "title",
-    "priority": "priority",
-    "max_attempts": "max_attempts",
-    "description": "description",
-    "validation.command": "check",
-    "validation.timeout_seconds": "timeout",
-    "validation.cwd": "cwd",
-    "validation.protect": "protect",
-    "validation.red_first": "red_first",
-    "on_failure.cleanup": "cleanup",
-}
+# What a check list says of a task in lines of their own; what a task waits for is resolved, not taken.
+_KEYED = [known for known in given.FIELDS if known.typed.words and known.path != "depends_on"]
+# By the short name of a field, where the list has it.
+_SHORT = {known.typed.words[0]: known.path for known in _KEYED} | {"title": "title"}
 
 
-# By the short name of a field, where the list has it; what a task waits for is no wish but resolved.
-_SHORT = {short: path for path, short in _PATHS.items()}
+def _value(item: Item, known: Given) -> Any:
+    """Return what `item` says of a field, as the list would have it; what is none, the contract refuses."""
+    word = known.typed.words[0]
+    first = item.first(word)
+    match known.kind.form:
+        case "integer":
+            return _number(first)
+        case "flag":
+            return _flag(first) if first else None
+        case "choice":
+            return (first or "").upper() or None
+        case "list":
+            return [part.strip() for _, said in item.fields.get(word, ()) for part in said.split(",")]
+    if known.typed.repeats:
+        return "\n".join(said for _, said in item.fields.get(word, ())) or None
+    return first
 
 
 def _number(text: str | None) -> int | str | None:

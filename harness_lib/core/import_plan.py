@@ -10,10 +10,12 @@ from harness_lib import typed
 from harness_lib.core import quoting
 from harness_lib.core.import_parse import Draft, Drafts, Wait
 from harness_lib.errors import UsageError
+from harness_lib.records.fields import NEW_ID_PATTERN
 from harness_lib.rules import graph
-from harness_lib.state import codec, shapes
+from harness_lib.state import codec
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
+from harness_lib.state.record import kinds
 from harness_lib.task import Task
 from harness_lib.verbs import add
 
@@ -76,9 +78,9 @@ def _decoded(wanted: list[tuple[int, Draft]], ids: list[str], problems: Problems
     documents = []
     for (number, draft), own in zip(wanted, ids, strict=True):
         name = draft.document.get("id")
-        if isinstance(name, str) and not re.match(shapes.NEW_ID_PATTERN, name):
+        if isinstance(name, str) and not re.match(NEW_ID_PATTERN, name):
             told = "must be letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
-            problems.append((number, f"{draft.place_of('id')}: is {shapes.show(name)}, {told}"))
+            problems.append((number, f"{draft.place_of('id')}: is {kinds.show(name)}, {told}"))
         title = draft.document.get("title", "")
         if isinstance(title, str) and not title.strip() and not draft.places:
             problems.append((number, f"{draft.place_of('title')}: a task needs a title"))

@@ -16,21 +16,23 @@ from harness_lib.core.context import Context
 from harness_lib.core.proposed import number
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.records import given
+from harness_lib.state import codec
 from harness_lib.state.api import Questions
+from harness_lib.state.codec import ContractError
 from harness_lib.task import Task
 from harness_lib.verbs import add
-from harness_lib.verbs.add import Wish
 
 MOST = 50
 
 
-def propose(ctx: Context, wish: Wish) -> Reply:
-    """Leave `wish` for a person to decide; UsageError if it cannot be a task, or too many wait already."""
+def propose(ctx: Context, wanted: Task) -> Reply:
+    """Leave `wanted` for a person to decide; UsageError if it cannot be a task, or too many wait already."""
     by = ctx.env[ownership.SUPERVISED]
     try:
-        task = _record(ctx, by, wish)
+        task = _record(ctx, by, wanted)
     except (EnvSetupError, OSError) as error:
-        return outbox.leave(ctx, error, "add", by, json.dumps(wish._asdict()))
+        return outbox.leave(ctx, error, "add", by, json.dumps(codec.encode_task(wanted)))
     return Reply("add", f"proposed: {quoting.title(task)}\nA person decides; go on with your own task.")
 
 
@@ -38,22 +40,20 @@ def from_letter(ctx: Context, by: str, text: str) -> Reply:
     """Do what `propose` does for the agent that works on task `by`; `text` is what it has left."""
     try:
         fields: dict[str, Any] = json.loads(text)
-        told: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
-        }
-        task = _record(ctx, by, Wish(**told))
-    except (ValueError, TypeError, AttributeError) as error:
+        wanted = {name: fields[name] for name in given.NAMES & fields.keys()}
+        task = _record(ctx, by, codec.decode_task({**wanted, "id": proposed.PREFIX, "status": "pending"}))
+    except (ValueError, TypeError, AttributeError, ContractError) as error:
         raise UsageError(f"A proposal cannot be read: {error}", "harness add --help") from error
     return Reply("add", f"proposed: {quoting.title(task)}")
 
 
-def _record(ctx: Context, by: str, wish: Wish) -> Task:
-    if not wish.title.strip():
+def _record(ctx: Context, by: str, wanted: Task) -> Task:
+    if not wanted.title.strip():
         raise UsageError("A task needs a title.", typed.harness("add", rest='"what is to be done"'))
     with ctx.store.transaction() as tx:
         ownership.require_task(tx, by)
         waiting = tx.proposals()
-        task = add.build(wish, _next(waiting))._replace(notes=(f"proposed by whoever worked on {by}",))
+        task = wanted._replace(id=_next(waiting), notes=(f"proposed by whoever worked on {by}",))
         add.require_writable(task)
         same = next((old for old in waiting if old._replace(id=task.id) == task), None)
         if same is not None:

@@ -20,28 +20,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from harness_lib.records import given
+
 # The names that people write, and the one field each of them means; `-` and `_` count as a space.
-KEYS = {
-    "id": "id",
-    "check": "check",
-    "validate": "check",
-    "validation": "check",
-    "after": "after",
-    "depends on": "after",
-    "depends": "after",
-    "needs": "after",
-    "requires": "after",
-    "priority": "priority",
-    "timeout": "timeout",
-    "timeout seconds": "timeout",
-    "cwd": "cwd",
-    "protect": "protect",
-    "cleanup": "cleanup",
-    "max attempts": "max_attempts",
-    "red first": "red_first",
-    "description": "description",
-}
-REPEATABLE = frozenset({"after", "protect", "description"})
+KEYS = {word.replace("_", " "): known.typed.words[0] for known in given.FIELDS for word in known.typed.words}
+REPEATABLE = frozenset(
+    known.typed.words[0]
+    for known in given.FIELDS
+    if known.typed.words and (known.typed.repeats or known.kind.form == "list")
+)
 # What names one item; all else that is said of a group holds for what is below it.
 OWN = frozenset({"id", "check"})
 

@@ -22,7 +22,6 @@ from harness_lib.system.files import atomic
 from harness_lib.system.git import worktrees
 from harness_lib.task import Task
 from harness_lib.verbs import add, start
-from harness_lib.verbs.add import Wish
 
 # Workers count from 1.
 NUMBER = 0
@@ -158,7 +157,8 @@ def _passed(questions: Questions, tip: str) -> dict[str, str]:
 def _repair(ctx: Context, task: Task, checked: Checked) -> None:
     """Add the task to put right what `task` had finished, with the check that has caught it."""
     title = task.title.removeprefix(TITLE)
-    wish = Wish(
+    repair = Task(
+        "",
         f"{TITLE}{title}",
         description=(
             f"The check of {task.id} passed when it was finished (commit {task.completed_commit}) and fails "
@@ -167,12 +167,9 @@ def _repair(ctx: Context, task: Task, checked: Checked) -> None:
         ),
         priority="P0",
         depends_on=(task.id,),
-        validate=task.validation.command,
-        cwd=task.validation.cwd,
-        timeout_seconds=task.validation.timeout_seconds,
-        protect=task.validation.protect,
+        validation=task.validation._replace(red_first=False),
     )
-    add.run(ctx, wish)
+    add.run(ctx, repair)
 
 
 def _session_is_open(ctx: Context) -> bool:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from harness_lib.errors import ConfigError
-from harness_lib.state import shapes
-from harness_lib.state.contract import SESSION, STATE, TASK
-from harness_lib.state.encoding import (
+from harness_lib.state.record import kinds
+from harness_lib.state.record.kinds import Problem, Problems
+from harness_lib.state.record.reading import SESSION, STATE, TASK, trusted
+from harness_lib.state.record.writing import (
     NO_BLOCKS,
     cut,
     encode,
@@ -25,21 +26,7 @@ from harness_lib.state.encoding import (
     render,
 )
 from harness_lib.state.repeats import Watch
-from harness_lib.state.shapes import Problem, Problems
-from harness_lib.task import (
-    Attempt,
-    Checkpoint,
-    Gate,
-    Handback,
-    Intent,
-    Interruption,
-    OnFailure,
-    Session,
-    SessionConfig,
-    State,
-    Task,
-    Validation,
-)
+from harness_lib.task import State, Task
 
 __all__ = [
     "NO_BLOCKS",
@@ -47,6 +34,7 @@ __all__ = [
     "UnparseableError",
     "decode",
     "decode_rendered",
+    "decode_task",
     "decode_trusted",
     "encode",
     "encode_sessions",
@@ -61,7 +49,6 @@ __all__ = [
 ]
 
 LISTED = 20
-T = TypeVar("T")
 
 
 class ContractError(ConfigError):
@@ -135,7 +122,7 @@ def decode(document: object, source: str = "harness-tasks.json") -> State:
     """
     problems: Problems = []
     if type(document) is not dict:
-        raise ContractError([Problem("", f"is {shapes.show(document)}, must be an object")], source)
+        raise ContractError([Problem("", f"is {kinds.show(document)}, must be an object")], source)
     state = STATE(document, "", problems)
     tasks = document.get("tasks")
     if type(tasks) is list:
@@ -144,6 +131,16 @@ def decode(document: object, source: str = "harness-tasks.json") -> State:
         raise ContractError(problems, source)
     assert isinstance(state, State)
     return state
+
+
+def decode_task(document: object) -> Task:
+    """Return one task, read as in a list but for what it depends on. Raises ContractError."""
+    problems: Problems = []
+    task = TASK(document, "", problems)
+    if problems:
+        raise ContractError(problems, "task")
+    assert isinstance(task, Task)
+    return task
 
 
 def task_problems(document: object, index: int) -> Problems:
@@ -183,13 +180,13 @@ def links(ends: Iterable[tuple[object, Sequence[object]]]) -> Problems:
     for index, (name, _) in enumerate(ends):
         if type(name) is str and name in seen:
             problems.append(
-                Problem(f"tasks[{index}].id", f"is {shapes.show(name)}, which another task has already")
+                Problem(f"tasks[{index}].id", f"is {kinds.show(name)}, which another task has already")
             )
         elif type(name) is str:
             seen.add(name)
     for index, (_, depends_on) in enumerate(ends):
         problems.extend(
-            Problem(f"tasks[{index}].depends_on[{place}]", f"is {shapes.show(name)}, but no task has this id")
+            Problem(f"tasks[{index}].depends_on[{place}]", f"is {kinds.show(name)}, but no task has this id")
             for place, name in enumerate(depends_on)
             if type(name) is str and name not in seen
         )
@@ -203,31 +200,10 @@ def decode_rendered(text: str, known: Mapping[str, Task]) -> tuple[State, list[s
     """
     shell, texts = cut(text)
     fresh = [each for each in texts if each not in known]
-    decoded = dict(zip(fresh, map(_trusted_task, json.loads(f"[{','.join(fresh)}]")), strict=True))
+    decoded = dict(zip(fresh, map(trusted(Task), json.loads(f"[{','.join(fresh)}]")), strict=True))
     state = decode_trusted(json.loads(shell))
     tasks = tuple([known.get(each) or decoded[each] for each in texts])
     return state._replace(tasks=tasks), texts
-
-
-_NO_CLEANUP = {"cleanup": None}
-_DEFAULT_ON_FAILURE = OnFailure()
-_KNOWN: dict[object, frozenset[str]] = {
-    build: frozenset(build._fields) - {"extra"}
-    for build in (
-        Validation,
-        OnFailure,
-        Attempt,
-        Checkpoint,
-        Gate,
-        Handback,
-        Intent,
-        Interruption,
-        Task,
-        Session,
-        SessionConfig,
-        State,
-    )
-}
 
 
 def decode_trusted(document: Mapping[str, Any]) -> State:
@@ -235,50 +211,5 @@ def decode_trusted(document: Mapping[str, Any]) -> State:
 
     Only for a file whose stat stamp proves that; anything else goes through `decode`.
     """
-    known = dict(document)
-    known["session_config"] = _build(SessionConfig, known["session_config"])
-    known["tasks"] = tuple([_trusted_task(task) for task in known["tasks"]])
-    if "sessions" in known:
-        known["sessions"] = tuple([_build(Session, session) for session in known["sessions"]])
-    if "proposals" in known:
-        known["proposals"] = tuple([_trusted_task(task) for task in known["proposals"]])
-    return _build(State, known)
-
-
-def _trusted_task(document: Mapping[str, Any]) -> Task:
-    known = dict(document)
-    known["depends_on"] = tuple(known["depends_on"])
-    known["error_log"] = tuple(known["error_log"])
-    validation = known["validation"]
-    if "protect" in validation:
-        validation = {**validation, "protect": tuple(validation["protect"])}
-    known["validation"] = _build(Validation, validation)
-    # Most tasks have no cleanup, and values are frozen: they can share one object.
-    on_failure = known["on_failure"]
-    known["on_failure"] = _DEFAULT_ON_FAILURE if on_failure == _NO_CLEANUP else _build(OnFailure, on_failure)
-    if known["checkpoints"]:
-        known["checkpoints"] = tuple([_build(Checkpoint, each) for each in known["checkpoints"]])
-    else:
-        known["checkpoints"] = ()
-    if "gate" in known:
-        known["gate"] = _build(Gate, known["gate"])
-    if "intent" in known:
-        known["intent"] = _build(Intent, known["intent"])
-    for name in ("notes", "touched", "attempted_by"):
-        if name in known:
-            known[name] = tuple(known[name])
-    if "handback" in known:
-        known["handback"] = _build(Handback, known["handback"])
-    if "interrupted" in known:
-        known["interrupted"] = _build(Interruption, known["interrupted"])
-    if "attempt_log" in known:
-        known["attempt_log"] = tuple([_build(Attempt, each) for each in known["attempt_log"]])
-    return _build(Task, known)
-
-
-def _build(build: Callable[..., T], document: Mapping[str, Any]) -> T:
-    known = _KNOWN[build]
-    if document.keys() <= known:
-        return build(**document)
-    extra = {key: document[key] for key in document.keys() - known}
-    return build(**{key: value for key, value in document.items() if key in known}, extra=extra)
+    state: State = trusted(State)(document)
+    return state

@@ -12,7 +12,7 @@ from harness_lib.state import codec, finding, proofs, schema, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.api import Examined
 from harness_lib.state.codec import ContractError, UnparseableError
-from harness_lib.state.shapes import Problem
+from harness_lib.state.record.kinds import Problem
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State
 

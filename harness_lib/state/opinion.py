@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from harness_lib.state import schema
-from harness_lib.state.shapes import Problem
+from harness_lib.state.record.kinds import Problem
 from harness_lib.task import Task
 
 # To read what we wrote last takes as long as to ask about so many.

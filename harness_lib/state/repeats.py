@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from harness_lib.state.shapes import SHOWN, Problem, Problems
+from harness_lib.state.record.kinds import SHOWN, Problem, Problems
 
 # Characters of a path that are kept: nobody nests that deep, but a file can.
 DEEP = 1000

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.state.shapes import Problem, is_moment
+from harness_lib.state.record.kinds import Problem, is_moment
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.core import marker, ownership, quoting, trust_policy
@@ -15,64 +14,44 @@ from harness_lib.rules import intents
 from harness_lib.state import codec
 from harness_lib.state.api import Questions, Tx
 from harness_lib.state.codec import ContractError
-from harness_lib.task import (
-    DEFAULT_MAX_ATTEMPTS,
-    DEFAULT_TIMEOUT_SECONDS,
-    OnFailure,
-    Priority,
-    Task,
-    Validation,
-)
+from harness_lib.task import Task
 
 NOT_TRUSTED = "This list's commands are not trusted here yet: look with harness check, then harness trust"
 
 
-class Wish(NamedTuple):
-    """A task as a person describes it; the list gives it an id."""
+def run(ctx: Context, wanted: Task) -> Reply:
+    """Append `wanted` under an id of its own.
 
-    title: str
-    description: str | None = None
-    priority: Priority = "P1"
-    depends_on: tuple[str, ...] = ()
-    validate: str | None = None
-    cwd: str | None = None
-    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
-    cleanup: str | None = None
-    max_attempts: int = DEFAULT_MAX_ATTEMPTS
-    protect: tuple[str, ...] = ()
-    red_first: bool = False
-
-
-def run(ctx: Context, wish: Wish) -> Reply:
-    """Append one task; UsageError if its title is empty or it depends on nothing that exists."""
-    if not wish.title.strip():
+    Raises UsageError if its title is empty or it depends on nothing that exists.
+    """
+    if not wanted.title.strip():
         raise UsageError("A task needs a title.", 'harness add "what is to be done" --validate "command"')
     trust_policy.prepare(ctx)
     spent = spent_ids(ctx)
     with ctx.store.transaction() as tx:
         mine = may_trust(ctx, tx)
-        wish = wish._replace(depends_on=ownership.ids_of(tx, wish.depends_on))
-        task = build(wish, next_id(tx, spent))
+        waits = ownership.ids_of(tx, wanted.depends_on)
+        task = wanted._replace(id=next_id(tx, spent), depends_on=waits)
         append(tx, ctx, (task,))
         if mine:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
-    warnings = [] if wish.validate else [no_check(task.id)]
+    warnings = [] if task.validation.command else [no_check(task.id)]
     if not mine:
         warnings.append(NOT_TRUSTED)
     return Reply(
         "add",
-        f"added {task.id} [{task.priority}]: {quoting.title(task)}" + _place(ctx, wish),
+        f"added {task.id} [{task.priority}]: {quoting.title(task)}" + _place(ctx, task),
         task=task,
         next="harness start",
         warnings=tuple(warnings),
     )
 
 
-def _place(ctx: Context, wish: Wish) -> str:
+def _place(ctx: Context, task: Task) -> str:
     """Say where the check will run, where somebody who stands beside the list would expect another place."""
     top = ctx.git.top
     beside = ctx.root.path != top and ctx.root.path.is_relative_to(top)
-    if not wish.validate or wish.cwd or not beside:
+    if not task.validation.command or task.validation.cwd or not beside:
         return ""
     here = typed.word(ctx.root.path.relative_to(top))
     return f"\nIts check runs at the top of the repository, {top}; with --cwd {here} it runs beside the list."
@@ -97,26 +76,6 @@ def next_id(questions: Questions, spent: Iterable[str] = ()) -> str:
     """Return the next free `task-NNN`, after the highest number in use or `spent`."""
     numbers = [int(found[1]) for name in spent if (found := re.fullmatch(r"task-(\d+)", name))]
     return f"task-{max(questions.highest_number(), *numbers, 0) + 1:03d}"
-
-
-def build(wish: Wish, task_id: str) -> Task:
-    """Return the pending task that `wish` describes."""
-    return Task(
-        id=task_id,
-        title=wish.title,
-        priority=wish.priority,
-        depends_on=wish.depends_on,
-        max_attempts=wish.max_attempts,
-        validation=Validation(
-            command=wish.validate,
-            timeout_seconds=wish.timeout_seconds,
-            cwd=wish.cwd,
-            protect=wish.protect,
-            red_first=wish.red_first,
-        ),
-        on_failure=OnFailure(cleanup=wish.cleanup),
-        description=wish.description,
-    )
 
 
 def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:

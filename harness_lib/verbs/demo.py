@@ -25,8 +25,8 @@ from harness_lib.system.git import version, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import owner
+from harness_lib.task import Priority, Task, Validation
 from harness_lib.verbs import add, init
-from harness_lib.verbs.add import Wish
 
 LOG_LINES = 200
 MOST_RUNS = 3
@@ -38,21 +38,26 @@ def _python(code: str) -> str:
     return f'python3 -B -c "{code}"'
 
 
+def _task(
+    title: str, check: str, *, priority: Priority = "P1", after: tuple[str, ...] = (), max_attempts: int = 3
+) -> Task:
+    check_of = Validation(check)
+    return Task(
+        "", title, priority=priority, depends_on=after, max_attempts=max_attempts, validation=check_of
+    )
+
+
 TASKS = (
-    Wish("Add two numbers", priority="P0", validate=_python("from calc import add; assert add(2, 3) == 5")),
-    Wish(
-        "Multiply two numbers",
-        depends_on=("task-001",),
-        validate=_python("from calc import mul; assert mul(2, 3) == 6"),
+    _task("Add two numbers", _python("from calc import add; assert add(2, 3) == 5"), priority="P0"),
+    _task(
+        "Multiply two numbers", _python("from calc import mul; assert mul(2, 3) == 6"), after=("task-001",)
     ),
-    Wish(
-        "Subtract two numbers",
-        depends_on=("task-001",),
-        validate=_python("from calc import sub; assert sub(3, 2) == 1"),
+    _task(
+        "Subtract two numbers", _python("from calc import sub; assert sub(3, 2) == 1"), after=("task-001",)
     ),
-    Wish("Charge the card", max_attempts=1, validate=_python("import payments")),
-    Wish("Send receipts", depends_on=("task-004",), validate=_python("import receipts")),
-    Wish("Document it", priority="P2", depends_on=("task-002", "task-003"), validate="grep -q mul README.md"),
+    _task("Charge the card", _python("import payments"), max_attempts=1),
+    _task("Send receipts", _python("import receipts"), after=("task-004",)),
+    _task("Document it", "grep -q mul README.md", priority="P2", after=("task-002", "task-003")),
 )
 
 

@@ -6,8 +6,9 @@ The check of a task in progress is not the worker's to change: who may set its o
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any
 
 from harness_lib import typed
 from harness_lib.attempts import baseline, gate_copy
@@ -15,32 +16,19 @@ from harness_lib.core import manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
+from harness_lib.records import given
+from harness_lib.records.given import Given
 from harness_lib.rules import failures, gates, transitions
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
-from harness_lib.task import Priority, Task
+from harness_lib.task import Task
 from harness_lib.verbs import add
 
 SHOWN = 120
 
-T = TypeVar("T")
-
-
-class Changes(NamedTuple):
-    """What to change; None leaves a field alone. An empty text or tuple clears a field that may be empty."""
-
-    title: str | None = None
-    description: str | None = None
-    priority: Priority | None = None
-    depends_on: tuple[str, ...] | None = None
-    validate: str | None = None
-    timeout_seconds: int | None = None
-    cwd: str | None = None
-    protect: tuple[str, ...] | None = None
-    red_first: bool | None = None
-    cleanup: str | None = None
-    max_attempts: int | None = None
+# What to change: new values by the path of the field. An empty text or list clears a field that may be empty.
+Changes = Mapping[str, Any]
 
 
 def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = False) -> Reply:
@@ -52,8 +40,8 @@ def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = Fal
     while True:
         questions = ctx.store.ask()
         old = ownership.require_task(questions, task_id)
-        if changes.depends_on is not None:
-            changes = changes._replace(depends_on=ownership.ids_of(questions, changes.depends_on))
+        if "depends_on" in changes:
+            changes = {**changes, "depends_on": ownership.ids_of(questions, changes["depends_on"])}
         _require_right(ctx, questions, old, changes, at_terminal=at_terminal)
         new = _changed(old, changes)
         if new == old:
@@ -108,39 +96,27 @@ def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
 
 
 def _changed(task: Task, changes: Changes) -> Task:
-    old = task.validation
-    validation = old._replace(
-        command=_text(changes.validate, old.command),
-        timeout_seconds=_given(changes.timeout_seconds, old.timeout_seconds),
-        cwd=_text(changes.cwd, old.cwd),
-        protect=_given(changes.protect, old.protect),
-        red_first=_given(changes.red_first, old.red_first),
-    )
-    title = _given(changes.title, task.title)
-    if not title.strip():
+    meant = {
+        field.path: _meant(field, changes[field.path]) for field in given.FIELDS if field.path in changes
+    }
+    new = given.with_values(task, meant)
+    if not new.title.strip():
         give = typed.harness("edit", task.id, rest='--title "what is to be done"')
         raise UsageError("A task needs a title.", give)
-    new = task._replace(
-        title=title,
-        description=_text(changes.description, task.description),
-        priority=_given(changes.priority, task.priority),
-        depends_on=tuple(dict.fromkeys(_given(changes.depends_on, task.depends_on))),
-        max_attempts=_given(changes.max_attempts, task.max_attempts),
-        validation=validation,
-        on_failure=task.on_failure._replace(cleanup=_text(changes.cleanup, task.on_failure.cleanup)),
-    )
     if new == task:
         return task
     add.require_writable(new)
     return transitions.halt(new, None)
 
 
-def _given(value: T | None, old: T) -> T:
-    return old if value is None else value
-
-
-def _text(value: str | None, old: str | None) -> str | None:
-    return old if value is None else value.strip() or None
+def _meant(field: Given, value: Any) -> Any:
+    """Return what a typed `value` means: an empty text or item is none, and twice the same task is once."""
+    if field.kind.form == "text" and field.null:
+        return value.strip() or None
+    if field.kind.form == "list":
+        named = [each for each in value if each]
+        return tuple(dict.fromkeys(named) if field.typed.splits else named)
+    return value
 
 
 def _regated(ctx: Context, old: Task, new: Task) -> Task:
@@ -167,25 +143,8 @@ def _where_it_is_done(ctx: Context, task: Task) -> Context:
         return ctx
 
 
-def fields(task: Task) -> dict[str, object]:
-    """Return what of a task can be edited, under the names that the list uses."""
-    return {
-        "title": task.title,
-        "description": task.description,
-        "priority": task.priority,
-        "depends_on": list(task.depends_on),
-        "validation.command": task.validation.command,
-        "validation.timeout_seconds": task.validation.timeout_seconds,
-        "validation.cwd": task.validation.cwd,
-        "validation.protect": list(task.validation.protect),
-        "validation.red_first": task.validation.red_first,
-        "on_failure.cleanup": task.on_failure.cleanup,
-        "max_attempts": task.max_attempts,
-    }
-
-
 def _story(old: Task, new: Task) -> str:
-    before, after = fields(old), fields(new)
+    before, after = given.values(old), given.values(new)
     return "; ".join(
         f"{name} {_shown(before[name])} -> {_shown(after[name])}"
         for name in before

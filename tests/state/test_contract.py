@@ -17,9 +17,12 @@ from hypothesis import strategies as st
 
 from harness_lib.state import codec, schema
 from harness_lib.state.codec import ContractError
+from harness_lib.task import State
+from tests.state.documents import every_field
 
 EXAMPLES = Path(__file__).parents[1] / "schemas" / "valid"
 DOCUMENTS = {file.stem: json.loads(file.read_bytes()) for file in sorted(EXAMPLES.glob("*.json"))}
+EVERY_FIELD = every_field(State)
 LINKS = ("which another task has already", "but no task has this id")
 
 ODD: tuple[Any, ...] = (
@@ -83,16 +86,14 @@ def test_schema_refuses_a_broken_example_at_its_path(invalid: tuple[str, Any]) -
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:24])
 def test_both_judge_every_field_alike_when_it_holds(odd: object) -> None:
-    document = DOCUMENTS["every-field"]
-    for place in places(document):
-        assert_same(changed(document, place, odd))
+    for place in places(EVERY_FIELD):
+        assert_same(changed(EVERY_FIELD, place, odd))
 
 
 def test_both_judge_alike_when_a_field_is_missing() -> None:
-    document = DOCUMENTS["every-field"]
-    for place in places(document):
+    for place in places(EVERY_FIELD):
         if place:
-            assert_same(without(document, place))
+            assert_same(without(EVERY_FIELD, place))
 
 
 @settings(max_examples=150)

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import schema
-from harness_lib.state.shapes import Problem
+from harness_lib.state.record.kinds import Problem
 
 GOOD_REPLY: dict[str, Any] = {
     "ok": True,

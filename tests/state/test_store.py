@@ -13,7 +13,7 @@ import pytest
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.state import codec, generations, schema, summary
 from harness_lib.state.codec import ContractError
-from harness_lib.state.shapes import Problem
+from harness_lib.state.record.kinds import Problem
 from harness_lib.state.store import Store
 from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root

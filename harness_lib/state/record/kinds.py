@@ -1,4 +1,4 @@
-"""How one JSON value is read strictly: small readers, and `Shape`, which reads an object into a dataclass.
+"""How one JSON value is read strictly: a small reader for each kind of `records/fields.py`.
 
 A reader takes (value, path, problems), appends to `problems` what is wrong, and returns the value for the
 dataclass; what it returns beside a problem is never used.
@@ -8,27 +8,13 @@ Standard library only: hooks read the list with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from harness_lib import timestamps
-from harness_lib.task import NO_EXTRA
+from harness_lib.records.fields import LARGEST, MOMENT_PATTERN
 
 SHOWN = 60
-LARGEST = 2**53 - 1
-
-# `$` also matches before a last line break in Python, but not in other JSON Schema validators.
-_END = r"(?![\s\S])"
-ID_PATTERN = r"^(?![.-])[^\s\[\]/\\\x00-\x1f\x7f\ud800-\udfff]{1,100}" + _END
-# What may be read is more than what may be made: a shell takes a new id as it is.
-NEW_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*" + _END
-COMMAND_PATTERN = r"^[^\x00\ud800-\udfff]*" + _END
-REVISION_PATTERN = r"^(?!-)[^\s\x00-\x1f\x7f\ud800-\udfff]{0,200}" + _END
-# Newer Pythons read more (24:00 and the like) than older ones: what all of them read alike.
-_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
-MOMENT_PATTERN = (
-    rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([Tt ]{_CLOCK}(:[0-5][0-9]([.][0-9]+)?)?([Zz]|[+-]{_CLOCK})?)?{_END}"
-)
 
 
 class Problem(NamedTuple):
@@ -152,48 +138,3 @@ def items(reader: Reader) -> Reader:
         return tuple([reader(item, f"{path}[{index}]", problems) for index, item in enumerate(value)])
 
     return read
-
-
-class Shape:
-    """An object of known keys; it is itself a reader.
-
-    A key in `nullable` that holds null counts as absent, and an absent key gets the default of `build`.
-    Unknown keys are kept in `extra`.
-    """
-
-    def __init__(
-        self,
-        build: Callable[..., Any],
-        *,
-        required: Mapping[str, Reader] = NO_EXTRA,  # type: ignore[assignment]
-        plain: Mapping[str, Reader] = NO_EXTRA,  # type: ignore[assignment]
-        nullable: Mapping[str, Reader] = NO_EXTRA,  # type: ignore[assignment]
-    ) -> None:
-        self.build = build
-        self.required = tuple(required)
-        self.nullable = frozenset(nullable)
-        self.readers = {**required, **plain, **nullable}
-
-    def __call__(self, value: Any, path: str, problems: Problems) -> Any:
-        """Read an object."""
-        if type(value) is not dict:
-            problems.append(Problem(path, f"is {show(value)}, must be an object"))
-            return None
-        before = len(problems)
-        prefix = f"{path}." if path else ""
-        known, extra = self._fields(value, prefix, problems)
-        problems.extend(Problem(prefix + key, "is missing") for key in self.required if key not in value)
-        return self.build(**known, extra=extra) if len(problems) == before else None
-
-    def _fields(
-        self, value: dict[str, Any], prefix: str, problems: Problems
-    ) -> tuple[dict[str, Any], Mapping[str, object]]:
-        known: dict[str, Any] = {}
-        extra: dict[str, object] = {}
-        for key, item in value.items():
-            reader = self.readers.get(key)
-            if reader is None:
-                extra[key] = item
-            elif item is not None or key not in self.nullable:
-                known[key] = reader(item, prefix + key, problems)
-        return known, extra or NO_EXTRA

@@ -1,0 +1,148 @@
+"""What is kept of the attempts at a task: parts of its record.
+
+All values are frozen; `extra` holds keys this version does not know, which survive every write.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Literal, NamedTuple, get_args
+
+from harness_lib.records.fields import AMOUNT, LONG, MOMENT, PATH, REVISION, STRING, About, choice, integer
+
+Outcome = Literal["completed", "failed", "pending"]
+Category = Literal[
+    "ENV_SETUP", "CONFIG", "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "DEPENDENCY", "SESSION_TIMEOUT"
+]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+Extra = Mapping[str, object]
+NO_EXTRA: Extra = MappingProxyType({})
+
+
+class Checkpoint(NamedTuple):
+    """Progress inside an attempt."""
+
+    step: Annotated[int, About(integer(), "Steps done.", required=True, always=True)]
+    total: Annotated[int, About(integer(), "Steps planned.", required=True, always=True)]
+    description: Annotated[str, About(LONG, "What was done.", always=True)] = ""
+    timestamp: Annotated[str | None, About(MOMENT, "When.", always=True)] = None
+    tree: Annotated[str | None, About(REVISION, "The git tree of the content at that moment.")] = None
+    extra: Extra = NO_EXTRA
+
+
+class Gate(NamedTuple):
+    """What the attempt may not weaken, taken when it was claimed."""
+
+    command: Annotated[str | None, About(STRING, "Fingerprint of the check.")] = None
+    cwd: Annotated[str | None, About(PATH, "Where the check runs.")] = None
+    protected: Annotated[str | None, About(REVISION, "Git tree of the protected files.")] = None
+    judges: Annotated[
+        str | None, About(REVISION, "Git tree of the files that judge the attempt beside the command.")
+    ] = None
+    before: Annotated[str | None, About(REVISION, "The commit that holds what was untracked before.")] = None
+    branch: Annotated[str | None, About(REVISION, "The ref that HEAD stood for; absent when detached.")] = (
+        None
+    )
+    target: Annotated[
+        str | None,
+        About(
+            REVISION,
+            "The branch that finished work is merged into; absent: it is committed where the attempt was "
+            "made.",
+        ),
+    ] = None
+    extra: Extra = NO_EXTRA
+
+
+class Intent(NamedTuple):
+    """A step in git, written down before it begins: a crash can be finished.
+
+    `merge`: the checked work `commit` is being brought onto the gate's target; `commit`: `ref` (None: HEAD)
+    moves from `head` to `commit`; `rollback`: the work goes to `rescue` and the work tree back to `base`.
+    """
+
+    action: Annotated[
+        Literal["commit", "rollback", "merge"],
+        About(choice("commit", "rollback", "merge"), "Which step.", required=True, always=True),
+    ]
+    at: Annotated[str, About(MOMENT, "When it began.", required=True, always=True)]
+    base: Annotated[str | None, About(REVISION, "Where the attempt began.")] = None
+    head: Annotated[str | None, About(REVISION, "HEAD when the step began.")] = None
+    commit: Annotated[str | None, About(REVISION, "The commit to publish.")] = None
+    ref: Annotated[str | None, About(REVISION, "What is moved from `head` to `commit`; absent: HEAD.")] = None
+    rescue: Annotated[str | None, About(REVISION, "The commit that keeps the attempt's work.")] = None
+    category: Annotated[Category | None, About(choice(*CATEGORIES), "Of which kind the failure is.")] = None
+    message: Annotated[str | None, About(STRING, "What went wrong.")] = None
+    outcome: Annotated[
+        Literal["failed", "pending"],
+        About(choice("failed", "pending"), "What the task becomes afterwards.", null=False, always=True),
+    ] = "failed"
+    extra: Extra = NO_EXTRA
+
+
+class Handback(NamedTuple):
+    """Work that was done and could not be merged, or was cut off, and goes to an agent again at no cost."""
+
+    reason: Annotated[str, About(STRING, "What the next agent is told.", required=True, always=True)]
+    rounds: Annotated[
+        int,
+        About(integer(), "How often the work of this attempt could not be merged.", null=False, always=True),
+    ] = 0
+    rescue: Annotated[str | None, About(REVISION, "What keeps that work.")] = None
+    base: Annotated[str | None, About(REVISION, "The commit that work was made on.")] = None
+    extra: Extra = NO_EXTRA
+
+
+class Interruption(NamedTuple):
+    """What stood in the work tree when an attempt was interrupted last."""
+
+    tree: Annotated[
+        str | None, About(REVISION, "The git tree of the work tree, as it was left to whoever went on.")
+    ] = None
+    checkpoints: Annotated[
+        int, About(integer(), "How many checkpoints the attempt had.", null=False, always=True)
+    ] = 0
+    times: Annotated[
+        int,
+        About(
+            integer(),
+            "How often in a row it was just that; the third time is a failed attempt.",
+            null=False,
+            always=True,
+        ),
+    ] = 1
+    extra: Extra = NO_EXTRA
+
+
+class Attempt(NamedTuple):
+    """One attempt at the task."""
+
+    number: Annotated[
+        int, About(integer(1), "Which attempt it was, counted from 1.", required=True, always=True)
+    ]
+    fence: Annotated[int, About(integer(), "Which claim it was.", null=False, always=True)] = 0
+    outcome: Annotated[
+        Outcome | None,
+        About(
+            choice("completed", "failed", "pending"),
+            "How it has ended; `pending`: handed back. Null while it goes on.",
+        ),
+    ] = None
+    started_at: Annotated[str | None, About(MOMENT, "When it was claimed.")] = None
+    ended_at: Annotated[str | None, About(MOMENT, "When it was over.")] = None
+    cost_usd: Annotated[
+        float,
+        About(
+            AMOUNT,
+            "What its agents have cost, as far as they tell, in US dollars.",
+            null=False,
+            always=True,
+        ),
+    ] = 0.0
+    tokens: Annotated[
+        int,
+        About(
+            integer(), "How many tokens its agents have used, as far as they tell.", null=False, always=True
+        ),
+    ] = 0
+    extra: Extra = NO_EXTRA

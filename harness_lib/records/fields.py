@@ -1,0 +1,171 @@
+"""What a field of the task list may hold, what it means and how a person gives it: plain data.
+
+The records of `harness_lib.task` say it of each of their fields, once; `harness_lib.state.record` makes of it
+the reader, the writer, the published schema, the options of the command line and the reference page.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+LARGEST = 2**53 - 1
+LONGEST_TIMEOUT = 366 * 24 * 3600
+
+# `$` also matches before a last line break in Python, but not in other JSON Schema validators.
+_END = r"(?![\s\S])"
+ID_PATTERN = r"^(?![.-])[^\s\[\]/\\\x00-\x1f\x7f\ud800-\udfff]{1,100}" + _END
+# What may be read is more than what may be made: a shell takes a new id as it is.
+NEW_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*" + _END
+COMMAND_PATTERN = r"^[^\x00\ud800-\udfff]*" + _END
+REVISION_PATTERN = r"^(?!-)[^\s\x00-\x1f\x7f\ud800-\udfff]{0,200}" + _END
+# Newer Pythons read more (24:00 and the like) than older ones: what all of them read alike.
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
+MOMENT_PATTERN = (
+    rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([Tt ]{_CLOCK}(:[0-5][0-9]([.][0-9]+)?)?([Zz]|[+-]{_CLOCK})?)?{_END}"
+)
+
+# The named tuple of a record.
+Record = Callable[..., Any]
+Form = Literal["text", "moment", "integer", "number", "flag", "choice", "list", "record", "version"]
+
+
+# Plain classes: every verb makes these three, and a named tuple takes ten times as long to make.
+class Kind:
+    """What a value may be; `form` says which of the others matter.
+
+    `least` and `most` bound a number, or the length of a text; `what` says in words what `pattern` asks for.
+    `of` is what a list holds, `record` the named tuple that an object becomes.
+    `definition` names the part of the published schema that says the same.
+    """
+
+    __slots__ = ("definition", "form", "least", "most", "of", "pattern", "record", "what", "words")
+
+    def __init__(
+        self,
+        form: Form,
+        least: int = 0,
+        most: int | None = None,
+        pattern: str = "",
+        what: str = "",
+        *,
+        words: tuple[str, ...] = (),
+        of: "Kind | None" = None,
+        record: Record | None = None,
+        definition: str = "",
+    ) -> None:
+        self.form = form
+        self.least = least
+        self.most = most
+        self.pattern = pattern
+        self.what = what
+        self.words = words
+        self.of = of
+        self.record = record
+        self.definition = definition
+
+
+class Typed:
+    """How a person gives a field: an option of `harness add` and `harness edit`, and a line of a check list.
+
+    `edit_help` is said by `edit` where it means something else there.
+    `splits`: one option may name several, as ID,ID.
+    `repeats`: a check list may say it in several lines.
+    `words` may stand before the colon in a check list; the first is the one that messages name.
+    """
+
+    __slots__ = ("edit_help", "help", "metavar", "option", "repeats", "splits", "words")
+
+    def __init__(
+        self,
+        option: str = "",
+        metavar: str | None = None,
+        told: str | None = None,
+        edit_help: str | None = None,
+        *,
+        splits: bool = False,
+        repeats: bool = False,
+        words: tuple[str, ...] = (),
+    ) -> None:
+        self.option = option
+        self.metavar = metavar
+        self.help = told
+        self.edit_help = edit_help
+        self.splits = splits
+        self.repeats = repeats
+        self.words = words
+
+
+class About:
+    """All that is said of a field, for its `Annotated`: what it holds, and what it means.
+
+    `null`: null counts as absent. `always`: it is written even when it holds its default.
+    `required`: an object without it is refused. `absent` is what a file means that leaves it out, where that
+    is not the default of a new one.
+    """
+
+    __slots__ = ("absent", "always", "kind", "means", "null", "required", "typed")
+
+    def __init__(
+        self,
+        kind: Kind,
+        means: str,
+        *,
+        null: bool = True,
+        always: bool = False,
+        required: bool = False,
+        absent: object = None,
+        typed: Typed | None = None,
+    ) -> None:
+        self.kind = kind
+        self.means = means
+        self.null = null and not required
+        self.always = always
+        self.required = required
+        self.absent = absent
+        self.typed = typed
+
+
+def integer(least: int = 0, most: int = LARGEST) -> Kind:
+    """Return the kind of a whole number."""
+    return Kind("integer", least, most)
+
+
+def choice(*words: str) -> Kind:
+    """Return the kind of one of a few words."""
+    return Kind("choice", words=words)
+
+
+def listed(kind: Kind) -> Kind:
+    """Return the kind of a list of `kind`."""
+    return Kind("list", of=kind)
+
+
+def record(build: Record, definition: str = "") -> Kind:
+    """Return the kind of an object that becomes a `build`."""
+    return Kind("record", record=build, definition=definition)
+
+
+STRING = Kind("text")
+TITLE = Kind("text", most=1000)
+LONG = Kind("text", most=20000)
+NOTE = Kind("text", most=2000)
+SHORT_PATH = Kind("text", most=4096)
+COMMAND = Kind(
+    "text",
+    most=20000,
+    pattern=COMMAND_PATTERN,
+    what="text that a shell can be given (no NUL character)",
+    definition="command",
+)
+PATH = Kind("text", most=4096, pattern=COMMAND_PATTERN, what="a path (no NUL character)", definition="path")
+GLOB = Kind("text", 1, 4096, COMMAND_PATTERN, "a pattern of paths")
+REVISION = Kind("text", pattern=REVISION_PATTERN, what="the name of a git object", definition="revision")
+ID = Kind(
+    "text",
+    pattern=ID_PATTERN,
+    what="1 to 100 characters without spaces, brackets and slashes, not beginning with a dot or a dash",
+    definition="id",
+)
+MOMENT = Kind("moment", pattern=MOMENT_PATTERN, definition="moment")
+AMOUNT = Kind("number", 0, LARGEST)
+FLAG = Kind("flag")
+VERSION_NUMBER = Kind("version")

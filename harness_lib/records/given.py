@@ -1,0 +1,58 @@
+"""The fields of a task that a person gives it, by their paths, such as `validation.command`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from harness_lib.records.fields import Kind, Record, Typed
+from harness_lib.records.table import columns
+from harness_lib.records.task import Task
+
+
+class Given(NamedTuple):
+    """A field that a person may give: where it stands in a task, what it holds, and how it is typed."""
+
+    path: str
+    kind: Kind
+    default: Any
+    null: bool
+    typed: Typed
+
+
+def _given(record: Record, within: str) -> Iterator[Given]:
+    for column in columns(record):
+        path = f"{within}{column.name}"
+        if column.about.typed is not None:
+            yield Given(path, column.kind, column.default, column.about.null, column.about.typed)
+        elif column.kind.record is not None and column.default is not None:
+            yield from _given(column.kind.record, f"{path}.")
+
+
+FIELDS = tuple(_given(Task, ""))
+# The fields of a task that say what it is; every other one tells how it has fared.
+NAMES = frozenset(field.path.partition(".")[0] for field in FIELDS)
+
+
+def values(task: Task) -> dict[str, Any]:
+    """Return what of `task` an option can change, by path."""
+    return {field.path: value(task, field.path) for field in FIELDS if field.typed.option}
+
+
+def value(task: Task, path: str) -> Any:
+    """Return what stands at `path` in `task`."""
+    found: Any = task
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def with_values(task: Task, wanted: Mapping[str, Any]) -> Task:
+    """Return `task` with each path of `wanted` set to its value."""
+    for path, new in wanted.items():
+        within, _, name = path.rpartition(".")
+        if within:
+            task = task._replace(**{within: getattr(task, within)._replace(**{name: new})})
+        else:
+            task = task._replace(**{name: new})
+    return task

@@ -1,0 +1,325 @@
+"""A task of the list and its check: each field once, with all that is to be said of it.
+
+A new field is a line here; `python -m harness_lib.state.record` then writes the schema and the page of all
+fields.
+The fields stand in the order in which they are written into the file.
+"""
+
+from typing import Annotated, Literal, NamedTuple, get_args
+
+from harness_lib.records.attempt import (
+    NO_EXTRA,
+    Attempt,
+    Checkpoint,
+    Extra,
+    Gate,
+    Handback,
+    Intent,
+    Interruption,
+)
+from harness_lib.records.fields import (
+    COMMAND,
+    FLAG,
+    GLOB,
+    ID,
+    LONG,
+    LONGEST_TIMEOUT,
+    MOMENT,
+    NOTE,
+    PATH,
+    REVISION,
+    SHORT_PATH,
+    STRING,
+    TITLE,
+    About,
+    Typed,
+    choice,
+    integer,
+    listed,
+    record,
+)
+
+Status = Literal["pending", "in_progress", "completed", "failed"]
+Priority = Literal["P0", "P1", "P2"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+
+DEFAULT_TIMEOUT_SECONDS = 300
+DEFAULT_MAX_ATTEMPTS = 3
+
+
+class Validation(NamedTuple):
+    """The check that decides whether the task is done."""
+
+    command: Annotated[
+        str | None,
+        About(
+            COMMAND,
+            "Exits 0 exactly when the task is done; empty or absent: the task cannot be completed.",
+            always=True,
+            typed=Typed(
+                "--validate",
+                "CMD",
+                "the check: it exits 0 exactly when the task is done",
+                "the check",
+                words=("check", "validate", "validation"),
+            ),
+        ),
+    ] = None
+    timeout_seconds: Annotated[
+        int,
+        About(
+            integer(1, LONGEST_TIMEOUT),
+            "Seconds until the check is stopped.",
+            always=True,
+            typed=Typed("--timeout", "SEC", "for the check", words=("timeout", "timeout seconds")),
+        ),
+    ] = DEFAULT_TIMEOUT_SECONDS
+    cwd: Annotated[
+        str | None,
+        About(
+            PATH,
+            "Where the check runs, relative to the root of the worktree.",
+            typed=Typed(
+                "--cwd", "DIR", "where the check runs, from the top of the work tree", words=("cwd",)
+            ),
+        ),
+    ] = None
+    protect: Annotated[
+        tuple[str, ...],
+        About(
+            listed(GLOB),
+            "Globs of files that an attempt may not change.",
+            typed=Typed(
+                "--protect",
+                "GLOB",
+                "files that an attempt may not change, nor what the check names and how its runner is set "
+                "up; may be repeated; auto: these alone; !GLOB: not this one",
+                "instead of what was protected; may be repeated",
+                words=("protect",),
+            ),
+        ),
+    ] = ()
+    red_first: Annotated[
+        bool,
+        About(
+            FLAG,
+            "The check must fail before work starts.",
+            null=False,
+            typed=Typed(
+                "--red-first",
+                None,
+                "the check must fail before work starts",
+                words=("red_first", "red first"),
+            ),
+        ),
+    ] = False
+    extra: Extra = NO_EXTRA
+
+
+class OnFailure(NamedTuple):
+    """What follows a failed attempt."""
+
+    cleanup: Annotated[
+        str | None,
+        About(
+            COMMAND,
+            "Run after the rollback.",
+            always=True,
+            typed=Typed("--cleanup", "CMD", "run after a failed attempt was rolled back", words=("cleanup",)),
+        ),
+    ] = None
+    extra: Extra = NO_EXTRA
+
+
+class Task(NamedTuple):
+    """One piece of work, its check, and how it has fared."""
+
+    id: Annotated[
+        str,
+        About(
+            ID,
+            "Names it in commands, logs and dependencies.",
+            required=True,
+            always=True,
+            typed=Typed(words=("id",)),
+        ),
+    ]
+    title: Annotated[
+        str,
+        About(
+            TITLE,
+            "One line for people.",
+            null=False,
+            always=True,
+            typed=Typed("--title", "TEXT", "what is to be done", ""),
+        ),
+    ] = ""
+    status: Annotated[
+        Status,
+        About(
+            choice(*STATUSES),
+            "`in_progress` is transient: found at the start of a session it means an interrupted one.",
+            required=True,
+            always=True,
+        ),
+    ] = "pending"
+    priority: Annotated[
+        Priority,
+        About(
+            choice(*PRIORITIES),
+            "P0 goes first.",
+            null=False,
+            always=True,
+            typed=Typed("--priority", words=("priority",)),
+        ),
+    ] = "P1"
+    depends_on: Annotated[
+        tuple[str, ...],
+        About(
+            listed(STRING),
+            "Ids of tasks of this list that must be completed first.",
+            always=True,
+            typed=Typed(
+                "--depends-on",
+                "ID",
+                "finish this first; may be repeated or ID,ID",
+                "instead of what it depended on; may be repeated or ID,ID",
+                splits=True,
+                words=("after", "depends on", "depends", "needs", "requires"),
+            ),
+        ),
+    ] = ()
+    attempts: Annotated[int, About(integer(), "Finished attempts that failed.", null=False, always=True)] = 0
+    max_attempts: Annotated[
+        int,
+        About(
+            integer(1),
+            "After as many failed attempts the task has failed for good.",
+            null=False,
+            always=True,
+            typed=Typed("--max-attempts", "N", "", words=("max_attempts", "max attempts")),
+        ),
+    ] = DEFAULT_MAX_ATTEMPTS
+    started_at_commit: Annotated[
+        str | None,
+        About(REVISION, "HEAD when the attempt began; the attempt is rolled back to it.", always=True),
+    ] = None
+    validation: Annotated[
+        Validation, About(record(Validation, "validation"), "The objective check.", always=True)
+    ] = Validation()
+    on_failure: Annotated[
+        OnFailure, About(record(OnFailure, "on_failure"), "What follows a failed attempt.", always=True)
+    ] = OnFailure()
+    error_log: Annotated[
+        tuple[str, ...],
+        About(
+            listed(STRING), "Why attempts failed, oldest first; each begins with its [CATEGORY].", always=True
+        ),
+    ] = ()
+    checkpoints: Annotated[
+        tuple[Checkpoint, ...],
+        About(listed(record(Checkpoint, "checkpoint")), "Progress inside the current attempt.", always=True),
+    ] = ()
+    completed_at: Annotated[str | None, About(MOMENT, "When the check passed.", always=True)] = None
+    completed_commit: Annotated[
+        str | None,
+        About(
+            REVISION,
+            "The commit that holds the finished work: a worker in another worktree must have it before it "
+            "may claim a task that depends on this one.",
+        ),
+    ] = None
+    description: Annotated[
+        str | None,
+        About(
+            LONG,
+            "What is to be done, in as many words as it needs.",
+            typed=Typed(
+                "--description",
+                "TEXT",
+                "more for the agent to know",
+                "",
+                repeats=True,
+                words=("description",),
+            ),
+        ),
+    ] = None
+    claimed_by: Annotated[str | None, About(STRING, "The worker that has it.")] = None
+    claimed_at: Annotated[str | None, About(MOMENT, "When that worker claimed it.")] = None
+    lease_expires_at: Annotated[
+        str | None,
+        About(
+            MOMENT, "After this moment others may take it over (concurrent mode); absent, it is never stale."
+        ),
+    ] = None
+    worktree: Annotated[str | None, About(PATH, "The git worktree that the attempt works in.")] = None
+    failed_at: Annotated[str | None, About(MOMENT, "When the last attempt failed.")] = None
+    halt: Annotated[str | None, About(STRING, "Why the task stands still until a person has acted.")] = None
+    proof: Annotated[
+        str | None,
+        About(
+            STRING,
+            "Written by harness when the check has passed: which check, in which attempt, in which commit.",
+        ),
+    ] = None
+    fence: Annotated[
+        int,
+        About(
+            integer(), "Grows with every claim; whoever holds an older one may change nothing.", null=False
+        ),
+    ] = 0
+    interruptions: Annotated[
+        int,
+        About(integer(), "How often the attempt under way was cut off; that costs it nothing.", null=False),
+    ] = 0
+    unproven: Annotated[
+        bool,
+        About(
+            FLAG,
+            "Somebody else's write says that the task is completed; its check is still to be run.",
+            null=False,
+        ),
+    ] = False
+    notes: Annotated[tuple[str, ...], About(listed(NOTE), "What its worker wants later ones to know.")] = ()
+    touched: Annotated[
+        tuple[str, ...],
+        About(listed(SHORT_PATH), "The files of its judge that its last attempt has changed."),
+    ] = ()
+    attempted_by: Annotated[
+        tuple[str, ...], About(listed(STRING), "The last workers that have claimed it.")
+    ] = ()
+    gate: Annotated[Gate | None, About(record(Gate, "gate"), "What the attempt may not weaken.")] = None
+    intent: Annotated[
+        Intent | None,
+        About(
+            record(Intent, "intent"), "What is under way in git; `harness recover` finishes it after a crash."
+        ),
+    ] = None
+    handback: Annotated[
+        Handback | None,
+        About(
+            record(Handback, "handback"),
+            "Why work that had been done goes to an agent again, at no cost to the task.",
+        ),
+    ] = None
+    interrupted: Annotated[
+        Interruption | None,
+        About(
+            record(Interruption, "interruption"),
+            "What stood there at the last interruption: evidence for recovery.",
+        ),
+    ] = None
+    attempt_log: Annotated[
+        tuple[Attempt, ...],
+        About(
+            listed(record(Attempt, "attempt")),
+            "The last attempts that were made here: when, what each has cost, how it went.",
+        ),
+    ] = ()
+    extra: Extra = NO_EXTRA
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the task is completed, and nobody else than harness says so."""
+        return self.status == "completed" and not self.unproven

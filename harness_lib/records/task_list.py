@@ -1,0 +1,130 @@
+"""The task list as a whole, its sessions and its settings: each field once, as in `records/task.py`."""
+
+from typing import Annotated, Literal, NamedTuple, get_args
+
+from harness_lib.records.attempt import NO_EXTRA, Extra
+from harness_lib.records.fields import (
+    FLAG,
+    MOMENT,
+    STRING,
+    VERSION_NUMBER,
+    About,
+    choice,
+    integer,
+    listed,
+    record,
+)
+from harness_lib.records.task import Task
+
+Mode = Literal["exclusive", "concurrent"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+VERSION = 2
+
+
+class Session(NamedTuple):
+    """An open session and the process that owns it."""
+
+    number: Annotated[int, About(integer(), "N of SESSION-N in the log.", required=True, always=True)]
+    worker: Annotated[str, About(STRING, "Who claims in it.", required=True, always=True)]
+    host: Annotated[str, About(STRING, "The machine it runs on.", required=True, always=True)]
+    boot_id: Annotated[
+        str | None, About(STRING, "Which start of that machine, and which process namespace.", always=True)
+    ] = None
+    pid: Annotated[int | None, About(integer(1), "The owner process.", always=True)] = None
+    pid_started: Annotated[
+        str | None, About(STRING, "When that process began, against recycled pids.", always=True)
+    ] = None
+    agent_session_id: Annotated[
+        str | None, About(STRING, "What the host calls the session.", always=True)
+    ] = None
+    started_at: Annotated[str | None, About(MOMENT, "When.", always=True)] = None
+    finished_attempts: Annotated[
+        int, About(integer(), "Attempts that ended in it.", null=False, always=True)
+    ] = 0
+    halt: Annotated[
+        str | None, About(STRING, "Why the session stands still until a person has acted.", always=True)
+    ] = None
+    extra: Extra = NO_EXTRA
+
+
+class SessionConfig(NamedTuple):
+    """Limits of a session and of all sessions; 0, null or absent is no limit."""
+
+    concurrency_mode: Annotated[
+        Mode,
+        About(
+            choice(*MODES),
+            "`concurrent`: several workers, each in a worktree of its own.",
+            null=False,
+            always=True,
+        ),
+    ] = "exclusive"
+    max_tasks_per_session: Annotated[
+        int, About(integer(), "Finished attempts after which a session ends.", always=True, absent=0)
+    ] = 20
+    max_sessions: Annotated[
+        int, About(integer(), "Sessions that may run, the last one too.", always=True, absent=0)
+    ] = 50
+    extra: Extra = NO_EXTRA
+
+
+class State(NamedTuple):
+    """The whole of harness-tasks.json."""
+
+    version: Annotated[int, About(VERSION_NUMBER, "2, also when absent.", null=False, always=True)] = VERSION
+    created: Annotated[str | None, About(MOMENT, "When the list was made.", always=True)] = None
+    session_config: Annotated[
+        SessionConfig,
+        About(
+            record(SessionConfig),
+            "Limits of a session and of all sessions; 0, null or absent is no limit.",
+            always=True,
+        ),
+    ] = SessionConfig()
+    tasks: Annotated[
+        tuple[Task, ...],
+        About(
+            listed(record(Task, "task")),
+            "The tasks, in the order they were added.",
+            required=True,
+            always=True,
+        ),
+    ] = ()
+    session_count: Annotated[int, About(integer(), "Sessions started so far.", null=False, always=True)] = 0
+    last_session: Annotated[str | None, About(MOMENT, "When the last session ended.", always=True)] = None
+    sessions: Annotated[
+        tuple[Session, ...] | None,
+        About(
+            listed(record(Session, "session")),
+            "The open sessions; absent in a list that no harness command has touched.",
+        ),
+    ] = None
+    proposals: Annotated[
+        tuple[Task, ...],
+        About(
+            listed(record(Task, "task")),
+            "Tasks that unattended agents would add; nothing of them runs before a person accepts them.",
+        ),
+    ] = ()
+    attempts_reset: Annotated[
+        int, About(integer(), "Failed attempts of tasks that were removed or given a new start.", null=False)
+    ] = 0
+    proofs: Annotated[
+        bool,
+        About(
+            FLAG,
+            "Every task that harness has completed bears its proof; one without it is unproven.",
+            null=False,
+        ),
+    ] = False
+    extra: Extra = NO_EXTRA
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether many workers share this list."""
+        return self.session_config.concurrency_mode == "concurrent"
+
+    def find(self, task_id: str) -> Task | None:
+        """Return the task called `task_id`, or None."""
+        return next((task for task in self.tasks if task.id == task_id), None)

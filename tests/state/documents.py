@@ -1,0 +1,28 @@
+"""Documents that are made from the table of fields, so that a new field is in them without a word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness_lib.records.fields import Kind, Record
+from harness_lib.records.table import columns
+
+EXAMPLES: dict[str, Any] = {"": "text", "id": "task-1", "moment": "2025-03-04T08:00:00Z", "revision": "0a1b"}
+
+
+def every_field(record: Record) -> dict[str, Any]:
+    """Return a valid document of a record in which every field says something."""
+    return {column.name: example(column.kind) for column in columns(record)}
+
+
+def example(kind: Kind) -> Any:
+    """Return a value of this kind that is no default."""
+    if kind.record is not None:
+        return every_field(kind.record)
+    if kind.of is not None:
+        # What a task depends on must be there: its own id is.
+        return ["task-1" if kind.of.form == "text" else example(kind.of)]
+    if kind.words:
+        return kind.words[-1]
+    plain = {"integer": 7, "number": 0.5, "flag": True, "version": 2}
+    return plain.get(kind.form, EXAMPLES.get(kind.definition, "text"))

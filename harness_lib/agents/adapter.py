@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from types import MappingProxyType
+from typing import Literal, NamedTuple, Protocol
+
+NO_ENV: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """How an agent is started: `stdin` is all that it is given to read, `env` is added to the worker's.
 
     `cost_flag` is the argument before the US dollars at which it stops by itself, `usage_flag` the one before
@@ -18,7 +19,7 @@ class Launch:
 
     argv: tuple[str, ...]
     stdin: str = ""
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = NO_ENV
     cost_flag: str = ""
     usage_flag: str = ""
 
@@ -38,8 +39,7 @@ class Launch:
         return bool(flag) and not any(word.split("=")[0] == flag for word in self.argv)
 
 
-@dataclass(frozen=True)
-class Trouble:
+class Trouble(NamedTuple):
     """Something that is not the agent's fault and that no other attempt of it would change.
 
     limit: the provider's usage limit is reached; wait until `resets_at` (None: nobody said when).
@@ -54,8 +54,7 @@ class Trouble:
     resets_at: datetime | None = None
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What the stream has said so far; every text is bounded and can be shown on a terminal.
 
     last: the last thing said or done, one line

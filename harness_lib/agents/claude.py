@@ -6,7 +6,6 @@ Recorded from 2.1.330; older clients say a limit as `Claude AI usage limit reach
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from harness_lib.agents import resets, stream
@@ -102,12 +101,12 @@ def _counted(report: Report, event: Mapping[str, object]) -> Report:
     if not message or message == report.mark:
         return report
     tokens = stream.total(stream.get(event, "message", "usage"), *_COUNTS)
-    return replace(report, tokens=report.tokens + tokens, mark=message)
+    return report._replace(tokens=report.tokens + tokens, mark=message)
 
 
 def _result(report: Report, event: Mapping[str, object], now: datetime) -> Report:
     report = stream.spent(report, _tokens(event), stream.number(event, "total_cost_usd"))
-    report = replace(report, cost_usd=report.cost_usd or 0.0)
+    report = report._replace(cost_usd=report.cost_usd or 0.0)
     words = stream.text(event, "result")
     if event.get("is_error") is True:
         errors = event.get("errors")
@@ -115,7 +114,7 @@ def _result(report: Report, event: Mapping[str, object], now: datetime) -> Repor
         # An end of turns or of the budget, whose texts speak of limits, is the attempt's own.
         ended = stream.text(event, "subtype").startswith("error_max")
         return stream.noted(report, first) if ended else _error(report, words or first, event, now)
-    return replace(stream.spoke(report, words), trouble=None)
+    return stream.spoke(report, words)._replace(trouble=None)
 
 
 def _tokens(event: Mapping[str, object]) -> int:
@@ -141,7 +140,7 @@ def _to_the_second(before: Trouble | None, known: Trouble | None) -> Trouble | N
     """Return `known` with the moment that an event has told: the text rounds it, perhaps into the past."""
     if known is None or known.kind == "login" or before is None or before.resets_at is None:
         return known
-    return replace(known, resets_at=before.resets_at)
+    return known._replace(resets_at=before.resets_at)
 
 
 def _rate_limit(report: Report, event: Mapping[str, object], now: datetime) -> Report:

@@ -6,7 +6,6 @@ Recorded from 0.169.0. It works in its own sandbox, where only the work tree can
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from harness_lib.agents import stream
@@ -60,7 +59,7 @@ class Codex:
         if kind == "turn.completed":
             # What came from the cache is part of the input, what was thought part of the output.
             counted = stream.total(event.get("usage"), "input_tokens", "output_tokens")
-            return replace(stream.spent(report, counted), trouble=None)
+            return stream.spent(report, counted)._replace(trouble=None)
         if kind == "error":
             return _error(report, stream.text(event, "message"), now)
         if kind == "turn.failed":
@@ -77,7 +76,7 @@ def _item(report: Report, item: object, *, done: bool) -> Report:
     shown = stream.first(item, "command", "tool", "query") or _paths(item)
     if not done:
         # Counted when it is over: a change of files is told only then.
-        return replace(stream.noted(report, f"{kind}: {shown}"), trouble=None)
+        return stream.noted(report, f"{kind}: {shown}")._replace(trouble=None)
     return stream.acted(report, kind, {key: stream.get(item, key) for key in _TOOLS[kind]}, shown)
 
 

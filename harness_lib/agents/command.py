@@ -20,8 +20,8 @@ An `action` or `said` after a trouble says that it is over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from harness_lib.agents import resets, stream
 from harness_lib.agents.adapter import Adapter, Launch, Report
@@ -41,8 +41,7 @@ def adapter(template: str) -> Adapter:
     return Command(template)
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """The adapter of one command."""
 
     template: str

@@ -9,7 +9,6 @@ billionths; for a provider of the person's own they are "unavailable".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from harness_lib.agents import stream
@@ -55,9 +54,9 @@ class Copilot:
             shown = stream.first(given, "command", "path", "query")
             return stream.acted(report, stream.text(data, "toolName"), given, shown)
         if kind == "assistant.usage":
-            return replace(report, tokens=report.tokens + stream.total(data, *_COUNTS))
+            return report._replace(tokens=report.tokens + stream.total(data, *_COUNTS))
         if kind == "result":
-            return replace(report, trouble=None) if event.get("exitCode") == 0 else report
+            return report._replace(trouble=None) if event.get("exitCode") == 0 else report
         return _used(report, event) if "modelMetrics" in event else _wrong(report, str(kind), data, now)
 
 
@@ -69,7 +68,7 @@ def _used(report: Report, usage: Mapping[str, object]) -> Report:
     used = stream.number(usage, "totalNanoAiu")
     known = used or stream.text(usage, "aiCreditsStatus") not in ("", "unavailable")
     cost = used / _NANO_CREDITS_PER_DOLLAR if known else report.cost_usd
-    return replace(report, tokens=max(report.tokens, tokens), cost_usd=cost)
+    return report._replace(tokens=max(report.tokens, tokens), cost_usd=cost)
 
 
 def _wrong(report: Report, kind: str, data: object, now: datetime) -> Report:

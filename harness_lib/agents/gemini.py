@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from harness_lib.agents import stream
@@ -47,7 +46,7 @@ class Gemini:
         kind = event.get("type")
         if kind == "message" and event.get("role") == "assistant":
             return _message(report, stream.text(event, "content"))
-        report = replace(report, mark="")
+        report = report._replace(mark="")
         if kind == "tool_use":
             given = stream.get(event, "parameters")
             shown = stream.first(given, "command", "file_path", "query")
@@ -62,7 +61,7 @@ class Gemini:
 def _message(report: Report, words: str) -> Report:
     """Return `report` with a piece of a message; pieces follow one another until something else comes."""
     before = report.said if report.mark == _TALKING else ""
-    return replace(stream.spoke(report, before + words), mark=_TALKING)
+    return stream.spoke(report, before + words)._replace(mark=_TALKING)
 
 
 def _result(report: Report, event: object, now: datetime) -> Report:
@@ -70,7 +69,7 @@ def _result(report: Report, event: object, now: datetime) -> Report:
     if stream.get(event, "status") == "error":
         words = stream.text(event, "error", "message")
         return stream.troubled(stream.noted(report, words), trouble(words, now))
-    return replace(report, trouble=None)
+    return report._replace(trouble=None)
 
 
 def _plain(report: Report, line: str, now: datetime) -> Report:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from harness_lib.agents import stream
@@ -46,7 +45,7 @@ class Hs:
         if kind == "tool_start":
             return stream.acted(report, stream.text(event, "name"), event.get("input"))
         if kind == "text":
-            return replace(report, trouble=None)
+            return report._replace(trouble=None)
         if kind == "usage":
             return _spent(report, event)
         if kind == "retry":
@@ -69,7 +68,7 @@ def _result(report: Report, event: Mapping[str, object], now: datetime) -> Repor
     if _PERSON.search(words):
         return stream.troubled(report, of_kind("login", words, now, None))
     if stream.text(event, "stop") in _OWN_LIMITS:
-        return replace(stream.noted(report, words), trouble=None)
+        return stream.noted(report, words)._replace(trouble=None)
     found = trouble(words, now, _status(words))
     return stream.troubled(stream.noted(report, words), found)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from harness_lib.agents import stream
@@ -55,7 +54,7 @@ def _step(report: Report, part: object) -> Report:
     counted = stream.get(part, "tokens")
     tokens = stream.total(counted, *_COUNTS) + stream.total(stream.get(counted, "cache"), *_CACHE)
     cost = (report.cost_usd or 0.0) + stream.number(part, "cost")
-    return replace(report, tokens=report.tokens + tokens, cost_usd=cost, trouble=None)
+    return report._replace(tokens=report.tokens + tokens, cost_usd=cost, trouble=None)
 
 
 def _error(report: Report, error: object, now: datetime) -> Report:
@@ -65,7 +64,7 @@ def _error(report: Report, error: object, now: datetime) -> Report:
     body = stream.text(error, "data", "responseBody")[:2000]
     found = trouble(f"{words} {body}" + (f" retry-after: {wait}" if wait else ""), now, _status(error))
     report = stream.noted(report, words)
-    return stream.troubled(report, replace(found, message=report.last) if found else None)
+    return stream.troubled(report, found._replace(message=report.last) if found else None)
 
 
 def _status(error: object) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from harness_lib.agents.adapter import Report, Trouble
 from harness_lib.text import harmless, in_one_line
@@ -101,7 +100,7 @@ def canonical(tool: str, arguments: object) -> str:
 
 def noted(report: Report, words: str) -> Report:
     """Return `report` after a line that says something but proves nothing."""
-    return replace(report, last=one_line(words) or report.last)
+    return report._replace(last=one_line(words) or report.last)
 
 
 def stray(report: Report, line: str) -> Report:
@@ -114,20 +113,20 @@ def spoke(report: Report, words: str) -> Report:
     if not words.strip():
         return report
     shown = harmless(words.lstrip()[:SAID], instead=" ", keep="\n\t")
-    return replace(noted(report, words), said=shown, trouble=None)
+    return noted(report, words)._replace(said=shown, trouble=None)
 
 
 def acted(report: Report, tool: str, arguments: object, shown: str = "") -> Report:
     """Return `report` after a tool call; `shown` is what a watcher reads of it."""
     told = f"{tool}: {shown}" if shown else tool
-    done = replace(report, action=canonical(tool, arguments), actions=report.actions + 1, trouble=None)
+    done = report._replace(action=canonical(tool, arguments), actions=report.actions + 1, trouble=None)
     return noted(done, told)
 
 
 def spent(report: Report, tokens: float = 0, cost_usd: float = 0) -> Report:
     """Return `report` with totals that were heard of; a total that went down is an older one."""
     cost = max(report.cost_usd or 0, cost_usd) if cost_usd or report.cost_usd is not None else None
-    return replace(report, tokens=max(report.tokens, int(tokens)), cost_usd=cost)
+    return report._replace(tokens=max(report.tokens, int(tokens)), cost_usd=cost)
 
 
 def troubled(report: Report, trouble: Trouble | None) -> Report:
@@ -143,5 +142,5 @@ def troubled(report: Report, trouble: Trouble | None) -> Report:
         return told
     if before is not None and trouble.kind != "login":
         known = [moment for moment in (before.resets_at, trouble.resets_at) if moment is not None]
-        trouble = replace(trouble, resets_at=max(known, default=None))
-    return replace(told, trouble=trouble)
+        trouble = trouble._replace(resets_at=max(known, default=None))
+    return told._replace(trouble=trouble)

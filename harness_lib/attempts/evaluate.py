@@ -5,7 +5,7 @@ Source: docs/design.md, "At the finish"; the recovery matrix asks the same quest
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import baseline, check, judge_files, leased_check, merge_blockers, outcome
@@ -25,8 +25,7 @@ IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
 REMEMBERED = 50
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """What the check said, and of what: the content `tree` of the work tree on top of the commit `head`.
 
     `halt`: why nobody may try again before a person has looked.
@@ -37,7 +36,7 @@ class Judged:
     tree: str = ""
     head: str = ""
     halt: str | None = None
-    against: merge_blockers.Found = field(default_factory=merge_blockers.Found)
+    against: merge_blockers.Found = merge_blockers.Found()
 
     def verdict(self) -> outcome.Verdict:
         """Return what follows where the check did not pass."""

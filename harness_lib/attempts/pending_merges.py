@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import target_branch
@@ -70,17 +70,16 @@ def _reasons(ctx: Context, wanted: str, here: str, there: str) -> Iterator[str]:
         yield f"your own {_some(found.standing)} {stands}: move {what} away first"
 
 
-@dataclass(frozen=True)
-class _Obstacles:
+class _Obstacles(NamedTuple):
     """What of a person's keeps work from going to their checkout.
 
     `refused`: tracked files with changes, as long as they are there git merges nothing; `changed`: those that
     git would carry along; `standing`: files in the place of the work's.
     """
 
-    refused: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    standing: list[str] = field(default_factory=list)
+    refused: Sequence[str] = ()
+    changed: Sequence[str] = ()
+    standing: Sequence[str] = ()
 
 
 def _obstacles(ctx: Context, wanted: str, here: str, there: str) -> _Obstacles:
@@ -109,6 +108,6 @@ def _merged(git: Git, here: str, there: str) -> set[str]:
     return theirs.union(trees.staged(git))
 
 
-def _some(paths: list[str]) -> str:
+def _some(paths: Sequence[str]) -> str:
     """Return the first of `paths` and how many more there are."""
     return quoting.some([quoting.one_line(path, PATH_LENGTH) for path in paths], NAMED)

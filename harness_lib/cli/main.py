@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -79,7 +78,7 @@ def _complete(reply: Reply, ctx: Context) -> Reply:
     """Return `reply` with what the list's transactions had to warn about: no verb may forget it."""
     if "store" in ctx.__dict__:
         sessions.show(ctx)
-    return replace(reply, warnings=tuple(dict.fromkeys((*reply.warnings, *_told(ctx)))))
+    return reply._replace(warnings=tuple(dict.fromkeys((*reply.warnings, *_told(ctx)))))
 
 
 def _told(ctx: Context | None) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
 from typing import TextIO
 
 from harness_lib.errors import UsageError
@@ -13,13 +12,13 @@ from harness_lib.text import harmless
 _UNDECODED = "".join(map(chr, range(0xD800, 0xE000)))
 
 
-@dataclass(frozen=True)
 class Screen:
     """The two streams of a command; `json` asks for the reply object."""
 
-    json: bool = False
-    out: TextIO = field(default_factory=lambda: sys.stdout)
-    err: TextIO = field(default_factory=lambda: sys.stderr)
+    def __init__(self, *, json: bool = False, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.json = json
+        self.out = out or sys.stdout
+        self.err = err or sys.stderr
 
     @property
     def is_terminal(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.core import quoting
@@ -26,8 +26,7 @@ PLACES = 5
 Problems = list[tuple[int, str]]
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """The tasks to append, and what whoever imports them should know."""
 
     tasks: tuple[Task, ...]

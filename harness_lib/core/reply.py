@@ -6,15 +6,14 @@ Source: docs/design.md, "The verbs", the reply object.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from harness_lib.errors import Exit
 from harness_lib.state import codec
-from harness_lib.task import RunStop, StopReason, Task
+from harness_lib.task import NO_EXTRA, RunStop, StopReason, Task
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """The outcome of a verb.
 
     `message` is what the caller reads, `next` the command to type now, `stop` why there is nothing to go on
@@ -30,7 +29,7 @@ class Reply:
     stop: StopReason | RunStop | None = None
     next: str | None = None
     warnings: tuple[str, ...] = ()
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, object] = NO_EXTRA
 
     def document(self) -> dict[str, object]:
         """Return the JSON object of schemas/reply.schema.json."""

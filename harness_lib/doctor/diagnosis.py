@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
@@ -15,8 +14,7 @@ Level = Literal["ok", "warn", "bad"]
 LENGTH = 300
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(NamedTuple):
     """`bad` keeps harness from working, `warn` may do so or surprise somebody."""
 
     level: Level

@@ -7,9 +7,9 @@ Source: hosts as measured, and for Cursor and Kimi as documented.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 Scope = Literal["user", "project"]
 Form = Literal["groups", "flat", "toml"]
@@ -17,8 +17,10 @@ Form = Literal["groups", "flat", "toml"]
 SCOPES: tuple[Scope, ...] = ("user", "project")
 
 
-@dataclass(frozen=True)
-class Host:
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Host(NamedTuple):
     """`files` holds the hooks, by scope: the first one is written to, the others may hold some as well.
 
     Paths begin at the home (user) or at the top of the project. `home` is (variable, directory below the home
@@ -33,12 +35,12 @@ class Host:
     trust: Mapping[Scope, str]
     form: Form = "groups"
     home: tuple[str, str] | None = None
-    matchers: Mapping[str, str | None] = field(default_factory=dict)
+    matchers: Mapping[str, str | None] = _NONE
     command_key: str = "command"
     timeout_key: str = "timeout"
     timeout_unit: int = 1
-    root: Mapping[str, object] = field(default_factory=dict)
-    extra: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    root: Mapping[str, object] = _NONE
+    extra: Mapping[str, Mapping[str, object]] = _NONE
     is_measured: bool = True
 
     def places(self, scope: Scope, env: Mapping[str, str], project: Path) -> list[Path]:

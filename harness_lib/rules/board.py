@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harness_lib.rules import budget
@@ -31,15 +31,17 @@ class Row(NamedTuple):
     last: str = ""
 
 
-@dataclass(frozen=True)
-class Board:
+NO_ROWS: Mapping[int, Row] = MappingProxyType({})
+
+
+class Board(NamedTuple):
     """The whole run; `before` is what is left to pay for attempts that have ended, `limits` its own."""
 
     began: float = 0.0
-    rows: Mapping[int, Row] = field(default_factory=dict)
-    before: Spent = field(default_factory=Spent)
+    rows: Mapping[int, Row] = NO_ROWS
+    before: Spent = Spent()
     durations: tuple[float, ...] = ()
-    limits: Budget = field(default_factory=Budget)
+    limits: Budget = Budget()
 
     def spent(self, now: float) -> Spent:
         """Return what the run has used up until `now` (epoch seconds)."""
@@ -63,9 +65,9 @@ def fold(board: Board, event: Event) -> Board:
         # What a worker was killed in, or could not end, was paid for all the same.
         board = _paid(board, row)
     if isinstance(news, Gone):
-        return replace(board, rows={each: kept for each, kept in board.rows.items() if each != number})
+        return board._replace(rows={each: kept for each, kept in board.rows.items() if each != number})
     changed = _row(row, event.at, news)
-    return board if changed is None else replace(board, rows={**board.rows, number: changed})
+    return board if changed is None else board._replace(rows={**board.rows, number: changed})
 
 
 def _row(row: Row, at: float, news: News) -> Row | None:
@@ -89,14 +91,14 @@ def _ended(board: Board, row: Row, at: float, news: Ended) -> Board:
     if news.status == "completed":
         durations = (*durations, at - row.since)
     empty = Row(row.worker, step="waits", since=at)
-    return replace(board, rows={**board.rows, row.worker: empty}, before=before, durations=durations)
+    return board._replace(rows={**board.rows, row.worker: empty}, before=before, durations=durations)
 
 
 def _paid(board: Board, row: Row) -> Board:
     """Return the board with what `row` has spent among what is paid; its row is about to go."""
     before = board.before
-    return replace(
-        board, before=before._replace(cost=before.cost + row.cost, tokens=before.tokens + row.tokens)
+    return board._replace(
+        before=before._replace(cost=before.cost + row.cost, tokens=before.tokens + row.tokens)
     )
 
 

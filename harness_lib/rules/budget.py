@@ -6,7 +6,6 @@ Zero is no limit, as everywhere in the protocol.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from harness_lib.errors import UsageError
@@ -26,8 +25,7 @@ class Spent(NamedTuple):
     attempts: int = 0
 
 
-@dataclass(frozen=True)
-class Budget:
+class Budget(NamedTuple):
     """The limits of a run, and (`task_…`) of all that is spent on one attempt at a task."""
 
     max_cost: float = 0.0
@@ -88,7 +86,7 @@ def read(document: object) -> Budget:
     if not isinstance(document, Mapping):
         raise UsageError("A budget is an object of limits.", "See: harness budget --help")
     none = Budget()
-    known = {field.name: type(getattr(none, field.name)) for field in fields(Budget)}
+    known = {name: type(getattr(none, name)) for name in Budget._fields}
     found: dict[str, Any] = {}
     for name, value in document.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -107,9 +105,7 @@ def changed(budget: Budget, changes: Mapping[str, float]) -> Budget:
 
 def write(budget: Budget) -> dict[str, float | int]:
     """Return `budget` as a JSON object, without what has no limit."""
-    return {
-        field.name: getattr(budget, field.name) for field in fields(Budget) if getattr(budget, field.name)
-    }
+    return {name: getattr(budget, name) for name in Budget._fields if getattr(budget, name)}
 
 
 def _used(name: str, used: float, limit: float, form: str) -> str:

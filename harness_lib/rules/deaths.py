@@ -5,7 +5,7 @@ A night is long: a machine that runs out of memory once an hour gets on with its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # So many within this time, with no task finished between them, and starting another one is pointless.
 MOST = 3
@@ -14,8 +14,7 @@ KILLED = 9
 TOLD_LENGTH = 500
 
 
-@dataclass(frozen=True)
-class Deaths:
+class Deaths(NamedTuple):
     """When workers have died since a task was last finished, in seconds since the epoch."""
 
     times: tuple[float, ...] = ()

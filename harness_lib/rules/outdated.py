@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 SECONDS_PER_DAY = 86_400.0
 
 
-@dataclass(frozen=True)
-class Old:
+class Old(NamedTuple):
     """A file: its name, when it was last written (seconds since the epoch), and its size in bytes."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TypedDict
 
@@ -96,7 +95,7 @@ def nothing_to_do(ctx: Context, why: StopReason | None, told: tuple[str, ...]) -
     waits = pending_merges.told(ctx, target_of(ctx))
     first = [*told, stopped.words(ctx.store.ask(), why or "done")]
     message = "\n".join(run_report.lines(ctx, ctx.clock.now(), first, Spent()))
-    return replace(found, message=message, **_stopped(why, waits))
+    return found._replace(message=message, **_stopped(why, waits))
 
 
 def _words(ctx: Context, why: Why) -> str:

@@ -10,7 +10,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from harness_lib.attempts import branch_guard
 from harness_lib.core import sessions
@@ -243,7 +242,7 @@ class Supervisor:
         except UsageError as error:
             self.warn(f"{error.message} The limits of this run stay as they are.")
             return False
-        self.board = replace(self.board, limits=now)
+        self.board = self.board._replace(limits=now)
         crew.limit(now)
         return True
 

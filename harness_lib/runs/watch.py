@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from harness_lib.core.context import Context
@@ -33,7 +32,7 @@ def follow(ctx: Context, limit: int | None) -> Iterator[View]:
         try:
             now = status.look(ctx, limit)
         except (ConfigError, EnvSetupError, StateUnreadableError) as error:
-            now = replace(view, warnings=(error.message,))
+            now = view._replace(warnings=(error.message,))
         if now != view:
             yield now
         view = now

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.doctor import hooks, hs, machine, task_list
@@ -38,7 +36,7 @@ def run(ctx: Context) -> Reply:
         "\n".join([_verdict(count), *(each.line() for each in found)]),
         exit=Exit.CHECK_FAILED if count["bad"] else Exit.DONE,
         next=_next(ctx, found),
-        extra={"found": [asdict(each) for each in found]},
+        extra={"found": [each._asdict() for each in found]},
     )
 
 

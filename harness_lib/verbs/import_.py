@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness_lib import typed
 from harness_lib.core import import_parse, import_plan, quoting, trust_policy
@@ -20,8 +19,7 @@ SHOWN = 20
 Format = Literal["json", "markdown"]
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """What is imported: its name for messages, its bytes, and what was typed for it."""
 
     name: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from harness_lib import timestamps, typed
@@ -72,7 +71,7 @@ def run(
     roots.remember(place, git.common_dir)
     reply = _reply(root, made, ignored_in, mode, here)
     if kept:
-        return replace(reply, message=f"{root.path} has an empty list now; the old one is kept in {kept}.")
+        return reply._replace(message=f"{root.path} has an empty list now; the old one is kept in {kept}.")
     return _restored(here, reply) if restored else reply
 
 
@@ -104,7 +103,7 @@ def _restored(ctx: Context, reply: Reply) -> Reply:
     told = f"the task list of {ctx.root.path} was lost and is restored ({tasks} tasks)."
     over = f"To begin an empty one instead: {typed.harness('init', '--start-over')}"
     warnings = (*ctx.store.warnings, *reply.warnings)
-    return replace(reply, message=f"{told}\n{over}", next="harness status", warnings=warnings)
+    return reply._replace(message=f"{told}\n{over}", next="harness status", warnings=warnings)
 
 
 def _repository(place: Path, *, make_git: bool) -> Git:

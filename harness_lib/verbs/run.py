@@ -5,8 +5,6 @@ In a shell, or where an agent is asked for by name, it is the supervisor.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib.core import ownership
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -27,7 +25,7 @@ def run(ctx: Context, options: Options, watch: Watch, *, notify: str | None = No
     ownership.refuse_supervised(ctx, "harness run")
     asked = options.agent is not None or options.agent_command is not None
     if not asked and owner.in_agent(ctx.env):
-        return replace(start.run(ctx), verb="run")
+        return start.run(ctx)._replace(verb="run")
     with inhibit_sleep.keeping(ctx.env, "agents are at work"):
         return _notified(ctx, options, watch, notify) if notify else scheduler.run(ctx, options, watch)
 

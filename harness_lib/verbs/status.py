@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.core import nothing_to_do, ownership, proposed, quoting, sessions
@@ -21,7 +21,7 @@ from harness_lib.state import codec
 from harness_lib.state.api import Questions
 from harness_lib.system.files import append_log as log
 from harness_lib.system.place import find_root
-from harness_lib.task import Session, Status, Task
+from harness_lib.task import Session, Task
 
 LOG_LINES = 5
 LOG_READ = 50
@@ -33,20 +33,21 @@ WATCH = "harness status --watch"
 _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
 
 
-@dataclass(frozen=True)
 class Progress:
-    """What of a task is worth a line when it has changed."""
+    """What of a `task` is worth a line when it has changed; equal where nothing of that has."""
 
-    task: Task = field(compare=False)
-    status: Status
-    attempts: int
-    checkpoints: int
-    halt: str | None
-    claimed_by: str | None
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._told = (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Progress) and self._told == other._told
+
+    def __hash__(self) -> int:
+        return hash(self._told)
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """All that is shown of a list at one moment; two equal views look the same.
 
     `shown` are the tasks that get a line, and `beside` says of some who works on them, why they failed, or
@@ -71,7 +72,7 @@ class View:
     unproven: tuple[str, ...]
     progress: Mapping[str, Progress]
     runs: tuple[Seen, ...] = ()
-    ahead: Ahead = field(default_factory=Ahead)
+    ahead: Ahead = Ahead()
 
 
 def run(ctx: Context, *, everything: bool = False) -> Reply:
@@ -115,14 +116,10 @@ def look(ctx: Context, limit: int | None) -> View:
         session_count=questions.session_count,
         last_session=questions.last_session,
         unproven=tuple(task.id for task in questions.unproven()[:SHOWN]),
-        progress={task.id: _progress(task) for task in questions.search()},
+        progress={task.id: Progress(task) for task in questions.search()},
         runs=runs,
         ahead=questions.ahead() if runs else Ahead(),
     )
-
-
-def _progress(task: Task) -> Progress:
-    return Progress(task, task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by)
 
 
 def _waiting(ctx: Context) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib.core import quoting, trust_policy
 from harness_lib.core.context import Context
@@ -18,8 +18,7 @@ LENGTH = 500
 MAY_SAY_YES = "HARNESS_TRUST"
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """Something that would be run: what for, the text, and for how many tasks it is the same."""
 
     what: str

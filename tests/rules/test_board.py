@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,7 +112,7 @@ def test_what_a_worker_did_not_come_to_the_end_of_is_paid_for(event_: Event, row
 
 
 def test_what_was_spent_is_what_is_paid_and_what_is_under_way() -> None:
-    now = replace(told(CLAIMED, SAID), began=10.0, before=Spent(1.0, 30, 0.0, 2))
+    now = told(CLAIMED, SAID)._replace(began=10.0, before=Spent(1.0, 30, 0.0, 2))
 
     assert now.spent(25.0) == Spent(1.5, 100, 15.0, 2)
     assert now.spent(5.0).seconds == 0.0

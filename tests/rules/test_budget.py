@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,6 +126,6 @@ def test_a_limit_of_nothing_is_read_as_none() -> None:
 def test_a_change_names_some_limits_and_leaves_the_others() -> None:
     changed = budget.changed(ALL, {"max_cost": 7.5, "max_tokens": 0})
 
-    assert changed == replace(ALL, max_cost=7.5, max_tokens=0)
+    assert changed == ALL._replace(max_cost=7.5, max_tokens=0)
     with pytest.raises(UsageError, match="max_cots"):
         budget.changed(ALL, {"max_cots": 1})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
 from typing import get_args
 
 from harness_lib.cli.screen import Screen
@@ -27,4 +26,4 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     questions = ctx.store.ask()
     drawn = graph.draw(questions, None if args.all else graph.SHOWN)
     drawing.console(screen.out).print(drawing.tree(drawn))
-    return replace(graph.answer(ctx, questions, drawn), message="")
+    return graph.answer(ctx, questions, drawn)._replace(message="")

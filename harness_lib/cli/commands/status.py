@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
 
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
@@ -32,4 +31,4 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 
     view = status.look(ctx, None)
     drawing.console(screen.out).print(drawing.view(view, ctx.clock.now().timestamp()))
-    return replace(status.answer(ctx, view), message="")
+    return status.answer(ctx, view)._replace(message="")

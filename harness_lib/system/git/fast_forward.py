@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness_lib.system.files import atomic
@@ -28,19 +27,19 @@ JOURNAL = "harness-advance"
 _Stamp = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
 class _Step:
     """What has to change on disk; `blocked` are the paths where something else stands.
 
     `stamps` tell what was looked at from what a person has written since.
     """
 
-    top: Path
-    put: dict[str, Entry] = field(default_factory=dict)
-    remove: list[str] = field(default_factory=list)
-    done: list[str] = field(default_factory=list)
-    blocked: list[str] = field(default_factory=list)
-    stamps: dict[str, _Stamp | None] = field(default_factory=dict)
+    def __init__(self, top: Path, stamps: dict[str, _Stamp | None]) -> None:
+        self.top = top
+        self.put: dict[str, Entry] = {}
+        self.remove: list[str] = []
+        self.done: list[str] = []
+        self.blocked: list[str] = []
+        self.stamps = stamps
 
     def is_untouched(self, path: str) -> bool:
         """Say whether the file at `path` is still the one that was looked at, or none."""

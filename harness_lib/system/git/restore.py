@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness_lib.errors import HeldError, RefusedError
@@ -180,14 +179,14 @@ def undo_tracked(git: Git, commit: str, keep_out: Sequence[str] = ()) -> tuple[s
     return tuple(path for path in wanted if path not in blocked)
 
 
-@dataclass(frozen=True)
 class _Move:
     """Which files have to change; decided once, from trees alone."""
 
-    restore: dict[str, Entry] = field(default_factory=dict)
-    remove: list[str] = field(default_factory=list)
-    emptied: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    def __init__(self, emptied: list[str]) -> None:
+        self.emptied = emptied
+        self.restore: dict[str, Entry] = {}
+        self.remove: list[str] = []
+        self.problems: list[str] = []
 
 
 def go_back(

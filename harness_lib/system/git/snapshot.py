@@ -9,9 +9,9 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from harness_lib.system.git import hidden, ignoring
 from harness_lib.system.git.calls import GitError, covers, decode, encode
@@ -60,8 +60,7 @@ _PASSED_OVER = (
 NO_MODES: Mapping[str, int] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Before:
+class Before(NamedTuple):
     """What was untracked before: kept in `tree`, or too large or unreadable and only named there.
 
     `modes` are the permissions of the kept files: git would forget them.
@@ -71,7 +70,7 @@ class Before:
     tree: str
     protected: tuple[str, ...] = ()
     unprotected: tuple[str, ...] = ()
-    modes: Mapping[str, int] = field(default_factory=lambda: NO_MODES)
+    modes: Mapping[str, int] = NO_MODES
     left_out: frozenset[str] = frozenset()
 
     @property

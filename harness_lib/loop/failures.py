@@ -5,6 +5,7 @@ What is a mistake in the command, a session that is held, or a missing provider 
 
 from __future__ import annotations
 
+from harness_lib.errors import HarnessError
 from harness_lib.loop.piped import Piped
 
 
@@ -38,3 +39,8 @@ class ContextError(ProviderError):
 
 class Interrupted(BaseException):
     """The person or the system wants this process to end."""
+
+
+def told(error: HarnessError) -> str:
+    """Return what is wrong and, where that is known, what to do, in one line for a person."""
+    return f"{error.message} {error.hint or ''}".rstrip()

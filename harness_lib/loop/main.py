@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.loop import bug, discovery, processes, runtime
-from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.failures import Interrupted, told
 from harness_lib.loop.showing import complain
 
 _INTERRUPTED = 130
@@ -33,7 +33,7 @@ def entry() -> int:
         print("hs: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except HarnessError as error:
-        complain(f"hs: {error.message}{f' {error.hint}' if error.hint else ''}")
+        complain(f"hs: {told(error)}")
         return int(error.exit_code)
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python must not try again at exit.

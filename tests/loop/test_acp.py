@@ -307,8 +307,9 @@ def test_failures_say_what_is_wrong(serve: Serve, project: Path) -> None:
             with pytest.raises(RequestError, match="absolute path"):
                 await conn.new_session(cwd="here")
         async with connected(Editor(), {}) as conn:
-            with pytest.raises(RequestError, match="no ready provider"):
+            with pytest.raises(RequestError, match="no ready provider") as refused:
                 await conn.new_session(cwd=str(project))
+            assert "None" not in str(refused.value)
 
     play(work)
 

@@ -146,6 +146,7 @@ def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path,
         someone.has_on_screen("From the other.")
         someone.types("/model groq/one\r")
         someone.has_on_screen("GROQ_API_KEY")
+        assert "None" not in someone.screen
         someone.types("/model\r")
         someone.until(lambda: someone.screen.count("gpt-4o-mini (openai)") == 2)
         someone.types("/model anthropic/cl\t")

@@ -12,7 +12,7 @@ from harness_lib.loop.acp.inbox import Inbox
 from harness_lib.loop.acp.permission import Permission
 from harness_lib.loop.commands import opening
 from harness_lib.loop.commands.options import Options
-from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.failures import Interrupted, told
 from harness_lib.loop.mcp.servers import OF_THE_CLIENT
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
@@ -29,7 +29,7 @@ def work(runtime: Runtime) -> int:
     try:
         opened = _open(runtime, first)
     except HarnessError as error:
-        tell({"type": "refused", "message": f"{error.message} {error.hint}".strip()})
+        tell({"type": "refused", "message": told(error)})
         return int(error.exit_code)
     tell(opened)
     worker = Worker(runtime, inbox)
@@ -82,7 +82,7 @@ class Worker:
                 choices.choose(self._runtime, str(said["config"]), str(said["value"]))
                 problem = ""
             except HarnessError as error:
-                problem = f"{error.message} {error.hint}".strip()
+                problem = told(error)
             tell({"type": "config", "config": choices.config(self._runtime), "error": problem})
 
     def _take(self, number: int, message: str) -> Turn:

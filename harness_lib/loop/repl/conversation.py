@@ -9,7 +9,7 @@ from harness_lib.errors import HarnessError
 from harness_lib.loop import processes, terminal, turn
 from harness_lib.loop.asking import Question, Said
 from harness_lib.loop.commands import choosing
-from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.failures import Interrupted, told
 from harness_lib.loop.repl import commands, lines
 from harness_lib.loop.repl.completion import Words
 from harness_lib.loop.repl.drawing import Drawing
@@ -109,7 +109,7 @@ class Conversation:
             self._drawing.note("interrupted", "yellow")
         except HarnessError as error:
             self._drawing.finish()
-            self._drawing.note(f"{error.message} {error.hint}".rstrip(), "red")
+            self._drawing.note(told(error), "red")
             self._put_back()
         finally:
             # Also one of a subagent that is no more.

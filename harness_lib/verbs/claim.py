@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.attempts import claim, restore_handback, task_brief
+from harness_lib.attempts import claim, reconcile, restore_handback, task_brief
 from harness_lib.attempts.claim import Taken
 from harness_lib.core import nothing_to_do, ownership, quoting, sessions
 from harness_lib.core.context import Context
@@ -43,6 +43,15 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         if session is None:
             return nothing_to_do.reply("claim", ctx.store.ask(), opened.stop, opened.recovered)
         taken = claim.take(ctx, session, task_id)
+        if taken.stop == "waiting" and ctx.store.ask().expired():
+            # Its worker has been silent for too long, and this session was opened before that.
+            report = reconcile.interrupted(ctx, session, fresh=False)
+            opened = opened._replace(
+                recovered=(*opened.recovered, *report.told), warnings=(*opened.warnings, *report.warnings)
+            )
+            if report.told and not report.stop:
+                continue
+            taken = taken._replace(stop=report.stop or taken.stop)
         if taken.stop:
             return nothing_to_do.reply("claim", ctx.store.ask(), taken.stop, opened.recovered)
         if taken.task:

@@ -153,6 +153,26 @@ def test_when_others_hold_the_rest_it_waits(shared: Project) -> None:
     assert reply["next"] == "harness claim --wait 600"
 
 
+@pytest.mark.parametrize("words", [("claim",), ("claim", "--wait", "600")])
+def test_who_waits_takes_over_what_a_silent_worker_holds(shared: Project, words: tuple[str, ...]) -> None:
+    """Also in a session that is open: it was opened before the lease ran out."""
+    a, late = worker(shared, "a"), worker(shared, "late")
+    late.ok("claim", "task-002")
+    put(late, "work.txt", "precious\n")
+    put(a, "done")
+    for _ in range(2):
+        a.ok("claim")
+        a.ok("finish")
+    assert a.fails(9, "claim")["stop"] == {"reason": "waiting"}
+    shared.clock.pass_(hours=1)
+
+    reply = a.ok(*words)
+
+    assert reply["task"]["id"] == "task-002"
+    assert "the lease of late ran out" in reply["recovered"][0]
+    assert shared.git("show", "refs/harness/rescue/task-002/1:work.txt") == "precious"
+
+
 def test_the_commit_of_a_dependency_must_be_there(shared: Project) -> None:
     shared.edit(
         tasks=[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -17,8 +18,11 @@ from typing import Any
 
 import pytest
 
+from harness_lib.loop import follower
+from harness_lib.loop.follower import Ending
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.tools import time_limit
+from tests.loop import test_wires as wires
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
 
@@ -124,6 +128,45 @@ def test_servers_that_do_not_answer_are_named_and_the_others_work(
     assert "the MCP server absent is left out" in answer.err
     assert "the MCP server none in" in answer.err
     assert time.monotonic() - began < 40
+    assert gone(project)
+
+
+def test_all_servers_that_are_not_known_are_started_together(
+    hs: Hs, serve: Serve, home: Path, project: Path
+) -> None:
+    # Each begins when the other is there: one after the other, the first would be waited for in vain.
+    os.mkfifo(project / "met")
+    old = shlex.join([sys.executable, str(SERVER.with_name("old_mcp_server.py"))])
+    meets = {name: ["-c", f"{how}; exec {old}"] for name, how in [("a", "cat met"), ("b", "echo > met")]}
+    configure(home / ".harness", **{name: {"command": "sh", "args": args} for name, args in meets.items()})
+    server = serve(CHAT, say("Done."))
+
+    answer = hs("go", env=CHAT.environment(server))
+
+    assert "is left out" not in answer.err
+    assert offered(server.requests[0]) == ["mcp__a__spoken", "mcp__b__spoken"]
+
+
+def test_a_server_has_ten_seconds_to_start_and_is_ended_behind_them(
+    serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness_lib.loop.mcp import client  # noqa: PLC0415 (it loads the package)
+
+    assert client.START_SECONDS == 10
+    monkeypatch.setattr(client, "START_SECONDS", 1.0)
+    hangs = {"command": "sh", "args": ["-c", "echo $$ >> started; exec sleep 600"]}
+    configure(home / ".harness", one=hangs, two=hangs)
+    server = serve(CHAT, say("Done."))
+    run = wires.started(home, project, CHAT, server)
+    noticed: list[str] = []
+    run.notices.append(noticed.append)
+
+    ending = follower.follow(run)
+    run.close()
+
+    assert ending == Ending("Done.", failed=False)
+    late = "is left out: no answer within 1 s."
+    assert noticed == [f"the MCP server {name} {late}" for name in ("one", "two")]
     assert gone(project)
 
 

@@ -85,6 +85,8 @@ class Connections:
             self._start(self._end()).result(_END_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_END_SECONDS)
+        if not self._thread.is_alive():
+            self._loop.close()
 
     def _learned(self, server: Server, future: Future[list[Json]], deadline: float) -> bool:
         problem = self._problem(future, max(0.0, deadline - time.monotonic()), START_SECONDS)

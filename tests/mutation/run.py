@@ -59,12 +59,15 @@ def _again(mutant: Mutant, dead: set[tuple[str, str]]) -> Mutant:
 def _copy(place: Path, room: str) -> None:
     """Bring the copy up to date, its room broken, without touching what has not changed."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, check=True).stdout
-    for name in filter(None, tracked.decode().split("\0")):
+    names = [name for name in tracked.decode().split("\0") if name and (CHECKOUT / name).is_file()]
+    for file in place.rglob("*.py"):
+        if os.fspath(file.relative_to(place)) not in names:
+            # Moved or removed since: it would be broken and collected still.
+            file.unlink()
+    for name in names:
         source, target = CHECKOUT / name, place / name
-        if not source.is_file():
-            continue
         data = source.read_bytes()
-        if Path(name).parent == Path("harness_lib", room) and name.endswith(".py"):
+        if Path(name).is_relative_to(Path("harness_lib", room)) and name.endswith(".py"):
             _break(target, data)
         elif not (target.is_file() and target.read_bytes() == data):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +84,7 @@ def _break(target: Path, source: bytes) -> None:
 
 
 def _modules(place: Path, room: str) -> list[Path]:
-    return sorted((place / "harness_lib" / room).glob("*.py"))
+    return sorted((place / "harness_lib" / room).rglob("*.py"))
 
 
 def _module(place: Path, file: Path) -> str:

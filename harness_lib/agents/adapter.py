@@ -1,4 +1,4 @@
-"""What an adapter is, and what it tells about its agent."""
+"""What an agent's adapter has to offer, and the report that it makes of what its agent prints."""
 
 from __future__ import annotations
 

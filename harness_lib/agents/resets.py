@@ -1,4 +1,4 @@
-"""When a limit ends, as the clients say it in their texts.
+"""Read from a client's error text when its usage limit ends.
 
 The forms are those of Claude Code, Codex, Gemini and Copilot; what is not understood is None, never a guess.
 A time without a zone is the client's local time, so it is read in the zone of `now`.

@@ -1,4 +1,4 @@
-"""How a person takes over finished work that waits on a branch of ours, and why it waits."""
+"""Tell a person why finished work waits on a branch of ours, and how to take it over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of a run while it goes on: lines, JSON objects, or a live table above which the lines go."""
+"""Show a run while it goes on: lines, JSON objects, or a live table above which the lines go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a completed task has put into the history: its commits, their files, and how to take them back."""
+"""Name what a completed task has put into the history: commits, their files, how to take them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in a host's file for each of our hooks, and how we know our own again.
+"""Make the entries for our hooks in a host's file, and tell our own from others again.
 
 The events, matchers and time limits come from `hooks/hooks.json`, which the plugins load: one source for all.
 """

@@ -1,4 +1,4 @@
-"""How the list stands: from the summary while nobody else has touched the list, else from the list itself.
+"""Read how the list stands: from the summary while nobody else has touched the list, else from it.
 
 What is found out about a list of somebody else's is kept, so that it is decoded once.
 Both give the same document, so both give the same answers.

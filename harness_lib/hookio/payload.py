@@ -1,4 +1,4 @@
-"""What a host says about an event, in one shape; whatever arrives here is survived.
+"""Read what a host says about an event into one shape; whatever arrives here is survived.
 
 Hosts spell the same things differently: `session_id` (Claude Code, Codex, Gemini), `sessionId` (Copilot),
 `conversation_id` (Cursor). A payload is never trusted to have the right types, nor to be whole.

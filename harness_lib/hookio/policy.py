@@ -1,4 +1,4 @@
-"""Who is held, and who is let go: pure functions of a situation and a payload.
+"""Decide who is held and who is let go: pure functions of a situation and a payload.
 
 The order of the questions in `stop` is the table of docs/design.md, "The Stop hook", row by row.
 The texts are in `words`.

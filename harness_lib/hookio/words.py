@@ -1,4 +1,4 @@
-"""What hooks say to agents and people: English, short, bounded.
+"""Word what hooks say to agents and people: English, short, bounded.
 
 Every text that comes from a list is quoted as data on one line, because a title may try to give orders, and
 nothing here spells out a destructive command, because agents paste what they read.

@@ -1,4 +1,4 @@
-"""Whether a person lets a call run: what the setting says, what they have said before, and asking them.
+"""Decide whether a call may run: by the setting, by what the person has said before, by asking them.
 
 auto: nobody is asked. ask: before everything that does not only read. read-only: nothing else runs.
 """

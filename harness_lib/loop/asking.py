@@ -1,4 +1,4 @@
-"""How a question reaches the person of the outermost hs: over a socket that its subagents are told of."""
+"""Bring a question to the person of the outermost hs, over a socket that its subagents are told of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where plugins come from: the sources of the moment, and the table made of them.
+"""Find plugins: the sources of the moment, and the table made of them.
 
 Asked before every state, so that a plugin which is added during a run takes part in the next state.
 """

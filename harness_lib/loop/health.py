@@ -1,4 +1,4 @@
-"""What may be wrong with hs here: its provider, its plugins, and who else can read its credentials."""
+"""Find what may be wrong with hs here: its provider, its plugins, who can read its credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What directories hold, remembered as long as they have not changed: it is asked before every state."""
+"""List directories, remembered as long as they have not changed: it is asked before every state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a turn is shown by the one-shot `hs`: as its answer, as it streams in, or as events for a program."""
+"""Show a turn of the one-shot `hs`: as its answer, as it streams in, or as events for a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hooks hand each other: JSON objects between our own, text where a foreign program stands between."""
+"""Pass data from hook to hook: JSON objects between our own, text where a foreign program stands between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files say, remembered as long as they do not change: before every request dozens are asked for."""
+"""Read files, remembered as long as they do not change: before every request dozens are asked for."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ NO_ROWS: Mapping[int, Row] = MappingProxyType({})
 
 
 class Board(NamedTuple):
-    """The whole run; `before` is what is left to pay for attempts that have ended, `limits` its own."""
+    """The whole run; `before` is what attempts that have ended have spent, `limits` its own."""
 
     began: float = 0.0
     rows: Mapping[int, Row] = NO_ROWS

@@ -1,4 +1,4 @@
-"""What a failure means for the attempt, for the task, and for the tasks that wait for it.
+"""Decide what a failure means for the attempt, for the task, and for the tasks that wait for it.
 
 Source: docs/protocol.md, "Error Handling" and "Task Selection Algorithm" (dependency validation);
 docs/design.md, "Choosing".

@@ -1,4 +1,4 @@
-"""Whose notes a task is told."""
+"""Choose whose notes a task is told."""
 
 from __future__ import annotations
 

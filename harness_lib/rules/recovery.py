@@ -1,4 +1,4 @@
-"""What to do with a task that an earlier session left in progress.
+"""Decide what to do with a task that an earlier session left in progress.
 
 `TABLE` is the decision matrix of docs/protocol.md, "Context Window Recovery Protocol", row by row; `plan`
 reads it and nothing else.

@@ -1,4 +1,4 @@
-"""How the known test runners and compilers say what has failed: their output in, names and messages out.
+"""Read what has failed, and why, from the output of the known test runners and compilers.
 
 The formats were recorded from the real programs (`tests/rules/outputs`). A reader that does not know what it
 sees yields nothing, so all of them may be asked: a check is any shell command, and may run several.

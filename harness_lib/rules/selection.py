@@ -1,4 +1,4 @@
-"""Which task comes next, and why one does not.
+"""Choose the task that comes next, and say why another does not.
 
 Validate dependencies first (`failures.validate_dependencies`): what can never run is then marked, not just
 passed over.

@@ -1,4 +1,4 @@
-"""When a session has nothing left to do, or may do no more.
+"""Decide when a session has nothing left to do, or may do no more.
 
 Source: docs/protocol.md, "Stopping Conditions" and "Activation Marker"; docs/design.md, "The Stop hook".
 """

@@ -1,4 +1,4 @@
-"""What an unattended agent is told: its task, the check, what earlier attempts and other tasks left."""
+"""Write what an unattended agent is told: task, check, what earlier attempts and other tasks left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person reads when a run has ended: at most twenty lines, the ones that ask for something first."""
+"""Write what a person reads when a run has ended: twenty lines at most, what asks for something first."""
 
 from __future__ import annotations
 

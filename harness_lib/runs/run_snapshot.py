@@ -1,4 +1,4 @@
-"""What a run shows of itself to other terminals: a small file that it writes every second.
+"""Write what a run shows of itself to other terminals: a small file, every second.
 
 Each run has its own, as in a concurrent list there may be several; like all below `.harness/` it may be lost.
 """

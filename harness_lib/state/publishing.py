@@ -1,4 +1,4 @@
-"""How a changed list gets onto the disk, and in which order.
+"""Put a changed list onto the disk, one step after another in an order that survives a death.
 
 1. The contract is checked; what breaks it is never written.
 2. `.bak`: the old bytes.

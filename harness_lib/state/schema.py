@@ -1,7 +1,7 @@
 """Checks documents against the published contract in `schemas/`.
 
-`codec` has said the same before, in better words; this is the second opinion before every write, and the only
-user of jsonschema, which takes longer to import than a whole hook may run.
+Asked before a list is written and after `codec`, which says the same in better words. The only user of
+jsonschema, which takes longer to import than a whole hook may run.
 Source: docs/design.md, "Reading is strict".
 """
 

@@ -1,4 +1,4 @@
-"""Whose list this is: a note in the git directory, where no clone can bring one.
+"""Note whose list this is in the git directory, where no clone can bring a note.
 
 Without the note no check, no init script and no cleanup of the list is run.
 Source: docs/design.md, "Trust".

@@ -1,4 +1,4 @@
-"""What a call came to: the text of its result, and how a file that it edits was before and is after."""
+"""Tell a client what a call came to: its result, and a file that it edits before and after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the process of a session is told: lines of JSON on standard input, read beside the work.
+"""Read what the process of a session is told: lines of JSON on standard input, beside the work.
 
 A turn that is to be cancelled is interrupted wherever it is; so is one whose client has gone.
 """

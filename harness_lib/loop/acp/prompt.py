@@ -1,4 +1,4 @@
-"""What a client sends as a prompt, as one text."""
+"""Read what a client sends as a prompt as one text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens in a session, as the protocol's updates."""
+"""Turn what happens in a session into the protocol's updates."""
 
 from __future__ import annotations
 

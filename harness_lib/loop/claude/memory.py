@@ -1,4 +1,4 @@
-"""Which conversation of Claude Code a session goes on in, and what is said there next.
+"""Remember which conversation of Claude Code a session goes on in, and what is said there next.
 
 Claude Code keeps its own transcript. It counts as long as nobody else has spoken in the session and
 nobody has edited it; otherwise a new conversation begins, and is told what has been said.

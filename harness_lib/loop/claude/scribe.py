@@ -1,4 +1,4 @@
-"""What Claude Code tells of a turn becomes our events and the session's messages, as it comes."""
+"""Write what Claude Code tells of a turn into our events and the session's messages, as it comes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which MCP servers there are: `mcp.json` of the sources that may be used, and what a client has named."""
+"""Find MCP servers: in `mcp.json` of the sources that may be used, and those that a client has named."""
 
 from __future__ import annotations
 

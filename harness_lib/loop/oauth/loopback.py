@@ -1,4 +1,4 @@
-"""Where the browser comes back to: a listener on 127.0.0.1 that waits for one answer."""
+"""Listen on 127.0.0.1 for the one answer with which the browser comes back."""
 
 from __future__ import annotations
 

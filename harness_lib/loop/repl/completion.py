@@ -1,4 +1,4 @@
-"""What a line that begins with a slash can become: commands, skills, models, sessions."""
+"""Complete a line that begins with a slash: commands, skills, models, sessions."""
 
 from __future__ import annotations
 

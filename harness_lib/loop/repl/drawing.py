@@ -1,4 +1,4 @@
-"""What a person sees of a turn: plain text while it streams, Markdown when an answer is complete."""
+"""Draw a turn for a person: plain text while it streams, Markdown when an answer is complete."""
 
 from __future__ import annotations
 

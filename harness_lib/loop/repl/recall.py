@@ -1,4 +1,4 @@
-"""What was said last in a session, for a person who comes back to it."""
+"""Show what was said last in a session to a person who comes back to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person has typed and nobody has taken yet.
+"""Keep what a person has typed until somebody takes it.
 
 The line editor puts it in from a thread of its own, also while a turn is under way; the conversation and
 that turn take it out.

@@ -1,4 +1,4 @@
-"""What is being done for a person, which their Ctrl-C ends wherever it is.
+"""Let Ctrl-C end what is being done for a person, wherever it is.
 
 It is done in the main thread, the only one that a signal can take out of any waiting; the keys are read in
 another one.

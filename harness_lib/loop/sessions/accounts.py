@@ -1,4 +1,4 @@
-"""What messages have cost: tokens always, money where a price is known."""
+"""Add up what messages have cost: tokens always, money where a price is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a model's context a session fills, and what of it a summary stands for.
+"""Measure how much of a model's context a session fills, and what of it a summary stands for.
 
 Decided from the messages alone, so that whoever resumes the session decides the same.
 """

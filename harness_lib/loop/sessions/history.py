@@ -1,4 +1,4 @@
-"""What the model is told of a session: every call answered once, right behind the message that made it.
+"""Tell the model a session: every call answered once, right behind the message that made it.
 
 Hosts refuse a history in which that is not so for ever, whatever killed the run that left it.
 """

@@ -1,4 +1,4 @@
-"""Whether an error of a host says that the request was too long for its model.
+"""Tell from an error of a host whether the request was too long for its model.
 
 No host has a status for it alone, and each has words of its own.
 """

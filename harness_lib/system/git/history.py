@@ -1,4 +1,4 @@
-"""Which commits a branch has since it stood somewhere, and which of them others have too."""
+"""Find the commits that a branch has since it stood somewhere, and which of them others have too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files git ignores only because of rules that came after a certain moment."""
+"""Find the files that git ignores only because of rules that came after a certain moment."""
 
 from __future__ import annotations
 

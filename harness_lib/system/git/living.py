@@ -1,4 +1,4 @@
-"""Which git processes live that could hold a lock of a repository.
+"""Find the living git processes that could hold a lock of a repository.
 
 Linux answers from /proc where a process works and what it was started with; elsewhere `ps` tells only its
 name, so every git process may be the one.

@@ -1,4 +1,4 @@
-"""What a ref points at, read from git's own files: to ask git takes a process, each time.
+"""Read what a ref points at from git's own files: to ask git takes a process, each time.
 
 An answer is as new as git's own would be.
 Where the files do not tell for certain (another store of refs, a ref that leads to a ref, a torn file), it is

@@ -1,4 +1,4 @@
-"""How to start this program again as a child, whether a checkout, a package or the launcher started it.
+"""Start this program again as a child, whether a checkout, a package or the launcher started it.
 
 A child is started as the launcher starts the program, isolated and without `site`: it finds the standard
 library, this package and its dependencies, and nothing else that the machine's Python may have.

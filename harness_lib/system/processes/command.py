@@ -1,4 +1,4 @@
-"""What a shell command line will start, without starting it."""
+"""Read what a shell command line will start, without starting it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the agent that opened a session may still be there; proof or long silence says that it is not.
+"""Say whether the agent that opened a session may be there still; proof or long silence says no.
 
 Asked by commands and by hooks, so: plain values, and standard library only.
 """

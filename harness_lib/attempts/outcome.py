@@ -15,6 +15,7 @@ from harness_lib.core import marker, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
 from harness_lib.rules import leases
+from harness_lib.rules.endings import Ending
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import restore
 from harness_lib.system.git.repository import Git
@@ -35,7 +36,7 @@ class Ended(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Why an attempt is rolled back and what that costs the task.
+    """Why an attempt is rolled back, and how it ends by that; see `requeued` for work that is to go on.
 
     `halt`: why nobody may try it again yet. `handback`: what the next agent must know to go on with this
     work; its `rescue` is filled in when the work is kept, unless it names earlier work.
@@ -43,11 +44,14 @@ class Verdict(NamedTuple):
 
     category: Category
     message: str
-    counts: bool = True
-    permanent: bool = False
-    releases: bool = False
+    ending: Ending = Ending.FAILED
     halt: str | None = None
     handback: Handback | None = None
+
+
+def requeued(category: Category, message: str, handback: Handback) -> Verdict:
+    """Return the verdict on work that the next agent goes on with."""
+    return Verdict(category, message, Ending.REQUEUED, handback=handback)
 
 
 def require_claim(tx: Tx, task: Task) -> Task:

@@ -253,7 +253,7 @@ def _fail_in_place(ctx: Context, session: Session, task: Task, plan: recovery.Pl
         ctx,
         session,
         task,
-        outcome.Verdict(plan.category or "SESSION_TIMEOUT", plan.reason, permanent=plan.permanent),
+        outcome.Verdict(plan.category or "SESSION_TIMEOUT", plan.reason, plan.ending),
     )
 
 

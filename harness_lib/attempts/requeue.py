@@ -83,7 +83,7 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
         rounds = handback.rounds if handback else 0
         told = quoting.one_line(reason, quoting.FAILURE_LENGTH)
         handback = Handback(told, rounds, _without_a_persons(ctx, task), task.started_at_commit)
-    verdict = outcome.Verdict("SESSION_TIMEOUT", why, counts=False, releases=True, handback=handback)
+    verdict = outcome.requeued("SESSION_TIMEOUT", why, handback)
     return rollback.roll_back(ctx, session, task, verdict)
 
 
@@ -120,7 +120,7 @@ def _hand_back(
     if rounds > FREE_ROUNDS:
         return rollback.roll_back(ctx, session, task, outcome.Verdict(category, told))
     handback = Handback(told, rounds, base=base)
-    verdict = outcome.Verdict(category, told, counts=False, releases=True, handback=handback)
+    verdict = outcome.requeued(category, told, handback)
     return rollback.roll_back(ctx, session, task, verdict)
 
 

@@ -6,7 +6,7 @@ from harness_lib import typed
 from harness_lib.attempts import check, outcome, rescue_refs
 from harness_lib.core import quoting, trust_policy
 from harness_lib.core.context import Context
-from harness_lib.rules import transitions
+from harness_lib.rules import endings, transitions
 from harness_lib.state.api import Tx
 from harness_lib.system.git import history, locks, restore, snapshot
 from harness_lib.system.git.repository import Git
@@ -39,9 +39,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
             message=verdict.message,
             rescue=rescue,
             head=head,
-            counts=verdict.counts,
-            permanent=verdict.permanent or (base_gone and not verdict.releases),
-            outcome="pending" if verdict.releases else "failed",
+            ending=endings.without_base(verdict.ending) if base_gone else verdict.ending,
             base=back_to,
         )
         if verdict.halt:
@@ -194,7 +192,5 @@ def _begin_without_git(tx: Tx, task: Task, verdict: outcome.Verdict) -> Task:
         message=verdict.message,
         rescue=None,
         head=None,
-        counts=verdict.counts,
-        permanent=verdict.permanent,
-        outcome="failed",
+        ending=verdict.ending,
     )

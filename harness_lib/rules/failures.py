@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from harness_lib.rules import graph, transitions
+from harness_lib.rules.endings import Ending
 from harness_lib.rules.errorlog import category_of, entry
 from harness_lib.task import Category, State, Task
 
@@ -32,57 +33,48 @@ __all__ = [
 class Strategy(NamedTuple):
     """What follows from a failure of one category.
 
-    `counts`: an attempt is used up; `stops`: the session halts until a person has acted; `reruns_init`:
-    harness-init.sh runs once more first.
+    `ending`: how the attempt ends; `stops`: the session halts until a person has acted.
     """
 
-    counts: bool
+    ending: Ending
     stops: bool
-    reruns_init: bool
     summary: str
 
 
 STRATEGIES: dict[Category, Strategy] = {
     "ENV_SETUP": Strategy(
-        counts=False,
+        ending=Ending.EXCUSED,
         stops=True,
-        reruns_init=True,
         summary="Run harness-init.sh again; stop if it still fails.",
     ),
     "CONFIG": Strategy(
-        counts=False,
+        ending=Ending.EXCUSED,
         stops=True,
-        reruns_init=False,
         summary="Stop: a person must edit the named field.",
     ),
     "TASK_EXEC": Strategy(
-        counts=True,
+        ending=Ending.FAILED,
         stops=False,
-        reruns_init=False,
         summary="Roll back, then retry while attempts are left.",
     ),
     "TEST_FAIL": Strategy(
-        counts=True,
+        ending=Ending.FAILED,
         stops=False,
-        reruns_init=False,
         summary="Roll back, then retry with what the check's output says.",
     ),
     "TIMEOUT": Strategy(
-        counts=True,
+        ending=Ending.FAILED,
         stops=False,
-        reruns_init=False,
         summary="Kill the check, roll back, then retry; split the task if it happens again.",
     ),
     "DEPENDENCY": Strategy(
-        counts=False,
+        ending=Ending.EXCUSED,
         stops=False,
-        reruns_init=False,
         summary="Skip the task: it is never retried by itself.",
     ),
     "SESSION_TIMEOUT": Strategy(
-        counts=True,
+        ending=Ending.FAILED,
         stops=False,
-        reruns_init=False,
         summary="The next session recovers what is left of the attempt.",
     ),
 }

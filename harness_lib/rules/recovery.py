@@ -11,7 +11,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from harness_lib.rules import leases
+from harness_lib.rules import endings, leases
+from harness_lib.rules.endings import Ending
 from harness_lib.task import Category, Interruption, Task
 
 Action = Literal["fail", "resume", "validate"]
@@ -39,14 +40,14 @@ class Facts(NamedTuple):
 class Plan(NamedTuple):
     """What to do, the protocol's words for it, and for a failure its category.
 
-    `permanent`: the task fails at max_attempts, for without its base nothing can be rolled back for a retry.
+    `ending`: how an attempt that is to fail ends.
     """
 
     action: Action
     reason: str
     category: Category | None = None
     words: str = ""
-    permanent: bool = False
+    ending: Ending = Ending.FAILED
 
 
 class Row(NamedTuple):
@@ -156,4 +157,6 @@ def _fits(row: Row, facts: Facts) -> bool:
 def _priced(found: Plan, facts: Facts) -> Plan:
     if found.action != "fail" or facts.base_exists:
         return found
-    return found._replace(reason=f"{found.reason}; base commit is gone", permanent=True)
+    return found._replace(
+        reason=f"{found.reason}; base commit is gone", ending=endings.without_base(found.ending)
+    )

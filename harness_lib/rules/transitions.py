@@ -23,7 +23,8 @@ from typing import Any, Literal, NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.rules import attempts as attempt_log
-from harness_lib.rules import errorlog, leases
+from harness_lib.rules import endings, errorlog, leases
+from harness_lib.rules.endings import Ending
 from harness_lib.task import Category, Checkpoint, Gate, Handback, Intent, Interruption, Status, Task
 
 ArrowName = Literal[
@@ -212,20 +213,18 @@ def begin_rollback(
     message: str | None,
     rescue: str | None,
     head: str | None,
-    counts: bool,
-    permanent: bool,
-    outcome: Literal["failed", "pending"],
+    ending: Ending,
     base: str | None = None,
 ) -> Task:
     """Return the task with the intent to rescue the attempt's work under `rescue` and go back to its base.
 
-    `base`: a later commit to go back to. `counts`: an attempt is used up. `permanent`: all are (its base is
-    gone, say). Outcome `failed` needs a category and adds to `error_log`; `pending` hands the task back
-    without blame.
+    `base`: a later commit to go back to. What has failed needs a category and adds to `error_log`.
     """
     _check("begin_rollback", task)
     text = errorlog.line(message or "")
-    attempts = task.attempts + counts
+    cost = endings.cost(ending)
+    attempts = task.attempts + cost.counts
+    blamed = cost.outcome == "failed"
     intent = Intent(
         "rollback",
         timestamps.render(now),
@@ -234,11 +233,11 @@ def begin_rollback(
         rescue=rescue,
         category=category,
         message=text or None,
-        outcome=outcome,
+        outcome=cost.outcome,
     )
     return task._replace(
-        attempts=max(attempts, task.max_attempts) if permanent else attempts,
-        error_log=task.error_log if outcome == "pending" else (*task.error_log, _blame(task, category, text)),
+        attempts=max(attempts, task.max_attempts) if cost.uses_up else attempts,
+        error_log=(*task.error_log, _blame(task, category, text)) if blamed else task.error_log,
         intent=intent,
     )
 
@@ -252,9 +251,7 @@ def release(task: Task, *, now: datetime, message: str | None, rescue: str | Non
         message=message,
         rescue=rescue,
         head=head,
-        counts=False,
-        permanent=False,
-        outcome="pending",
+        ending=Ending.RELEASED,
     )
 
 

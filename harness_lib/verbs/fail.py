@@ -32,7 +32,7 @@ def run(ctx: Context, task_id: str | None, category: Category, message: str) -> 
         ctx,
         held.session,
         held.task,
-        outcome.Verdict(category, quoting.one_line(message, quoting.FAILURE_LENGTH), counts=strategy.counts),
+        outcome.Verdict(category, quoting.one_line(message, quoting.FAILURE_LENGTH), strategy.ending),
     )
     if strategy.stops:
         _halt(ctx, held, ended.task, category, message)

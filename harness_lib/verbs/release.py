@@ -6,6 +6,7 @@ from harness_lib.attempts import outcome, rescue_refs, rollback
 from harness_lib.core import ownership
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
+from harness_lib.rules.endings import Ending
 
 
 def run(ctx: Context, task_id: str | None = None) -> Reply:
@@ -13,7 +14,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     ownership.refuse_supervised(ctx, "harness release")
     held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
     rollback.require_trust(ctx, held.task)
-    verdict = outcome.Verdict("TASK_EXEC", "released", counts=False, releases=True)
+    verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)
     ended = rollback.roll_back(ctx, held.session, held.task, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]
     if ended.rescue:

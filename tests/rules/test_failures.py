@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.rules import errorlog, failures
+from harness_lib.rules.endings import Ending
 from harness_lib.rules.errorlog import category_of, entry
 from harness_lib.rules.failures import Finding, is_permanent, validate_dependencies
 from harness_lib.rules.graph import cycle_members
@@ -40,11 +41,10 @@ def test_is_permanent(task: Task, permanent: bool) -> None:
     assert is_permanent(task) is permanent
 
 
-def test_every_category_has_a_strategy_and_only_the_environment_runs_init_again() -> None:
+def test_every_category_has_a_strategy_for_who_stops_and_what_an_attempt_costs() -> None:
     assert set(failures.STRATEGIES) == set(CATEGORIES)
-    assert [c for c in CATEGORIES if failures.strategy(c).reruns_init] == ["ENV_SETUP"]
     assert [c for c in CATEGORIES if failures.strategy(c).stops] == ["ENV_SETUP", "CONFIG"]
-    assert [c for c in CATEGORIES if failures.strategy(c).counts] == [
+    assert [c for c in CATEGORIES if failures.strategy(c).ending is Ending.FAILED] == [
         "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "SESSION_TIMEOUT",
     ]  # fmt: skip
 

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from harness_lib.rules import recovery
+from harness_lib.rules.endings import Ending
 from harness_lib.rules.recovery import Facts
 from harness_lib.task import Checkpoint, Interruption, Status, Task
 from tests.rules.lists import NOW, ago
@@ -41,7 +42,7 @@ def test_the_five_rows_of_the_seed(letters: str, action: str, reason: str) -> No
 
     assert (plan.action, plan.reason) == (action, reason)
     assert plan.category == ("SESSION_TIMEOUT" if action == "fail" else None)
-    assert not plan.permanent
+    assert plan.ending is Ending.FAILED
 
 
 @pytest.mark.parametrize("facts", EVERY, ids=str)
@@ -59,7 +60,7 @@ def test_work_that_stands_is_never_failed_without_its_check(facts: Facts) -> Non
 def test_without_its_base_a_failed_attempt_is_the_last() -> None:
     plan = recovery.plan(_facts("", base_exists=False))
 
-    assert plan.permanent
+    assert plan.ending is Ending.FAILED_FOR_GOOD
     assert plan.reason == "No progress detected; base commit is gone"
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from harness_lib.rules import transitions as arrows
+from harness_lib.rules.endings import Ending
 from harness_lib.rules.failures import is_permanent
 from harness_lib.task import (
     STATUSES,
@@ -48,9 +48,7 @@ def roll_back(
     task: Task,
     category: Category | None = "TEST_FAIL",
     *,
-    counts: bool = True,
-    permanent: bool = False,
-    outcome: Literal["failed", "pending"] = "failed",
+    ending: Ending = Ending.FAILED,
 ) -> Task:
     return arrows.begin_rollback(
         task,
@@ -59,9 +57,7 @@ def roll_back(
         message="2 failed\n1 passed",
         rescue=RESCUE,
         head=HEAD,
-        counts=counts,
-        permanent=permanent,
-        outcome=outcome,
+        ending=ending,
     )
 
 
@@ -265,7 +261,7 @@ def test_why_a_task_is_halted_stays_until_somebody_lifts_it() -> None:
 
 def test_the_checkpoints_of_work_that_is_handed_back_are_gone_with_its_claim() -> None:
     cut_off = arrows.interrupt(claim(Task("a")), Interruption("7" * 40, checkpoints=3, times=2))
-    handed = CALLS["hand_back"](roll_back(cut_off, None, counts=False, outcome="pending"))
+    handed = CALLS["hand_back"](roll_back(cut_off, None, ending=Ending.REQUEUED))
     blamed = CALLS["hand_back"](roll_back(cut_off))
 
     assert arrows.fail(handed, now=NOW).interrupted == Interruption("7" * 40, checkpoints=0, times=2)
@@ -281,7 +277,7 @@ def test_a_completed_task_that_is_wanted_again_is_as_good_as_new() -> None:
 
 
 def test_work_that_is_handed_back_stays_known_until_it_is_merged_or_blamed() -> None:
-    handed = CALLS["hand_back"](roll_back(claim(Task("a")), None, counts=False, outcome="pending"))
+    handed = CALLS["hand_back"](roll_back(claim(Task("a")), None, ending=Ending.REQUEUED))
     pending = arrows.fail(handed, now=NOW)
     blamed = arrows.fail(CALLS["hand_back"](roll_back(claim(pending))), now=NOW)
     merged = arrows.complete(commit(claim(pending)), now=NOW)
@@ -293,7 +289,7 @@ def test_work_that_is_handed_back_stays_known_until_it_is_merged_or_blamed() -> 
 
 def test_interruptions_are_known_until_the_attempt_ends_or_is_handed_back_for_good() -> None:
     cut_off = CALLS["interrupt"](claim(Task("a")))
-    handed = CALLS["hand_back"](roll_back(cut_off, None, counts=False, outcome="pending"))
+    handed = CALLS["hand_back"](roll_back(cut_off, None, ending=Ending.REQUEUED))
     pending = arrows.fail(handed, now=NOW)
     again = claim(pending)
     ended = (
@@ -394,14 +390,14 @@ def test_a_failed_attempt_is_counted_once_and_before_git_moves() -> None:
 
 @pytest.mark.parametrize(("attempts", "after"), [(0, 3), (2, 3), (3, 4)])
 def test_a_permanent_failure_uses_up_all_attempts(attempts: int, after: int) -> None:
-    begun = roll_back(claim(Task("a", attempts=attempts)), permanent=True)
+    begun = roll_back(claim(Task("a", attempts=attempts)), ending=Ending.FAILED_FOR_GOOD)
 
     assert begun.attempts == after
     assert is_permanent(arrows.fail(begun, now=NOW))
 
 
 def test_a_dependency_failure_counts_no_attempt_and_is_permanent_all_the_same() -> None:
-    after = arrows.fail(roll_back(claim(Task("a")), "DEPENDENCY", counts=False), now=NOW)
+    after = arrows.fail(roll_back(claim(Task("a")), "DEPENDENCY", ending=Ending.EXCUSED), now=NOW)
 
     assert after.attempts == 0
     assert is_permanent(after)
@@ -466,12 +462,11 @@ class Walk(RuleBasedStateMachine):
         self.fence += 1
 
     @precondition(lambda self: self.may("begin_rollback"))
-    @rule(counts=st.booleans(), outcome=st.sampled_from(("failed", "pending")))
-    def rolls_back(self, counts: bool, outcome: Literal["failed", "pending"]) -> None:
-        blamed = outcome == "failed"
-        self.task = roll_back(self.task, counts=counts and blamed, outcome=outcome)
-        self.begun += counts and blamed
-        self.errors += blamed
+    @rule(ending=st.sampled_from([each for each in Ending if each is not Ending.FAILED_FOR_GOOD]))
+    def rolls_back(self, ending: Ending) -> None:
+        self.task = roll_back(self.task, ending=ending)
+        self.begun += ending is Ending.FAILED
+        self.errors += ending in {Ending.FAILED, Ending.EXCUSED}
 
     @rule(
         name=st.sampled_from(

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from harness_lib import timestamps
 from harness_lib.rules import transitions
+from harness_lib.rules.endings import Ending
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.codec import ContractError
 from harness_lib.state.memory import MemoryStore
@@ -148,9 +149,7 @@ class Histories(RuleBasedStateMachine):
                 message="no",
                 rescue=None,
                 head=None,
-                counts=True,
-                permanent=permanent,
-                outcome="failed",
+                ending=Ending.FAILED_FOR_GOOD if permanent else Ending.FAILED,
             )
             return transitions.fail(begun, now=tx.now)
 

@@ -57,6 +57,15 @@ SLIPS = {
     "an end of a run without words": Slip(
         "task.py", '"stuck", "broken"]', '"stuck", "broken", "cold"]', "Missing return statement"
     ),
+    "an ending of an attempt that costs nobody knows what": Slip(
+        "rules/endings.py",
+        "class Cost",
+        "    LOST = 'nobody has seen it'\n\n\nclass Cost",
+        "Missing return statement",
+    ),
+    "an ending that there is not": Slip(
+        "verbs/release.py", "Ending.RELEASED", "Ending.RELEASE", 'no attribute "RELEASE"'
+    ),
     "a reason to stop that is misspelt": Slip(
         "rules/stopping.py", 'return "waiting"', 'return "waits"', "Incompatible return value"
     ),

@@ -32,6 +32,8 @@ TESTS = {
 _PYTEST = [
     *("-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
     *("-p", "no:unraisableexception", "--hypothesis-profile=mutation"),
+    # Nobody reads why a test fails.
+    *("--assert=plain", "--tb=line"),
     *("-o", "addopts=--import-mode=importlib", "-o", "timeout=120"),
 ]
 

@@ -96,7 +96,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, 
             [quoting.one_line(name, quoting.TITLE_LENGTH) for name in ground.unprotected], NAMED
         )
         tx.log("WARN", f"no copy is kept of {names}", session=session.number, task=task.id)
-    tx.on_commit(lambda: marker.raise_it(ctx.root))
+    tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
 
 
 def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
@@ -142,7 +142,7 @@ def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
     stop = tx.no_work()
     if stop in ("done", "blocked") or tx.awaits_person():
         sessions.close(tx, session)
-        marker.lower_when_finished(tx, ctx.root)
+        marker.lower_when_finished(tx, ctx.store)
     return Taken(stop=stop)
 
 

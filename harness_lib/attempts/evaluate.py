@@ -107,12 +107,12 @@ def _off_its_base(ctx: Context, task: Task, base: str) -> Judged:
         f"{where.removeprefix('refs/heads/')} no longer has the commit {base[:12]} that the attempt began at "
         "(reset, amended or begun anew). Add commits, and take none away that were there before."
     )
-    return Judged(Checked("TEST_FAIL", message, "", ctx.root.log))
+    return Judged(Checked("TEST_FAIL", message, "", ctx.store.log_file))
 
 
 def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Judged:
     names = ", ".join(touched)
-    checked = Checked("TEST_FAIL", f"The attempt changed its own gate: {names}.", "", ctx.root.log)
+    checked = Checked("TEST_FAIL", f"The attempt changed its own gate: {names}.", "", ctx.store.log_file)
     if not IN_THE_LIST.intersection(touched):
         return Judged(checked)
     # The next attempt would be checked by what this one has written.

@@ -36,8 +36,7 @@ def sweep(ctx: Context) -> tuple[str, ...]:
 
 
 def _temporary_files(ctx: Context) -> None:
-    for name in (ctx.root.state.name, ctx.root.backup.name):
-        atomic.sweep(ctx.root.path, name)
+    ctx.store.sweep()
     for found, _, _ in os.walk(ctx.root.private):
         atomic.sweep(Path(found), "*")
     # Attempts are recovered from here in other work trees, too.

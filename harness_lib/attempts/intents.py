@@ -41,7 +41,7 @@ def require_ours(ctx: Context, task: Task) -> None:
         place = questions.place(task.id)
         raise ConfigError(
             f"tasks[{place}].{wrong}: harness has not written that, so nothing of it is done.",
-            f"If nothing is under way for {task.id}, take its `intent` out of {ctx.root.state} by hand, "
+            f"If nothing is under way for {task.id}, take its `intent` out of {ctx.store.list_file} by hand, "
             "then type: harness start",
         )
 

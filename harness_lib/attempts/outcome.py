@@ -102,5 +102,5 @@ def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     counted = sessions.attempt_finished(tx, current._replace(halt=None))
     # A run writes its statistics when it ends.
     stop = sessions.after_attempt(tx, counted, told=ctx.target is not None)
-    marker.lower_when_finished(tx, ctx.root)
+    marker.lower_when_finished(tx, ctx.store)
     return stop

@@ -18,7 +18,6 @@ from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Stepped, Stuck, Unstarted
 from harness_lib.runs import progress
-from harness_lib.runs import watch as watching
 from harness_lib.runs.scheduler import Watch
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ class _Shown:
         from harness_lib.cli import drawing  # noqa: PLC0415 (as above)
 
         self.board = board
-        seen = watching.stamps(self._ctx)
+        seen = self._ctx.store.stamp()
         if seen != self._seen:
             self._count(seen)
         told = sentence(event)

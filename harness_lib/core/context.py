@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import leases
+from harness_lib.state import api
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place import roots
@@ -79,7 +80,7 @@ class Context:
         return UsageError(f"{none}; this repository has one in {places}.", f"Type it there: {there}")
 
     @cached_property
-    def store(self) -> Store:
+    def store(self) -> api.Store:
         """The door to the list."""
         return Store(self.root, clock=self.clock, caller=lambda: self.owner.pid)
 
@@ -168,7 +169,9 @@ class Context:
             git = self.git if inside else self.main
         except EnvSetupError:
             return False
-        return git.is_tracked(root.state, root.init_script, root.backup, *root.private_paths())
+        return git.is_tracked(
+            self.store.list_file, root.init_script, self.store.backup_file, *root.private_paths()
+        )
 
     @property
     def lease_seconds(self) -> int:

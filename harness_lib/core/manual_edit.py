@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from harness_lib.core import marker, trust_policy
+from harness_lib.core import trust_policy
 from harness_lib.core.context import Context
 from harness_lib.rules import leases
 from harness_lib.state.api import Tx
@@ -29,7 +29,7 @@ def change(ctx: Context) -> Iterator[Tx]:
         if mine and tx.changed:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
         if not had_work and tx.work_remains():
-            tx.on_commit(lambda: marker.raise_it(ctx.root))
+            tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
 
 
 def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:

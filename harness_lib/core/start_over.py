@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from harness_lib import typed
-from harness_lib.core import manual_edit, marker, sessions, trust_policy
+from harness_lib.core import manual_edit, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError, StateUnreadableError
-from harness_lib.system.files import atomic
 
 
 def restore(ctx: Context) -> bool:
     """Put a list back whose file is gone, if an earlier state is left anywhere; return whether it was."""
-    if ctx.root.state.exists():
+    if ctx.store.exists():
         return False
     try:
         ctx.store.ask()
@@ -20,7 +19,7 @@ def restore(ctx: Context) -> bool:
     with ctx.store.transaction() as tx:
         # Entering it restores the list, and warns of that.
         if tx.work_remains():
-            tx.on_commit(lambda: marker.raise_it(ctx.root))
+            tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
     return True
 
 
@@ -38,13 +37,11 @@ def begin_anew(ctx: Context) -> str:
                 f"{working.id} is in progress: without the list nobody would know whose work stands there.",
                 f"End it first: {', or '.join(ways)}",
             )
-        kept = f"{ctx.root.state.name}.old-{tx.now:%Y%m%dT%H%M%SZ}"
-        atomic.write(ctx.root.path / kept, ctx.root.state.read_bytes())
         mine = sessions.mine(tx, ctx)
         if mine is not None:
             sessions.close(tx, mine)
+        kept = tx.start_over()
         manual_edit.log(tx, ctx, f"started over, the old list is kept in {kept}")
-        tx.start_over()
         tx.on_commit(lambda: trust_policy.note(ctx, tx))
-        tx.on_commit(lambda: marker.raise_it(ctx.root))
+        tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
     return kept

@@ -56,8 +56,8 @@ def _untrusted(ctx: Context, questions: Questions) -> str:
         return f"The script {script} {what} since this list was trusted"
     also = f" and the script {script}" if script.is_file() and (not new or "init_script" in new) else ""
     if new:
-        return f"Commands in {ctx.root.state}{also} are new or have changed since this list was trusted"
-    return f"The commands in {ctx.root.state}{also} have not been trusted"
+        return f"Commands in {ctx.store.list_file}{also} are new or have changed since this list was trusted"
+    return f"The commands in {ctx.store.list_file}{also} have not been trusted"
 
 
 def runs_nothing(ctx: Context, questions: Questions) -> bool:

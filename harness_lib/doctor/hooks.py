@@ -100,7 +100,7 @@ def worktree(ctx: Context) -> Diagnoses:
     except EnvSetupError:
         return
     main = Path(git.common_dir).parent
-    if git.git_dir != git.common_dir and (main / roots.STATE_FILE).is_file():
+    if git.git_dir != git.common_dir and roots.has_list(main):
         yield bad(
             f"the list of {main} is not found from this linked worktree",
             f"{typed.harness('init', main)} (it keeps what is there), "

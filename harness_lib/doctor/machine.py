@@ -131,7 +131,7 @@ def root(ctx: Context) -> Diagnoses:
         yield failed(error)
         return
     yield ok(f"state root {path}, found {_how(ctx, path)}")
-    for place in (path, ctx.root.private, ctx.root.state, ctx.root.log):
+    for place in (path, ctx.root.private, ctx.store.list_file, ctx.store.log_file):
         if place.exists() and not os.access(place, os.W_OK):
             yield bad(f"{place} cannot be written by you", f"give yourself the right: ls -ld {place}")
     free = shutil.disk_usage(path).free

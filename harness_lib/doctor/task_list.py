@@ -8,12 +8,10 @@ from itertools import islice
 from harness_lib import typed
 from harness_lib.core import init_script, sessions, trust_policy
 from harness_lib.core.context import Context
-from harness_lib.doctor.diagnosis import Diagnoses, bad, failed, ok, warn
+from harness_lib.doctor.diagnosis import Diagnoses, Diagnosis, failed, ok, warn
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Questions
-from harness_lib.system.files import flock, mkdir_lock
-from harness_lib.system.processes import process
 
 SHOWN = 5
 LARGE_LOG_BYTES = 100 * 1024 * 1024
@@ -41,9 +39,9 @@ def _trust(ctx: Context, questions: Questions) -> Diagnoses:
                 "the commands of this list have not been trusted on this machine",
                 "look at them: harness check; then: harness trust",
             )
-        if ctx.git.is_tracked(ctx.root.state):
+        if ctx.git.is_tracked(ctx.store.list_file):
             yield warn(
-                f"{ctx.root.state.name} is tracked by git, so whatever changes its commands is asked about",
+                f"{ctx.store.list_file.name} is tracked by git, so what changes its commands is asked about",
                 "after a pull: harness check, then harness trust",
             )
     except EnvSetupError:
@@ -53,7 +51,7 @@ def _trust(ctx: Context, questions: Questions) -> Diagnoses:
 
 def _marker(ctx: Context, questions: Questions) -> Diagnoses:
     remains = questions.work_remains()
-    if not ctx.root.marker.exists():
+    if not ctx.store.hooks_are_on():
         if questions.sessions():
             yield warn("a session is open, but the hooks are off (no marker)", "harness start")
         return
@@ -94,33 +92,9 @@ def files(ctx: Context) -> Diagnoses:
     script = ctx.root.init_script
     if init_script.exists(ctx) and not os.access(script, os.X_OK):
         yield warn(f"{script.name} is not executable, so `sh` runs it", f"chmod +x {script}")
-    log = ctx.root.log
-    if log.exists() and not log.is_file():
-        yield bad(f"{log} is no regular file", "move it away; the next command makes a new log")
-    elif log.exists() and log.stat().st_size > LARGE_LOG_BYTES:
-        yield ok(f"{log.name} has {log.stat().st_size // 2**20} MB; only its end is ever read")
 
 
-def locks(ctx: Context) -> Diagnoses:
-    """Say who holds the two locks of a state change, and whether they still live."""
-    file = ctx.root.lock_file
-    if file.exists() and file.stat().st_size:
-        # The text of a holder that died stays behind; the lock itself went with it.
-        yield ok(
-            f"last taken and not given back: the state lock, by {flock.holder(file)}; the kernel frees it"
-        )
-    path = mkdir_lock.path_for(ctx.root.path)
-    holder = mkdir_lock.look(path)
-    if holder is None:
-        return
-    if holder.foreign:
-        yield warn(
-            f"{path} belongs to another user or is a symlink: agents that follow the prose are not kept out",
-            "let whoever made it remove it",
-        )
-    elif holder.pid is None:
-        yield warn(f"{path} names no process", "after ten seconds the next command takes it over")
-    elif process.alive(holder.pid):
-        yield ok(f"{path} stands for the living process {holder.pid}")
-    else:
-        yield warn(f"{path} stands for process {holder.pid}, which is gone", "the next command takes it over")
+def store(ctx: Context) -> Diagnoses:
+    """Say what is unusual about how the list is kept and locked."""
+    for found in ctx.store.oddities():
+        yield Diagnosis(*found)

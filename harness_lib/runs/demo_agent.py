@@ -6,7 +6,6 @@ answer first, a task it cannot do.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from harness_lib.core.context import Context
 from harness_lib.system.processes import process
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -47,8 +47,8 @@ def _add(_brief: str) -> None:
 
 def _kill_the_run() -> None:
     """Kill the run and the worker that this agent works for, as a crash of the machine would."""
-    root = Path(os.environ["HARNESS_STATE_ROOT"])
-    run = json.loads((root / "harness-tasks.json").read_bytes())["sessions"][0]["pid"]
+    run = Context(env=os.environ, cwd=Path.cwd()).store.ask().sessions()[0].pid
+    assert run is not None
     above = list(process.ancestors())
     worker = next(each.pid for each in above if each.parent == run)
     os.kill(run, signal.SIGKILL)

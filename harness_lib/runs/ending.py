@@ -72,7 +72,7 @@ def _close(ctx: Context, *, recorded: bool) -> None:
         mine = sessions.mine(tx, ctx)
         if mine is not None:
             sessions.close(tx, mine, told=recorded)
-        marker.lower_when_finished(tx, ctx.root)
+        marker.lower_when_finished(tx, ctx.store)
 
 
 def record(ctx: Context, why: Why, kind: str, told: str, spent: Spent) -> None:

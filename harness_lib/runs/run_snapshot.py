@@ -8,17 +8,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import board
 from harness_lib.rules.board import Board
-from harness_lib.system.files import atomic
+from harness_lib.state import run_files
 from harness_lib.system.processes import process
 
-NAME = "board-{}.json"
 # For a run of another machine on a shared disk, of which we cannot ask whether it lives.
 STALE_SECONDS = 10.0
 
@@ -40,22 +38,21 @@ def write(ctx: Context, now: Board) -> None:
         "at": ctx.clock.now().timestamp(),
         "board": board.write(now),
     }
-    atomic.make_directory(ctx.root.private)
-    atomic.write(_path(ctx, os.getpid()), json.dumps(document).encode(), durable=False)
+    run_files.write(ctx.root, "board", os.getpid(), document)
 
 
 def remove(ctx: Context) -> None:
     """Say that this process's run is over, and forget those that have died without saying so."""
-    atomic.remove(_path(ctx, os.getpid()))
-    for path, document in _documents(ctx):
+    run_files.remove(ctx.root, "board", os.getpid())
+    for pid, document in _documents(ctx):
         if not _lives(ctx, document):
-            atomic.remove(path)
+            run_files.remove(ctx.root, "board", pid)
 
 
 def runs(ctx: Context) -> list[Seen]:
     """Return the runs of this list that go on now; takes no lock."""
     found = []
-    for _path, document in _documents(ctx):
+    for _pid, document in _documents(ctx):
         if _lives(ctx, document):
             try:
                 found.append(Seen(document["pid"], board.read(document["board"])))
@@ -65,20 +62,15 @@ def runs(ctx: Context) -> list[Seen]:
     return found
 
 
-def paths(ctx: Context) -> list[Path]:
-    """Return the files of runs, some of them perhaps dead."""
-    return sorted(ctx.root.private.glob(NAME.format("*")))
-
-
-def _documents(ctx: Context) -> Iterator[tuple[Path, dict[str, Any]]]:
-    for path in paths(ctx):
+def _documents(ctx: Context) -> Iterator[tuple[int, dict[str, Any]]]:
+    for pid in run_files.pids(ctx.root, "board"):
         try:
-            document = json.loads(path.read_bytes())
+            document = json.loads(run_files.read(ctx.root, "board", pid) or b"null")
         except (OSError, ValueError):
             # It has ended this moment.
             continue
         if isinstance(document, dict):
-            yield path, document
+            yield pid, document
 
 
 def _lives(ctx: Context, document: dict[str, Any]) -> bool:
@@ -90,7 +82,3 @@ def _lives(ctx: Context, document: dict[str, Any]) -> bool:
         return abs(ctx.clock.now().timestamp() - at) <= STALE_SECONDS
     found = process.look(pid)
     return found is not None and found.started == document.get("started")
-
-
-def _path(ctx: Context, pid: int) -> Path:
-    return ctx.root.private / NAME.format(pid)

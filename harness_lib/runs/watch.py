@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError
-from harness_lib.runs import run_snapshot
+from harness_lib.state import run_files
 from harness_lib.verbs import status
 from harness_lib.verbs.status import View
 
 POLL_SECONDS = 0.5
 LOOK_ANYWAY_SECONDS = 10.0
 NAMED = 5
-
-Stamp = tuple[int, int, int] | None
 
 
 def follow(ctx: Context, limit: int | None) -> Iterator[View]:
@@ -51,7 +48,7 @@ def difference(before: View, now: View) -> str | None:
     return "; ".join([status.headline(now.counts), *named, *more])
 
 
-def _wait_for_change(ctx: Context, before: list[Stamp]) -> list[Stamp]:
+def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:
     """Return when a file of the list has changed, or after a while: leases end and owners die silently."""
     until = ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
     while (seen := _all_stamps(ctx)) == before and ctx.clock.monotonic() < until:
@@ -59,19 +56,6 @@ def _wait_for_change(ctx: Context, before: list[Stamp]) -> list[Stamp]:
     return seen
 
 
-def _all_stamps(ctx: Context) -> list[Stamp]:
+def _all_stamps(ctx: Context) -> list[object]:
     """Return what changes with the list or with the board of a run."""
-    return [*stamps(ctx), *(_stamp(path) for path in run_snapshot.paths(ctx))]
-
-
-def stamps(ctx: Context) -> list[Stamp]:
-    """Return what changes with the files; taken before reading them, so that no change falls between."""
-    return [_stamp(path) for path in (ctx.root.state, ctx.root.log, ctx.root.marker)]
-
-
-def _stamp(path: Path) -> Stamp:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return [ctx.store.stamp(), *run_files.stamps(ctx.root, "board")]

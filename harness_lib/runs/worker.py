@@ -35,7 +35,6 @@ from harness_lib.rules import budget, transitions
 from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Ready, Stepped, Stuck
 from harness_lib.runs import agent_attempt, worktree_slots
 from harness_lib.runs.agent_process import Rules
-from harness_lib.runs.watch import stamps
 from harness_lib.runs.worker_config import Orders
 from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Session, Task
@@ -73,7 +72,7 @@ class Worker:
     def work(self) -> None:
         """Take tasks until the run says that it is enough."""
         while not self.draining.is_set():
-            seen = stamps(self.ctx)
+            seen = self.ctx.store.stamp()
             try:
                 goes_on = self._one()
             except HeldError as error:
@@ -250,7 +249,7 @@ class Worker:
         """Return when the list has changed, or after a while."""
         until = self.ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
         while not self.draining.wait(POLL_SECONDS):
-            if stamps(self.ctx) != seen or self.ctx.clock.monotonic() > until:
+            if self.ctx.store.stamp() != seen or self.ctx.clock.monotonic() > until:
                 return
 
 

@@ -12,10 +12,11 @@ kept, so another kind of store is another class with these methods and no change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
 
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.failures import Finding
@@ -32,6 +33,14 @@ class TaskCommands(NamedTuple):
     check: str | None
     cwd: str | None
     cleanup: str | None
+
+
+class Oddity(NamedTuple):
+    """Something that is unusual: `bad` keeps harness from working, `warn` may do so; and what helps."""
+
+    level: Literal["ok", "warn", "bad"]
+    what: str
+    cure: str | None = None
 
 
 class Examined(NamedTuple):
@@ -239,8 +248,8 @@ class Tx(Questions, Protocol):
     def configure(self, settings: SessionConfig) -> None:
         """Set the mode and the limits of the list."""
 
-    def start_over(self) -> None:
-        """Make it an empty list with the same settings, whose sessions and tasks are counted anew."""
+    def start_over(self) -> str:
+        """Make it an empty list with the same settings, counted anew; return where the old one is kept."""
 
     def rewrite(self) -> None:
         """Publish the list though nothing of it has changed, with all that is kept beside it."""
@@ -301,9 +310,65 @@ class Store(Protocol):
     def examine(self) -> Examined:
         """Return what is wrong with the list as it lies there; takes no lock and writes nothing."""
 
+    def exists(self) -> bool:
+        """Return whether there is a list, whatever is wrong with it."""
+
+    def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
+        """Make an empty list, whose log begins with `message`, switch the hooks on; return what was made.
+
+        Raises RefusedError if there is a list already.
+        """
+
+    def restore(self) -> tuple[str, ...]:
+        """Put the newest good list in the place of the one there, as a person wants; return warnings."""
+
+    def repair(self) -> tuple[list[str], list[str]]:
+        """Mend what can be mended without asking anybody; return what was done, and warnings.
+
+        Raises as `transaction` does.
+        """
+
+    def sweep(self) -> list[str]:
+        """Take away what writers that have died left behind, once it is old; return what was taken away."""
+
+    def oddities(self) -> Iterator[Oddity]:
+        """Yield what is unusual about how the list is kept and locked, for `harness doctor`."""
+
     def transaction(self) -> AbstractContextManager[Tx]:
         """Hold the list for one change.
 
         Raises HeldError (somebody else has it for longer than one waits), ContractError (of the list as read,
         or as changed), EnvSetupError, StateUnreadableError: then nothing was changed.
         """
+
+    def stamp(self) -> object:
+        """Return what is another value after each change of the list, its log or the switch of the hooks."""
+
+    # Beside the list.
+
+    @property
+    def list_file(self) -> Path:
+        """Where a person finds the list, to be named to them; nobody else opens it."""
+
+    @property
+    def backup_file(self) -> Path:
+        """Where a person finds the list as it was before the last change."""
+
+    @property
+    def log_file(self) -> Path:
+        """Where a person finds the log."""
+
+    def log_tail(self, lines: int = ...) -> list[str]:
+        """Return the last `lines` lines of the log, of as much of it as is looked through."""
+
+    def log_follow(self) -> Iterator[str]:
+        """Yield the lines that are added to the log from the call on, for ever."""
+
+    def log_searched(self) -> int | None:
+        """Return how many bytes of the log are looked through; None if that is all of it."""
+
+    def hooks_are_on(self) -> bool:
+        """Return whether hooks hold agents while work remains."""
+
+    def switch_hooks(self, *, on: bool) -> None:
+        """Let hooks hold agents from now on, or not."""

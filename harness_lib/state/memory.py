@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from harness_lib import timestamps
+from harness_lib.errors import RefusedError
 from harness_lib.rules import transitions
 from harness_lib.rules.failures import Finding
 from harness_lib.state import api, journal, proofs, publishing
@@ -74,9 +76,10 @@ class MemoryTx(RowsAnswers, api.Tx):
     def configure(self, settings: SessionConfig) -> None:
         self._written().settings = settings
 
-    def start_over(self) -> None:
+    def start_over(self) -> str:
         self._written()
         self.rows = Rows(settings=self.rows.settings)
+        return ""
 
     def rewrite(self) -> None:
         self._written()
@@ -141,9 +144,11 @@ class MemoryTx(RowsAnswers, api.Tx):
 class MemoryStore(api.Store):
     """The list of one process; its transactions come one after another, whatever thread begins them."""
 
-    def __init__(self, settings: SessionConfig | None = None, *, clock: Clock = SYSTEM) -> None:
+    def __init__(self, *, clock: Clock = SYSTEM) -> None:
         self.lines: list[str] = []
-        self._rows = Rows(settings=settings or SessionConfig())
+        self._rows = Rows()
+        self._exists = False
+        self._hooks = False
         self._clock = clock
         self._lock = threading.Lock()
         self._told: dict[str, None] = {}
@@ -159,8 +164,65 @@ class MemoryStore(api.Store):
         return self.ask()
 
     def examine(self) -> api.Examined:
-        questions = self.ask()
-        return api.Examined((), questions)
+        return api.Examined((), self.ask())
+
+    def exists(self) -> bool:
+        return self._exists
+
+    def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
+        if self._exists:
+            raise RefusedError("This list exists already.", "Look at it with: harness status")
+        self._exists = True
+        self._rows = Rows(settings=settings)
+        self.lines.append(journal.line("INIT", message, now=self._clock.now(), session=0))
+        self.switch_hooks(on=True)
+        return ()
+
+    def restore(self) -> tuple[str, ...]:
+        return ()
+
+    def repair(self) -> tuple[list[str], list[str]]:
+        return [], []
+
+    def sweep(self) -> list[str]:
+        return []
+
+    def oddities(self) -> Iterator[api.Oddity]:
+        return iter(())
+
+    def stamp(self) -> object:
+        return self._rows, len(self.lines), self._hooks
+
+    @property
+    def list_file(self) -> Path:
+        return Path("memory")
+
+    @property
+    def backup_file(self) -> Path:
+        return self.list_file
+
+    @property
+    def log_file(self) -> Path:
+        return self.list_file
+
+    def log_tail(self, lines: int = 0) -> list[str]:
+        return self.lines[-lines:]
+
+    def log_follow(self) -> Iterator[str]:
+        shown = len(self.lines)
+        while True:
+            yield from self.lines[shown:]
+            shown = len(self.lines)
+            self._clock.sleep(1)
+
+    def log_searched(self) -> int | None:
+        return None
+
+    def hooks_are_on(self) -> bool:
+        return self._hooks
+
+    def switch_hooks(self, *, on: bool) -> None:
+        self._hooks = on
 
     @contextmanager
     def transaction(self) -> Iterator[MemoryTx]:

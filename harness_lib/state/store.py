@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
+from harness_lib import timestamps
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state import api, finding, generations, journal, proofs, publishing, restoring
@@ -25,10 +26,12 @@ from harness_lib.state.finding import Found
 from harness_lib.state.opinion import OPINION
 from harness_lib.state.outer_lock import OuterLock, carrier_of
 from harness_lib.state.tx import Tx
+from harness_lib.state.upkeep import Upkeep
 from harness_lib.system.clock import SYSTEM, Clock
+from harness_lib.system.files import append_log, atomic
 from harness_lib.system.files.flock import StateLock
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State, Task
+from harness_lib.task import SessionConfig, State, Task
 
 __all__ = ["Snapshot", "Store", "Tx"]
 
@@ -42,7 +45,7 @@ class Snapshot(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class Store(api.Store):
+class Store(Upkeep):
     """The list of one state root. `timeout`: seconds that both locks together may be waited for.
 
     `caller` tells the process that stands for the caller, to whom no lock of its own is an obstacle.
@@ -121,7 +124,7 @@ class Store(api.Store):
                 found = self._find()
             found = self._settled(found, warnings)
             outer.carrier = carrier_of(found.state)
-            tx = Tx(found.state, self._clock.now(), warnings)
+            tx = Tx(found.state, self._clock.now(), warnings, name=self.root.state.name)
             self._transactions.append(tx)
             try:
                 yield tx
@@ -129,6 +132,14 @@ class Store(api.Store):
                 tx.close()
             self._publish(tx, found)
             outer.carrier = tx.held or carrier_of(tx.state, without=tx.dropped)
+
+    def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
+        """Make an empty list, its log and the marker of the hooks; return their names, raise as `create`."""
+        now = self._clock.now()
+        self.create(State(created=timestamps.render(now), session_config=settings, sessions=()))
+        append_log.append(self.root.log, journal.line("INIT", message, now=now, session=0))
+        self.switch_hooks(on=True)
+        return self.root.state.name, self.root.log.name, self.root.marker.name
 
     def create(self, state: State) -> tuple[str, ...]:
         """Write the first list, and return warnings.
@@ -201,6 +212,10 @@ class Store(api.Store):
             publishing.check(tx.state, found.state)
             reuse = found.reuse()
             self._assert_untouched(found)
+            if tx.keeps_old:
+                assert found.data is not None
+                with publishing.explained(self.root):
+                    atomic.write(self.root.path / tx.keeps_old, found.data)
             state = proofs.sealed(tx.state, found.state)
             tx.warnings += publishing.publish(self.root, state, tx.now, old=found.data, reuse=reuse)
             if not found.ours:

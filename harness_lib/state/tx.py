@@ -22,12 +22,15 @@ class Tx(Answers, api.Tx):
 
     warnings: list[str]
 
-    def __init__(self, state: State, now: datetime, warnings: list[str]) -> None:
+    def __init__(self, state: State, now: datetime, warnings: list[str], *, name: str = "") -> None:
         super().__init__(state, now, warnings)
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
         self.held: int | None = None
         self.dropped: set[int] = set()
+        # Under which name the file as it was read is kept beside the new one.
+        self.keeps_old = ""
+        self._name = name
         self._read = state
         self._open = True
 
@@ -81,10 +84,12 @@ class Tx(Answers, api.Tx):
     def configure(self, settings: SessionConfig) -> None:
         self.state = self._state._replace(session_config=settings)
 
-    def start_over(self) -> None:
+    def start_over(self) -> str:
+        self.keeps_old = f"{self._name}.old-{self.now:%Y%m%dT%H%M%SZ}"
         self.state = State(
             created=timestamps.render(self.now), session_config=self._state.session_config, sessions=()
         )
+        return self.keeps_old
 
     def rewrite(self) -> None:
         self.state = self._state._replace()

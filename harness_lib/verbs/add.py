@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from harness_lib import typed
-from harness_lib.core import marker, ownership, quoting, trust_policy
+from harness_lib.core import ownership, quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
@@ -87,7 +87,7 @@ def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
         require_writable(task)
     tx.add(tasks)
     require_sound(tx, tasks)
-    tx.on_commit(lambda: marker.raise_it(ctx.root))
+    tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
 
 
 def require_writable(task: Task) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from harness_lib.core import ownership
 from harness_lib.core.context import Context
@@ -17,9 +16,8 @@ from harness_lib.errors import UsageError
 from harness_lib.rules import budget
 from harness_lib.runs import run_snapshot
 from harness_lib.runs.run_snapshot import Seen
-from harness_lib.system.files import atomic
+from harness_lib.state import run_files
 
-NAME = "budget-{}.json"
 # A run looks several times a second, but not while its final checks run.
 PATIENCE_SECONDS = 3.0
 LOOK_SECONDS = 0.05
@@ -67,11 +65,10 @@ def _lines(seen: Seen, now: float) -> list[str]:
 def _ask(ctx: Context, found: list[Seen], changes: Mapping[str, float]) -> None:
     """Ask every run for other limits."""
     for seen in found:
-        path = _path(ctx, seen.pid)
         # What was asked a moment before, and is not taken yet, is still wanted.
-        known = _changes(path.read_bytes()) if path.exists() else None
-        atomic.make_directory(path.parent)
-        atomic.write(path, json.dumps({**(known or {}), **changes}).encode(), durable=False)
+        raw = run_files.read(ctx.root, "budget", seen.pid)
+        known = None if raw is None else _changes(raw)
+        run_files.write(ctx.root, "budget", seen.pid, {**(known or {}), **changes})
 
 
 def _wait(ctx: Context, changes: Mapping[str, float]) -> tuple[list[Seen], tuple[str, ...]]:
@@ -92,23 +89,20 @@ def asked(ctx: Context) -> Mapping[str, float] | None:
 
     Raises UsageError for a file that nobody can read.
     """
-    path = _path(ctx, os.getpid())
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
+    raw = run_files.read(ctx.root, "budget", os.getpid())
+    if raw is None:
         return None
     found = _changes(raw)
-    atomic.remove(path)
+    forget(ctx)
     if found is None:
-        raise UsageError(
-            f"Other limits were asked for, but {path.name} was torn.", "Ask again: harness budget"
-        )
+        name = run_files.name("budget", os.getpid())
+        raise UsageError(f"Other limits were asked for, but {name} was torn.", "Ask again: harness budget")
     return found
 
 
 def forget(ctx: Context) -> None:
     """Take away what this process was asked, or one before it that had its number."""
-    atomic.remove(_path(ctx, os.getpid()))
+    run_files.remove(ctx.root, "budget", os.getpid())
 
 
 def _changes(raw: bytes) -> Mapping[str, float] | None:
@@ -118,7 +112,3 @@ def _changes(raw: bytes) -> Mapping[str, float] | None:
     except (ValueError, UsageError):
         return None
     return dict(found)
-
-
-def _path(ctx: Context, pid: int) -> Path:
-    return ctx.root.private / NAME.format(pid)

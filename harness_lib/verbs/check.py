@@ -85,9 +85,9 @@ def _bounded(lines: list[str], limit: int | None) -> list[str]:
 def _verdict(ctx: Context, found: Examined, *, trusted: bool) -> str:
     if found.problems or found.questions is None:
         number = len(found.problems)
-        return f"{number} problem{'s' if number > 1 else ''} in {ctx.root.state}"
+        return f"{number} problem{'s' if number > 1 else ''} in {ctx.store.list_file}"
     doubt = "" if trusted else "; its commands have not been trusted on this machine"
-    return f"{ctx.root.state} keeps the contract ({found.questions.counts().total} tasks){doubt}"
+    return f"{ctx.store.list_file} keeps the contract ({found.questions.counts().total} tasks){doubt}"
 
 
 def _next(found: Examined, *, trusted: bool) -> str | None:

@@ -20,7 +20,6 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
 from harness_lib.rules import failures
 from harness_lib.state.api import Questions
-from harness_lib.system.files import append_log
 from harness_lib.system.git import version, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
@@ -123,7 +122,7 @@ def _run(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
 
 def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple[str, bool]]:
     git = ctx.git
-    lines = append_log.tail(ctx.root.log, LOG_LINES)
+    lines = ctx.store.log_tail(LOG_LINES)
     task = {each.id: each for each in questions.search()}
     rescued = [name for name, _oid in git.refs(RESCUE_REFS)]
     done = [task[f"task-00{n}"] for n in (1, 2, 3, 6)]
@@ -156,7 +155,7 @@ def _reply(ctx: Context, project: Path, broken: list[str]) -> Reply:
     there = typed.change_to(project)
     lines = [
         "",
-        f"the log:          {ctx.root.log}",
+        f"the log:          {ctx.store.log_file}",
         f"the commits:      {typed.git('-C', project, 'log', '--oneline')}",
         *(f"a failed attempt: {there} && {rescue_refs.look_at(name)}" for name in rescued),
     ]

@@ -22,7 +22,7 @@ MACHINE: tuple[Examination, ...] = (
     hs.examine,
 )
 # Only where there is a state root.
-LIST: tuple[Examination, ...] = (task_list.examine, task_list.files, task_list.locks)
+LIST: tuple[Examination, ...] = (task_list.examine, task_list.files, task_list.store)
 
 
 def run(ctx: Context) -> Reply:

@@ -7,18 +7,16 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness_lib import timestamps, typed
-from harness_lib.core import git_access, marker, nothing_to_do, trust_policy
+from harness_lib import typed
+from harness_lib.core import git_access, nothing_to_do, trust_policy
 from harness_lib.core import start_over as starting_over
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.state import journal
-from harness_lib.state.store import Store
-from harness_lib.system.files import append_log, atomic
+from harness_lib.system.files import atomic
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
-from harness_lib.task import Mode, SessionConfig, State
+from harness_lib.task import Mode, SessionConfig
 
 INIT_SCRIPT = """\
 #!/bin/sh
@@ -62,8 +60,8 @@ def run(
     here = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
     git_access.require(here, git)
     restored = starting_over.restore(here)
-    kept = starting_over.begin_anew(here) if start_over and root.state.exists() else ""
-    made = _make_files(here, root, git, mode or "exclusive")
+    kept = starting_over.begin_anew(here) if start_over and here.store.exists() else ""
+    made = _make_files(here, git, mode or "exclusive")
     if init_script and not root.init_script.exists():
         atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)
         made.append(root.init_script.name)
@@ -77,7 +75,7 @@ def run(
 
 def _refuse_second(ctx: Context, root: roots.Root, git: Git) -> None:
     """Raise UsageError if this repository has its list elsewhere, above or below this place."""
-    if root.state.exists() or ctx.env.get("HARNESS_STATE_ROOT"):
+    if roots.has_list(root.path) or ctx.env.get("HARNESS_STATE_ROOT"):
         return
     above = roots.find(ctx.env, root.path)
     if above is not None and above.path == root.path:
@@ -118,22 +116,13 @@ def _repository(place: Path, *, make_git: bool) -> Git:
     return git
 
 
-def _make_files(ctx: Context, root: roots.Root, git: Git, mode: Mode) -> list[str]:
-    if root.state.exists():
+def _make_files(ctx: Context, git: Git, mode: Mode) -> list[str]:
+    if ctx.store.exists():
         return []
-    state = State(
-        created=timestamps.render(ctx.clock.now()),
-        session_config=SessionConfig(concurrency_mode=mode),
-        sessions=(),
-    )
-    store = Store(root, clock=ctx.clock, caller=lambda: ctx.owner.pid)
-    store.create(state)
-    line = journal.line("INIT", f"Harness initialized for project {git.top}", now=ctx.clock.now(), session=0)
-    append_log.append(root.log, line)
-    trust_policy.note(ctx, store.ask())
-    # Not for a list that is there: somebody may have paused it, or it may be finished.
-    marker.raise_it(root)
-    return [root.state.name, root.log.name, root.marker.name]
+    message = f"Harness initialized for project {git.top}"
+    made = ctx.store.begin(SessionConfig(concurrency_mode=mode), message)
+    trust_policy.note(ctx, ctx.store.ask())
+    return [*made]
 
 
 def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:

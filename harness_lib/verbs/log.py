@@ -12,7 +12,6 @@ from typing import NamedTuple
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.system.files import append_log
 from harness_lib.task import CATEGORIES
 
 DEFAULT_LINES = 20
@@ -53,7 +52,7 @@ EVERYTHING = Filter()
 
 def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) -> Reply:
     """Return the last `lines` lines that `only` lets through, from the last megabyte of the log."""
-    read = append_log.tail(ctx.root.log, lines) if only == EVERYTHING else append_log.tail(ctx.root.log)
+    read = ctx.store.log_tail(lines) if only == EVERYTHING else ctx.store.log_tail()
     fitting = [entry for entry in map(parse, read) if only.fits(entry)]
     shown = fitting[-lines:] if lines > 0 else []
     return Reply(
@@ -67,7 +66,7 @@ def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) 
 
 def follow(ctx: Context, only: Filter = EVERYTHING) -> Iterator[str]:
     """Yield the lines that are added from the call on and that `only` lets through, for ever."""
-    added = append_log.follow(ctx.root.log, ctx.clock)
+    added = ctx.store.log_follow()
     return (entry.text for line in added if only.fits(entry := parse(line)))
 
 
@@ -98,8 +97,8 @@ def _tags(rest: str) -> tuple[str | None, str | None, str]:
 
 def _unseen(ctx: Context) -> tuple[str, ...]:
     """Say that the log is longer than what was looked through."""
-    path = ctx.root.log
-    if not path.is_file() or path.stat().st_size <= append_log.TAIL_BYTES:
+    searched = ctx.store.log_searched()
+    if searched is None:
         return ()
-    searched = f"{append_log.TAIL_BYTES // 1024} KB"
-    return (f"only the last {searched} of {path.name} were looked through; grep finds the rest",)
+    name = ctx.store.log_file.name
+    return (f"only the last {searched // 1024} KB of {name} were looked through; grep finds the rest",)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from harness_lib.core import marker
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 
 
 def run(ctx: Context) -> Reply:
     """Remove the marker; idempotent."""
-    was_on = ctx.root.marker.exists()
-    marker.lower_it(ctx.root)
+    was_on = ctx.store.hooks_are_on()
+    ctx.store.switch_hooks(on=False)
     told = (
         "The hooks are off: no agent is held here any more. The list, sessions and claims stay as they are."
         if was_on

@@ -29,10 +29,11 @@ def run(ctx: Context, task_id: str) -> Reply:
         tx.remove(task.id)
         title = json.dumps(quoting.title(task), ensure_ascii=False)
         manual_edit.log(tx, ctx, f"removed {title} ({task.status})", task.id)
-        marker.lower_when_finished(tx, ctx.root)
+        marker.lower_when_finished(tx, ctx.store)
     return Reply(
         "remove",
-        f"removed {task.id}: {quoting.title(task)}\nthe list as it was is kept in {ctx.root.backup.name}",
+        f"removed {task.id}: {quoting.title(task)}\n"
+        f"the list as it was is kept in {ctx.store.backup_file.name}",
         task=task,
         next="harness status",
         warnings=tuple(tx.warnings),

@@ -22,7 +22,6 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules import stats, transitions
 from harness_lib.runs import worktree_slots
 from harness_lib.state.api import Questions, Tx
-from harness_lib.system.files import append_log
 from harness_lib.task import Session, StopReason, Task
 
 LOG_LINES = 200
@@ -45,7 +44,7 @@ def run(ctx: Context) -> Reply:
     """
     ownership.refuse_supervised(ctx, "harness start")
     questions = ctx.store.ask_to_change()
-    history = append_log.tail(ctx.root.log, LOG_LINES)
+    history = ctx.store.log_tail(LOG_LINES)
     facts = git_facts(ctx)
     live = sessions.mine(questions, ctx)
     if live and is_open(live, questions, ctx) and live.halt is None:
@@ -64,7 +63,7 @@ def _go_on(ctx: Context) -> Opened:
         if held is not None and tx.concurrent:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
         if tx.work_remains():
-            tx.on_commit(lambda: marker.raise_it(ctx.root))
+            tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         if session is not None and tx.awaits_person():
             sessions.close(tx, session)
             return Opened(None, "waiting")
@@ -154,7 +153,7 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     if stop is None:
         return None
     sessions.close(tx, current)
-    marker.lower_when_finished(tx, ctx.root)
+    marker.lower_when_finished(tx, ctx.store)
     return stop
 
 
@@ -189,11 +188,11 @@ def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, .
             sessions.refuse_other(tx, ctx)
         if stop is not None:
             tx.log("STATS", stats.told(tx.counts()), session=tx.session_count)
-            marker.lower_when_finished(tx, ctx.root)
+            marker.lower_when_finished(tx, ctx.store)
             return None, stop, tuple(tx.warnings)
         sessions.refuse_other(tx, ctx)
         session = sessions.open_one(tx, ctx)
-        tx.on_commit(lambda: marker.raise_it(ctx.root))
+        tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         return session, None, tuple(tx.warnings)
 
 

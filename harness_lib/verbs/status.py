@@ -19,7 +19,6 @@ from harness_lib.runs import progress, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state import codec
 from harness_lib.state.api import Questions
-from harness_lib.system.files import append_log as log
 from harness_lib.system.place import find_root
 from harness_lib.task import Session, Task
 
@@ -85,7 +84,7 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
 
 def _log_lines(ctx: Context) -> list[str]:
     try:
-        return log.tail(ctx.root.log, LOG_READ)
+        return ctx.store.log_tail(LOG_READ)
     except PermissionError:
         # Somebody who may only read the list: its log is its owner's.
         return []
@@ -155,7 +154,7 @@ def answer(ctx: Context, view: View) -> Reply:
             "sessions": list(view.people),
             "halts": list(view.halts),
             "unproven": list(view.unproven),
-            "active": ctx.root.marker.exists(),
+            "active": ctx.store.hooks_are_on(),
             "runs": [_run(seen, now) for seen in view.runs],
         },
     )
@@ -314,7 +313,7 @@ def _bounded(lines: list[str]) -> list[str]:
 def _hooks(ctx: Context, questions: Questions) -> str:
     if find_root.switched_off(ctx.env):
         return "hooks: off (HARNESS_DISABLED is set)"
-    if ctx.root.marker.exists():
+    if ctx.store.hooks_are_on():
         from harness_lib.hookinstall import routes  # noqa: PLC0415 (reads the settings of every agent)
 
         held = routes.holders(ctx)

@@ -29,7 +29,7 @@ def run(ctx: Context, number: int | None = None) -> Reply:
         held = ownership.held_by_me(tx, ctx) if number is None else None
         _record(tx, ctx, session, standing)
         sessions.close(tx, session)
-        marker.lower_when_finished(tx, ctx.root)
+        marker.lower_when_finished(tx, ctx.store)
         line = stats.told(tx.counts())
     lines = [f"session {session.number} has ended; {line}"]
     if held:

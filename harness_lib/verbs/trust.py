@@ -62,7 +62,7 @@ def run(
     agent = owner.in_agent(ctx.env)
     if yes and (agent or (not at_terminal and ctx.env.get(MAY_SAY_YES, "0") in ("", "0"))):
         raise RefusedError(
-            f"Whether the commands of {ctx.root.state} may run is for a person to say"
+            f"Whether the commands of {ctx.store.list_file} may run is for a person to say"
             + (f", not for {agent}." if agent else ", at a terminal."),
             "Ask the person to type it in a terminal of their own: harness trust",
         )

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from harness_lib.core import trust_policy
 from harness_lib.core.context import Context
+from harness_lib.state.store import Store
 from harness_lib.task import Mode, State, Task, Validation
 from harness_lib.verbs import init
 
@@ -49,7 +50,7 @@ class Crowd:
         return Context(env={**os.environ, "HARNESS_STATE_ROOT": str(self.root)}, cwd=self.root)
 
     def state(self) -> State:
-        return self.context().store.read().state
+        return Store(self.context().root).read().state
 
     def prose(self, *options: str) -> tuple[str, ...]:
         """Return the program of an agent that follows the prose."""
@@ -135,7 +136,7 @@ def fill(ctx: Context, tasks: int) -> None:
     """Put `tasks` tasks that pass their check at once into the list, and lift the limits of a session."""
     check = Validation(command="true")
     made = [Task(task_id(n), f"Number {n}", validation=check) for n in range(1, tasks + 1)]
-    with ctx.store.transaction() as tx:
+    with Store(ctx.root).transaction() as tx:
         # What is there already stays the same object, which need not be checked and written anew.
         there = {task.id: task for task in tx.state.tasks}
         wanted = tuple([there[task.id] if there.get(task.id) == task else task for task in made])

@@ -37,7 +37,7 @@ def answer(child: subprocess.Popen[str]) -> dict[str, Any]:
 
 def let_the_lease_run_out(on: Crowd) -> None:
     with on.context().store.transaction() as tx:
-        (task,) = tx.state.tasks
+        (task,) = tx.search()
         tx.replace(task._replace(lease_expires_at=LONG_AGO))
 
 

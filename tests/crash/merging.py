@@ -177,7 +177,7 @@ def _queued(world: Merging) -> None:
     there = ctx.at(Git.open(world.slot(BESIDE_WORKER)))
     tree = snapshot.capture(there.git, there.keep_out)
     with ctx.store.transaction() as tx:
-        task = tx.state.find(BESIDE)
+        task = tx.task(BESIDE)
         assert task is not None
         oid = committing.commit_object(there, world.base, task, tree)
         tx.replace(transitions.begin_merge(task, now=tx.now, commit=oid))

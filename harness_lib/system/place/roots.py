@@ -171,6 +171,11 @@ def elsewhere(cwd: Path) -> list[Path]:
     return [Path(found) for found in find_root.elsewhere(os.fspath(cwd))]
 
 
+def has_list(directory: Path) -> bool:
+    """Return whether a list lies in `directory`."""
+    return (directory / STATE_FILE).exists()
+
+
 def require_direct(root: Root) -> None:
     """Raise RefusedError if one of our files in `root` is a symbolic link: a clone could bring it."""
     path = find_root.linked(os.fspath(root.path), thorough=True)

@@ -1,0 +1,156 @@
+"""What lies beside the list in its files: the log, the marker of the hooks, what dead writers have left.
+
+One half of the file store; the other reads and changes the list itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness_lib.state import api, summary
+from harness_lib.state.api import Oddity
+from harness_lib.system.clock import Clock
+from harness_lib.system.files import append_log, atomic, flock, mkdir_lock
+from harness_lib.system.place.roots import Root
+from harness_lib.system.processes import process
+
+LARGE_LOG_BYTES = 100 * 1024 * 1024
+
+
+class Upkeep(api.Store):
+    """The files of one state root that are not the list."""
+
+    root: Root
+    _clock: Clock
+
+    @property
+    def list_file(self) -> Path:
+        return self.root.state
+
+    @property
+    def log_file(self) -> Path:
+        return self.root.log
+
+    @property
+    def backup_file(self) -> Path:
+        return self.root.backup
+
+    def exists(self) -> bool:
+        return self.root.state.exists()
+
+    def log_tail(self, lines: int = append_log.TAIL_BYTES) -> list[str]:
+        return append_log.tail(self.root.log, lines)
+
+    def log_follow(self) -> Iterator[str]:
+        return append_log.follow(self.root.log, self._clock)
+
+    def log_searched(self) -> int | None:
+        path = self.root.log
+        is_whole = not path.is_file() or path.stat().st_size <= append_log.TAIL_BYTES
+        return None if is_whole else append_log.TAIL_BYTES
+
+    def hooks_are_on(self) -> bool:
+        return self.root.marker.exists()
+
+    def switch_hooks(self, *, on: bool) -> None:
+        if on:
+            atomic.touch(self.root.marker)
+        else:
+            atomic.remove(self.root.marker)
+
+    def stamp(self) -> object:
+        return [_stamp(path) for path in (self.root.state, self.root.log, self.root.marker)]
+
+    def sweep(self) -> list[str]:
+        told = []
+        for directory, name in (
+            (self.root.path, self.root.state.name),
+            (self.root.path, self.root.backup.name),
+            (self.root.private, "*"),
+            (self.root.generations, "*"),
+        ):
+            before = _temporaries(directory, name)
+            atomic.sweep(directory, name)
+            gone = before - _temporaries(directory, name)
+            if gone:
+                told.append(f"{directory}: {len(gone)} temporary files of dead writers removed")
+        return told
+
+    def repair(self) -> tuple[list[str], list[str]]:
+        is_lost = self.examine().is_lost
+        done: list[str] = []
+        with self.transaction() as tx:
+            if is_lost:
+                done, tx.warnings = tx.warnings, []
+            if _is_torn(self.root.log):
+                # The writer begins a new line by itself.
+                tx.log("WARN", "the line above was left unfinished", session=tx.session_count)
+                done.append(f"{self.root.log.name}: its unfinished last line is ended")
+            has_generation = any(self.root.generations.glob("*.json"))
+            if summary.read(self.root) is None or not has_generation:
+                tx.rewrite()
+                done.append(f"{self.root.private.name}/: generation and summary of the list are made anew")
+        return [*done, *self.sweep()], tx.warnings
+
+    def oddities(self) -> Iterator[Oddity]:
+        yield from _of_log(self.root.log)
+        file = self.root.lock_file
+        if file.exists() and file.stat().st_size:
+            # The text of a holder that died stays behind; the lock itself went with it.
+            holder = flock.holder(file)
+            yield Oddity(
+                "ok", f"last taken and not given back: the state lock, by {holder}; the kernel frees it"
+            )
+        yield from _of_directory_lock(mkdir_lock.path_for(self.root.path))
+
+
+def _of_log(log: Path) -> Iterator[Oddity]:
+    if log.exists() and not log.is_file():
+        yield Oddity("bad", f"{log} is no regular file", "move it away; the next command makes a new log")
+    elif log.exists() and log.stat().st_size > LARGE_LOG_BYTES:
+        yield Oddity("ok", f"{log.name} has {log.stat().st_size // 2**20} MB; only its end is ever read")
+
+
+def _of_directory_lock(path: Path) -> Iterator[Oddity]:
+    holder = mkdir_lock.look(path)
+    if holder is None:
+        return
+    if holder.foreign:
+        yield Oddity(
+            "warn",
+            f"{path} belongs to another user or is a symlink: agents that follow the prose are not kept out",
+            "let whoever made it remove it",
+        )
+    elif holder.pid is None:
+        yield Oddity("warn", f"{path} names no process", "after ten seconds the next command takes it over")
+    elif process.alive(holder.pid):
+        yield Oddity("ok", f"{path} stands for the living process {holder.pid}")
+    else:
+        told = f"{path} stands for process {holder.pid}, which is gone"
+        yield Oddity("warn", told, "the next command takes it over")
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _temporaries(directory: Path, name: str) -> set[Path]:
+    return set(directory.glob(f".{name}.*.tmp"))
+
+
+def _is_torn(path: Path) -> bool:
+    """Say whether the last line of the log lacks its end."""
+    try:
+        with path.open("rb") as stream:
+            if stream.seek(0, os.SEEK_END) == 0:
+                return False
+            stream.seek(-1, os.SEEK_END)
+            return stream.read(1) != b"\n"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,95 @@
+"""Nobody above the store has its list, opens its files or knows which kind of store it is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+LIBRARY = Path(__file__).parents[2] / "harness_lib"
+BELOW = ("loop", "rules", "state", "system", "agents")
+# Where a kind of store is chosen.
+CHOOSING = "core/context.py"
+# Whoever may know what a file is called, and what for. Hooks decide from the summary without any module of
+# the store, as each would cost them more than their work; they look for the list, switch themselves off, and
+# keep agents from writing to it.
+HOOKS = {
+    "hookio/door.py": 1,
+    "hookio/facts.py": 1,
+    "hookio/policy.py": 3,
+    "hookio/spoken.py": 1,
+    "hookio/verdict.py": 1,
+    "hookio/visit.py": 1,
+}
+# The message about a list that was not found.
+NAMING = {"core/context.py": 1}
+FILES = {"state", "backup", "log", "marker", "summary", "lock_file", "generations"}
+CONSTANTS = {"STATE_FILE", "BACKUP_FILE", "LOG_FILE", "MARKER", "GENERATIONS"}
+NAMES = re.compile(r"harness-tasks\.json$|harness-progress\.txt$|\.harness-active$|(board|budget)-")
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(LIBRARY.rglob("*.py")):
+        name = path.relative_to(LIBRARY).as_posix()
+        if name.split("/")[0] not in (*BELOW, "task.py"):
+            yield name, ast.parse(path.read_text("utf-8"))
+
+
+def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def names_a_file(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        of_root = isinstance(node.value, ast.Name | ast.Attribute) and ast.unparse(node.value).endswith(
+            "root"
+        )
+        return (of_root and node.attr in FILES) or node.attr in CONSTANTS
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(NAMES.match(node.value))
+
+
+def test_nobody_above_the_store_has_the_list_to_walk_through() -> None:
+    """With no `State` at hand there are no `.tasks`; mypy holds what `ctx.store` gives to `Questions`."""
+    found = {name for name, tree in modules() if ("harness_lib.task", "State") in imported(tree)}
+    assert found == set()
+
+
+def test_nobody_above_the_store_knows_its_kind() -> None:
+    kinds = {"store", "tx", "answers", "memory", "rows", "upkeep", "examining", "publishing", "generations"}
+    for name, tree in modules():
+        taken = {each for module, each in imported(tree) if module == "harness_lib.state"}
+        taken |= {
+            module.rpartition(".")[2]
+            for module, _ in imported(tree)
+            if module.startswith("harness_lib.state.")
+        }
+        assert taken & kinds == ({"store"} if name == CHOOSING else set()), name
+
+
+def test_nobody_above_the_store_names_its_files() -> None:
+    found = Counter(name for name, tree in modules() for node in ast.walk(tree) if names_a_file(node))
+    assert dict(found) == {**HOOKS, **NAMING}
+
+
+def test_the_file_of_the_list_is_told_to_people_and_opened_by_nobody() -> None:
+    """What is named by the store is only shown, asked for its name, or given to git."""
+    opening = {
+        "open",
+        "read_bytes",
+        "read_text",
+        "stat",
+        "exists",
+        "is_file",
+        "write_bytes",
+        "write_text",
+        "unlink",
+    }
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
+                file = node.value.attr in ("list_file", "log_file", "backup_file")
+                assert not (file and node.attr in opening), f"{name}:{node.lineno}"

@@ -209,10 +209,13 @@ class MemoryStore(api.Store):
         return self.lines[-lines:]
 
     def log_follow(self) -> Iterator[str]:
-        shown = len(self.lines)
+        return self._added(len(self.lines))
+
+    def _added(self, shown: int) -> Iterator[str]:
         while True:
-            yield from self.lines[shown:]
-            shown = len(self.lines)
+            fresh = self.lines[shown:]
+            shown += len(fresh)
+            yield from fresh
             self._clock.sleep(1)
 
     def log_searched(self) -> int | None:

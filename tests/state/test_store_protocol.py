@@ -1,0 +1,200 @@
+"""What every kind of store promises, whatever it keeps its list in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from harness_lib.errors import RefusedError
+from harness_lib.state import api
+from harness_lib.state.codec import ContractError
+from harness_lib.state.memory import MemoryStore
+from harness_lib.state.store import Store as FileStore
+from harness_lib.system.place.roots import Root
+from harness_lib.task import Session, SessionConfig, Task
+from tests.state.questions import Hands, answers
+
+FIRST, SECOND = Task("task-001", "First"), Task("task-002", "Second", depends_on=("task-001",))
+
+
+@pytest.fixture(params=["file", "memory"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> api.Store:
+    """Return a store of each kind that has no list yet."""
+    clock = Hands()
+    if request.param == "memory":
+        return MemoryStore(clock=clock)
+    return FileStore(Root(tmp_path.resolve()), clock=clock)
+
+
+@pytest.fixture
+def store(empty: api.Store) -> api.Store:
+    """Return one with two tasks."""
+    empty.begin(SessionConfig(), "Begun for a test")
+    with empty.transaction() as tx:
+        tx.add([FIRST, SECOND])
+    return empty
+
+
+def members(protocol: type[Protocol]) -> set[str]:  # type: ignore[valid-type]
+    return {name for name in (*vars(protocol), *protocol.__annotations__) if not name.startswith("_")}
+
+
+def test_every_question_is_asked_where_stores_are_compared(store: api.Store) -> None:
+    assert set(answers(store.ask())) == members(api.Questions)
+
+
+def test_a_list_is_begun_once(empty: api.Store) -> None:
+    assert not empty.exists()
+    assert not empty.hooks_are_on()
+    empty.begin(SessionConfig("concurrent"), "Begun for a test")
+    assert empty.exists()
+    assert empty.hooks_are_on()
+    assert empty.ask().concurrent
+    assert [line.partition("] ")[2] for line in empty.log_tail(9)] == ["[SESSION-0] INIT Begun for a test"]
+    with pytest.raises(RefusedError, match="exists already"):
+        empty.begin(SessionConfig(), "Begun again")
+
+
+def test_the_answers_are_of_one_moment(store: api.Store) -> None:
+    before = store.ask()
+    with store.transaction() as tx:
+        tx.remove("task-002")
+        tx.replace(FIRST._replace(title="New"))
+        assert store.ask().search() == (FIRST, SECOND)
+    assert before.search() == (FIRST, SECOND)
+    assert store.ask().search() == (FIRST._replace(title="New"),)
+
+
+def test_an_error_publishes_nothing(store: api.Store) -> None:
+    def fail() -> None:
+        with store.transaction() as tx:
+            tx.remove("task-002")
+            tx.log("WARN", "never said", session=1)
+            tx.on_commit(lambda: store.switch_hooks(on=False))
+            raise LookupError
+
+    before = store.stamp()
+    with pytest.raises(LookupError):
+        fail()
+    assert store.ask().search() == (FIRST, SECOND)
+    assert store.hooks_are_on()
+    assert store.stamp() == before
+
+
+@pytest.mark.parametrize("task", [FIRST, Task("task-003", depends_on=("task-009",)), Task("")])
+def test_what_breaks_the_contract_is_not_published(store: api.Store, task: Task) -> None:
+    def add() -> None:
+        with store.transaction() as tx:
+            tx.add([task])
+
+    with pytest.raises(ContractError):
+        add()
+    assert store.ask().search() == (FIRST, SECOND)
+
+
+def test_a_transaction_says_whether_it_changes_anything(store: api.Store) -> None:
+    with store.transaction() as tx:
+        assert not tx.changed
+        tx.log("WARN", "only said", session=4)
+        assert not tx.changed
+        tx.replace(FIRST._replace(title="New"))
+        assert tx.changed
+    assert store.log_tail(1)[0].endswith("[SESSION-4] WARN only said")
+
+
+def test_what_follows_a_change_is_called_once_it_is_published(store: api.Store) -> None:
+    seen: list[object] = []
+
+    def stumble() -> None:
+        raise OSError(28, "No space left on device")
+
+    with store.transaction() as tx:
+        tx.remove("task-002")
+        tx.on_commit(lambda: seen.append(store.ask().counts().total))
+        tx.on_commit(stumble)
+        assert seen == []
+    assert seen == [1]
+    assert any("No space left" in warning for warning in tx.warnings)
+    assert store.warnings == tuple(tx.warnings)
+
+
+def test_a_transaction_that_has_ended_only_answers(store: api.Store) -> None:
+    with store.transaction() as tx:
+        tx.remove("task-002")
+    assert tx.search() == (FIRST,)
+    changes: tuple[Callable[[], None], ...] = (
+        lambda: tx.replace(FIRST),
+        lambda: tx.add([SECOND]),
+        lambda: tx.remove("task-001"),
+        lambda: tx.add_session(Session(1, "one", "here")),
+        lambda: tx.log("WARN", "late", session=1),
+        lambda: tx.on_commit(lambda: None),
+    )
+    for change in changes:
+        with pytest.raises(RuntimeError, match="BUG"):
+            change()
+
+
+def test_what_is_not_there_is_no_task_to_replace_or_remove(store: api.Store) -> None:
+    with store.transaction() as tx:
+        with pytest.raises(AssertionError, match="BUG: there is no task"):
+            tx.replace(Task("nobody"))
+        with pytest.raises(AssertionError, match="BUG: there is no task"):
+            tx.remove("nobody")
+
+
+def test_attempts_of_a_removed_task_stay_counted(store: api.Store) -> None:
+    with store.transaction() as tx:
+        tx.replace(SECOND._replace(attempts=2))
+    with store.transaction() as tx:
+        tx.remove("task-002")
+    assert store.ask().counts().attempts == 2
+
+
+def test_a_list_that_is_started_over_is_empty_and_keeps_its_settings(store: api.Store) -> None:
+    wanted = SessionConfig("concurrent", 3, 4)
+    with store.transaction() as tx:
+        tx.configure(wanted)
+        tx.count_session(7)
+    with store.transaction() as tx:
+        tx.start_over()
+    found = store.ask()
+    assert (found.counts().total, found.session_count, found.settings()) == (0, 0, wanted)
+
+
+def test_the_stamp_is_another_after_each_change_and_only_then(store: api.Store) -> None:
+    seen = [store.stamp()]
+    store.ask()
+    assert store.stamp() == seen[0]
+    with store.transaction() as tx:
+        tx.replace(FIRST._replace(title="Longer than before"))
+    seen.append(store.stamp())
+    with store.transaction() as tx:
+        tx.log("WARN", "said", session=1)
+    seen.append(store.stamp())
+    store.switch_hooks(on=False)
+    seen.append(store.stamp())
+    assert all(seen[place] != each for place, each in enumerate(seen[1:]))
+
+
+def test_the_log_is_followed_from_now_on(store: api.Store) -> None:
+    added = store.log_follow()
+    with store.transaction() as tx:
+        tx.log("WARN", "one", session=1)
+        tx.log("WARN", "two", session=1)
+    assert [next(added)[-3:], next(added)[-3:]] == ["one", "two"]
+    assert [line[-3:] for line in store.log_tail(2)] == ["one", "two"]
+    assert store.log_searched() is None
+
+
+def test_a_list_that_is_as_it_must_be_needs_nothing(store: api.Store) -> None:
+    found = store.examine()
+    assert found.problems == ()
+    assert found.questions is not None
+    assert answers(found.questions) == answers(store.ask())
+    assert store.repair() == ([], [])
+    assert store.sweep() == []
+    assert list(store.oddities()) == []

@@ -89,8 +89,7 @@ def test_markdown_is_drawn_when_the_answer_is_complete(serve: Serve, project: Pa
         someone.has_on_screen("You:")
         someone.types("go\r")
         someone.has_on_screen("Some bold words and a link (http://127.0.0.1/else).")
-        someone.has_on_screen("# A title", gone=True)
-        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        someone.rests()
         # Once, and nothing of what has streamed is left beside it.
         assert someone.screen.count("A title") == 1
         assert "```" not in someone.screen
@@ -281,7 +280,7 @@ def test_thoughts_are_shown_before_the_answer(serve: Serve, project: Path) -> No
         someone.has_on_screen("You:")
         someone.types("go\r")
         someone.has_on_screen("Here it is.")
-        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        someone.rests()
         assert someone.screen.index("I wonder about it.") < someone.screen.index("Here it is.")
         assert someone.screen.count("I wonder about it.") == 1
         someone.leaves("\x04")

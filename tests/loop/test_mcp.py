@@ -131,6 +131,19 @@ def test_servers_that_do_not_answer_are_named_and_the_others_work(
     assert gone(project)
 
 
+def test_a_server_that_chatters_is_understood_and_not_heard(hs: Hs, serve: Serve, home: Path) -> None:
+    old = shlex.join([sys.executable, str(SERVER.with_name("old_mcp_server.py"))])
+    configure(home / ".harness", a={"command": "sh", "args": ["-c", f"echo Listening now; echo; exec {old}"]})
+    server = serve(CHAT, use("mcp__a__spoken"), say("Done."))
+
+    answer = hs("go", env=CHAT.environment(server))
+
+    assert answer.out == "Done.\n"
+    assert "Traceback" not in answer.err
+    assert offered(server.requests[0]) == ["mcp__a__spoken"]
+    assert "Listening now" in (session_of(home) / "mcp.log").read_text(encoding="utf-8")
+
+
 def test_all_servers_that_are_not_known_are_started_together(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import logging
 import os
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
@@ -36,7 +37,24 @@ _PAGES = 100
 # What is said when a server has ended, and when one over HTTP knows our session no more.
 _GONE = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
 
+_PACKAGE = logging.getLogger("mcp")
+_PACKAGE.propagate = False
+# So that nothing is said by the handler of last resort, which writes to standard error.
+_PACKAGE.addHandler(logging.NullHandler())
+
 T = TypeVar("T")
+
+
+class _ToLog(logging.Handler):
+    """Writes to the log that `opened` opens."""
+
+    def __init__(self, opened: Callable[[], io.TextIOWrapper]) -> None:
+        super().__init__()
+        self._opened = opened
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError), self._opened() as log:
+            log.write(f"{self.format(record)}\n")
 
 
 class Connections:
@@ -48,6 +66,9 @@ class Connections:
         self._open: dict[str, asyncio.Future[mcp.Client]] = {}
         self._holders: list[asyncio.Task[None]] = []
         self._calls: set[Future[tuple[str, bool]]] = set()
+        # What the package says of a server would fall into the line that a person types in.
+        self._heard = _ToLog(self._log)
+        _PACKAGE.addHandler(self._heard)
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 
@@ -87,6 +108,7 @@ class Connections:
         self._thread.join(_END_SECONDS)
         if not self._thread.is_alive():
             self._loop.close()
+        _PACKAGE.removeHandler(self._heard)
 
     def _learned(self, server: Server, future: Future[list[Json]], deadline: float) -> bool:
         problem = self._problem(future, max(0.0, deadline - time.monotonic()), START_SECONDS)
@@ -183,7 +205,7 @@ class Connections:
         )
         return stdio_client(parameters, errlog=log)
 
-    def _log(self) -> Any:
+    def _log(self) -> io.TextIOWrapper:
         session = self._runtime.session
         path = session.directory / "mcp.log" if session else Path(os.devnull)
         return io.TextIOWrapper(logs.appending(path), encoding="utf-8", write_through=True)

@@ -79,7 +79,10 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
     handback = task.handback
     made_any = has_changes(ctx, task) or ctx.git.head() != task.started_at_commit
     if handback is None or handback.rescue is None or made_any:
-        reason = f"An agent was stopped in the middle of it: {why}. What it had done stands in the work tree."
+        reason = (
+            f"An agent was stopped in the middle of it: {why.rstrip('.')}. "
+            "What it had done stands in the work tree."
+        )
         rounds = handback.rounds if handback else 0
         told = quoting.one_line(reason, quoting.FAILURE_LENGTH)
         handback = Handback(told, rounds, _without_a_persons(ctx, task), task.started_at_commit)

@@ -241,6 +241,7 @@ def test_on_another_branch_work_goes_with_the_task_and_not_into_that_branch(proj
 
     task = project.task()
     assert (task["status"], task["attempts"], task["interruptions"]) == ("pending", 0, 1)
+    assert ".." not in task["handback"]["reason"]
     other.ok("claim")
     assert project.read("half.txt") == "half\n"
 

@@ -15,11 +15,13 @@ from harness_lib.attempts import (
     complete,
     evaluate,
     giving_up,
+    inbox,
     outcome,
     requeue,
     rescue_refs,
     rollback,
     target_branch,
+    worktree_slots,
 )
 from harness_lib.attempts import intents as settling
 from harness_lib.attempts import interrupted as interrupting
@@ -27,7 +29,6 @@ from harness_lib.core import halts, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, LeaseLostError
 from harness_lib.rules import gates, intents, leases, recovery, transitions
-from harness_lib.runs import inbox, worktree_slots
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import orphan_groups

@@ -19,10 +19,10 @@ from harness_lib.cli import table
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.board import Board
 from harness_lib.rules.stats import Counts
-from harness_lib.runs import progress
+from harness_lib.runs import overview, progress
+from harness_lib.runs.overview import View
 from harness_lib.task import Task
-from harness_lib.verbs import graph, status
-from harness_lib.verbs.status import View
+from harness_lib.verbs import graph
 
 STYLES = {"completed": "green", "in_progress": "bold cyan", "failed": "red", "pending": ""}
 # How the lines of `harness doctor` and of warnings begin.
@@ -106,12 +106,12 @@ def run(board: Board, counts: Counts | None, ahead: Ahead, now: float) -> Render
 def _progress(counts: Counts) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
     bar = ProgressBar(total=max(1, counts.total), completed=counts.completed, width=BAR_WIDTH)
-    grid.add_row(bar, Text(status.headline(counts), style="bold"))
+    grid.add_row(bar, Text(overview.headline(counts), style="bold"))
     return grid
 
 
 def _task(task: Task) -> Text:
-    return _short(coloured(status.one_line(task)))
+    return _short(coloured(overview.one_line(task)))
 
 
 def _line(text: str, style: str = "") -> Text:

@@ -8,8 +8,9 @@ from harness_lib import timestamps
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
+from harness_lib.runs import overview
 from harness_lib.runs import watch as watching
-from harness_lib.verbs import log, status
+from harness_lib.verbs import log
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -24,7 +25,7 @@ def watch(ctx: Context, screen: Screen) -> Reply:
     return Reply("status", "" if last is None else "Nothing is left to do.", next="harness status")
 
 
-def _watch_live(ctx: Context, screen: Screen) -> status.View | None:
+def _watch_live(ctx: Context, screen: Screen) -> overview.View | None:
     from rich.live import Live  # noqa: PLC0415 (a pipe does not pay for rich)
 
     from harness_lib.cli import drawing  # noqa: PLC0415
@@ -44,13 +45,13 @@ def _watch_live(ctx: Context, screen: Screen) -> status.View | None:
     return last
 
 
-def _watch_lines(ctx: Context, screen: Screen) -> status.View | None:
+def _watch_lines(ctx: Context, screen: Screen) -> overview.View | None:
     last = None
-    for view in watching.follow(ctx, status.SHOWN):
+    for view in watching.follow(ctx, overview.SHOWN):
         if last is None:
             for warning in view.warnings:
                 screen.talk(f"warning: {warning}")
-        told = status.headline(view.counts) if last is None else watching.difference(last, view)
+        told = overview.headline(view.counts) if last is None else watching.difference(last, view)
         if told is not None:
             screen.data(f"{timestamps.render(ctx.clock.now())} {told}")
         last = view

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import quoting
+from harness_lib.core import add_tasks, quoting
 from harness_lib.core.import_parse import Draft, Drafts, Wait
 from harness_lib.errors import UsageError
 from harness_lib.records.fields import NEW_ID_PATTERN
@@ -17,7 +17,6 @@ from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
 from harness_lib.state.record import kinds
 from harness_lib.task import Task
-from harness_lib.verbs import add
 
 LISTED = 20
 NAMED = 60
@@ -60,7 +59,7 @@ def _ids(questions: Questions, wanted: list[Draft], spent: tuple[str, ...]) -> l
     given = [draft.document.get("id") for draft in wanted]
     taken = {task.id for task in questions.tasks(name for name in given if isinstance(name, str))}
     kept = [name for name in given if isinstance(name, str) and name not in taken]
-    numbered = add.next_id(questions, (*spent, *kept))
+    numbered = add_tasks.next_id(questions, (*spent, *kept))
     number = int(numbered.removeprefix("task-"))
     ids = []
     for name in given:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from harness_lib.core import trust_policy
+from harness_lib.core import add_tasks, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.rules import leases
 from harness_lib.state.api import Tx
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, Task
-from harness_lib.verbs import add
 
 
 @contextmanager
@@ -23,7 +22,7 @@ def change(ctx: Context) -> Iterator[Tx]:
     """
     trust_policy.prepare(ctx)
     with ctx.store.transaction() as tx:
-        mine = add.may_trust(ctx, tx)
+        mine = add_tasks.may_trust(ctx, tx)
         had_work = tx.work_remains()
         yield tx
         if mine and tx.changed:

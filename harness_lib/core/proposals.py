@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness_lib import typed
-from harness_lib.core import manual_edit, outbox, ownership, proposed, quoting, rights
+from harness_lib.core import add_tasks, manual_edit, outbox, ownership, proposed, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.proposed import number
 from harness_lib.core.reply import Reply
@@ -21,7 +21,6 @@ from harness_lib.state import codec
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
 from harness_lib.task import Task
-from harness_lib.verbs import add
 
 MOST = 50
 
@@ -54,7 +53,7 @@ def _record(ctx: Context, by: str, wanted: Task) -> Task:
         ownership.require_task(tx, by)
         waiting = tx.proposals()
         task = wanted._replace(id=_next(waiting), notes=(f"proposed by whoever worked on {by}",))
-        add.require_writable(task)
+        add_tasks.require_writable(task)
         same = next((old for old in waiting if old._replace(id=task.id) == task), None)
         if same is not None:
             return same
@@ -103,17 +102,17 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
     Raises UsageError (no such number; it depends on nothing that exists), RefusedError (inside an agent).
     """
     rights.require_person(ctx, "Which proposed task is added", typed.harness("add", "--proposed", *numbers))
-    spent = add.spent_ids(ctx)
+    spent = add_tasks.spent_ids(ctx)
     added = []
     with manual_edit.change(ctx) as tx:
         for wanted in numbers:
             chosen = _find(tx, wanted)
-            task = chosen._replace(id=add.next_id(tx, spent))
+            task = chosen._replace(id=add_tasks.next_id(tx, spent))
             tx.drop_proposal(chosen.id)
-            add.append(tx, ctx, (task,))
+            add_tasks.append(tx, ctx, (task,))
             manual_edit.log(tx, ctx, f"accepted {chosen.id}", task.id)
             added.append(task)
-    warnings = [add.no_check(task.id) for task in added if not task.validation.command]
+    warnings = [add_tasks.no_check(task.id) for task in added if not task.validation.command]
     return Reply(
         "add",
         "\n".join(f"added {task.id} [{task.priority}]: {quoting.title(task)}" for task in added),

@@ -18,11 +18,13 @@ from harness_lib.attempts import (
     check,
     complete,
     evaluate,
+    inbox,
     large_files,
     leased_check,
     outcome,
     restore_handback,
     rollback,
+    worktree_slots,
 )
 from harness_lib.core.context import Context
 from harness_lib.errors import (
@@ -36,7 +38,7 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import attempts, budget
 from harness_lib.rules.events import News, Notice, Said, Step, Stepped
-from harness_lib.runs import agent_process, inbox, prompt, repository_guard, worktree_slots
+from harness_lib.runs import agent_process, prompt, repository_guard
 from harness_lib.runs.agent_process import Listener, Rules, Turn
 from harness_lib.system.git import checkout, locks, snapshot, trees
 from harness_lib.task import Category, Session, Task

@@ -6,7 +6,14 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import TypedDict
 
-from harness_lib.attempts import branch_guard, pending_merges, rescue_refs, target_branch
+from harness_lib.attempts import (
+    branch_guard,
+    old_work,
+    pending_merges,
+    rescue_refs,
+    target_branch,
+    worktree_slots,
+)
 from harness_lib.core import marker, quoting, sessions
 from harness_lib.core import nothing_to_do as stopped
 from harness_lib.core.context import Context
@@ -15,9 +22,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import stats
 from harness_lib.rules.budget import Spent
 from harness_lib.runs import report as run_report
-from harness_lib.runs import worktree_slots
 from harness_lib.task import RunStop, StopReason
-from harness_lib.verbs import tidy as tidy_logs
 
 Why = StopReason | RunStop
 
@@ -56,7 +61,7 @@ def leave(
         if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
             warn(gone)
         branch_guard.end(ctx, target_of(ctx))
-        if told := tidy_logs.by_itself(ctx):
+        if told := old_work.by_itself(ctx):
             warn(told)
     except (HarnessError, OSError) as error:
         warn(f"Not all was tidied up: {error}")

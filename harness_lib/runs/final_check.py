@@ -12,16 +12,15 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness_lib.attempts import check, target_branch
+from harness_lib.attempts import check, target_branch, worktree_slots
 from harness_lib.attempts.check import Checked
-from harness_lib.core import quoting, sessions
+from harness_lib.core import add_tasks, quoting, sessions
 from harness_lib.core.context import Context
-from harness_lib.runs import worktree_slots
+from harness_lib.runs import open_session
 from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic
 from harness_lib.system.git import worktrees
 from harness_lib.task import Task
-from harness_lib.verbs import add, start
 
 # Workers count from 1.
 NUMBER = 0
@@ -169,11 +168,11 @@ def _repair(ctx: Context, task: Task, checked: Checked) -> None:
         depends_on=(task.id,),
         validation=task.validation._replace(red_first=False),
     )
-    add.run(ctx, repair)
+    add_tasks.add(ctx, repair)
 
 
 def _session_is_open(ctx: Context) -> bool:
     """Return whether this run has a session; the last one ended when the list was done."""
     if sessions.mine(ctx.store.ask(), ctx) is not None:
         return True
-    return start.open_session(ctx).session is not None
+    return open_session.open_session(ctx).session is not None

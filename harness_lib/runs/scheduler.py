@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from harness_lib.attempts import branch_guard
+from harness_lib.attempts import branch_guard, worktree_slots
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -30,7 +30,7 @@ from harness_lib.rules.events import (
     Stuck,
     Unstarted,
 )
-from harness_lib.runs import ending, final_check, repository_guard, run_snapshot, worktree_slots
+from harness_lib.runs import ending, final_check, limits, open_session, repository_guard, run_snapshot
 from harness_lib.runs import options as run_options
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options
@@ -40,8 +40,6 @@ from harness_lib.state.api import Questions
 from harness_lib.system.files import family_lock
 from harness_lib.system.processes import detached, owner
 from harness_lib.task import StopReason
-from harness_lib.verbs import budget as limits
-from harness_lib.verbs import start
 
 Watch = Callable[[Event, Board], None]
 
@@ -62,7 +60,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     there, options = run_options.prepare(ctx, options)
     there.__dict__["owner"] = owner.ourselves("run")
     worktree_slots.end_survivors(there, sessions.living(there.store.ask(), there))
-    opened = start.open_session(there)
+    opened = open_session.open_session(there)
     supervisor = Supervisor(there, options, watch)
     for line in opened.recovered:
         supervisor.tell("recovered", line)

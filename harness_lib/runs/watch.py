@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError
+from harness_lib.runs import overview
+from harness_lib.runs.overview import View
 from harness_lib.state import run_files
-from harness_lib.verbs import status
-from harness_lib.verbs.status import View
 
 POLL_SECONDS = 0.5
 LOOK_ANYWAY_SECONDS = 10.0
@@ -18,16 +18,16 @@ NAMED = 5
 def follow(ctx: Context, limit: int | None) -> Iterator[View]:
     """Yield the list now and whenever it looks different, until nothing is left to do.
 
-    `limit` as in `status.look`. A list that cannot be read for a while (a person is editing it) is the view
+    `limit` as in `overview.look`. A list that cannot be read for a while (a person is editing it) is the view
     before with a warning.
     """
     seen = _all_stamps(ctx)
-    view = status.look(ctx, limit)
+    view = overview.look(ctx, limit)
     yield view
     while view.runs or not view.is_finished:
         seen = _wait_for_change(ctx, seen)
         try:
-            now = status.look(ctx, limit)
+            now = overview.look(ctx, limit)
         except (ConfigError, EnvSetupError, StateUnreadableError) as error:
             now = view._replace(warnings=(error.message,))
         if now != view:
@@ -43,9 +43,9 @@ def difference(before: View, now: View) -> str | None:
     changed = [each.task for each in now.progress.values() if old.get(each.task.id) != each]
     if not changed and len(old) == len(now.progress):
         return None
-    named = [status.one_line(task) for task in changed[:NAMED]]
+    named = [overview.one_line(task) for task in changed[:NAMED]]
     more = [f"and {len(changed) - NAMED} more"] if len(changed) > NAMED else []
-    return "; ".join([status.headline(now.counts), *named, *more])
+    return "; ".join([overview.headline(now.counts), *named, *more])
 
 
 def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:

@@ -20,6 +20,7 @@ from harness_lib.attempts import (
     requeue,
     target_branch,
     unproven,
+    worktree_slots,
 )
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
@@ -33,7 +34,7 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import budget, transitions
 from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Ready, Stepped, Stuck
-from harness_lib.runs import agent_attempt, worktree_slots
+from harness_lib.runs import agent_attempt
 from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.worker_config import Orders
 from harness_lib.state.api import Questions, Tx

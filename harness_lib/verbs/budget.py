@@ -5,8 +5,6 @@ A run holds its limits itself; a file of its own below `.harness/` is only where
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 
 from harness_lib.core import ownership
@@ -14,9 +12,8 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import budget
-from harness_lib.runs import run_snapshot
+from harness_lib.runs import limits, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
-from harness_lib.state import run_files
 
 # A run looks several times a second, but not while its final checks run.
 PATIENCE_SECONDS = 3.0
@@ -39,7 +36,7 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
     if changes:
         ownership.refuse_supervised(ctx, "another limit")
         budget.read(changes)
-        _ask(ctx, found, changes)
+        limits.ask(ctx, found, changes)
         found, warnings = _wait(ctx, changes)
     now = ctx.clock.now().timestamp()
     runs = [
@@ -62,15 +59,6 @@ def _lines(seen: Seen, now: float) -> list[str]:
     return [f"the run of process {seen.pid}:", *(f"  {line}" for line in used), f"  {task}"]
 
 
-def _ask(ctx: Context, found: list[Seen], changes: Mapping[str, float]) -> None:
-    """Ask every run for other limits."""
-    for seen in found:
-        # What was asked a moment before, and is not taken yet, is still wanted.
-        raw = run_files.read(ctx.root, "budget", seen.pid)
-        known = None if raw is None else _changes(raw)
-        run_files.write(ctx.root, "budget", seen.pid, {**(known or {}), **changes})
-
-
 def _wait(ctx: Context, changes: Mapping[str, float]) -> tuple[list[Seen], tuple[str, ...]]:
     """Return the runs once they have taken what they were asked, and what to say of those that have not."""
     until = ctx.clock.monotonic() + PATIENCE_SECONDS
@@ -82,33 +70,3 @@ def _wait(ctx: Context, changes: Mapping[str, float]) -> tuple[list[Seen], tuple
         ctx.clock.sleep(LOOK_SECONDS)
     told = "The run of process {} has not taken this yet: it may be at its final checks."
     return found, tuple(told.format(seen.pid) for seen in slow)
-
-
-def asked(ctx: Context) -> Mapping[str, float] | None:
-    """Return which limits this process is asked to change, once; None if there is nothing.
-
-    Raises UsageError for a file that nobody can read.
-    """
-    raw = run_files.read(ctx.root, "budget", os.getpid())
-    if raw is None:
-        return None
-    found = _changes(raw)
-    forget(ctx)
-    if found is None:
-        name = run_files.name("budget", os.getpid())
-        raise UsageError(f"Other limits were asked for, but {name} was torn.", "Ask again: harness budget")
-    return found
-
-
-def forget(ctx: Context) -> None:
-    """Take away what this process was asked, or one before it that had its number."""
-    run_files.remove(ctx.root, "budget", os.getpid())
-
-
-def _changes(raw: bytes) -> Mapping[str, float] | None:
-    try:
-        found = json.loads(raw)
-        budget.read(found)
-    except (ValueError, UsageError):
-        return None
-    return dict(found)

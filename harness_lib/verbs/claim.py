@@ -8,8 +8,8 @@ from harness_lib.core import nothing_to_do, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules.selection import UNPROVEN
+from harness_lib.runs import open_session
 from harness_lib.task import Session, Task
-from harness_lib.verbs import start
 
 POLL_SECONDS = 1.0
 SHOWN = 5
@@ -34,7 +34,7 @@ def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait
 
 
 def _claim(ctx: Context, task_id: str | None) -> Reply:
-    opened = start.Opened(None)
+    opened = open_session.Opened(None)
     waits = False
     while True:
         # Each time anew: a person may have ended the session in between.
@@ -60,7 +60,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         waits = True
 
 
-def _session(ctx: Context, before: start.Opened, *, waits: bool) -> start.Opened:
+def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_session.Opened:
     """Return this worker's open session, opening one as `harness start` does if there is none.
 
     What there was to tell `before` is told with it.
@@ -68,14 +68,14 @@ def _session(ctx: Context, before: start.Opened, *, waits: bool) -> start.Opened
     questions = ctx.store.ask_to_change()
     sessions.refuse_other(questions, ctx)
     session = sessions.mine(questions, ctx)
-    if session and start.is_open(session, questions, ctx):
-        return start.prove(ctx, before._replace(session=session), waits=waits)
-    opened = start.open_session(ctx)
+    if session and open_session.is_open(session, questions, ctx):
+        return open_session.prove(ctx, before._replace(session=session), waits=waits)
+    opened = open_session.open_session(ctx)
     recovered, warnings = (*before.recovered, *opened.recovered), (*before.warnings, *opened.warnings)
     return opened._replace(recovered=recovered, warnings=warnings)
 
 
-def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: start.Opened) -> Reply:
+def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: open_session.Opened) -> Reply:
     told = task_brief.render(task, ctx, taken.questions)
     if not taken.resumed:
         told = "\n".join(filter(None, (told, restore_handback.over(ctx, task))))

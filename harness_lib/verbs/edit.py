@@ -12,7 +12,7 @@ from typing import Any
 
 from harness_lib import typed
 from harness_lib.attempts import baseline, gate_copy
-from harness_lib.core import manual_edit, ownership, quoting, rights
+from harness_lib.core import add_tasks, manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
@@ -23,7 +23,6 @@ from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
 from harness_lib.task import Task
-from harness_lib.verbs import add
 
 SHOWN = 120
 
@@ -54,7 +53,7 @@ def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = Fal
             gate_copy.keep(ctx, regated)
             tx.replace(regated)
             if regated.depends_on != old.depends_on:
-                add.require_sound(tx, (regated,))
+                add_tasks.require_sound(tx, (regated,))
             manual_edit.lift_halts(tx, regated)
             manual_edit.log(tx, ctx, f"edited {_story(old, regated)}", old.id)
         return _reply(old, regated, tuple(tx.warnings))
@@ -105,7 +104,7 @@ def _changed(task: Task, changes: Changes) -> Task:
         raise UsageError("A task needs a title.", give)
     if new == task:
         return task
-    add.require_writable(new)
+    add_tasks.require_writable(new)
     return transitions.halt(new, None)
 
 
@@ -169,5 +168,5 @@ def _reply(old: Task, new: Task, warnings: tuple[str, ...]) -> Reply:
     if new.status == "in_progress" and old.validation != new.validation:
         lines.append("its attempt under way is judged by the new check")
     if not new.validation.command:
-        warnings = (*warnings, add.no_check(new.id))
+        warnings = (*warnings, add_tasks.no_check(new.id))
     return Reply("edit", "\n".join(lines), task=new, next=_next(new), warnings=warnings)

@@ -13,9 +13,9 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import graph
+from harness_lib.runs import overview
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
-from harness_lib.verbs import status
 
 Format = Literal["tree", "mermaid"]
 Mark = Literal["", "shown above", "a cycle", "goes on below"]
@@ -38,7 +38,9 @@ class Row(NamedTuple):
         """Return the line without what leads to it."""
         if self.mark:
             return f"{self.task.id} ({self.mark})"
-        return f"[{status.word(self.task)}] {self.task.id}: {quoting.one_line(self.task.title, TITLE_LENGTH)}"
+        return (
+            f"[{overview.word(self.task)}] {self.task.id}: {quoting.one_line(self.task.title, TITLE_LENGTH)}"
+        )
 
 
 class Drawing(NamedTuple):
@@ -63,7 +65,7 @@ def answer(ctx: Context, questions: Questions, drawing: Drawing, form: Format = 
         "graph",
         "\n".join(lines),
         # A diagram goes into a file: no line of ours may follow it.
-        next=status.upcoming(ctx, questions) if form == "tree" else None,
+        next=overview.upcoming(ctx, questions) if form == "tree" else None,
         warnings=tuple(questions.warnings),
         extra={
             "format": form,
@@ -87,7 +89,7 @@ def draw(questions: Questions, limit: int | None) -> Drawing:
     return Drawing(
         tuple(task for task in tasks if task.id in shown),
         tuple(rows),
-        cycles[: status.PEOPLE],
+        cycles[: overview.PEOPLE],
         len(total) - len(shown),
     )
 
@@ -181,7 +183,7 @@ def mermaid(drawing: Drawing) -> Iterator[str]:
     for task in drawing.tasks:
         awaited = " & ".join(names[other] for other in dict.fromkeys(task.depends_on) if other in names)
         label = escape(f"{task.id}: {quoting.one_line(task.title, TITLE_LENGTH)}")
-        kind = "pending" if status.word(task) == "unproven" else task.status
+        kind = "pending" if overview.word(task) == "unproven" else task.status
         node = f'{names[task.id]}["{label}"]:::{kind}'
         yield f"  {awaited} --> {node}" if awaited else f"  {node}"
     for name, colour in COLOURS.items():

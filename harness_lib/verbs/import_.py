@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import import_parse, import_plan, quoting, trust_policy
+from harness_lib.core import add_tasks, import_parse, import_plan, quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.import_plan import Plan
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.task import Task
-from harness_lib.verbs import add
 
 SHOWN = 20
 
@@ -38,19 +37,19 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
     drafts = (
         import_parse.json_tasks(source.data) if form == "json" else import_parse.markdown_tasks(source.data)
     )
-    spent = add.spent_ids(ctx)
+    spent = add_tasks.spent_ids(ctx)
     if dry_run:
         plan = import_plan.plan(ctx.store.ask(), drafts, spent)
         return _reply(plan, (), dry_run=True, then=again)
     trust_policy.prepare(ctx)
     with ctx.store.transaction() as tx:
         plan = import_plan.plan(tx, drafts, spent)
-        mine = add.may_trust(ctx, tx)
+        mine = add_tasks.may_trust(ctx, tx)
         if plan.tasks:
-            add.append(tx, ctx, plan.tasks)
+            add_tasks.append(tx, ctx, plan.tasks)
         if mine:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
-    warnings = tuple(tx.warnings) if mine else (*tx.warnings, add.NOT_TRUSTED)
+    warnings = tuple(tx.warnings) if mine else (*tx.warnings, add_tasks.NOT_TRUSTED)
     return _reply(plan, warnings, dry_run=False, then="harness start")
 
 

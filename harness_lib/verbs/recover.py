@@ -6,7 +6,7 @@ from harness_lib.attempts import reconcile
 from harness_lib.core import nothing_to_do, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.verbs import start
+from harness_lib.runs import open_session
 
 
 def run(ctx: Context) -> Reply:
@@ -14,8 +14,8 @@ def run(ctx: Context) -> Reply:
     ownership.refuse_supervised(ctx, "harness recover")
     questions = ctx.store.ask_to_change()
     session = sessions.mine(questions, ctx)
-    if session is None or not start.is_open(session, questions, ctx):
-        opened = start.open_session(ctx)
+    if session is None or not open_session.is_open(session, questions, ctx):
+        opened = open_session.open_session(ctx)
         if opened.session is None:
             return nothing_to_do.reply("recover", ctx.store.ask(), opened.stop, opened.recovered)
         told, warnings = opened.recovered, opened.warnings

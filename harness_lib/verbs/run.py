@@ -9,12 +9,11 @@ from harness_lib.core import ownership
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
-from harness_lib.runs import scheduler
+from harness_lib.runs import open_session, scheduler
 from harness_lib.runs.notify import Notifier
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Watch
 from harness_lib.system.processes import inhibit_sleep, owner
-from harness_lib.verbs import start
 
 
 def run(ctx: Context, options: Options, watch: Watch, *, notify: str | None = None) -> Reply:
@@ -25,7 +24,7 @@ def run(ctx: Context, options: Options, watch: Watch, *, notify: str | None = No
     ownership.refuse_supervised(ctx, "harness run")
     asked = options.agent is not None or options.agent_command is not None
     if not asked and owner.in_agent(ctx.env):
-        return start.run(ctx)._replace(verb="run")
+        return open_session.reply(ctx)._replace(verb="run")
     with inhibit_sleep.keeping(ctx.env, "agents are at work"):
         return _notified(ctx, options, watch, notify) if notify else scheduler.run(ctx, options, watch)
 

@@ -12,11 +12,9 @@ from harness_lib.core import delivered, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import attempts
-from harness_lib.runs import progress
+from harness_lib.runs import overview, progress, remedies
 from harness_lib.state.api import Questions
 from harness_lib.task import Attempt, Task
-from harness_lib.verbs import status
-from harness_lib.verbs import why as remedies
 
 SHOWN = 10
 LINES = 200
@@ -35,7 +33,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     rescued = task_brief.rescues(task, ctx.git)
     log = _last_log(ctx, task)
     done = delivered.of(ctx.git, questions, task)
-    lines = [f"{task.id} [{status.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
+    lines = [f"{task.id} [{overview.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
     lines += done.lines(task) if done else _nothing_delivered(task)
     lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
     lines += _block("description", (task.description or "").splitlines())

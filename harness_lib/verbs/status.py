@@ -2,76 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
-
-from harness_lib import typed
-from harness_lib.core import nothing_to_do, ownership, proposed, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import EnvSetupError
-from harness_lib.rules import intents, leases
-from harness_lib.rules.ahead import Ahead
-from harness_lib.rules.selection import UNPROVEN
-from harness_lib.rules.stats import Counts
-from harness_lib.runs import progress, run_snapshot
+from harness_lib.runs import overview
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state import codec
-from harness_lib.state.api import Questions
-from harness_lib.system.place import find_root
-from harness_lib.task import Session, Task
-
-LOG_LINES = 5
-LOG_READ = 50
-LINE_LENGTH = 300
-SHOWN = 15
-PEOPLE = 5
-BAR_WIDTH = 20
-WATCH = "harness status --watch"
-_BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
-
-
-class Progress:
-    """What of a `task` is worth a line when it has changed; equal where nothing of that has."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self._told = (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Progress) and self._told == other._told
-
-    def __hash__(self) -> int:
-        return hash(self._told)
-
-
-class View(NamedTuple):
-    """All that is shown of a list at one moment; two equal views look the same.
-
-    `shown` are the tasks that get a line, and `beside` says of some who works on them, why they failed, or
-    that they are unproven; `people` are the open sessions and `halts` what a person must do, both as
-    sentences; `progress` has every task; `hooks` says whether agents are held; `runs` go on unattended, with
-    so much `ahead` of them.
-    """
-
-    counts: Counts
-    shown: tuple[Task, ...]
-    beside: dict[str, str]
-    halts: tuple[str, ...]
-    hooks: str
-    log: tuple[str, ...]
-    people: tuple[str, ...]
-    next: str | None
-    is_finished: bool
-    warnings: tuple[str, ...]
-    sessions: str
-    session_count: int
-    last_session: str | None
-    unproven: tuple[str, ...]
-    progress: Mapping[str, Progress]
-    runs: tuple[Seen, ...] = ()
-    ahead: Ahead = Ahead()
 
 
 def run(ctx: Context, *, everything: bool = False) -> Reply:
@@ -79,68 +14,15 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
 
     Unless `everything` is wanted, the interesting tasks come first and the rest is a number.
     """
-    return answer(ctx, look(ctx, None if everything else SHOWN))
+    return answer(ctx, overview.look(ctx, None if everything else overview.SHOWN))
 
 
-def _log_lines(ctx: Context) -> list[str]:
-    try:
-        return ctx.store.log_tail(LOG_READ)
-    except PermissionError:
-        # Somebody who may only read the list: its log is its owner's.
-        return []
-
-
-def look(ctx: Context, limit: int | None) -> View:
-    """Return the list as it is now, with every task in its order, or the `limit` most interesting ones."""
-    questions = ctx.store.ask()
-    shown = questions.search() if limit is None else questions.interesting(limit)
-    runs = tuple(run_snapshot.runs(ctx))
-    at_work = [task for task in shown if task.status == "in_progress"]
-    return View(
-        counts=questions.counts(),
-        shown=shown,
-        beside={
-            **{task.id: holder(ctx, task) for task in at_work},
-            **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
-            **_unproven(shown),
-        },
-        halts=tuple(_bounded([*_halts(questions), *_waiting(ctx), *proposed.told(questions)])),
-        hooks=_hooks(ctx, questions),
-        log=tuple(quoting.one_line(line, LINE_LENGTH) for line in _news(_log_lines(ctx))),
-        people=tuple(_bounded([_session(ctx, session) for session in questions.sessions()])),
-        next=WATCH if runs and ownership.held_by_me(questions, ctx) is None else upcoming(ctx, questions),
-        is_finished=not questions.work_remains(),
-        warnings=tuple(questions.warnings),
-        sessions=_counted_sessions(questions),
-        session_count=questions.session_count,
-        last_session=questions.last_session,
-        unproven=tuple(task.id for task in questions.unproven()[:SHOWN]),
-        progress={task.id: Progress(task) for task in questions.search()},
-        runs=runs,
-        ahead=questions.ahead() if runs else Ahead(),
-    )
-
-
-def _waiting(ctx: Context) -> list[str]:
-    """Return what is told of each branch where finished work waits; nothing where there is no repository."""
-    try:
-        refs = ctx.git.refs(intents.WAITING)
-    except EnvSetupError:
-        return []
-    if not refs:
-        return []
-    from harness_lib.attempts import pending_merges  # noqa: PLC0415 (all of merging comes with it)
-
-    targets = [intents.HEADS + ref.removeprefix(intents.WAITING) for ref, _ in refs]
-    return [waits for each in targets if (waits := pending_merges.told(ctx, each))]
-
-
-def answer(ctx: Context, view: View) -> Reply:
+def answer(ctx: Context, view: overview.View) -> Reply:
     """Return `view` as the reply of the verb."""
     now = ctx.clock.now().timestamp()
     return Reply(
         "status",
-        "\n".join(plain(view, now)),
+        "\n".join(overview.plain(view, now)),
         next=view.next,
         warnings=view.warnings,
         extra={
@@ -166,161 +48,3 @@ def _run(seen: Seen, now: float) -> dict[str, object]:
         "workers": [row._asdict() for row in seen.board.rows.values()],
         "spent": seen.board.spent(now)._asdict(),
     }
-
-
-def plain(view: View, now: float) -> Iterator[str]:
-    """Yield the lines that a pipe gets at the moment `now` (seconds since the epoch)."""
-    yield f"[{bar(view.counts)}] {headline(view.counts)}"
-    yield view.hooks
-    for seen in view.runs[:PEOPLE]:
-        yield from progress.lines(seen, view.ahead, now)
-    for task in view.shown:
-        yield one_line(task)
-        if task.id in view.beside:
-            yield f"    {view.beside[task.id]}"
-    if len(view.shown) < view.counts.total:
-        yield f"… and {view.counts.total - len(view.shown)} more (harness status --all)"
-    yield from _section("a person must act:", view.halts)
-    yield from _section("log:", view.log)
-    yield view.sessions
-    yield from view.people
-
-
-def _news(lines: list[str]) -> list[str]:
-    """Return the last lines that tell a person something: not which process locked, nor the counts above."""
-    told = [line for line in lines if not _BOOKKEEPING.search(line)]
-    return told[-LOG_LINES:]
-
-
-def _section(title: str, lines: tuple[str, ...]) -> Iterator[str]:
-    if lines:
-        yield title
-        yield from (f"  {line}" for line in lines)
-
-
-def bar(counts: Counts) -> str:
-    """Return the share of completed tasks as `####----`; full only when all are."""
-    done = BAR_WIDTH * counts.completed // counts.total if counts.total else 0
-    return "#" * done + "-" * (BAR_WIDTH - done)
-
-
-def headline(counts: Counts) -> str:
-    """Return the protocol's numbers as a sentence; what there is none of is left out."""
-    if not counts.total:
-        return "no tasks yet"
-    parts = [
-        f"{counts.in_progress} in progress" if counts.in_progress else "",
-        f"{counts.failed} failed{_of(counts.permanent, 'for good')}" if counts.failed else "",
-        f"{counts.pending} pending{_of(counts.blocked, 'blocked')}" if counts.pending else "",
-    ]
-    percent = 100 * counts.completed // counts.total
-    return ", ".join([f"{percent} %: {counts.completed} of {counts.total} completed", *filter(None, parts)])
-
-
-def _of(number: int, what: str) -> str:
-    return f" ({number} {what})" if number else ""
-
-
-def _counted_sessions(questions: Questions) -> str:
-    """Return how many sessions there were, of how many, and when the last one ended."""
-    limit = questions.settings().max_sessions
-    most = f" of at most {limit}" if limit else ""
-    return f"sessions: {questions.session_count}{most}, last {questions.last_session or 'none'}"
-
-
-def upcoming(ctx: Context, questions: Questions) -> str | None:
-    """Return the command that goes on with the list."""
-    held = ownership.held_by_me(questions, ctx)
-    if held:
-        return ownership.finish(ctx, held)
-    if not questions.counts().total:
-        return nothing_to_do.ADD
-    if questions.in_progress() and sessions.mine(questions, ctx) is None:
-        return "harness start"
-    if questions.next_ready() is None and not questions.provable():
-        return _nothing_to_take(questions)
-    return "harness claim" if sessions.mine(questions, ctx) else "harness start"
-
-
-def _nothing_to_take(questions: Questions) -> str | None:
-    """Return what a person would look at: the first task that failed for good, else what is waited for."""
-    stuck = next((t for t in questions.interesting() if t.status == "failed" or t.halt), None)
-    if stuck is not None and stuck.status != "completed":
-        return typed.harness("show", stuck.id)
-    return WATCH if questions.work_remains() else "harness log"
-
-
-def one_line(task: Task) -> str:
-    """Return the protocol's line: `[status] task-id: title (attempts/max_attempts)`."""
-    return f"[{word(task)}] {task.id}: {quoting.title(task)} ({task.attempts}/{task.max_attempts})"
-
-
-def word(task: Task) -> str:
-    """Return the status of `task` as it is shown: what only somebody else's write says is not it."""
-    return "unproven" if task.status == "completed" and task.unproven else task.status
-
-
-def _unproven(shown: tuple[Task, ...]) -> dict[str, str]:
-    return {task.id: f"{UNPROVEN}; harness start has its check run" for task in shown if task.unproven}
-
-
-def holder(ctx: Context, task: Task) -> str:
-    """Return who works on `task`, since when, under which lease, and how far it has come."""
-    parts = [f"by {_name(task.claimed_by)} since {task.claimed_at or 'an unknown time'}"]
-    if task.lease_expires_at:
-        ended = leases.expired(task, ctx.clock.now())
-        parts.append(f"{'its lease ended at' if ended else 'leased until'} {task.lease_expires_at}")
-    if task.checkpoints:
-        last = task.checkpoints[-1]
-        parts.append(f'at {last.step}/{last.total} "{quoting.one_line(last.description, 80)}"')
-    if task.intent:
-        parts.append(f"a {task.intent.action} is under way")
-    return ", ".join(parts)
-
-
-def _failure(task: Task) -> str:
-    return f"why: {quoting.one_line(task.error_log[-1], LINE_LENGTH)}"
-
-
-def _name(worker: str | None) -> str:
-    return quoting.one_line(worker, 80) if worker else "nobody"
-
-
-def _session(ctx: Context, session: Session) -> str:
-    gone = "" if sessions.is_live(session, ctx) else "; its owner is gone, harness start ends it"
-    since = session.started_at or "an unknown time"
-    return f"open: session {session.number} of {_name(session.worker)} since {since}{gone}"
-
-
-def _halts(questions: Questions) -> list[str]:
-    tasks = questions.halted()
-    told = {task.halt for task in tasks}
-    lines = [
-        f"{t.id}: {quoting.one_line(t.halt or '', LINE_LENGTH)} ({typed.harness('why', t.id)})" for t in tasks
-    ]
-    return lines + [
-        f"session {session.number} cannot go on: {quoting.one_line(session.halt, LINE_LENGTH)}"
-        for session in questions.sessions()
-        if session.halt and session.halt not in told
-    ]
-
-
-def _bounded(lines: list[str]) -> list[str]:
-    rest = len(lines) - PEOPLE
-    return [*lines[:PEOPLE], f"… and {rest} more"] if rest > 0 else lines
-
-
-def _hooks(ctx: Context, questions: Questions) -> str:
-    if find_root.switched_off(ctx.env):
-        return "hooks: off (HARNESS_DISABLED is set)"
-    if ctx.store.hooks_are_on():
-        from harness_lib.hookinstall import routes  # noqa: PLC0415 (reads the settings of every agent)
-
-        held = routes.holders(ctx)
-        if not held:
-            return f"hooks: on, but no agent here loads them ({typed.harness('hooks', 'install', '--help')})"
-        until = "held until the list is finished (harness pause switches them off)"
-        return f"hooks: on; {' and '.join(held)} {'are' if len(held) > 1 else 'is'} {until}"
-    if questions.work_remains():
-        return "hooks: off; paused, or not started yet (harness start switches them on)"
-    return "hooks: off; nothing is left to do"

@@ -6,10 +6,10 @@ import os
 
 import pytest
 
+from harness_lib.attempts import inbox
 from harness_lib.core import proposals
 from harness_lib.core.context import Context
-from harness_lib.runs import inbox
-from tests.runs.test_inbox import forbidden
+from tests.attempts.test_inbox import forbidden
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 

@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness_lib.attempts import claim, merge_queue, reconcile, target_branch
+from harness_lib.attempts import claim, merge_queue, reconcile, target_branch, worktree_slots
 from harness_lib.attempts import commit as committing
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import transitions
-from harness_lib.runs import worktree_slots
 from harness_lib.system.git import snapshot, worktrees
 from harness_lib.system.git.repository import Git
 from tests.crash import dying, invariants

@@ -6,13 +6,12 @@ import pytest
 
 from harness_lib import task
 from harness_lib.agents import ADAPTERS
-from harness_lib.attempts import requeue
+from harness_lib.attempts import old_work, requeue
 from harness_lib.cli.parser import parse
 from harness_lib.hookio import policy
 from harness_lib.rules import leases
 from harness_lib.state import store
 from harness_lib.system.files import long_logs
-from harness_lib.verbs import tidy
 from tests.conftest import CHECKOUT
 
 MEGA = 1024 * 1024
@@ -22,7 +21,7 @@ RUN = parse(["run"])
 NAMED = [
     ("docs/hooks.md", f"{IN_WORDS[policy.PATIENCE]} in a row without progress"),
     ("docs/design.md", f"| {IN_WORDS[policy.PATIENCE].split()[0].lower()} blocks in a row"),
-    ("docs/commands.md", f"({tidy.DAYS:g} days, {tidy.MEGABYTES} MB)"),
+    ("docs/commands.md", f"({old_work.DAYS:g} days, {old_work.MEGABYTES} MB)"),
     ("docs/unattended.md", f"both ends are kept, {long_logs.END_BYTES // MEGA} MB each"),
     ("docs/unattended.md", f"more than {RUN.max_file:g} MB (`--max-file`)"),
     ("docs/unattended.md", f"{IN_WORDS[requeue.FREE_ROUNDS]} that costs the task nothing"),

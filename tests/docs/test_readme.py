@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from harness_lib.agents import ADAPTERS
+from harness_lib.attempts import worktree_slots
 from harness_lib.cli.parser import VERBS
 from harness_lib.core import nothing_to_do
 from harness_lib.errors import Exit
 from harness_lib.rules import checklist, stats
 from harness_lib.rules.board import Board, Row
 from harness_lib.rules.budget import Spent
-from harness_lib.runs import worktree_slots
+from harness_lib.runs import overview
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.system.git import version
 from harness_lib.task import State, StopReason, Task
-from harness_lib.verbs import status
 
 if TYPE_CHECKING:
     from tests.conftest import Harness
@@ -154,7 +154,7 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
         2, "task-002", "Subtract", 1, "works", since=8.0, cost=0.02, tokens=2000, last="kept both sides"
     )
     moment = "2026-11-22T12:32:4"
-    view = status.View(
+    view = overview.View(
         counts=stats.count(state),
         shown=state.tasks,
         progress={},
@@ -167,13 +167,13 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
         hooks="hooks: on; Claude Code is held until the list is finished (harness pause switches them off)",
         log=(f"[{moment}6Z] [SESSION-1] Completed [task-001] (commit f49b52689fe5)",),
         people=(f"open: session 1 of run-7508-29d3b349 since {moment}5Z",),
-        next=status.WATCH,
+        next=overview.WATCH,
         is_finished=False,
         warnings=(),
         runs=(Seen(7508, Board(0.0, {2: row}, Spent(0.03, 3400, 0.0, 1))),),
     )
 
-    assert sample.splitlines() == [*status.plain(view, 10.0), f"next: {status.WATCH}"]
+    assert sample.splitlines() == [*overview.plain(view, 10.0), f"next: {overview.WATCH}"]
 
 
 def test_what_is_needed_stands_above_the_first_command() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.attempts import worktree_slots
 from harness_lib.core.context import Context
-from harness_lib.runs import worktree_slots
 from harness_lib.system.place import session_notes
 from tests.verbs.project import Project, make
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.attempts import worktree_slots
 from harness_lib.core.context import Context
-from harness_lib.runs import worktree_slots
 from tests.system.git.gitrepo import put, sh
 from tests.unattended.conftest import Make
 from tests.unattended.workshop import Workshop, descendants

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.attempts import worktree_slots
 from harness_lib.core.context import Context
 from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, News, Ready
-from harness_lib.runs import worktree_slots
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Supervisor
 from harness_lib.runs.worker_config import Orders

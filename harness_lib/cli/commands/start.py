@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.verbs import start
+from harness_lib.runs import open_session
 
 
 def arguments(_parser: ArgumentParser) -> None:
@@ -16,4 +16,4 @@ def arguments(_parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness start`."""
-    return start.run(ctx)
+    return open_session.reply(ctx)

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
+from harness_lib.runs import overview
 from harness_lib.verbs import status
 
 
@@ -29,6 +30,6 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         return status.run(ctx, everything=args.all)
     from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
 
-    view = status.look(ctx, None)
+    view = overview.look(ctx, None)
     drawing.console(screen.out).print(drawing.view(view, ctx.clock.now().timestamp()))
     return status.answer(ctx, view)._replace(message="")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from harness_lib.attempts import old_work
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -13,14 +14,18 @@ from harness_lib.verbs import tidy
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
     parser.add_argument(
-        "--days", metavar="N", type=float, default=tidy.DAYS, help=f"logs older than this ({tidy.DAYS:g})"
+        "--days",
+        metavar="N",
+        type=float,
+        default=old_work.DAYS,
+        help=f"logs older than this ({old_work.DAYS:g})",
     )
     parser.add_argument(
         "--megabytes",
         metavar="N",
         type=int,
-        default=tidy.MEGABYTES,
-        help=f"the oldest logs beyond this in all ({tidy.MEGABYTES})",
+        default=old_work.MEGABYTES,
+        help=f"the oldest logs beyond this in all ({old_work.MEGABYTES})",
     )
     parser.add_argument(
         "--rescues", metavar="DAYS", type=float, help="rescued work older than this, too (default: none)"

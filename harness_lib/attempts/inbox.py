@@ -9,20 +9,30 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from harness_lib.core import outbox, proposals
+from harness_lib.attempts import checkpoints, notes
+from harness_lib.core import outbox, ownership, proposals, quoting
 from harness_lib.core.context import Context
-from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError, LeaseLostError, UsageError
 from harness_lib.system.files import atomic, nofollow
-from harness_lib.verbs import checkpoint, note
 
 MOST = 50
 MOST_BYTES = 64 * 1024
 
+
+def _note(ctx: Context, task_id: str, text: str) -> None:
+    notes.record(ctx, task_id, notes.line(task_id, text))
+
+
+def _checkpoint(ctx: Context, task_id: str, step: str, text: str) -> None:
+    numbers = checkpoints.parse(step)
+    held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
+    checkpoints.record(ctx, held, numbers, quoting.one_line(text, checkpoints.DESCRIPTION_LENGTH))
+
+
 # How many words each has after the task.
-VERBS: Mapping[str, tuple[Callable[..., Reply], int]] = {
-    "note": (note.run, 1),
-    "checkpoint": (checkpoint.run, 2),
+VERBS: Mapping[str, tuple[Callable[..., object], int]] = {
+    "note": (_note, 1),
+    "checkpoint": (_checkpoint, 2),
     "add": (proposals.from_letter, 1),
 }
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.attempts import inbox
 from harness_lib.core import outbox
 from harness_lib.core.context import Context
-from harness_lib.runs import inbox
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 

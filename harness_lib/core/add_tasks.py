@@ -1,0 +1,100 @@
+"""Add tasks to a list: given an id, put at its end, refused where they cannot stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.core import trust_policy
+from harness_lib.core.context import Context
+from harness_lib.errors import UsageError
+from harness_lib.rules import intents
+from harness_lib.state import codec
+from harness_lib.state.api import Questions, Tx
+from harness_lib.state.codec import ContractError
+from harness_lib.task import Task
+
+NOT_TRUSTED = "This list's commands are not trusted here yet: look with harness check, then harness trust"
+
+
+class Added(NamedTuple):
+    """A task that stands in the list now, and whether the list's commands are this person's with it."""
+
+    task: Task
+    is_trusted: bool
+
+
+def add(ctx: Context, wanted: Task) -> Added:
+    """Append `wanted` under an id of its own; UsageError if it depends on nothing that exists."""
+    trust_policy.prepare(ctx)
+    spent = spent_ids(ctx)
+    with ctx.store.transaction() as tx:
+        mine = may_trust(ctx, tx)
+        waits = ownership.ids_of(tx, wanted.depends_on)
+        task = wanted._replace(id=next_id(tx, spent), depends_on=waits)
+        append(tx, ctx, (task,))
+        if mine:
+            tx.on_commit(lambda: trust_policy.note(ctx, tx))
+    return Added(task, mine)
+
+
+def no_check(task_id: str) -> str:
+    """Return the warning about a task without a check."""
+    return f"It has no check, and without one it cannot be completed: {typed.give_check(task_id)}"
+
+
+def may_trust(ctx: Context, questions: Questions) -> bool:
+    """Return whether adding to the list may take its commands for this person's: never a clone's."""
+    return trust_policy.runs_nothing(ctx, questions) or trust_policy.is_trusted(ctx, questions)
+
+
+def spent_ids(ctx: Context) -> tuple[str, ...]:
+    """Return the ids that rescued work is kept under: a new task must not inherit that of a removed one."""
+    return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(intents.RESCUES))
+
+
+def next_id(questions: Questions, spent: Iterable[str] = ()) -> str:
+    """Return the next free `task-NNN`, after the highest number in use or `spent`."""
+    numbers = [int(found[1]) for name in spent if (found := re.fullmatch(r"task-(\d+)", name))]
+    return f"task-{max(questions.highest_number(), *numbers, 0) + 1:03d}"
+
+
+def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
+    """Put `tasks` at the end of the list and switch the hooks on: there is work.
+
+    Raises UsageError if a field holds what none may, or if one depends on nothing that exists, or on itself.
+    """
+    for task in tasks:
+        require_writable(task)
+    tx.add(tasks)
+    require_sound(tx, tasks)
+    tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+
+
+def require_writable(task: Task) -> None:
+    """Raise UsageError, naming the fields, if `task` holds what the list's contract forbids."""
+    alone = {**codec.encode_task(task), "depends_on": []}
+    try:
+        codec.decode({"tasks": [alone]})
+    except ContractError as error:
+        told = "; ".join(f"{path.partition('.')[2]} {message}" for path, message in error.problems)
+        raise UsageError(f"{task.id} cannot be written: {told}.", "Give it another value.") from error
+
+
+def require_sound(questions: Questions, changed: tuple[Task, ...]) -> None:
+    """Raise UsageError if one of the `changed` tasks has a dependency that cannot be met."""
+    for task in changed:
+        unknown = [name for name in task.depends_on if questions.task(name) is None]
+        if unknown:
+            raise UsageError(
+                f"{task.id} depends on {', '.join(unknown)}, which this list does not have.",
+                "See which tasks there are: harness status --all",
+            )
+    rings = questions.rings()
+    for task in changed:
+        if task.id in rings:
+            raise UsageError(
+                f"{task.id} would depend on itself: {rings[task.id]}.", "Leave one of these dependencies out."
+            )

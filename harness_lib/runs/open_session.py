@@ -1,0 +1,278 @@
+"""Open a session, in the protocol's order: recover, check the environment, name the next task."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness_lib.attempts import garbage_collect, reconcile, task_brief, unproven, worktree_slots
+from harness_lib.core import (
+    dependencies,
+    git_access,
+    init_script,
+    marker,
+    nothing_to_do,
+    ownership,
+    quoting,
+    sessions,
+    trust_policy,
+)
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import EnvSetupError
+from harness_lib.rules import stats, transitions
+from harness_lib.state.api import Questions, Tx
+from harness_lib.task import Session, StopReason, Task
+
+LOG_LINES = 200
+
+
+COMMITS = 20
+
+
+class Opened(NamedTuple):
+    """A session that is open now, or the reason why there is none."""
+
+    session: Session | None
+    stop: StopReason | None = None
+    recovered: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def reply(ctx: Context) -> Reply:
+    """Open a session, recover what was interrupted, check the environment, and name the next task.
+
+    Raises HeldError, RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` failed twice).
+    """
+    ownership.refuse_supervised(ctx, "harness start")
+    questions = ctx.store.ask_to_change()
+    history = ctx.store.log_tail(LOG_LINES)
+    facts = git_facts(ctx)
+    live = sessions.mine(questions, ctx)
+    if live and is_open(live, questions, ctx) and live.halt is None:
+        return _reply(ctx, prove(ctx, _go_on(ctx)), history, facts)
+    return _reply(ctx, open_session(ctx), history, facts)
+
+
+def _go_on(ctx: Context) -> Opened:
+    """Return the caller's open session as it is now, once what a killed command had under way is finished."""
+    with ctx.store.transaction() as tx:
+        # Also for the lock directory of the prose: a killed command may have left its own pid there.
+        session = sessions.mine(tx, ctx)
+        if session is not None and sessions.is_callers(session, ctx):
+            session = sessions.go_on(tx, session, ctx)
+        held = ownership.held_by_me(tx, ctx)
+        if held is not None and tx.concurrent:
+            tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
+        if tx.work_remains():
+            tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+        if session is not None and tx.awaits_person():
+            sessions.close(tx, session)
+            return Opened(None, "waiting")
+    if session is None:
+        return open_session(ctx)
+    if held is None or held.intent is None:
+        return Opened(session)
+    report = reconcile.interrupted(ctx, session, fresh=False)
+    return Opened(None if report.stop else session, report.stop, report.told, report.warnings)
+
+
+def _comes_back(ctx: Context) -> bool:
+    """Return whether the caller's session was cut off, and its own conversation calls again."""
+    questions = ctx.store.ask()
+    session = sessions.mine(questions, ctx)
+    if session is None or session.halt or session.number > questions.session_count:
+        return False
+    sessions.refuse_other(questions, ctx)
+    return sessions.is_callers(session, ctx)
+
+
+def is_open(session: Session, questions: Questions, ctx: Context) -> bool:
+    """Return whether the session stands; one that was never counted was killed while it was being opened."""
+    return sessions.is_live(session, ctx) and session.number <= questions.session_count
+
+
+def git_facts(ctx: Context) -> dict[str, object]:
+    """Return what the protocol reads from git at a session's start."""
+    return {
+        "log": ctx.git.recent(COMMITS),
+        "diff_stat": ctx.git.diff_stat(),
+        "stashes": ctx.git.stash_list(),
+    }
+
+
+def open_session(ctx: Context) -> Opened:
+    """Open and count a session for this worker; one of its own that is halted or half open is ended first.
+
+    A conversation that comes back goes on in its own, and nothing that it holds is recovered.
+    """
+    git_access.require(ctx, ctx.git)
+    if _comes_back(ctx):
+        return _go_on(ctx)
+    again = _is_no_new_agent(ctx)
+    session, stop, warnings = _take(ctx)
+    if session is None:
+        return Opened(None, stop, warnings=warnings)
+    warnings += garbage_collect.sweep(ctx)
+    report = reconcile.interrupted(ctx, session, fresh=not again)
+    if report.stop:
+        with ctx.store.transaction() as tx:
+            _count(tx, session)
+        return Opened(None, report.stop, report.told, (*warnings, *report.warnings))
+    warnings += _sweep(ctx)
+    _check_environment(ctx, session)
+    opened = Opened(session, None, report.told, (*warnings, *report.warnings))
+    with ctx.store.transaction() as tx:
+        _count(tx, session)
+        stop = _end_when_done(tx, ctx)
+    return opened._replace(session=None, stop=stop) if stop else prove(ctx, opened)
+
+
+def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
+    """Have the checks reply of what only somebody else's write says to be completed; end when that was all.
+
+    The workers of a reply do this where its work is merged, as in a person's checkout it may not be.
+    Raises RefusedError (untrusted commands).
+    """
+    if opened.session is None or ctx.target is not None:
+        return opened
+    told = unproven.prove(ctx, opened.session, waits=waits)
+    if not told:
+        return opened
+    opened = opened._replace(recovered=(*opened.recovered, *told))
+    with ctx.store.transaction() as tx:
+        stop = _end_when_done(tx, ctx)
+    return opened._replace(session=None, stop=stop) if stop else opened
+
+
+def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
+    """End the session of this worker if nothing is left to do, and return why."""
+    current = sessions.mine(tx, ctx)
+    if current is None or ownership.held_by_me(tx, ctx) is not None:
+        return None
+    dependencies.record_blocked(tx, current.number)
+    stop = _nothing_to_do(tx)
+    if stop is None:
+        return None
+    sessions.close(tx, current)
+    marker.lower_when_finished(tx, ctx.store)
+    return stop
+
+
+def _is_no_new_agent(ctx: Context) -> bool:
+    """Return whether what bears the caller's name is its own work, and was not taken over half way only."""
+    questions = ctx.store.ask()
+    session = sessions.mine(questions, ctx)
+    whole = session is None or session.number <= questions.session_count
+    return whole and sessions.comes_back(questions, ctx)
+
+
+def _sweep(ctx: Context) -> tuple[str, ...]:
+    """Take away the work trees of unattended runs that were killed, now that their tasks are recovered."""
+    head = ctx.git.head()
+    return tuple(worktree_slots.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx))) if head else ()
+
+
+def _count(tx: Tx, session: Session) -> None:
+    tx.count_session(session.number)
+
+
+def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:
+    """Add the session's record, unless there is nothing to do or no session is left."""
+    with ctx.store.transaction() as tx:
+        halted = sessions.mine(tx, ctx)
+        if halted is not None and (halted.halt or not is_open(halted, tx, ctx)):
+            sessions.close(tx, halted)
+        sessions.fold_dead(tx, ctx)
+        dependencies.record_blocked(tx, tx.session_count)
+        stop = _nothing_to_do(tx) or tx.sessions_spent()
+        if stop == "waiting" and not tx.concurrent:
+            sessions.refuse_other(tx, ctx)
+        if stop is not None:
+            tx.log("STATS", stats.told(tx.counts()), session=tx.session_count)
+            marker.lower_when_finished(tx, ctx.store)
+            return None, stop, tuple(tx.warnings)
+        sessions.refuse_other(tx, ctx)
+        session = sessions.open_one(tx, ctx)
+        tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+        return session, None, tuple(tx.warnings)
+
+
+def _nothing_to_do(tx: Tx) -> StopReason | None:
+    """Return why no task could reply, not counting what an interrupted session left in progress."""
+    if tx.in_progress():
+        return None
+    return tx.no_work()
+
+
+def _check_environment(ctx: Context, session: Session) -> None:
+    if not init_script.exists(ctx):
+        return
+    questions = ctx.store.ask()
+    if not trust_policy.is_trusted(ctx, questions):
+        _end(ctx, session)
+        trust_policy.require(ctx, questions)
+    finished = init_script.prepare(ctx)
+    if finished is None or finished.ok:
+        with ctx.store.transaction() as tx:
+            tx.log("INIT", "Environment health check: PASS", session=session.number)
+        return
+    with ctx.store.transaction() as tx:
+        tx.log(
+            "ERROR", f"{ctx.root.init_script.name} failed twice", session=session.number, category="ENV_SETUP"
+        )
+    _end(ctx, session)
+    tail = quoting.one_line(finished.tail, quoting.FAILURE_LENGTH)
+    raise EnvSetupError(
+        f"{ctx.root.init_script.name} failed twice: {tail}",
+        f"Its output is in {ctx.root.logs / 'harness-init.log'}. Fix the environment, then: harness start",
+    )
+
+
+def _end(ctx: Context, session: Session) -> None:
+    with ctx.store.transaction() as tx:
+        sessions.close(tx, session)
+
+
+def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, object]) -> Reply:
+    questions = ctx.store.ask()
+    extra = {"git": facts, "log": history, "recovered": list(opened.recovered)}
+    if opened.session is None:
+        return nothing_to_do.reply("start", questions, opened.stop, opened.recovered, extra)
+    held = ownership.held_by_me(questions, ctx)
+    upcoming = held or questions.next_ready()
+    lines = [f"session {opened.session.number} is open; {stats.told(questions.counts())}", *opened.recovered]
+    lines += _told(facts)
+    return Reply(
+        "start",
+        "\n".join([*lines, *_next_lines(ctx, questions, held, upcoming)]),
+        session=opened.session.number,
+        task=upcoming,
+        stop=None if upcoming else questions.no_work(),
+        next=_next(ctx, held, upcoming),
+        warnings=(*opened.warnings, *questions.warnings),
+        extra=extra,
+    )
+
+
+def _told(facts: dict[str, object]) -> list[str]:
+    lines = []
+    diff, stashes = facts["diff_stat"], facts["stashes"]
+    if diff:
+        lines.append(f"uncommitted: {str(diff).splitlines()[-1].strip()}")
+    if isinstance(stashes, list) and stashes:
+        lines.append(f"stashes: {len(stashes)} (git stash list)")
+    return lines
+
+
+def _next_lines(ctx: Context, questions: Questions, held: Task | None, upcoming: Task | None) -> list[str]:
+    if held:
+        return ["you hold a task; go on with it:", task_brief.render(held, ctx, questions)]
+    if upcoming:
+        return [f"next task: {upcoming.id} {quoting.title(upcoming)}"]
+    return ["nothing can be taken right now; others hold the rest"]
+
+
+def _next(ctx: Context, held: Task | None, upcoming: Task | None) -> str | None:
+    if held:
+        return ownership.finish(ctx, held)
+    return "harness claim" if upcoming else nothing_to_do.answer("waiting").next

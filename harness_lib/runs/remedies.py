@@ -1,0 +1,75 @@
+"""What would bring a task a step nearer to being done: the command to type, and the cause at the root."""
+
+from __future__ import annotations
+
+from harness_lib import typed
+from harness_lib.core import ownership
+from harness_lib.core.context import Context
+from harness_lib.rules import failures, leases
+from harness_lib.state.api import Questions
+from harness_lib.task import Task
+
+
+def remedy(ctx: Context, questions: Questions, task: Task) -> str | None:
+    """Return the command that brings `task` a step nearer to being done; None for a completed one."""
+    if task.is_done:
+        return None
+    if task.status == "completed":
+        return "harness start"
+    if task.status == "in_progress":
+        return _in_progress(ctx, questions, task)
+    if task.halt is not None:
+        return _halted(ctx, task)
+    return _waiting(questions, task)
+
+
+def _waiting(questions: Questions, task: Task) -> str:
+    rings = questions.rings()
+    if task.id in rings:
+        return typed.harness("edit", task.id, "--depends-on", "ID")
+    cause = root_cause(questions, task)
+    if cause is not None:
+        return typed.harness("why" if cause in rings else "retry", cause)
+    awaited = _awaited(questions, task)
+    return typed.harness("why", awaited) if awaited else typed.harness("claim", task.id)
+
+
+def _in_progress(ctx: Context, questions: Questions, task: Task) -> str:
+    if task.halt is not None:
+        return _halted(ctx, task)
+    if ownership.is_mine(questions, task, ctx):
+        return typed.harness("finish", task.id)
+    if leases.expired(task, ctx.clock.now()) or task.claimed_by is None:
+        return "harness recover"
+    return "harness status"
+
+
+def _halted(ctx: Context, task: Task) -> str:
+    if not task.validation.command and not ownership.is_judged(ctx, task):
+        return typed.give_check(task.id)
+    return typed.harness("show", task.id)
+
+
+def root_cause(questions: Questions, task: Task) -> str | None:
+    """Return the task whose failure for good keeps `task` from running: itself, or one it waits for.
+
+    A task that is blocked is passed over for what blocks it: retrying that one helps them both.
+    """
+    seen: set[str] = set()
+    waiting = [task.id]
+    found: str | None = None
+    while waiting:
+        current = questions.task(waiting.pop())
+        if current is None or current.id in seen:
+            continue
+        seen.add(current.id)
+        if failures.is_permanent(current):
+            found = current.id
+            # Whatever failed for good below this one came first.
+            waiting = []
+        waiting += [other.id for other in questions.tasks(current.depends_on) if not other.is_done]
+    return found
+
+
+def _awaited(questions: Questions, task: Task) -> str | None:
+    return next((other.id for other in questions.tasks(task.depends_on) if not other.is_done), None)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import trust_policy
+from harness_lib.core import ownership, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import intents

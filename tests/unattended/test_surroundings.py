@@ -71,3 +71,22 @@ def test_everything_runs_at_the_top_of_the_repository_unless_a_check_says_otherw
 
     assert said.returncode == 0, said.stdout + said.stderr
     assert set(trace.read_text().split()) == {"init"}
+
+
+def test_plugins_that_an_agent_writes_are_committed_by_nobody_and_kept_for_you(workshop: Workshop) -> None:
+    mine = workshop.top / ".harness" / "tools" / "mine"
+    put(mine, "old\n")
+    sh(workshop.top, "add", str(mine))
+    sh(workshop.top, "commit", "-q", "-m", "A plugin of ours")
+    plugins = "write .harness/tools/mine done\nwrite .harness/tools/theirs done"
+    workshop.add("Make one", "grep -q done one", do=f"write one done\n{plugins}")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert sh(workshop.top, "show", "--format=", "--name-only", "main").split() == ["one"]
+    assert mine.read_text() == "old\n"
+    assert not mine.with_name("theirs").exists()
+    (kept,) = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
+    assert f"harness rescue show {kept.removeprefix('refs/harness/rescue/')}" in said.stdout + said.stderr
+    assert sh(workshop.top, "show", f"{kept}:.harness/tools/theirs") == "done"

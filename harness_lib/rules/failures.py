@@ -45,12 +45,12 @@ STRATEGIES: dict[Category, Strategy] = {
     "ENV_SETUP": Strategy(
         ending=Ending.EXCUSED,
         stops=True,
-        summary="Run harness-init.sh again; stop if it still fails.",
+        summary="A person must look if harness-init.sh fails again.",
     ),
     "CONFIG": Strategy(
         ending=Ending.EXCUSED,
         stops=True,
-        summary="Stop: a person must edit the named field.",
+        summary="A person must edit the named field.",
     ),
     "TASK_EXEC": Strategy(
         ending=Ending.FAILED,

@@ -1,4 +1,4 @@
-"""`bin/test --quick` leaves out rooms that exist, and no others."""
+"""`bin/test --quick` leaves out rooms and files that exist, and no others."""
 
 from __future__ import annotations
 
@@ -25,10 +25,23 @@ _SLOW = {
 }
 
 
-def test_the_rooms_that_quick_leaves_out_are_rooms_of_the_tests() -> None:
+_SLOW_FILES = {"system/git/test_fast_forward_beside.py", "system/git/test_restore_killed.py"}
+
+
+def _left_out(name: str) -> set[str]:
     script = (_TOP / "bin" / "test").read_text(encoding="utf-8")
-    named = re.search(r'^SLOW_ROOMS="(.*)"$', script, re.MULTILINE)
+    named = re.search(rf'^{name}="(.*)"$', script, re.MULTILINE)
     assert named is not None
-    rooms = set(named[1].split())
+    return set(named[1].split())
+
+
+def test_the_rooms_that_quick_leaves_out_are_rooms_of_the_tests() -> None:
+    rooms = _left_out("SLOW_ROOMS")
     assert rooms == _SLOW
     assert all((_TOP / "tests" / room).is_dir() for room in rooms)
+
+
+def test_the_files_that_quick_leaves_out_are_files_of_the_tests() -> None:
+    files = _left_out("SLOW_FILES")
+    assert files == _SLOW_FILES
+    assert all((_TOP / "tests" / file).is_file() for file in files)

@@ -43,7 +43,6 @@ def reply(ctx: Context) -> Reply:
 
     Raises HeldError, RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` failed twice).
     """
-    ownership.refuse_supervised(ctx, "harness start")
     questions = ctx.store.ask_to_change()
     history = ctx.store.log_tail(LOG_LINES)
     facts = git_facts(ctx)

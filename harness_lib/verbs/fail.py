@@ -20,7 +20,6 @@ def run(ctx: Context, task_id: str | None, category: Category, message: str) -> 
     CONFIG and ENV_SETUP halt the session and cost no attempt: a person must see to them, with exit 3 and 7.
     Exit 0 for all others.
     """
-    ownership.refuse_supervised(ctx, "harness fail")
     if not message.strip():
         raise UsageError(
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'

@@ -20,7 +20,6 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     Raises ConfigError (no check), EnvSetupError (its command is not there); then no attempt is counted and
     the session is halted.
     """
-    ownership.refuse_supervised(ctx, "harness finish")
     questions = ctx.store.ask_to_change()
     held = ownership.require(questions, task_id, ctx)
     if held.task.intent is not None:

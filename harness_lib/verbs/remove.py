@@ -20,7 +20,6 @@ def run(ctx: Context, task_id: str) -> Reply:
 
     Raises UsageError (no such task), RefusedError (in progress, or others depend on it).
     """
-    ownership.refuse_supervised(ctx, "harness remove")
     with manual_edit.change(ctx) as tx:
         task = ownership.require_task(tx, task_id)
         _require_idle(task)

@@ -20,7 +20,6 @@ def run(ctx: Context, task_id: str) -> Reply:
     Its errors stay for the next attempt to read.
     Raises UsageError (no such task; it would fail again at once), RefusedError (in progress).
     """
-    ownership.refuse_supervised(ctx, "harness retry")
     with manual_edit.change(ctx) as tx:
         old = ownership.require_task(tx, task_id)
         if not transitions.may("reset", old):

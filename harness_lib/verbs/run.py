@@ -5,7 +5,6 @@ In a shell, or where an agent is asked for by name, it is the supervisor.
 
 from __future__ import annotations
 
-from harness_lib.core import ownership
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
@@ -21,7 +20,6 @@ def run(ctx: Context, options: Options, watch: Watch, *, notify: str | None = No
 
     `notify` is a shell command that is told when the run needs a person, and how it has ended.
     """
-    ownership.refuse_supervised(ctx, "harness run")
     asked = options.agent is not None or options.agent_command is not None
     if not asked and owner.in_agent(ctx.env):
         return open_session.reply(ctx)._replace(verb="run")

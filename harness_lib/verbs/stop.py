@@ -19,7 +19,6 @@ SAID = "as it stood at harness stop"
 
 def run(ctx: Context, number: int | None = None) -> Reply:
     """End this worker's session, or session `number`; none of its own to end is fine."""
-    ownership.refuse_supervised(ctx, "harness stop")
     ending = _named(ctx.store.ask_to_change(), ctx, number)
     standing, warnings = _standing(ctx, ending) if ending else ({}, ())
     with ctx.store.transaction() as tx:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness_lib import typed
 from harness_lib.attempts import check
 from harness_lib.core.context import Context
 from harness_lib.rules import intents
 from harness_lib.system.git import locks, raw_files, snapshot, trees
+from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
@@ -25,6 +28,22 @@ def rescue_only(ctx: Context, task: Task) -> str:
         message = f"harness: rescued work of {task.id}\n"
         git.set_ref(ref, snapshot.commit(git, made, [head] if head else [], message))
     return ref
+
+
+def staged_alone(git: Git, head: str, made: str, keep_out: Sequence[str]) -> str | None:
+    """Return the tree of `head` with what is staged and neither there nor in the work tree, which is `made`.
+
+    None if nothing is.
+    """
+    with trees.private_index(git, copy=True) as env:
+        staged = trees.write_tree(git, env)
+    standing = trees.entries(git, made)
+    alone = {
+        path: new
+        for path, (_, new) in trees.changed(git, git.tree_of(head), staged).items()
+        if new and new[0] != trees.GITLINK and standing.get(path) != new and not covers(keep_out, path)
+    }
+    return trees.edited(git, head, alone) if alone else None
 
 
 def free_ref(git: Git, task: Task, suffix: str = "") -> str:

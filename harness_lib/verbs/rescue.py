@@ -108,7 +108,8 @@ def save(ctx: Context, task_id: str) -> Reply:
     """Keep what has changed since HEAD as rescued work of `task_id`, and put the work tree back to HEAD.
 
     It is for work whose claim was lost: a claim refuses to begin on it. What git does not know goes too in a
-    worker's own work tree, and stays in the main one, where a person may have put it.
+    worker's own work tree, and stays in the main one, where a person may have put it. A staged version that
+    was changed further is neither in HEAD nor in the work tree, so it is kept by itself.
 
     Raises RefusedError where it is an attempt's, HeldError where another program has git locked.
     """
@@ -121,22 +122,37 @@ def save(ctx: Context, task_id: str) -> Reply:
         restore.require_unlocked(git)
         head, made = git.head(), snapshot.capture(git, ctx.keep_out)
         untracked_stays = git.git_dir == git.common_dir and not git.changes(ctx.keep_out).tracked
-        if head is None or untracked_stays or made == git.tree_of(head):
+        staged = None if head is None else rescue_refs.staged_alone(git, head, made, ctx.keep_out)
+        if head is None or (staged is None and (untracked_stays or made == git.tree_of(head))):
             told = "Nothing has changed here, so there is nothing to save."
             return Reply("rescue", told, next="harness claim")
-        ref = rescue_refs.free(git, f"{RESCUE_REFS}{check.safe_name(task_id)}/late-saved")
-        git.set_ref(ref, snapshot.commit(git, made, [head], f"harness: saved work of {task_id}\n"))
+        place = f"{RESCUE_REFS}{check.safe_name(task_id)}/late-saved"
+        ref = _keep(git, place, made, head, f"saved work of {task_id}")
+        about = f"what was staged of {task_id} and then changed further"
+        staged_ref = _keep(git, f"{place}-staged", staged, head, about) if staged else None
         left = _clear(ctx, git, head, made)
     with manual_edit.change(ctx) as tx:
-        manual_edit.log(tx, ctx, f"saved {ref}", task_id)
-    found = _find(ctx, ref)
+        manual_edit.log(tx, ctx, " ".join(filter(None, ("saved", ref, staged_ref))), task_id)
+    lines = [f"saved in {ref}; to look at it: {rescue_refs.look_at(ref)}"]
+    if staged_ref:
+        lines.append(f"what was staged and then changed further: {rescue_refs.look_at(staged_ref)}")
     return Reply(
         "rescue",
-        f"saved in {ref}; to look at it: {rescue_refs.look_at(ref)}",
+        "\n".join(lines),
         next="harness claim",
         warnings=(*left, *tx.warnings),
-        extra={"rescue": _facts(found)},
+        extra={
+            "rescue": _facts(_find(ctx, ref)),
+            "staged": _facts(_find(ctx, staged_ref)) if staged_ref else None,
+        },
     )
+
+
+def _keep(git: Git, place: str, tree: str, head: str, about: str) -> str:
+    """Keep `tree`, made on top of `head`, in the ref `place` or the next that is free; return the ref."""
+    ref = rescue_refs.free(git, place)
+    git.set_ref(ref, snapshot.commit(git, tree, [head], f"harness: {about}\n"))
+    return ref
 
 
 def _clear(ctx: Context, git: Git, head: str, made: str) -> list[str]:

@@ -248,3 +248,46 @@ def test_nobody_saves_away_the_work_of_an_attempt(project: Project, agent: Agent
     assert "agent works on task-001" in theirs["message"]
     assert project.read("tracked.txt") == "of the attempt\n"
     assert project.refs() == []
+
+
+def test_saving_keeps_what_was_staged_and_changed_further(project: Project, agent: Agent) -> None:
+    """Also where the work tree is as HEAD has it by now, which is how a claim would refuse it."""
+    for further in ("further\n", "one\n"):
+        for name in ("tracked.txt", "new.txt"):
+            project.put(name, f"staged before {further}")
+            project.git("add", name)
+        project.put("tracked.txt", further)
+        project.put("new.txt", further)
+
+        said = agent.ok("rescue", "save", "task-009")
+
+        (shown,) = re.findall(r"harness (rescue show \S+-staged\S*)", said["message"])
+        assert f"| +staged before {further}" in f"{agent.ok(*shown.split())['message']}\n"
+        ref = said["staged"]["ref"]
+        for name in ("tracked.txt", "new.txt"):
+            assert project.git("show", f"{ref}:{name}") == f"staged before {further}".strip()
+        assert project.git("show", f"{said['rescue']['ref']}:new.txt") == further.strip()
+        assert project.git("diff", "--cached", "--name-only") == ""
+        assert project.read("tracked.txt") == "one\n"
+        (project.top / "new.txt").unlink(missing_ok=True)
+
+
+def test_saving_says_nothing_of_what_is_staged_as_it_stands(project: Project, agent: Agent) -> None:
+    project.put("tracked.txt", "staged\n")
+    project.git("add", "tracked.txt")
+
+    said = agent.ok("rescue", "save", "task-009")
+
+    assert (said["staged"], "staged" in said["message"]) == (None, False)
+    assert project.refs() == ["refs/harness/rescue/task-009/late-saved"]
+
+
+def test_saving_ends_what_only_the_index_has(project: Project, agent: Agent) -> None:
+    project.put("tracked.txt", "staged\n")
+    project.git("add", "tracked.txt")
+    project.put("tracked.txt", "one\n")
+
+    said = agent.ok("rescue", "save", "task-009")
+
+    assert project.git("show", f"{said['staged']['ref']}:tracked.txt") == "staged"
+    assert project.git("status", "--porcelain") == ""

@@ -106,6 +106,27 @@ def test_what_waits_is_joined_at_the_end_once_every_check_has_passed_on_both(wor
     workshop.nothing_is_left_over()
 
 
+def test_what_waits_beside_a_persons_commits_stays_where_nothing_is_checked_at_the_end(
+    workshop: Workshop,
+) -> None:
+    """Nobody has tried the two together: the person merges them, or lets a run with its final checks do it."""
+    workshop.file_task("one")
+    put(workshop.top / "README.md", "a person is writing\n")
+    assert workshop.run("--no-final-check").returncode == 9
+    sh(workshop.top, "commit", "-qam", "a person's")
+    mine = sh(workshop.top, "rev-parse", "main")
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert sh(workshop.top, "rev-parse", "main") == mine
+    waits = "Finished work waits on the branch harness/main: main has commits of its own."
+    assert f"{waits} Take it over with: git merge harness/main" in said.stdout, said.stdout
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
 def test_a_checkout_that_git_has_locked_is_not_waited_for(workshop: Workshop) -> None:
     workshop.file_task("one")
     lock = put(workshop.top / ".git" / "index.lock", "")

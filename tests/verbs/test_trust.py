@@ -125,6 +125,19 @@ def test_adding_to_an_empty_list_does_not_trust_the_init_script_beside_it(
     clone.close()
 
 
+def test_a_list_in_another_place_is_asked_about_again(project: Project, agent: Agent) -> None:
+    """Renamed by its person or unpacked from somebody's archive, `.git` and all: nobody can tell."""
+    agent.ok("add", "First", "--validate", "true")
+    moved = Project(project.top.rename(project.top.with_name("renamed")))
+    person = moved.agent("person")
+
+    person.ok("claim")
+    assert "have not been trusted" in person.fails(8, "finish")["error"]["message"]
+    person.ok("trust", "--yes", HARNESS_TRUST="1")
+    person.ok("finish")
+    moved.close()
+
+
 def test_a_person_at_a_terminal_is_asked_and_no_means_no(clone: Project) -> None:
     ctx = Context(env={}, cwd=clone.top)
     asked: list[str] = []

@@ -13,7 +13,7 @@ from harness_lib.core import init_script, ownership
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError
 from harness_lib.rules import excerpt
-from harness_lib.system.files import printed
+from harness_lib.system.files import listing, printed
 from harness_lib.system.processes import check_env, runner
 from harness_lib.task import Task
 
@@ -165,7 +165,7 @@ def failed_logs(ctx: Context, task: Task) -> list[Path]:
     Not those of a person's `validate`, of cleanups and of agents.
     """
     found = []
-    for path in log_directory(ctx, task).glob("*.log"):
+    for path in listing.matching(log_directory(ctx, task), "*.log"):
         # `.harness/` may be deleted at any time.
         with suppress(FileNotFoundError):
             if JUDGING.fullmatch(path.name):

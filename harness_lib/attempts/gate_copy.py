@@ -17,9 +17,8 @@ DIRECTORY = "gates"
 
 def keep(ctx: Context, task: Task) -> None:
     """Keep the gate of `task`, whose attempt begins, or whose check a person has changed."""
-    place = ctx.root.private / DIRECTORY
-    atomic.make_directory(place)
-    atomic.write(place / check.safe_name(task.id), json.dumps(_essence(task)).encode(), durable=False)
+    place = ctx.root.private / DIRECTORY / check.safe_name(task.id)
+    atomic.write(place, json.dumps(_essence(task)).encode(), durable=False, make=True)
 
 
 def differs(ctx: Context, task: Task) -> bool:

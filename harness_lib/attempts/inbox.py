@@ -13,7 +13,7 @@ from harness_lib.attempts import checkpoints, notes
 from harness_lib.core import outbox, ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError, LeaseLostError, UsageError
-from harness_lib.system.files import atomic, nofollow
+from harness_lib.system.files import atomic, listing, nofollow
 
 MOST = 50
 MOST_BYTES = 64 * 1024
@@ -57,7 +57,7 @@ def _letters(place: Path | None) -> list[Path]:
     # Behind a link there may be anybody's files, and a letter is removed.
     if place is None or outbox.is_linked(place):
         return []
-    found = (path for path in place.glob("*.json") if path.is_file() and not path.is_symlink())
+    found = (path for path in listing.matching(place, "*.json") if path.is_file() and not path.is_symlink())
     return sorted(found)[:MOST]
 
 

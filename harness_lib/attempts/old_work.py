@@ -13,7 +13,7 @@ from harness_lib.core import manual_edit
 from harness_lib.core.context import Context
 from harness_lib.rules import outdated
 from harness_lib.rules.outdated import Old
-from harness_lib.system.files import atomic
+from harness_lib.system.files import atomic, listing
 from harness_lib.system.git import rescue_apply
 from harness_lib.system.git.rescue_apply import Kept
 
@@ -43,7 +43,7 @@ def logs(ctx: Context) -> Iterator[Old]:
     """Yield every log but those of tasks that somebody works on."""
     questions = ctx.store.ask()
     busy = {check.safe_name(task.id) for task in questions.in_progress()}
-    for path in ctx.root.logs.rglob("*"):
+    for path in listing.below(ctx.root.logs, "*"):
         name = path.relative_to(ctx.root.logs)
         # `.harness/` may be deleted at any time.
         with suppress(FileNotFoundError):

@@ -14,7 +14,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.rules import transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
-from harness_lib.system.files import atomic, family_lock
+from harness_lib.system.files import family_lock
 from harness_lib.task import Session, Task
 
 LOCK = "proving.lock"
@@ -29,9 +29,8 @@ def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, 
     tasks = ctx.store.ask().provable()
     if not tasks:
         return ()
-    atomic.make_directory(ctx.root.private)
     lock = ctx.root.private / LOCK
-    with family_lock.alone(lock) if waits else family_lock.attempt(lock) as is_free:
+    with family_lock.alone(lock, make=True) if waits else family_lock.attempt(lock, make=True) as is_free:
         return () if is_free is False else tuple(_prove(ctx, session, tasks))
 
 

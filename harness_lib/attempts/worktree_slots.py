@@ -268,7 +268,7 @@ def _wanted(top: Path, project: Path) -> Iterator[Path]:
 
 
 def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
-    """Remove the work trees of a run and its directory; return the refs and directories that keep the rest.
+    """Remove the work trees of a run and its directory; return how a person gets at what is kept of the rest.
 
     One in which a task still is in progress stays as it is: whoever recovers the task needs it.
     """
@@ -282,7 +282,7 @@ def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
             unlock(ctx, git)
             with locks.hold(git):
                 ref = keep(ctx, git, commit)
-            kept += [ref] if ref else []
+            kept += [rescue_refs.look_at(ref)] if ref else []
         aside = _make_way(ctx, path, git, commit)
         kept += [str(aside)] if aside else []
         worktrees.remove(ctx.git, path)
@@ -310,10 +310,7 @@ def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
     told = []
     for found in _dead(ctx, alive):
         try:
-            told += [
-                f"What a run had left over is kept: {rescue_refs.look_at(ref)}"
-                for ref in take_away(ctx, found, commit)
-            ]
+            told += [f"What a run had left over is kept: {where}" for where in take_away(ctx, found, commit)]
         except (OSError, HarnessError) as error:
             told.append(f"What a run had left in {found.path} could not be taken away: {error}")
     return told

@@ -15,6 +15,7 @@ from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
+from harness_lib.system import os_errors
 from harness_lib.system.place import roots, session_notes
 from harness_lib.system.processes import search_path
 
@@ -107,10 +108,9 @@ def _end_in_order() -> None:
 
 
 def _machine(error: OSError) -> HarnessError:
-    where = f" ({error.filename})" if error.filename else ""
     return EnvSetupError(
-        f"The system said: {error.strerror or error}{where}. What was recorded before stays as it was.",
-        "Free some space or give yourself the right to write there, then type the same command again.",
+        f"{os_errors.told(error)} What was recorded before stays as it was.",
+        f"{os_errors.cure(error)}; then type the same command again.",
     )
 
 

@@ -45,8 +45,7 @@ def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: st
     name = f"{time.time_ns():020}-{os.urandom(4).hex()}.json"
     letter = json.dumps({"verb": verb, "task": task_id, "words": words})
     try:
-        atomic.make_directory(there)
-        atomic.write(there / name, letter.encode(), durable=False)
+        atomic.write(there / name, letter.encode(), durable=False, make=True)
     except OSError:
         raise refused from None
     return Reply(verb, f"{verb} for {task.id}: left for the run, which records it.", task=task)

@@ -15,6 +15,7 @@ from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.loop import bug, discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted, told
 from harness_lib.loop.showing import complain
+from harness_lib.system import os_errors
 
 _INTERRUPTED = 130
 _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version"}
@@ -40,8 +41,7 @@ def entry() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.CHECK_FAILED)
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        print(f"hs: The system said: {error.strerror or error}{where}.", file=sys.stderr)
+        print(f"hs: {os_errors.told(error)}", file=sys.stderr)
         return int(Exit.ENV_SETUP)
     except Exception as error:  # noqa: BLE001 - the outermost counter of hs: a bug is reported, not shown
         return _failed(error)

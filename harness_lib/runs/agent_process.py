@@ -124,17 +124,22 @@ def require(adapter: Adapter, ctx: Context) -> None:
 class Listener:
     """Reads what an agent adds to its log, and says whether it may go on."""
 
-    def __init__(self, ctx: Context, adapter: Adapter, log: Path, rules: Rules, before: budget.Spent) -> None:
+    def __init__(self, ctx: Context, adapter: Adapter, rules: Rules, before: budget.Spent) -> None:
         self.report = Report()
         self.ending: tuple[How, str] | None = None
         self.renewals = 0
-        self._ctx, self._adapter, self._log, self._rules = ctx, adapter, log, rules
+        self._ctx, self._adapter, self._rules = ctx, adapter, rules
         self._before = before
         self._began = self._heard = ctx.clock.monotonic()
+        self._log: int | None = None
         self._at = 0
         self._rest = b""
         self._recent: deque[str] = deque(maxlen=CIRCLES)
         self._tree = ""
+
+    def listen_to(self, log: int) -> None:
+        """Read from the descriptor `log`: whoever removes the file does not make the agent silent."""
+        self._log = log
 
     def look(self) -> bool:
         """Read what is new; return whether the agent may go on."""
@@ -169,16 +174,13 @@ class Listener:
 
     def hear(self) -> bool:
         """Read a piece of what is new; return whether there was any."""
-        try:
-            with nofollow.reading(self._log) as stream:
-                behind = os.fstat(stream.fileno()).st_size - self._at
-                if behind > FLOOD_BYTES:
-                    self._at += behind - READ_BYTES
-                    self._rest = b""
-                stream.seek(self._at)
-                new = stream.read(READ_BYTES)
-        except FileNotFoundError:
+        if self._log is None:
             return False
+        behind = os.fstat(self._log).st_size - self._at
+        if behind > FLOOD_BYTES:
+            self._at += behind - READ_BYTES
+            self._rest = b""
+        new = os.pread(self._log, READ_BYTES, self._at)
         self._at += len(new)
         *lines, self._rest = (self._rest + new).split(b"\n")
         # A line without an end is no line; one of a megabyte is cut.
@@ -243,13 +245,10 @@ def run(
     name = f"{task.attempts + 1}-agent-{number}"
     directory = check.log_directory(ctx, task)
     log = directory / f"{name}.log"
-    atomic.make_directory(directory)
     brief_file = directory / f"{name}.brief.md"
-    atomic.write(brief_file, brief.encode("utf-8", "replace"), durable=False)
+    atomic.write(brief_file, brief.encode("utf-8", "replace"), durable=False, make=True)
     launch = adapter.launch(brief, model=model, extra=extra)
-    listener = Listener(ctx, adapter, log, rules, before)
-    given = directory / f"{name}.stdin"
-    atomic.write(given, launch.stdin.encode("utf-8", "replace"), durable=False)
+    listener = Listener(ctx, adapter, rules, before)
     usage = directory / f"{name}.usage.json"
     # A task that is retried has attempts of the same number again.
     atomic.remove(usage)
@@ -257,7 +256,7 @@ def run(
     if adapter.program == OURS:
         command = (_place(adapter, ctx) or OURS, *command[1:])
     finished = runner.run(
-        f"{shlex.join(command)} < {shlex.quote(str(given))}",
+        shlex.join(command),
         cwd=ctx.git.top,
         log=log,
         timeout=rules.longest,
@@ -269,13 +268,14 @@ def run(
             "HARNESS_BRIEF_FILE": str(brief_file),
             **launch.env,
         },
+        stdin=launch.stdin.encode("utf-8", "replace"),
+        at_start=listener.listen_to,
         on_tick=lambda: listener.look() and on_look(listener),
         at_end=lambda: listener.hear_all(usage),
         tick=LOOK_SECONDS,
         max_log=None if "HARNESS_LOG_LIMIT_BYTES" in ctx.env else MAX_LOG_BYTES,
         clock=ctx.clock,
     )
-    atomic.remove(given)
     ended = listener.ending
     how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report)
     return Turn(how, why, listener.report, finished.seconds, log, finished.returncode)

@@ -10,7 +10,6 @@ from harness_lib.attempts import (
     branch_guard,
     old_work,
     pending_merges,
-    rescue_refs,
     target_branch,
     worktree_slots,
 )
@@ -56,8 +55,8 @@ def leave(
     The machine may be what has ended the run (a full disk): what cannot be done is said and left to the next.
     """
     try:
-        for ref in worktree_slots.take_away(ctx, found, target_branch.tip(ctx.git, target_of(ctx))):
-            warn(f"What was left over is kept: {rescue_refs.look_at(ref)}")
+        for where in worktree_slots.take_away(ctx, found, target_branch.tip(ctx.git, target_of(ctx))):
+            warn(f"What was left over is kept: {where}")
         if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
             warn(gone)
         branch_guard.end(ctx, target_of(ctx))

@@ -97,8 +97,8 @@ def run(
     if fresh:
         return Passed(tip, goes_on=_session_is_open(ctx))
     if not found.broken and not found.elsewhere:
-        atomic.make_directory(ctx.root.private)
-        atomic.write(ctx.root.private / PASSED, json.dumps(_passed(questions, tip)).encode(), durable=False)
+        passed = json.dumps(_passed(questions, tip))
+        atomic.write(ctx.root.private / PASSED, passed.encode(), durable=False, make=True)
     return Passed(tip, broken=tuple(task for task, _ in found.broken.values()))
 
 

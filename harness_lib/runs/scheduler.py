@@ -37,6 +37,7 @@ from harness_lib.runs.options import Options
 from harness_lib.runs.orphans import Orphans
 from harness_lib.runs.worker_pool import Crew
 from harness_lib.state.api import Questions
+from harness_lib.system import os_errors
 from harness_lib.system.files import family_lock
 from harness_lib.system.processes import detached, owner
 from harness_lib.task import StopReason
@@ -108,7 +109,7 @@ class Supervisor:
         self._signals: list[int] = []
         self._interrupts = 0
         self._deaths = Deaths()
-        self._draining = self._limited = False
+        self._draining = self._limited = self._is_unseen = False
         self.branches: frozenset[str] = frozenset()
         self.repository: repository_guard.Seen | None = None
         self._ready: list[int] = []
@@ -144,12 +145,21 @@ class Supervisor:
                     self._decide(crew, found)
                     if changed or self._ctx.clock.monotonic() - published > PUBLISH_SECONDS:
                         published = self._ctx.clock.monotonic()
-                        run_snapshot.write(self._ctx, self.board)
+                        self._show()
                         self.tell("tick")
             finally:
                 self._draining = True
                 for event in crew.end():
                     self._hear(crew, found, event)
+
+    def _show(self) -> None:
+        """Show other terminals how the run stands; where that cannot be written it is said once."""
+        try:
+            run_snapshot.write(self._ctx, self.board)
+        except OSError as error:
+            if not self._is_unseen:
+                self.warn(f"Other terminals do not see how this run stands. {os_errors.told(error)}")
+            self._is_unseen = True
 
     def record(self) -> None:
         """Write into the log how the run has ended, and what it has used up."""

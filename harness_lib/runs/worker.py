@@ -26,6 +26,7 @@ from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     ConfigError,
+    EnvSetupError,
     HarnessError,
     HeldError,
     LeaseLostError,
@@ -38,6 +39,8 @@ from harness_lib.runs import agent_attempt
 from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.worker_config import Orders
 from harness_lib.state.api import Questions, Tx
+from harness_lib.system import os_errors
+from harness_lib.system.git.repository import GitError
 from harness_lib.task import Session, Task
 
 POLL_SECONDS = 0.25
@@ -57,6 +60,7 @@ class Worker:
         self._idle = ""
         self._has_worked = False
         self._tries = giving_up.Tries()
+        self._mishaps = 0
 
     def tell(self, news: News) -> None:
         """Send an event to the run; why there is nothing to do is told once."""
@@ -80,6 +84,14 @@ class Worker:
                 # Somebody keeps the list or git for longer than usual; what is in progress stays ours.
                 self.tell(Idle(f"{error.kind}: {error.message}"))
                 goes_on = False
+            except OSError as error:
+                self._mishaps += 1
+                if os_errors.is_of_the_machine(error) or self._mishaps == giving_up.TRIES:
+                    raise
+                self.tell(Notice("warning", f"{os_errors.told(error)} It is tried again."))
+                goes_on = False
+            else:
+                self._mishaps = 0
             if not goes_on:
                 self._wait(seen)
 
@@ -174,11 +186,13 @@ class Worker:
             self._give_back(there, session, task, "the run was stopped")
             raise
         except agent_attempt.StuckError as stuck:
-            self._give_back(there, session, task, stuck.reason)
-            self._halt(task, stuck)
+            if self._is_given_back(there, session, task, stuck.reason) or stuck.everywhere:
+                self._halt(task, stuck)
         except HeldError:
             raise
-        except (HarnessError, OSError) as error:
+        except (GitError, OSError) as error:
+            self._leave(there, session, task, error)
+        except HarnessError as error:
             self._give_back(there, session, task, str(error))
             raise
         else:
@@ -190,6 +204,27 @@ class Worker:
             self.tell(
                 Ended(now.id, now.status, message, now.completed_commit, ended.rescue, tuple(ended.warnings))
             )
+
+    def _leave(self, there: Context, session: Session, task: Task, error: GitError | OSError) -> None:
+        """Hand back a task that something of its own stands against, its agent's doing perhaps: others go on.
+
+        It is tried again, and after some tries halted. Raises `error` where it is the machine's.
+        """
+        told = os_errors.told(error) if isinstance(error, OSError) else error.message
+        if isinstance(error, OSError) and os_errors.is_of_the_machine(error):
+            self._give_back(there, session, task, told)
+            raise error
+        if self._is_given_back(there, session, task, told) and self._tries.spent(task):
+            again = typed.harness("retry", task.id)
+            self._halt(task, agent_attempt.StuckError(EnvSetupError.kind, f"{told} Then type: {again}"))
+
+    def _is_given_back(self, there: Context, session: Session, task: Task, why: str) -> bool:
+        """Return whether the task could be handed back; if not it is held still, for the next look."""
+        try:
+            self._give_back(there, session, task, why)
+        except (GitError, OSError):
+            return False
+        return True
 
     def _give_back(self, there: Context, session: Session, task: Task, why: str) -> None:
         """Keep what was done, and leave the task to whoever goes on."""

@@ -20,6 +20,7 @@ from harness_lib.rules import budget, events
 from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
 from harness_lib.runs import worker_config
 from harness_lib.runs.worker import Worker
+from harness_lib.system import os_errors
 from harness_lib.system.processes import orphan_groups
 
 
@@ -51,9 +52,8 @@ def main() -> None:
     except HarnessError as error:
         worker.tell(Stuck(None, error.kind, error.message, error.hint or ""))
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        message = f"The system said: {error.strerror or error}{where}."
-        worker.tell(Stuck(None, EnvSetupError.kind, message, "Free some space: harness run"))
+        hint = f"{os_errors.cure(error)}; then: harness run"
+        worker.tell(Stuck(None, EnvSetupError.kind, os_errors.told(error), hint))
     except KeyboardInterrupt:
         worker.tell(Idle("stopped"))
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError, UnparseableError
-from harness_lib.system.files import atomic, nofollow, second_name
+from harness_lib.system.files import atomic, listing, nofollow, second_name
 from harness_lib.system.place import find_root
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Task
@@ -30,12 +30,11 @@ def save(root: Root, data: bytes) -> None:
     Only inside a transaction: the number of the next file is found by looking.
     Raises OSError.
     """
-    atomic.make_directory(root.generations)
     present = _newest_first(root)
     number = int(present[0].stem) + 1 if present else 1
     path = root.generations / f"{number:0{_DIGITS}}.json"
     # Not durable: the state itself is, and behind this one stand its predecessors.
-    atomic.write(path, data, durable=False)
+    atomic.write(path, data, durable=False, make=True)
     _prune([path, *present])
 
 
@@ -48,8 +47,7 @@ def save_spare(root: Root, data: bytes) -> None:
     if place is None:
         return
     try:
-        atomic.make_directory(Path(place).parent)
-        atomic.write(Path(place), data, durable=False, mode=0o600)
+        atomic.write(Path(place), data, durable=False, mode=0o600, make=True)
     except OSError as error:
         if error.errno not in CLOSED:
             raise
@@ -107,7 +105,7 @@ def _newest_first(root: Root) -> list[Path]:
 
 def _present(root: Root) -> Iterator[Path]:
     # What is not named as ours is somebody's: never read, never removed.
-    for path in root.generations.glob("*.json"):
+    for path in listing.matching(root.generations, "*.json"):
         if path.stem.isascii() and path.stem.isdigit() and len(path.stem) == _DIGITS:
             yield path
 
@@ -115,6 +113,10 @@ def _present(root: Root) -> Iterator[Path]:
 def _prune(newest_first: list[Path]) -> None:
     size = 0
     for place, path in enumerate(newest_first):
-        size += path.stat().st_size
+        try:
+            size += path.stat().st_size
+        except FileNotFoundError:
+            # `.harness/` may be deleted at any time.
+            continue
         if place and (place >= KEPT or size > KEPT_BYTES):
             atomic.remove(path)

@@ -20,6 +20,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec, generations, summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.summary_shape import Summary
+from harness_lib.system import os_errors
 from harness_lib.system.files import append_log, atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
@@ -139,5 +140,4 @@ def explained(root: Root) -> Iterator[None]:
             os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else os.fspath(root.path)
         )
         message = f"{place} cannot be written, so nothing was changed: {error.strerror or error}"
-        hint = f"Make room, or make {root.path} writable, then type it again."
-        raise EnvSetupError(message, hint) from error
+        raise EnvSetupError(message, f"{os_errors.cure(error)}; then type it again.") from error

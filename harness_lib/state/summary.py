@@ -158,4 +158,4 @@ def write(root: Root, data: Summary) -> None:
     from harness_lib.system.files import atomic  # noqa: PLC0415
 
     text = json.dumps(data, separators=(",", ":"), check_circular=False)
-    atomic.write(root.summary, text.encode(), durable=False)
+    atomic.write(root.summary, text.encode(), durable=False, make=True)

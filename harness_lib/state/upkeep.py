@@ -12,7 +12,7 @@ from pathlib import Path
 from harness_lib.state import api, summary
 from harness_lib.state.api import Oddity
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import append_log, atomic, flock, mkdir_lock
+from harness_lib.system.files import append_log, atomic, flock, listing, mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 
@@ -88,7 +88,7 @@ class Upkeep(api.Store):
                 # The writer begins a new line by itself.
                 tx.log("WARN", "the line above was left unfinished", session=tx.session_count)
                 done.append(f"{self.root.log.name}: its unfinished last line is ended")
-            has_generation = any(self.root.generations.glob("*.json"))
+            has_generation = bool(listing.matching(self.root.generations, "*.json"))
             if summary.read(self.root) is None or not has_generation:
                 tx.rewrite()
                 done.append(f"{self.root.private.name}/: generation and summary of the list are made anew")
@@ -141,7 +141,7 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def _temporaries(directory: Path, name: str) -> set[Path]:
-    return set(directory.glob(f".{name}.*.tmp"))
+    return set(listing.matching(directory, f".{name}.*.tmp"))
 
 
 def _is_torn(path: Path) -> bool:

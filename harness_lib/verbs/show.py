@@ -14,6 +14,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.rules import attempts
 from harness_lib.runs import overview, progress, remedies
 from harness_lib.state.api import Questions
+from harness_lib.system.files import listing
 from harness_lib.task import Attempt, Task
 
 SHOWN = 10
@@ -146,7 +147,7 @@ def _last_log(ctx: Context, task: Task) -> Path | None:
 
 def _logs(ctx: Context, task: Task) -> list[Path]:
     directory = ctx.root.logs / check.safe_name(task.id)
-    return [path for path in directory.glob("*.log") if not NO_CHECK.search(path.name)]
+    return [path for path in listing.matching(directory, "*.log") if not NO_CHECK.search(path.name)]
 
 
 def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> str | None:

@@ -388,3 +388,40 @@ def test_an_agent_that_stops_itself_at_its_cost_is_followed_by_no_other(workshop
     assert said.returncode == 9, said.stdout + said.stderr
     assert "[TASK_EXEC] the limit of one task is reached (cost: $1.50 of $1.00)" in str(workshop.state)
     assert "pauses" not in said.stdout
+
+
+GIT_DIR = "$(git rev-parse --git-dir)"
+LOGS = "$HARNESS_STATE_ROOT/.harness/logs/$HARNESS_TASK_ID"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (f"printf broken > {GIT_DIR}/index", "index file"),
+        (f"rm {GIT_DIR}/index; mkdir {GIT_DIR}/index", "index file"),
+        (f"rm -r {LOGS}; touch {LOGS}", "logs/task-001"),
+    ],
+    ids=["a broken index", "no index", "a file in place of its logs"],
+)
+def test_an_agent_that_breaks_what_its_own_task_needs_stops_no_other(
+    workshop: Workshop, workers: str, harm: str, told: str
+) -> None:
+    """Nobody is blamed; after some tries the task is halted with its work kept, and the others are done."""
+    workshop.add("Breaks", "grep -q done a", do=f"write a done\nsh {harm}")
+    workshop.file_task("b")
+    workshop.file_task("c")
+
+    said = workshop.run("-j", workers)
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert workshop.statuses() == {"task-001": "pending", "task-002": "completed", "task-003": "completed"}
+    broken = workshop.task("task-001")
+    assert (broken["attempts"], told in broken["halt"]) == (0, True), broken
+    assert "harness retry task-001" in broken["halt"]
+    assert "space" not in said.stdout + said.stderr
+    assert not [line for line in said.stdout.splitlines() if "rescue show /" in line], said.stdout
+    aside = [path.read_text() for path in (workshop.home / "set-aside").rglob("a")]
+    refs = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").split()
+    kept = [sh(workshop.top, "show", f"{ref}:a") for ref in refs]
+    assert "done" in "".join(aside + kept)

@@ -109,7 +109,7 @@ def test_what_waits_is_joined_at_the_end_once_every_check_has_passed_on_both(wor
 def test_what_waits_beside_a_persons_commits_stays_where_nothing_is_checked_at_the_end(
     workshop: Workshop,
 ) -> None:
-    """Nobody has tried the two together: the person merges them, or lets a run with its final checks do it."""
+    """Nobody has tried the two together: the person merges them, or a run with its final checks does."""
     workshop.file_task("one")
     put(workshop.top / "README.md", "a person is writing\n")
     assert workshop.run("--no-final-check").returncode == 9

@@ -10,20 +10,33 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+from harness_lib.system.files import listing
 
 STALE_SECONDS = 3600.0
 PRIVATE = 0o600
+# So often a directory is made anew that somebody takes away again before anything is in it.
+TRIES = 20
+
+_Made = TypeVar("_Made")
 
 
-def write(path: Path, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
-    """Replace the content of `path` by `data` in one step; its directory must exist.
+def write(
+    path: Path, data: bytes, *, durable: bool = True, mode: int | None = None, make: bool = False
+) -> None:
+    """Replace the content of `path` by `data` in one step; its directory must exist, or is made with `make`.
 
     A symbolic link is replaced like a file, and what it leads to stays as it is.
     `mode`: permission bits; None keeps those of the existing file, and makes a new one for us alone.
     `durable`: return only when content and name have reached the disk.
     Raises OSError; the old content then still stands and the temporary file is gone.
     """
+    if make:
+        within(path.parent, lambda: write(path, data, durable=durable, mode=mode))
+        return
     bits = _permissions(path) if mode is None else mode
     temporary, descriptor = _create(path, bits)
     try:
@@ -43,6 +56,21 @@ def write(path: Path, data: bytes, *, durable: bool = True, mode: int | None = N
         sync_directory(path.parent)
 
 
+def within(directory: Path, act: Callable[[], _Made]) -> _Made:
+    """Make `directory` and return what `act` does in it; both again where it is taken away in between.
+
+    An agent may remove `.harness/` at any moment. Raises OSError.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            make_directory(directory)
+            return act()
+        except FileNotFoundError:
+            continue
+    make_directory(directory)
+    return act()
+
+
 def can_write(directory: Path) -> bool:
     """Return whether a file can be made in `directory`; tried, as no question to a sandbox tells."""
     try:
@@ -60,7 +88,7 @@ def sweep(directory: Path, name: str, *, older_than: float = STALE_SECONDS) -> N
     Only those not touched for `older_than` seconds: a younger one may belong to a writer that is still at it.
     """
     limit = time.time() - older_than
-    for temporary in directory.glob(f".{name}.*.tmp"):
+    for temporary in listing.matching(directory, f".{name}.*.tmp"):
         try:
             if temporary.lstat().st_mtime < limit:
                 temporary.unlink()
@@ -73,10 +101,16 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
     """Make the directory `path` and those above it that are missing, each with `mode`: for us alone.
 
     What checks and agents print may be anybody's secret.
+    Raises FileNotFoundError if one is taken away meanwhile, FileExistsError if something else stands there.
     """
     for each in reversed((path, *path.parents)):
         if not each.is_dir():
-            each.mkdir(mode, exist_ok=True)
+            try:
+                each.mkdir(mode)
+            except FileExistsError:
+                # Somebody else was faster; and may have taken it away again.
+                if not stat.S_ISDIR(each.lstat().st_mode):
+                    raise
 
 
 def keep_private(directory: Path) -> None:

@@ -11,10 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness_lib.system.files import atomic
 
-def hold(path: Path) -> int | None:
-    """Return the descriptor of `path`, held from now on; None if others hold it. Children may inherit it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+def hold(path: Path, *, make: bool = False) -> int | None:
+    """Return the descriptor of `path`, held from now on; None if others hold it. Children may inherit it.
+
+    Its directory must exist, or is made with `make`. Raises OSError.
+    """
+    descriptor = _opened(path, make=make)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -24,9 +29,9 @@ def hold(path: Path) -> int | None:
 
 
 @contextmanager
-def attempt(path: Path) -> Iterator[bool]:
-    """Hold `path` in the body if nobody else does; yields whether that is so."""
-    descriptor = hold(path)
+def attempt(path: Path, *, make: bool = False) -> Iterator[bool]:
+    """Hold `path` in the body if nobody else does; yields whether that is so. `make` as in `hold`."""
+    descriptor = hold(path, make=make)
     try:
         yield descriptor is not None
     finally:
@@ -35,9 +40,9 @@ def attempt(path: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Hold `path` in the body, after whoever holds it now."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+def alone(path: Path, *, make: bool = False) -> Iterator[None]:
+    """Hold `path` in the body, after whoever holds it now. `make` as in `hold`."""
+    descriptor = _opened(path, make=make)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -51,3 +56,9 @@ def is_free(path: Path) -> bool:
         return True
     with attempt(path) as free:
         return free
+
+
+def _opened(path: Path, *, make: bool) -> int:
+    if make:
+        return atomic.within(path.parent, lambda: _opened(path, make=False))
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

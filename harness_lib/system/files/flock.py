@@ -72,7 +72,11 @@ class StateLock:
         # What only reads the state need not wait for this import.
         from filelock import FileLock, Timeout  # noqa: PLC0415
 
-        _make_private(self.path.parent)
+        try:
+            _make_private(self.path.parent)
+        except FileNotFoundError:
+            # The directory went away again.
+            return False
         # filelock's fallback without flock() is a marker file that survives its holder: rather none at all.
         self._lock = FileLock(
             self.path,
@@ -89,7 +93,8 @@ class StateLock:
             raise self._held() from None
         except OSError as error:
             self._lock = None
-            if error.errno == errno.ENOENT:
+            if error.errno in (errno.ENOENT, errno.EEXIST):
+                # Its directory went away again, before or while filelock made it.
                 return False
             raise self._explained(error) from error
         except BaseException:
@@ -156,8 +161,4 @@ def _make_private(directory: Path) -> None:
     atomic.keep_private(directory)
     ignore = private_names.ignore_file(os.fspath(directory))
     if ignore is not None:
-        try:
-            atomic.write(Path(ignore), private_names.RULES, durable=False)
-        except FileNotFoundError:
-            # The directory went away again; the lock file will tell.
-            return
+        atomic.write(Path(ignore), private_names.RULES, durable=False)

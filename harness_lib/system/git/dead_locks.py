@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness_lib.system.files import family_lock
+from harness_lib.system.files import family_lock, listing
 from harness_lib.system.git import living
 from harness_lib.system.git.repository import Git
 
@@ -32,7 +32,7 @@ def remove(git: Git) -> list[Path]:
     """
     removed = []
     if git.git_dir != git.common_dir:
-        removed += _remove(git, git.git_dir.rglob("*.lock"), living.own_places(git))
+        removed += _remove(git, listing.below(git.git_dir, "*.lock"), living.own_places(git))
     if any(True for _ in _shared(git)):
         removed += _remove(git, _shared(git), living.places(git))
     return removed
@@ -42,7 +42,7 @@ def _shared(git: Git) -> Iterable[Path]:
     """Yield the locks that stand in what all work trees have in common."""
     common = git.common_dir
     yield from (place for name in ("packed-refs", "config") if (place := common / f"{name}.lock").exists())
-    yield from (common / "refs").rglob("*.lock")
+    yield from listing.below(common / "refs", "*.lock")
 
 
 def _remove(git: Git, locks: Iterable[Path], places: tuple[str, ...]) -> list[Path]:

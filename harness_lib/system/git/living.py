@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness_lib.system.files import listing
 from harness_lib.system.processes import process
 
 if TYPE_CHECKING:
@@ -45,8 +47,10 @@ def places(git: Git) -> tuple[str, ...]:
     found = {git.top, git.git_dir, git.common_dir}
     if git.common_dir.name == ".git":
         found.add(git.common_dir.parent)
-    for link in (git.common_dir / "worktrees").glob("*/gitdir"):
-        found.add(Path(os.fsdecode(link.read_bytes().rstrip(b"\n"))).parent)
+    for linked in listing.matching(git.common_dir / "worktrees", "*"):
+        # It may be taken away at this moment.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found.add(Path(os.fsdecode((linked / "gitdir").read_bytes().rstrip(b"\n"))).parent)
     return _real(found)
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import HeldError
+from harness_lib.system.files import listing
 from harness_lib.system.git import living
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def remove_dead_locks(
     found = leftover_locks(git, refs)
     foreign = [path for path in found if not _is_ours(git, path)]
     if everywhere:
-        others = [path for path in (git.common_dir / OURS).rglob("*.lock") if path not in found]
+        others = [path for path in listing.below(git.common_dir / OURS, "*.lock") if path not in found]
         found += others
         foreign += others
     if foreign:

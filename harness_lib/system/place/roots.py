@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
+from harness_lib.system.files import listing
 from harness_lib.system.place import find_root, private_names
 from harness_lib.system.place.find_root import (
     BACKUP_FILE,
@@ -138,7 +139,8 @@ class Root:
         """Return what of the private directory is ours alone, whether it stands or not."""
         found: list[Path] = []
         for pattern in private_names.PATTERNS:
-            found += sorted(self.private.glob(pattern)) if "*" in pattern else [self.private / pattern]
+            name = pattern.rstrip("/")
+            found += sorted(listing.matching(self.private, name)) if "*" in name else [self.private / name]
         return tuple(found)
 
     def standing_names(self) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 KINDS: tuple[Kind, ...] = ("stops", "beats", "ended", "seen")
 _LIMIT = 64 * 1024
 _PRIVATE = 0o700
+# As in `atomic`: an agent may take the directory away between our making it and our writing there.
+_TRIES = 20
 
 
 def path(root: str, kind: Kind, session_id: str) -> str:
@@ -60,6 +62,16 @@ def read(note: str) -> bytes:
 
 def write(note: str, data: bytes) -> None:
     """Replace `note`, in one step and without waiting for the disk. Raises OSError."""
+    for _ in range(_TRIES - 1):
+        try:
+            return _write(note, data)
+        except (FileNotFoundError, FileExistsError):
+            # makedirs() says that it exists of a directory, too, which is gone when it looks.
+            continue
+    return _write(note, data)
+
+
+def _write(note: str, data: bytes) -> None:
     directory, name = os.path.split(note)
     _make_directory(directory)
     # Called as `atomic` calls its own, so that one that is left behind is swept like them.
@@ -92,11 +104,18 @@ def sweep(root: str, before: float) -> None:
     """
     for kind in KINDS:
         directory = os.path.join(root, PRIVATE_DIR, kind)
-        for name in os.listdir(directory) if os.path.exists(directory) else ():
+        for name in _names(directory):
             note = os.path.join(directory, name)
             last = written(note)
             if last is not None and last < before:
                 remove(note)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
 
 
 def _make_directory(directory: str) -> None:

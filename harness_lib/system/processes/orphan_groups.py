@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from harness_lib.system.files import atomic
+from harness_lib.system.files import atomic, listing
 from harness_lib.system.processes import process, reaper
 
 _SUFFIX = ".running"
@@ -39,7 +39,7 @@ def end_all(directory: Path) -> int:
     Fail closed: only a group whose leader is provably the process that was noted is ended; the note of one
     that cannot be looked at from here (another boot or pid namespace) is left.
     """
-    return sum(_end(file) for file in sorted(directory.glob(f"*{_SUFFIX}")))
+    return sum(_end(file) for file in sorted(listing.matching(directory, f"*{_SUFFIX}")))
 
 
 def _end(file: Path) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -56,6 +58,8 @@ def run(
     log: Path,
     timeout: float,
     env: Mapping[str, str],
+    stdin: bytes = b"",
+    at_start: Callable[[int], None] | None = None,
     on_tick: Callable[[], bool] | None = None,
     at_end: Callable[[], None] | None = None,
     tick: float = 60.0,
@@ -63,12 +67,14 @@ def run(
     max_log: int | None = None,
     clock: Clock = SYSTEM,
 ) -> Finished:
-    """Run `sh -c command` in `cwd` with `env`, no standard input, all output into `log` (made anew).
+    """Run `sh -c command` in `cwd` with `env` and `stdin`, all output into `log` (made anew).
 
     `timeout`, `tick`, `grace` in seconds. After `timeout`, or more than `max_log` bytes (default 1 GiB, or
     HARNESS_LOG_LIMIT_BYTES in `env`), its process group gets TERM, `grace` seconds later KILL.
-    `on_tick` is called about every `tick` seconds; False ends the command in the same way. `at_end` is called
-    once nothing of it is left, while all of its output is still there: then a long log is cut to both ends.
+    `at_start` gets a descriptor that reads the log, also once somebody has removed the file; it is good until
+    `at_end` has returned. `on_tick` is called about every `tick` seconds; False ends the command in the same
+    way. `at_end` is called once nothing of it is left, while all of its output is still there: then a long
+    log is cut to both ends, and one that was removed is written again.
     Whatever it started is gone on return, also when it passed, also when an exception passes through. Daemons
     that left the process group are found on Linux only; one run at a time in a process, and what `on_tick`
     starts in a session of its own counts as the command's.
@@ -76,20 +82,23 @@ def run(
     """
     limit = _log_limit(env) if max_log is None else max_log
     watch = _Watch(clock, timeout, tick, limit, on_tick)
-    with reaper.adopting() as known:
-        child = None
-        try:
-            child = _start(command, cwd, log, env)
-            orphan_groups.note(log, child.pid)
-            ending = watch.until_it_ends(child, log)
-            if ending != "ended":
-                _ask_to_end(child, grace, clock)
-        finally:
-            _end(child, known, clock)
-            orphan_groups.forget(log)
-    if at_end is not None:
-        at_end()
-    long_logs.cut(log)
+    with _opened(log) as output, _holding(stdin, log.parent) as given:
+        with reaper.adopting() as known:
+            child = None
+            try:
+                if at_start is not None:
+                    at_start(output)
+                child = _start(command, cwd, env, given, output)
+                orphan_groups.note(log, child.pid)
+                ending = watch.until_it_ends(child, output)
+                if ending != "ended":
+                    _ask_to_end(child, grace, clock)
+            finally:
+                _end(child, known, clock)
+                orphan_groups.forget(log)
+        if at_end is not None:
+            at_end()
+        long_logs.finish(log, output)
     return Finished(
         returncode=child.returncode if ending == "ended" else None,
         timed_out=ending == "timeout",
@@ -113,7 +122,7 @@ class _Watch:
         self._limit = limit
         self._on_tick = on_tick
 
-    def until_it_ends(self, child: subprocess.Popen[bytes], log: Path) -> _Ending:
+    def until_it_ends(self, child: subprocess.Popen[bytes], log: int) -> _Ending:
         while True:
             try:
                 child.wait(self._slice())
@@ -128,7 +137,7 @@ class _Watch:
         soonest = min(self._deadline, self._next_tick) - self._clock.monotonic()
         return min(_LOOK_SECONDS, max(0.001, soonest))
 
-    def _reason_to_end(self, log: Path) -> _Ending | None:
+    def _reason_to_end(self, log: int) -> _Ending | None:
         now = self._clock.monotonic()
         if now >= self._deadline:
             return "timeout"
@@ -140,22 +149,42 @@ class _Watch:
         return None
 
 
-def _start(command: str, cwd: Path, log: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    atomic.make_directory(log.parent)
+@contextmanager
+def _opened(log: Path) -> Iterator[int]:
+    """Yield a descriptor of `log`, made anew, for as long as its command runs."""
     # Appending: a command that empties its own log must not leave a hole of zeros before what follows.
-    descriptor = nofollow.descriptor(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    descriptor = atomic.within(log.parent, lambda: nofollow.descriptor(log, flags))
     try:
-        return subprocess.Popen(
-            ["sh", "-c", command],
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=descriptor,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def _holding(content: bytes, directory: Path) -> Iterator[int]:
+    """Yield what a command reads `content` from: a file without a name, which nobody can take away."""
+    if not content:
+        yield subprocess.DEVNULL
+        return
+    with atomic.within(directory, lambda: tempfile.TemporaryFile(dir=directory)) as stream:
+        stream.write(content)
+        stream.seek(0)
+        yield stream.fileno()
+
+
+def _start(
+    command: str, cwd: Path, env: Mapping[str, str], stdin: int, output: int
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["sh", "-c", command],
+        cwd=cwd,
+        env=dict(env),
+        stdin=stdin,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
 
 
 def _ask_to_end(child: subprocess.Popen[bytes], grace: float, clock: Clock) -> None:
@@ -189,9 +218,5 @@ def _log_limit(env: Mapping[str, str]) -> int:
     raise EnvSetupError(message, "Set it to a whole number, or unset it.")
 
 
-def _size(log: Path) -> int:
-    try:
-        return log.stat().st_size
-    except FileNotFoundError:
-        # The command removed its own log; what it writes now is nowhere.
-        return 0
+def _size(log: int) -> int:
+    return os.fstat(log).st_size

@@ -28,9 +28,9 @@ def start(
 
     After `seconds` the command's process group is ended, and the guard exits with TIMED_OUT. Raises OSError.
     """
-    atomic.make_directory(log.parent)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    with os.fdopen(nofollow.descriptor(log, flags), "ab") as stream:
+    descriptor = atomic.within(log.parent, lambda: nofollow.descriptor(log, flags))
+    with os.fdopen(descriptor, "ab") as stream:
         return subprocess.Popen(
             [
                 *launcher.python("from harness_lib.system.processes.timed_child import guard; guard()"),

@@ -173,3 +173,70 @@ def test_small_acts_may_be_repeated(tmp_path: Path) -> None:
     assert file.read_bytes() == b"kept"
     assert atomic.remove(file)
     assert not atomic.remove(file)
+
+
+# The directory is gone before each of so many effects of that name below it.
+GOES = """
+import os, shutil, sys
+from pathlib import Path
+event, directory, times, room = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+busy = False
+def go(name, args):
+    global times, busy
+    if not busy and times and name == event and os.fsdecode(args[0]).startswith(directory):
+        times, busy = times - 1, True
+        shutil.rmtree(directory, ignore_errors=True)
+        busy = False
+from harness_lib.system.files import atomic
+from harness_lib.system.files import listing
+from harness_lib.system.place import session_notes as notes
+sys.addaudithook(go)
+if room == "notes":
+    notes.write(directory + "/beats/note", b"new")
+elif room == "listing":
+    print(listing.matching(Path(directory), "*"), list(listing.below(Path(directory), "*")))
+else:
+    atomic.write(Path(directory, "below", "note"), b"new", make=True)
+"""
+
+
+def gone_before(event: str, times: int, room: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-c", GOES, event, str(directory), str(times), room]
+    return subprocess.run(argv, check=False, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize("event", ["os.mkdir", "open", "os.rename"])
+@pytest.mark.parametrize(("room", "note"), [("atomic", "below/note"), ("notes", "beats/note")])
+def test_a_directory_that_is_taken_away_meanwhile_is_made_again(
+    tmp_path: Path, event: str, times: int, room: str, note: str
+) -> None:
+    place = tmp_path / ".harness"
+    place.mkdir()
+
+    done = gone_before(event, times, room, place)
+
+    assert done.returncode == 0, done.stderr
+    assert (place / note).read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("room", ["atomic", "notes"])
+def test_that_it_is_taken_away_every_time_is_an_error_in_the_end(tmp_path: Path, room: str) -> None:
+    assert "FileNotFoundError" in gone_before("open", 1000, room, tmp_path / ".harness").stderr
+
+
+def test_that_something_else_stands_there_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+
+    with pytest.raises(FileExistsError):
+        atomic.write(tmp_path / "file" / "note", b"new", make=True)
+
+
+@pytest.mark.parametrize("event", ["os.listdir", "os.scandir"])
+def test_of_a_directory_that_goes_while_it_is_listed_there_is_nothing(tmp_path: Path, event: str) -> None:
+    place = tmp_path / "a"
+    (place / "b").mkdir(parents=True)
+
+    done = gone_before(event, 1, "listing", place)
+
+    assert (done.returncode, done.stdout.split("\n")[0][-2:]) == (0, "[]"), done.stderr

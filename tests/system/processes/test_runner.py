@@ -231,6 +231,11 @@ class TestTick:
         assert not process.alive(pid_in(up))
 
 
+def test_it_reads_what_it_is_given_whoever_takes_files_away(log: Path) -> None:
+    assert run(f"rm -r {log.parent}; cat", log, stdin=b"a brief\n").tail == "a brief"
+    assert run("cat", log).tail == ""
+
+
 class TestLoud:
     """A check that prints for ever must not fill the disk."""
 
@@ -248,10 +253,23 @@ class TestLoud:
         with pytest.raises(EnvSetupError, match="HARNESS_LOG_LIMIT_BYTES is no number of bytes: 1 GB"):
             run("true", log, env={**os.environ, "HARNESS_LOG_LIMIT_BYTES": "1 GB"})
 
-    def test_a_command_may_remove_its_log(self, log: Path) -> None:
-        finished = run(f"rm {log}; sleep 0.4; echo x", log)
+    @pytest.mark.parametrize("away", ["rm {}", "rm -r $(dirname {})", "rm {0}; echo else > {0}"])
+    def test_what_it_prints_is_kept_where_somebody_removes_its_log(self, log: Path, away: str) -> None:
+        heard: list[bytes] = []
+        reading: list[int] = []
 
-        assert (finished.ok, finished.tail) == (True, "")
+        finished = run(
+            f"{away.format(log)}; echo printed",
+            log,
+            at_start=reading.append,
+            at_end=lambda: heard.append(os.pread(reading[0], 99, 0)),
+        )
+
+        assert (finished.ok, finished.tail, heard) == (True, "printed", [b"printed\n"])
+        assert log.read_text() == "printed\n"
+
+    def test_it_is_stopped_where_somebody_has_removed_its_log(self, log: Path) -> None:
+        assert run(f"rm {log}; yes", log, max_log=100_000).too_loud
 
 
 class TestTail:
@@ -302,12 +320,7 @@ def test_a_log_that_its_command_made_a_link_is_not_followed(log: Path) -> None:
     with other.open("wb") as file:
         file.truncate(3 * long_logs.END_BYTES)
 
-    long_logs.cut(_linked(log, other))
+    ended = run(f"ln -sf {other} {log}; echo printed", log)
 
     assert other.stat().st_size == 3 * long_logs.END_BYTES
-
-
-def _linked(log: Path, other: Path) -> Path:
-    log.parent.mkdir(parents=True)
-    log.symlink_to(other)
-    return log
+    assert (ended.tail, log.is_symlink()) == ("printed", False)

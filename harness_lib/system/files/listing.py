@@ -1,0 +1,27 @@
+"""What is in a directory from which others take things away at the same time: what has gone is left out.
+
+`Path.glob` fails where a directory goes while it looks (before Python 3.13), and `.harness/`, work trees and
+directories of refs may go at any moment.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def matching(directory: Path, pattern: str) -> list[Path]:
+    """Return what is in `directory` and matches `pattern`, a name with `*`; nothing if it is not there."""
+    try:
+        return [path for path in directory.iterdir() if fnmatch.fnmatchcase(path.name, pattern)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def below(directory: Path, pattern: str) -> Iterator[Path]:
+    """Yield the files in `directory`, and in all below it, whose names match `pattern`."""
+    # It passes over what it cannot look into, and follows no link.
+    for found, _, names in os.walk(directory):
+        yield from (Path(found, name) for name in names if fnmatch.fnmatchcase(name, pattern))

@@ -1,0 +1,42 @@
+"""What an error of the operating system means for whoever can help."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+_FREE = "Free some space"
+_ALLOW = "Give yourself the right to read and write there"
+_CLOSE = "Close some programs, or raise the limit of open files (ulimit -n)"
+_END = "End some programs: there is too little memory, or there are too many processes"
+_LOOK = "Something takes files away there while harness works: see what it is"
+# Whatever is tried next would meet these, too.
+_OF_THE_MACHINE = {
+    errno.ENOSPC: _FREE,
+    errno.EDQUOT: _FREE,
+    errno.EROFS: "Make that file system writable",
+    errno.EMFILE: _CLOSE,
+    errno.ENFILE: _CLOSE,
+    errno.ENOMEM: _END,
+    errno.EAGAIN: _END,
+    errno.EIO: "See whether the disk is sound",
+}
+_OF_ONE_PLACE = {errno.EACCES: _ALLOW, errno.EPERM: _ALLOW, errno.ENOENT: _LOOK, errno.ENOTDIR: _LOOK}
+_CURES = {**_OF_THE_MACHINE, **_OF_ONE_PLACE}
+
+
+def told(error: OSError) -> str:
+    """Return what the system said, and of which file, as a sentence."""
+    name = error.filename
+    where = f" ({os.fsdecode(name)})" if isinstance(name, (str, bytes)) and name else ""
+    return f"The system said: {error.strerror or error}{where}."
+
+
+def cure(error: OSError) -> str:
+    """Return what a person can do about it, as the beginning of a sentence: "Free some space"."""
+    return _CURES.get(error.errno or 0, "See what stands there")
+
+
+def is_of_the_machine(error: OSError) -> bool:
+    """Return whether whatever is tried next would meet it, too."""
+    return error.errno in _OF_THE_MACHINE

@@ -1,0 +1,86 @@
+"""A process of harness in which `.harness/` is gone before each thing that it does there, once each.
+
+`python -m tests.weather.vanishing PRIVATE MOMENTS WHAT …`: WHAT is `harness` with its arguments, or `worker`,
+a worker of a run. PRIVATE is the directory that an agent keeps removing; the file MOMENTS tells when it went.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_RANDOM = re.compile(r"\.[0-9a-f]{16}\b|\b\d{10}\b|-\d+(?=\.json)")
+# How many of their arguments are paths.
+_PATHS = {"os.mkdir": 1, "os.rename": 2, "os.scandir": 1, "os.listdir": 1, "fcntl.flock": 1}
+
+
+class Remover:
+    """Removes the directory `private` at the first moment of each name, and writes the name to `moments`."""
+
+    def __init__(self, private: str, moments: str) -> None:
+        self._private, self._moments = private, moments
+        self._seen: set[str] = set()
+        self._busy = False
+
+    def __call__(self, event: str, args: tuple[object, ...]) -> None:
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            name = self._moment(event, args)
+            if name is not None and name not in self._seen:
+                self._seen.add(name)
+                with Path(self._moments).open("a", encoding="utf-8") as stream:
+                    stream.write(name + "\n")
+                shutil.rmtree(self._private, ignore_errors=True)
+        finally:
+            self._busy = False
+
+    def _moment(self, event: str, args: Sequence[object]) -> str | None:
+        if event == "open" and isinstance(args[2], int) and args[2] & _WRITING:
+            return self._named(event, args[:1])
+        if event in _PATHS:
+            return self._named(event, args[: _PATHS[event]])
+        if event == "subprocess.Popen":
+            # Between what was made for a command and its beginning.
+            return f"start {args[1][0]}" if isinstance(args[1], (list, tuple)) else None
+        return None
+
+    def _named(self, event: str, paths: Sequence[object]) -> str | None:
+        names = [_text(path) for path in paths]
+        if not any(name.startswith(self._private) for name in names):
+            return None
+        return _RANDOM.sub("", " ".join([event, *(name.removeprefix(self._private) for name in names)]))
+
+
+def _text(path: object) -> str:
+    if isinstance(path, int):
+        try:
+            return str(Path(f"/proc/self/fd/{path}").readlink())
+        except OSError:
+            return ""
+    return os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
+
+
+def main(argv: list[str]) -> int:
+    """Be that process."""
+    private, moments, what, *rest = argv
+    from harness_lib.cli.main import main as harness  # noqa: PLC0415 (loaded before the directory goes)
+    from harness_lib.runs import worker_main, worker_pool  # noqa: PLC0415
+
+    worker = [sys.executable, "-m", "tests.weather.vanishing", private, moments, "worker"]
+    worker_pool._command = lambda: worker
+    sys.addaudithook(Remover(private, moments))
+    if what == "worker":
+        worker_main.main()
+        return 0
+    return harness(rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -121,13 +121,19 @@ def attempt(what: str, act: Callable[[], None]) -> list[str]:
 
 
 def append(root: Root, lines: Iterable[str]) -> list[str]:
-    """Add `lines` to the log; what fails is a warning, as the change they tell of has happened."""
+    """Add `lines` to the log; what fails is a warning, as the change they tell of has happened.
+
+    A log that went alone, as `git clean` takes it where git tracks the list, is put back first.
+    """
+    told: list[str] = []
     try:
         for line in lines:
+            if not told and not os.path.lexists(root.log) and generations.give_back_log(root):
+                told.append(f"{root.log.name} was gone and has been put back.")
             append_log.append(root.log, line)
     except (OSError, EnvSetupError) as error:
-        return [f"The change is made, but the log could not be written: {error}"]
-    return []
+        return [*told, f"The change is made, but the log could not be written: {error}"]
+    return told
 
 
 @contextmanager

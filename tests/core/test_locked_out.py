@@ -113,6 +113,23 @@ def test_the_log_that_git_clean_took_comes_back_with_the_list(project: Project, 
     assert project.grep("CHECKPOINT", "after it came back")
 
 
+def test_the_log_that_git_clean_took_comes_back_beside_a_list_that_git_tracks(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent)
+    project.git("add", "--force", "harness-tasks.json")
+    project.commit("Share the list")
+    before = project.log
+    project.git("clean", "-fdxq")
+
+    for number in (1, 2):
+        warned = agent.ok("checkpoint", "task-001", f"{number}/2", "after it was taken")["warnings"]
+        assert ("harness-progress.txt was gone and has been put back." in warned) is (number == 1)
+
+    assert project.log[: len(before)] == before
+    assert len(project.grep("after it was taken")) == 2
+
+
 def test_a_log_that_is_nowhere_any_more_is_said_to_begin_anew(project: Project, agent: Agent) -> None:
     begin(agent)
     (project.top / ".git/harness/lists/%.log").unlink()

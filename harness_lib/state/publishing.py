@@ -56,11 +56,18 @@ def _same_links(tasks: tuple[Task, ...], old: tuple[Task, ...]) -> bool:
 
 
 def publish(
-    root: Root, state: State, now: datetime, *, old: bytes | None, reuse: Mapping[int, str] = codec.NO_BLOCKS
+    root: Root,
+    state: State,
+    now: datetime,
+    *,
+    old: bytes | None,
+    reuse: Mapping[int, str] = codec.NO_BLOCKS,
+    last_look: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """Make `state` the list at `root` and return warnings about what failed after that.
 
-    `old`: the bytes that it replaces. `reuse`: see `codec.render`.
+    `old`: the bytes that it replaces. `reuse`: see `codec.render`. `last_look` is called right before the old
+    list is replaced, and may raise.
     Raises EnvSetupError (disk full, not writable) if the old list still stands.
     """
     data = codec.render(state, reuse).encode()
@@ -69,17 +76,17 @@ def publish(
     with explained(root):
         if old is not None:
             atomic.write(root.backup, old, durable=False, mode=_bits(root))
-    warnings = _replace(root, data)
+    warnings = _replace(root, data, last_look)
     warnings += attempt("the generation for a later repair", lambda: generations.save(root, data))
     warnings += attempt("the copy in the git directory", lambda: generations.save_spare(root, data))
     generations.keep_log(root)
     return warnings + attempt("the summary for hooks", lambda: _summarize(root, digest, len(data)))
 
 
-def _replace(root: Root, data: bytes) -> list[str]:
+def _replace(root: Root, data: bytes, last_look: Callable[[], None]) -> list[str]:
     with explained(root):
         try:
-            atomic.write(root.state, data)
+            atomic.write(root.state, data, last_look=last_look)
         except OSError as error:
             # The rename came through and the sync of the directory did not.
             if not _stands(root, data):

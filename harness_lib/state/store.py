@@ -217,7 +217,15 @@ class Store(Upkeep):
                 with publishing.explained(self.root):
                     atomic.write(self.root.path / tx.keeps_old, found.data)
             state = proofs.sealed(tx.state, found.state)
-            tx.warnings += publishing.publish(self.root, state, tx.now, old=found.data, reuse=reuse)
+            # Once more at the last moment: to reach the disk takes longer than all the rest.
+            tx.warnings += publishing.publish(
+                self.root,
+                state,
+                tx.now,
+                old=found.data,
+                reuse=reuse,
+                last_look=lambda: self._assert_untouched(found),
+            )
             if not found.ours:
                 _tell_unproven(tx, found.state)
         tx.warnings += publishing.append(self.root, tx.lines)
@@ -227,7 +235,8 @@ class Store(Upkeep):
     def _assert_untouched(self, found: Found) -> None:
         """Raise HeldError if the file is no longer the one we read.
 
-        An editor takes no lock, and what a person has saved since must not be written over.
+        An editor takes no lock, and what a person has saved since must not be written over; nor what another
+        process of ours has, which took a lock in a `.harness/` that was made anew meanwhile.
         """
         if finding.stamp_now(self.root) != found.stamp:
             message = f"{self.root.state} was saved by somebody else just now, so nothing was changed."

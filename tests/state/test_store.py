@@ -309,3 +309,43 @@ def test_trusted_text_and_strict_reading_agree(store: Store, root: Root) -> None
 
     assert store.read().state == trusted
     assert codec.decode(document(root)) == trusted
+
+
+# An editor that saves while the new list is on its way to the disk.
+SAVES = """
+import re, sys
+from dataclasses import replace
+from pathlib import Path
+file = Path(sys.argv[1], "harness-tasks.json")
+NEW = re.compile(r"/[.]harness-tasks[.]json[.][0-9a-f]+[.]tmp$")
+saved = False
+def save(event, args):
+    global saved
+    if event == "open" and not saved and NEW.search(str(args[0])):
+        saved = True
+        edited = Path(sys.argv[1], "edited")
+        edited.write_bytes(file.read_bytes() + b"\\n")
+        edited.replace(file)
+from harness_lib.errors import HeldError
+from harness_lib.state.store import Store
+from harness_lib.system.place.roots import Root
+sys.addaudithook(save)
+try:
+    with Store(Root(Path(sys.argv[1]))).transaction() as tx:
+        tx.replace(replace(tx.state.tasks[0], title="ours"))
+except HeldError as error:
+    print(error)
+"""
+
+
+@pytest.mark.usefixtures("store")
+def test_what_a_person_saves_while_we_write_is_not_written_over(root: Root) -> None:
+    before = root.state.read_bytes()
+
+    done = subprocess.run(
+        [sys.executable, "-c", SAVES, str(root.path)], check=True, capture_output=True, text=True
+    )
+
+    assert "was saved by somebody else just now" in done.stdout
+    assert root.state.read_bytes() == before + b"\n"
+    assert list(root.path.glob(".*.tmp")) == []

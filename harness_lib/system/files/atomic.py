@@ -25,17 +25,24 @@ _Made = TypeVar("_Made")
 
 
 def write(
-    path: Path, data: bytes, *, durable: bool = True, mode: int | None = None, make: bool = False
+    path: Path,
+    data: bytes,
+    *,
+    durable: bool = True,
+    mode: int | None = None,
+    make: bool = False,
+    last_look: Callable[[], None] = lambda: None,
 ) -> None:
     """Replace the content of `path` by `data` in one step; its directory must exist, or is made with `make`.
 
     A symbolic link is replaced like a file, and what it leads to stays as it is.
     `mode`: permission bits; None keeps those of the existing file, and makes a new one for us alone.
     `durable`: return only when content and name have reached the disk.
+    `last_look` is called when nothing but the renaming is left; what it raises leaves the old content.
     Raises OSError; the old content then still stands and the temporary file is gone.
     """
     if make:
-        within(path.parent, lambda: write(path, data, durable=durable, mode=mode))
+        within(path.parent, lambda: write(path, data, durable=durable, mode=mode, last_look=last_look))
         return
     bits = _permissions(path) if mode is None else mode
     temporary, descriptor = _create(path, bits)
@@ -48,6 +55,7 @@ def write(
                 _sync(descriptor)
         finally:
             os.close(descriptor)
+        last_look()
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -13,10 +13,13 @@ from pathlib import Path
 
 
 def matching(directory: Path, pattern: str) -> list[Path]:
-    """Return what is in `directory` and matches `pattern`, a name with `*`; nothing if it is not there."""
+    """Return what is in `directory` and matches `pattern`, a name with `*`.
+
+    Nothing if it is no directory, or one that may not be read.
+    """
     try:
         return [path for path in directory.iterdir() if fnmatch.fnmatchcase(path.name, pattern)]
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
 
 

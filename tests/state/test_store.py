@@ -314,7 +314,6 @@ def test_trusted_text_and_strict_reading_agree(store: Store, root: Root) -> None
 # An editor that saves while the new list is on its way to the disk.
 SAVES = """
 import re, sys
-from dataclasses import replace
 from pathlib import Path
 file = Path(sys.argv[1], "harness-tasks.json")
 NEW = re.compile(r"/[.]harness-tasks[.]json[.][0-9a-f]+[.]tmp$")
@@ -332,7 +331,7 @@ from harness_lib.system.place.roots import Root
 sys.addaudithook(save)
 try:
     with Store(Root(Path(sys.argv[1]))).transaction() as tx:
-        tx.replace(replace(tx.state.tasks[0], title="ours"))
+        tx.replace(tx.state.tasks[0]._replace(title="ours"))
 except HeldError as error:
     print(error)
 """

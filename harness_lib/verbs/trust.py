@@ -107,7 +107,8 @@ def _commands(ctx: Context, questions: Questions) -> list[Command]:
 def _listing(commands: list[Command], limit: int | None) -> str:
     if not commands:
         return "This list runs nothing yet."
-    lines = [f"This list would run {len(commands)} different command(s):"]
+    number = "1 command" if len(commands) == 1 else f"{len(commands)} different commands"
+    lines = [f"This list would run {number}:"]
     lines += [f"  {each.line()}" for each in commands[:limit]]
     if limit is not None and len(commands) > limit:
         lines.append(f"  … and {len(commands) - limit} more: harness trust --all")

@@ -20,6 +20,7 @@ def test_a_task_that_failed_for_good_gets_its_attempts_back_and_keeps_its_errors
     task = project.task()
     assert (task["status"], task["attempts"]) == ("pending", 0)
     assert len(task["error_log"]) == 1
+    assert said["message"] == "task-001 is pending again with 1 attempt (it was failed)."
     assert said["next"] == "harness start"
     assert project.marker
     assert project.grep("WARN [task-001] reset by hand:")

@@ -24,10 +24,19 @@ from tests.mutation.mutants import CHECKOUT, ROOMS, WORK, Mutant
 # mutant, and without a repository, which would take a second for each mutant.
 _HERE = ["bug", "dialect", "door", "looking", "payload", "policy", "spoken", "tally"]
 _HERE += ["visits", "whose", "words"]
+# And of the list without those that let other processes change it.
+_ELSEWHERE = [
+    "test_standard_library.py",
+    "test_publishing.py::test_a_disk_that_fills_anywhere_is_an_error_before_and_a_warning_after",
+    "test_publishing.py::test_a_process_that_dies_anywhere_leaves_the_old_list_or_the_new_one",
+    "test_publishing.py::test_no_temporary_files_stay_after_a_full_disk",
+    "test_store.py::test_no_change_is_lost_between_processes_and_readers_always_see_a_whole_list",
+    "test_trust.py::test_notes_that_several_lists_make_at_once_are_all_kept",
+]
 TESTS = {
     "rules": ["tests/rules"],
     "hookio": [f"tests/hooks/test_{name}.py" for name in _HERE],
-    "state": ["tests/state"],
+    "state": ["tests/state", *(f"--deselect=tests/state/{name}" for name in _ELSEWHERE)],
 }
 _PYTEST = [
     *("-q", "-p", "no:xdist", "-p", "no:cacheprovider"),

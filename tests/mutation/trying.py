@@ -6,6 +6,7 @@ A child may use as much processor as its tests need many times over, so that a b
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import shutil
@@ -24,6 +25,7 @@ from mutmut.state import state
 
 from tests.mutation import mutants
 from tests.mutation.mutants import Mutant
+from tests.mutation.ordering import ORDER
 
 # What a test may use of the processor with a mutant before that counts as one that does not end.
 LEAST_SECONDS = 3
@@ -45,7 +47,6 @@ class Tests:
         self.seconds: dict[str, float] = {}
         self.running: dict[str, list[pytest.Item]] = {}
         self.killed: Counter[str] = Counter()
-        self.left_out: list[str] = []
         # What ran while modules were loaded has run without any mutant.
         self.loading = set(state()._stats)
 
@@ -64,7 +65,6 @@ class Tests:
             if self.failed:
                 # It starts a bare interpreter, say, which knows nothing of mutmut.
                 print(f"left out, as it fails without any mutant: {item.nodeid}", file=sys.__stderr__)
-                self.left_out.append(item.nodeid)
                 self.failed = None
                 continue
             self.seconds[item.nodeid] = _used() - before
@@ -75,28 +75,36 @@ class Tests:
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
 
     def of(self, mutant: Mutant) -> list[pytest.Item]:
-        """Return the tests that run its function: first those that have killed most, then the quick."""
-        found = self.running.get(mutant.name.partition("__mutmut_")[0], [])
-        return sorted(found, key=lambda item: (-self.killed[item.nodeid], self.seconds[item.nodeid]))
+        """Return the tests that run its function, in their order."""
+        return self.in_order(self.running.get(mutant.name.partition("__mutmut_")[0], []))
 
     def apart(self, mutant: Mutant) -> str:
         """Return what comes of a mutant in a function that runs while modules are loaded: all begins anew."""
         ours = f"-p{__name__}"
         args = [arg for arg in self.session.config.invocation_params.args if arg != ours]
-        without = [f"--deselect={name}" for name in self.left_out]
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", "pytest", "-x", *args, *without],
-                cwd=self.session.config.rootpath,
-                env={**os.environ, "MUTANT_UNDER_TEST": mutant.name},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=APART_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return "timed out"
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as order:
+            order.write("\n".join(item.nodeid for item in self.in_order(self.session.items)))
+            order.flush()
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-m", "pytest", "-x", "-ptests.mutation.ordering", *args],
+                    cwd=self.session.config.rootpath,
+                    env={**os.environ, "MUTANT_UNDER_TEST": mutant.name, ORDER: order.name},
+                    capture_output=True,
+                    text=True,
+                    timeout=APART_SECONDS,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                return "timed out"
+        failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED ")]
+        self.killed.update(name for name in self.seconds if any(f"FAILED {name}" in line for line in failed))
         return "killed" if done.returncode else "survived"
+
+    def in_order(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        """Return those of `items` that pass unharmed: first those that have killed most, then the quick."""
+        passing = [item for item in items if item.nodeid in self.seconds]
+        return sorted(passing, key=lambda item: (-self.killed[item.nodeid], self.seconds[item.nodeid]))
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
@@ -105,6 +113,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     tests = Tests(session)
     session.config.pluginmanager.register(tests)
     tests.learn()
+    # What is there now is shared with every child, and stays so.
+    gc.collect()
+    gc.freeze()
     found = mutants.known(memory)
     # In an order that says nothing: what a run that was cut off has tried is like the rest.
     open_ones = sorted((each.body, n) for n, each in enumerate(found) if not each.fate)
@@ -119,8 +130,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
 
 def _fate(tests: Tests, mutant: Mutant) -> str:
-    if mutant.name.partition("__mutmut_")[0] in tests.loading:
+    fate = _fate_in_a_child(tests, mutant)
+    if fate == "survived" and mutant.name.partition("__mutmut_")[0] in tests.loading:
+        # What it did when modules were loaded, it did unharmed.
         return tests.apart(mutant)
+    return fate
+
+
+def _fate_in_a_child(tests: Tests, mutant: Mutant) -> str:
     items = tests.of(mutant)
     place = tempfile.mkdtemp(prefix="mutant-")
     reading, writing = os.pipe()

@@ -1,0 +1,110 @@
+"""What `harness check` finds in the file of the list, to the letter; it writes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from harness_lib.rules.selection import UNPROVEN
+from harness_lib.state.api import Examined
+from harness_lib.state.store import Store
+from harness_lib.system.place.roots import Root
+from harness_lib.task import State, Task
+from tests.state.clock import Noon
+
+NAME = "harness-tasks.json"
+NEWEST = "the newest good state is .harness/generations/0000000001.json with 3 tasks"
+TORN = "is not JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1))"
+
+
+@pytest.fixture
+def store(root: Root) -> Store:
+    made = Store(root, timeout=10, clock=Noon())
+    tasks = (Task("a", depends_on=("b",)), Task("b", depends_on=("a",)), Task("c"))
+    assert made.create(State(tasks=tasks, sessions=())) == ()
+    return made
+
+
+def told(found: Examined) -> list[str]:
+    return [f"{problem.path}: {problem.message}" for problem in found.problems]
+
+
+def edit(root: Root, **fields: object) -> None:
+    """Change the third task by hand, and let the first two wait for nothing."""
+    document = json.loads(root.state.read_bytes())
+    for task in document["tasks"]:
+        task["depends_on"] = []
+    document["tasks"][2] |= fields
+    root.state.write_text(json.dumps(document), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda root: root.state.unlink(), f": {NAME} is missing; {NEWEST}"),
+        (lambda root: root.state.write_text("{"), f": {NAME} {TORN}; {NEWEST}"),
+        (lambda root: root.state.write_text('{"a": 1}'), f": {NAME} has no tasks in it; {NEWEST}"),
+    ],
+    ids=["missing", "torn", "emptied"],
+)
+def test_of_a_lost_list_it_is_told_what_a_repair_would_bring_back(
+    store: Store, root: Root, damage: Callable[[Root], object], problem: str
+) -> None:
+    damage(root)
+
+    found = store.examine()
+
+    assert told(found) == [problem]
+    assert (found.is_lost, found.questions, found.is_only_unproven) == (True, None, False)
+
+
+def test_where_nothing_is_left_that_is_told(root: Root) -> None:
+    assert told(Store(root).examine()) == [f": {NAME} is missing; no good earlier state is left"]
+
+
+def test_a_list_in_order_is_answered_for_and_a_ring_is_named(store: Store, root: Root) -> None:
+    found = store.examine()
+
+    assert told(found) == ["tasks: cycle: a -> b -> a"]
+    assert (found.is_lost, found.is_only_unproven) == (False, False)
+    edit(root)
+    found = store.examine()
+    assert told(found) == []
+    assert found.questions is not None
+    assert (found.questions.now, found.questions.counts().total) == (Noon().now(), 3)
+
+
+def test_what_nothing_proves_is_named_and_is_no_other_problem(store: Store, root: Root) -> None:
+    edit(root, status="completed")
+
+    found = store.examine()
+
+    assert told(found) == [f"tasks[2].status: c: {UNPROVEN}; harness start has its check run"]
+    assert found.is_only_unproven
+    assert found.questions is not None
+
+
+def test_every_problem_is_told_once_the_nearest_to_the_top_first(store: Store, root: Root) -> None:
+    edit(root, validation={"cwd": 1}, attempts=-1)
+    document = json.loads(root.state.read_bytes())
+    root.state.write_text(json.dumps({**document, "version": 9}), encoding="utf-8")
+
+    found = store.examine()
+
+    assert [line.partition(":")[0] for line in told(found)] == [
+        "version",
+        "tasks[2].attempts",
+        "tasks[2].validation.cwd",
+    ]
+    assert (found.questions, found.is_lost) == (None, False)
+
+
+def test_a_key_that_stands_twice_is_told(store: Store, root: Root) -> None:
+    root.state.write_text('{"tasks": [], "tasks": []}', encoding="utf-8")
+
+    found = store.examine()
+
+    assert told(found) == ["tasks: stands 2 times; only one can be meant"]
+    assert (found.questions, found.is_lost) == (None, False)

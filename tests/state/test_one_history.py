@@ -1,0 +1,182 @@
+"""One list with something of everything in it: each store answers each question alike after each change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lib import timestamps
+from harness_lib.state.api import Store, Tx
+from harness_lib.state.memory import MemoryStore
+from harness_lib.state.store import Store as FileStore
+from harness_lib.system.files import append_log
+from harness_lib.system.place.roots import Root
+from harness_lib.task import Attempt, Checkpoint, Intent, Session, SessionConfig, State, Task, Validation
+from tests.state.questions import COMMITS, Hands, answers
+
+SOON, LATER = "2025-07-01T10:05:00Z", "2025-07-01T12:00:00Z"
+AT = "2025-07-01T10:00:00Z"
+TASKS = (
+    Task("task-007", "Done", status="completed", completed_commit=COMMITS[0], attempts=1, notes=("told",)),
+    Task("free", " Free  as a BIRD ", priority="P2", depends_on=("task-007",)),
+    Task("first", "free as a bird", priority="P0", validation=Validation("true", cwd="sub")),
+    Task("again", status="failed", attempts=1, error_log=("[TIMEOUT] x",), failed_at=AT),
+    Task("gone", status="failed", attempts=3, error_log=("[TEST_FAIL] y",)),
+    Task("below", depends_on=("gone",)),
+    Task("deeper", depends_on=("below", "free")),
+    Task("ring-1", depends_on=("ring-2",)),
+    Task("ring-2", depends_on=("ring-1",)),
+    Task(
+        "mine", status="in_progress", claimed_by="one", lease_expires_at=SOON, checkpoints=(Checkpoint(1, 2),)
+    ),
+    Task(
+        "theirs",
+        status="in_progress",
+        claimed_by="two",
+        lease_expires_at=LATER,
+        intent=Intent("commit", AT, commit=COMMITS[1]),
+    ),
+    Task("merging", status="in_progress", claimed_by="x", intent=Intent("merge", AT, commit=COMMITS[1])),
+    Task("halted", halt="CONFIG: no check"),
+    Task("said", status="completed", unproven=True),
+    Task("said-too", status="in_progress", claimed_by="y", unproven=True),
+    Task("tried", attempt_log=(Attempt(1, started_at=SOON, ended_at=LATER),)),
+)
+ONE = Session(1, "one", "host", finished_attempts=1)
+Stores = tuple[Store, Store]
+
+
+@pytest.fixture
+def clock() -> Hands:
+    return Hands()
+
+
+@pytest.fixture
+def stores(root: Root, clock: Hands) -> Stores:
+    """Return a store of each kind, each with an empty list."""
+    file = FileStore(root, timeout=10, clock=clock)
+    assert file.create(State(sessions=())) == ()
+    return file, MemoryStore(clock=clock)
+
+
+def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
+    """Do `act` in each, compare all that can be asked inside and afterwards, and return the answers."""
+    inside = []
+    for store in stores:
+        with store.transaction() as tx:
+            act(tx)
+            inside.append((answers(tx), tx.changed))
+    assert inside[0] == inside[1]
+    file, memory = (answers(store.ask()) for store in stores)
+    assert file == memory
+    return file
+
+
+def edit(name: str, **fields: Any) -> Callable[[Tx], object]:
+    def act(tx: Tx) -> None:
+        task = tx.task(name)
+        assert task is not None
+        tx.replace(task._replace(**fields))
+
+    return act
+
+
+def test_every_change_is_answered_alike(stores: Stores, clock: Hands) -> None:
+    found = both(stores, lambda tx: tx.add(TASKS))
+
+    counts = stores[0].ask().counts()
+    assert (counts.total, counts.completed, counts.failed, counts.attempts) == (16, 1, 2, 5)
+    assert found["highest_number"] == 7
+    clock.move(600)
+    both(stores, lambda _tx: None)
+    assert [task.id for task in stores[0].ask().expired()] == ["mine"]
+    for change in (
+        edit("task-007", unproven=True),
+        edit("free", status="completed", completed_commit=COMMITS[1]),
+        edit("mine", status="pending", claimed_by=None, title="Free as a bird"),
+        edit("again", status="pending", intent=Intent("commit", AT, commit=COMMITS[0])),
+        edit("halted", halt=None),
+        edit("gone", status="completed", halt="x"),
+        edit("deeper", depends_on=("free",)),
+        edit("ring-2", depends_on=()),
+        lambda tx: tx.remove("ring-1"),
+        lambda tx: tx.forget_attempts(2),
+        lambda tx: tx.configure(SessionConfig("concurrent", 1, 2)),
+        lambda tx: tx.propose(Task("p-1", "One", attempts=2)),
+        lambda tx: tx.propose(Task("p-2", "Two")),
+        lambda tx: tx.drop_proposal("p-1"),
+        lambda tx: tx.add_session(ONE),
+        lambda tx: tx.add_session(Session(2, "one#2", "host")),
+        lambda tx: tx.count_session(2),
+        lambda tx: tx.count_session(1),
+        lambda tx: tx.replace_session(ONE._replace(halt="ENV_SETUP: no make")),
+        lambda tx: tx.replace_session(Session(3, "two", "host"), 2),
+        lambda tx: tx.remove_session(1),
+        lambda tx: tx.note_session(),
+        lambda tx: tx.rewrite(),
+    ):
+        clock.move(1)
+        both(stores, change)
+    last = stores[0].ask()
+    assert last.session_count == 2
+    assert last.last_session == timestamps.render(clock.at - timedelta(seconds=1))
+    assert [task.id for task in last.proposals()] == ["p-2"]
+    assert [each.number for each in last.sessions()] == [3]
+    # Three that were left of five, and two that were given up.
+    assert last.counts().attempts == 7
+
+
+def test_what_can_never_run_is_recorded_alike(stores: Stores) -> None:
+    both(stores, lambda tx: tx.add(TASKS))
+    found = []
+    for store in stores:
+        with store.transaction() as tx:
+            found.append(tx.validate_dependencies())
+            assert tx.validate_dependencies() == ()
+    assert found[0] == found[1]
+    assert [each.task_id for each in found[0]] == ["ring-1", "ring-2", "below", "deeper"]
+    both(stores, lambda _tx: None)
+
+
+def test_what_stops_the_work_is_said_alike(stores: Stores) -> None:
+    seen: list[object] = [both(stores, lambda _tx: None)["no_work"]]
+    for tasks in (
+        (Task("a", status="completed"),),
+        (Task("b", status="completed", unproven=True),),
+        (Task("c", status="in_progress", claimed_by="one"),),
+        (Task("d", halt="x"),),
+        (Task("e", status="failed", attempts=3), Task("f", depends_on=("e",))),
+    ):
+        both(stores, _empty)
+        found = both(stores, partial(_add, tasks=tasks))
+        seen.append((found["no_work"], found["work_remains"], found["awaits_person"]))
+    assert seen[0] == "done"
+    assert [each[0] for each in seen[1:]] == ["done", None, "waiting", "waiting", "blocked"]  # type: ignore[index]
+
+
+def _empty(tx: Tx) -> None:
+    for task in tx.search():
+        tx.remove(task.id)
+
+
+def _add(tx: Tx, tasks: tuple[Task, ...]) -> None:
+    tx.add(tasks)
+
+
+def test_the_log_is_written_alike(stores: Stores, root: Root) -> None:
+    def act(tx: Tx) -> None:
+        tx.log("ERROR", "no", session=7, task="a", category="TIMEOUT")
+        tx.on_commit((Path("/nowhere") / "file").touch)
+
+    both(stores, act)
+
+    line = f"[{AT}] [SESSION-7] ERROR [a] [TIMEOUT] no"
+    assert append_log.tail(root.log) == [line]
+    assert stores[1].log_tail(9) == [line]
+    told = ("The change is made, but what follows it could not be written: No such file or directory",)
+    assert (stores[0].warnings, stores[1].warnings) == (told, told)

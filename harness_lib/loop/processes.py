@@ -17,6 +17,7 @@ from typing import IO, Literal
 
 from harness_lib.loop import logs
 from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.process_tree import ProcessTree
 from harness_lib.system.processes import reaper
 
 GRACE_SECONDS = 5.0
@@ -179,22 +180,21 @@ def run(
     return Finished(child.returncode, reason, output)
 
 
-def end_group(child: subprocess.Popen[bytes], grace: float = GRACE_SECONDS) -> None:
-    """TERM to everything that `child` has started, KILL to what is left after `grace` seconds."""
-    deadline = time.monotonic() + grace
-    reaper.signal_group(child.pid, signal.SIGTERM)
+def end_group(child: subprocess.Popen[bytes]) -> None:
+    """TERM to everything that `child` has started, KILL to what is left after GRACE_SECONDS."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    tree = ProcessTree(child.pid)
+    tree.signal(signal.SIGTERM)
     try:
         while time.monotonic() < deadline:
-            if child.poll() is not None and not reaper.signal_group(child.pid, 0):
+            if child.poll() is not None and not tree.signal(0):
                 return
             time.sleep(0.02)
-    except Interrupted:
-        # Said twice: at once, then.
-        reaper.signal_group(child.pid, signal.SIGKILL)
+        tree.look()
+    finally:
+        # Also where it was said twice: at once, then.
+        tree.signal(signal.SIGKILL)
         child.wait()
-        raise
-    reaper.signal_group(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def end_all() -> None:
@@ -206,7 +206,7 @@ def end_all() -> None:
 def kill_all() -> None:
     """Leave none of this process's programs the time to end in order."""
     for group in list(_running):
-        reaper.signal_group(group, signal.SIGKILL)
+        ProcessTree(group).signal(signal.SIGKILL)
 
 
 class _Errors:

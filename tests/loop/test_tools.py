@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness_lib.loop import discovery, runtime
+from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import store
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import anchors
+from harness_lib.system.processes import process
 
 Do = Callable[..., Result]
 
@@ -71,6 +73,31 @@ def test_a_command_that_takes_too_long_is_ended_with_what_it_started(do: Do, pro
     pid = int((project / "pid").read_text(encoding="utf-8"))
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "setsid sleep 300 & echo $! > pid; wait",
+        "setsid sh -c 'echo $$ > pid; sleep 300 & wait' & wait",
+        "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done",
+        "setsid sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 0.1; done' & wait",
+    ],
+    ids=["in a session of its own", "with a child", "deaf to TERM", "both"],
+)
+def test_all_that_a_command_has_started_ends_with_its_time(
+    do: Do, project: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(processes, "GRACE_SECONDS", 0.5)
+
+    assert do("bash", command=command, timeout=1).error
+
+    pid = int((project / "pid").read_text(encoding="utf-8"))
+    # It has its signal; that it is gone takes a moment.
+    end = time.monotonic() + 20
+    while process.alive(pid):
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_what_is_too_long_for_the_model_is_kept_in_the_session(do: Do, run: Runtime) -> None:

@@ -75,6 +75,14 @@ def children(pid: int) -> list[int]:
     return [child for child, parent in _parents() if parent == pid]
 
 
+def group(pid: int) -> int | None:
+    """Return the process group of `pid`; None if it is gone or hidden from us."""
+    try:
+        return os.getpgid(pid)
+    except (ProcessLookupError, PermissionError):
+        return None
+
+
 def everybody() -> Iterator[Process]:
     """Yield all living processes that we may see; their names without a directory."""
     if has_proc():

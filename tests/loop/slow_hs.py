@@ -1,7 +1,7 @@
 """`hs` on a machine that is slow when a question is asked: a program, `slow_hs.py WHO ARGS`.
 
-`work`: what is handed to the line that a person types in is shown at once, and the thread that has handed it
-over sleeps from the question on, until somebody opens the pipe `awake` to write.
+`work`: what is handed to the line that a person types in is drawn before the thread that has handed it over
+goes on, and that sleeps from the question on, until somebody opens the pipe `awake` to write.
 `line`: as soon as there is a file `asking`, what is handed to the line waits until somebody has typed, which
 the file `waits` says.
 """
@@ -23,6 +23,8 @@ from harness_lib.loop.main import entry
 _hand_over = asyncio.BaseEventLoop.call_soon_threadsafe
 _write = Vt100_Output.write_raw
 _shown = threading.Event()
+# Longer than the line waits before it draws again.
+_DRAWN_SECONDS = 0.1
 
 
 def _writes(output: Vt100_Output, text: str) -> None:
@@ -35,7 +37,7 @@ def _work_sleeps(loop: asyncio.BaseEventLoop, what: Callable[..., Any], *args: A
     handle = _hand_over(loop, what, *args, **options)
     if threading.current_thread() is threading.main_thread():
         done = threading.Event()
-        _hand_over(loop, done.set)
+        _hand_over(loop, loop.call_later, _DRAWN_SECONDS, done.set)
         # Where the line is about to end, nobody says so.
         done.wait(1)
         if _shown.is_set():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,10 @@ from harness_lib.loop import approval
 from harness_lib.loop.asking import Question
 from tests.conftest import CHECKOUT
 from tests.loop.conftest import WIRES, Hs, Serve
-from tests.loop.person import person
+from tests.loop.person import SLOW, person
 from tests.loop.servers.script import say, use
 
 CHAT = WIRES[1]
-SLOW = (sys.executable, str(Path(__file__).with_name("slow_hs.py")))
 ASKED = ("--approve", "ask", "go")
 
 

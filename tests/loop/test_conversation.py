@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.conftest import CHECKOUT
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
-from tests.loop.person import person
+from tests.loop.person import SLOW, person
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.test_mcp import configure
 
@@ -79,6 +80,24 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
     assert server.requests[1]["model"] == "model-two"
     assert "First." in str(server.requests[1])
     assert len(list(session_of(home).glob("messages/*"))) == 4
+
+
+def test_whether_something_is_under_way_is_seen_at_once(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, Step(silent=True), say("Done."))
+    env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT)}
+
+    with person(cwd=project, env=env, through=(*SLOW, "work")) as someone:
+        someone.rests()
+        someone.types("go\r")
+        someone.has_on_screen("Ctrl-C: stop")
+        someone.until(lambda: server.requests)
+        someone.types("\x03")
+        someone.has_on_screen("interrupted")
+        someone.rests()
+        someone.types("go on\r")
+        someone.has_on_screen("Done.")
+        someone.rests()
+        assert someone.leaves("\x04") == 0
 
 
 def test_markdown_is_drawn_when_the_answer_is_complete(serve: Serve, project: Path) -> None:

@@ -49,7 +49,6 @@ class Conversation:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._typed = Typed(commands.is_one)
-        self._under_way = UnderWay()
         self._stopped = False
         self._skills: list[str] = []
         self._models: list[str] = []
@@ -57,6 +56,7 @@ class Conversation:
         self._status = ""
         words = Words(runtime, lambda: self._skills, lambda: self._models)
         self.editor = Editor(runtime.home / _HISTORY, words, self, self._above)
+        self._under_way = UnderWay(self.editor.draw)
         self._drawing = Drawing(self.editor.show, self.editor.draw)
         runtime.asker = self._ask
         runtime.notices.append(lambda text: self._drawing.note(text, "yellow"))

@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 
 from harness_lib.loop import processes
 
 
 class UnderWay:
-    """A block of work: inside it a SIGINT is raised as Interrupted, outside it is nothing."""
+    """A block of work: inside it a SIGINT is raised as Interrupted, outside it is nothing.
 
-    def __init__(self) -> None:
+    `changed` is called whenever work has begun or ended.
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
         self.now = False
+        self._changed = changed
         self._main = threading.main_thread().ident
         signal.signal(signal.SIGINT, self._signalled)
 
     def __enter__(self) -> None:
         self.now = True
+        self._changed()
 
     def __exit__(self, *_: object) -> None:
         self.now = False
+        self._changed()
 
     def interrupt(self) -> bool:
         """End the work from another thread; return whether there was any."""

@@ -89,7 +89,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, 
     # Before the list says so: a claim without its copy would be compared with that of an earlier one.
     gate_copy.keep(ctx, claimed)
     tx.replace(claimed)
-    sessions.update(tx, session._replace(halt=None))
+    sessions.update(tx, session._replace(halt=None, halt_kind=None))
     tx.log("Starting", f"{task.title} (base={ground.base[:12]})", session=session.number, task=task.id)
     if ground.unprotected:
         names = quoting.some(

@@ -13,7 +13,7 @@ from harness_lib.attempts.check import Checked
 from harness_lib.core import ownership, quoting, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.rules import gates
+from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.git import history, snapshot
 from harness_lib.task import Category, Task
@@ -35,7 +35,7 @@ class Judged(NamedTuple):
     checked: Checked
     tree: str = ""
     head: str = ""
-    halt: str | None = None
+    halt: Halt | None = None
     against: merge_blockers.Found = merge_blockers.Found()
 
     def verdict(self) -> outcome.Verdict:
@@ -116,5 +116,7 @@ def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Judged:
     if not IN_THE_LIST.intersection(touched):
         return Judged(checked)
     # The next attempt would be checked by what this one has written.
-    cure = f"{gates.PERSON}: {typed.give_check(task.id)}"
-    return Judged(checked, halt=f"CONFIG: {names} was changed during an attempt; {cure}")
+    cure = f"a person must say what the check is: {typed.give_check(task.id)}"
+    return Judged(
+        checked, halt=Halt("CHECK_CHANGED", f"CONFIG: {names} was changed during an attempt; {cure}")
+    )

@@ -12,6 +12,7 @@ from harness_lib.attempts import outcome, quarantine, rescue_refs
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import transitions
+from harness_lib.rules.halting import Halt
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
@@ -45,7 +46,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
             mine = transitions.release(mine, now=tx.now, message=reason, rescue=None, head=None)
         retry = typed.harness("retry", task.id)
         told = f"ENV_SETUP: the attempt could not be ended: {reason} {kept} Then type: {retry}"
-        ended = transitions.fail(transitions.halt(mine, told), now=tx.now)
+        ended = transitions.fail(transitions.halt(mine, Halt("ENV_SETUP", told)), now=tx.now)
         tx.replace(ended)
         tx.log("WARN", f"given up after {TRIES} tries: {told}", session=session.number, task=task.id)
     return ended

@@ -16,6 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
 from harness_lib.rules import leases
 from harness_lib.rules.endings import Ending
+from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import restore
 from harness_lib.system.git.repository import Git
@@ -45,7 +46,7 @@ class Verdict(NamedTuple):
     category: Category
     message: str
     ending: Ending = Ending.FAILED
-    halt: str | None = None
+    halt: Halt | None = None
     handback: Handback | None = None
 
 
@@ -99,7 +100,7 @@ def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     # Beside other workers an attempt may outlive the session that it began in: it counts in the next one.
     mine = next((s for s in tx.sessions() if s.number == session.number), None)
     current = mine or sessions.mine(tx, ctx) or session
-    counted = sessions.attempt_finished(tx, current._replace(halt=None))
+    counted = sessions.attempt_finished(tx, current._replace(halt=None, halt_kind=None))
     # A run writes its statistics when it ends.
     stop = sessions.after_attempt(tx, counted, told=ctx.target is not None)
     marker.lower_when_finished(tx, ctx.store)

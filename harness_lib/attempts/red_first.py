@@ -10,6 +10,7 @@ from harness_lib.core import ownership, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HarnessError, LeaseLostError
 from harness_lib.rules import transitions
+from harness_lib.rules.halting import Halt
 from harness_lib.task import Task
 
 PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
@@ -34,7 +35,7 @@ def prove(ctx: Context, task: Task) -> Task:
         _give_back(ctx, task, None)
         raise
     if checked.passed:
-        _give_back(ctx, task, f"CONFIG: {PASSES}")
+        _give_back(ctx, task, Halt("CONFIG", f"CONFIG: {PASSES}"))
         raise ConfigError(
             f"Task {task.id}: {PASSES}.",
             f"It needs a check that fails now: {ownership.give_check(ctx, task)}",
@@ -58,13 +59,13 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     return ready
 
 
-def _give_back(ctx: Context, task: Task, halt: str | None) -> None:
+def _give_back(ctx: Context, task: Task, halt: Halt | None) -> None:
     # First of all: killed after this, the attempt is recovered; a task given back must leave nothing changed.
     base = task.started_at_commit
     warnings = commit.undo_check(ctx, task, base) if base else []
     with ctx.store.transaction() as tx:
         tx.warnings += warnings
         mine = outcome.require_claim(tx, task)
-        begun = transitions.release(mine, now=tx.now, message=halt, rescue=None, head=None)
+        begun = transitions.release(mine, now=tx.now, message=halt and halt.words, rescue=None, head=None)
         tx.replace(transitions.halt(transitions.fail(begun, now=tx.now), halt))
     rescue_refs.drop_before(ctx.git, task)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, RefusedError
+from harness_lib.rules import halting
+from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Tx
 from harness_lib.task import Category, Session
 
@@ -27,7 +29,7 @@ def when_stuck(ctx: Context, session: Session, task_id: str | None = None) -> It
             _log(tx, error, session, task_id)
             current = sessions.mine(tx, ctx)
             if current:
-                sessions.halt(tx, current, f"{error.kind}: {error.message}")
+                sessions.halt(tx, current, Halt(halting.of_error(error), f"{error.kind}: {error.message}"))
         raise
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from harness_lib.core import add_tasks, trust_policy
 from harness_lib.core.context import Context
-from harness_lib.rules import leases
+from harness_lib.rules import halting, leases
 from harness_lib.state.api import Tx
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, Task
@@ -44,7 +44,7 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
 def lift_halts(tx: Tx, task: Task) -> None:
     """Let the session that was halted because of this task's configuration go on."""
     for session in tx.sessions():
-        if (session.halt or "").startswith("CONFIG") and _concerns(tx, session, task):
+        if halting.is_lifted_by_an_edit(session.halt_kind) and _concerns(tx, session, task):
             lift_halt(tx, session)
 
 
@@ -54,4 +54,4 @@ def _concerns(tx: Tx, session: Session, task: Task) -> bool:
 
 def lift_halt(tx: Tx, session: Session) -> None:
     """Let `session` go on."""
-    tx.replace_session(session._replace(halt=None))
+    tx.replace_session(session._replace(halt=None, halt_kind=None))

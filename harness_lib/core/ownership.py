@@ -8,7 +8,7 @@ from harness_lib import typed
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
-from harness_lib.rules import gates, leases
+from harness_lib.rules import halting, leases
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, Task
@@ -47,7 +47,7 @@ def is_judged(ctx: Context, task: Task) -> bool:
     if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
         return False
     mine = any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by)
-    return mine or task.status == "in_progress" or gates.is_for_a_person(task.halt)
+    return mine or task.status == "in_progress" or halting.is_for_a_person(task)
 
 
 def give_check(ctx: Context, task: Task) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from harness_lib.core import ownership
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
-from harness_lib.rules import gates, leases
+from harness_lib.rules import halting, leases
 from harness_lib.system.processes import owner
 from harness_lib.task import Task
 
@@ -49,7 +49,7 @@ def require_unjudged(ctx: Context, task: Task, command: str) -> None:
 
     `command` is what a person would type instead.
     """
-    if gates.is_for_a_person(task.halt):
+    if halting.is_for_a_person(task):
         require_person(ctx, f"What becomes of {task.id} after its check was changed", command)
     if any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by):
         require_person(ctx, f"{task.id} has been claimed in this session: what judges it", command)

@@ -13,6 +13,7 @@ from harness_lib.core import dependencies
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
 from harness_lib.rules import leases, stats
+from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import session_notes
 from harness_lib.system.processes import owner, presence
@@ -249,9 +250,9 @@ def attempt_finished(tx: Tx, session: Session) -> Session:
     return counted
 
 
-def halt(tx: Tx, session: Session, reason: str) -> None:
+def halt(tx: Tx, session: Session, why: Halt) -> None:
     """Record why this session cannot go on, so that the Stop hook lets its agent go."""
-    update(tx, session._replace(halt=reason))
+    update(tx, session._replace(halt=why.words, halt_kind=why.kind))
 
 
 def after_attempt(tx: Tx, session: Session, *, told: bool = False) -> StopReason | None:
@@ -268,6 +269,6 @@ def after_attempt(tx: Tx, session: Session, *, told: bool = False) -> StopReason
     if spent:
         tx.log("STATS", stats.told(tx.counts()), session=session.number)
         # What the Stop hook says then must be true: no other session may start, either.
-        halt(tx, session, tx.sessions_spent() or spent)
+        halt(tx, session, Halt("SPENT", tx.sessions_spent() or spent))
         return spent
     return reason

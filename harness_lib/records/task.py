@@ -43,6 +43,9 @@ Status = Literal["pending", "in_progress", "completed", "failed"]
 Priority = Literal["P0", "P1", "P2"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+# What must be seen to before it can go on; `rules/halting.py` says what follows from each.
+HaltKind = Literal["CONFIG", "ENV_SETUP", "REFUSED", "CHECK_CHANGED", "UNSTARTED", "SPENT"]
+HALT_KINDS: tuple[HaltKind, ...] = get_args(HaltKind)
 
 DEFAULT_TIMEOUT_SECONDS = 300
 DEFAULT_MAX_ATTEMPTS = 3
@@ -256,6 +259,10 @@ class Task(NamedTuple):
     worktree: Annotated[str | None, About(PATH, "The git worktree that the attempt works in.")] = None
     failed_at: Annotated[str | None, About(MOMENT, "When the last attempt failed.")] = None
     halt: Annotated[str | None, About(STRING, "Why the task stands still until a person has acted.")] = None
+    halt_kind: Annotated[
+        HaltKind | None,
+        About(choice(*HALT_KINDS), "What must be seen to before it goes on; absent, whatever the halt says."),
+    ] = None
     proof: Annotated[
         str | None,
         About(

@@ -14,7 +14,7 @@ from harness_lib.records.fields import (
     listed,
     record,
 )
-from harness_lib.records.task import Task
+from harness_lib.records.task import HALT_KINDS, HaltKind, Task
 
 Mode = Literal["exclusive", "concurrent"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -44,6 +44,9 @@ class Session(NamedTuple):
     ] = 0
     halt: Annotated[
         str | None, About(STRING, "Why the session stands still until a person has acted.", always=True)
+    ] = None
+    halt_kind: Annotated[
+        HaltKind | None, About(choice(*HALT_KINDS), "What must be seen to before the session goes on.")
     ] = None
     extra: Extra = NO_EXTRA
 

@@ -32,15 +32,6 @@ def changed(gate: Gate | None, validation: Validation, protected_now: str | None
     return tuple(name for name, differing in differs.items() if differing)
 
 
-# Stands in the halt of a task whose check has been changed during an attempt.
-PERSON = "a person must say what the check is"
-
-
-def is_for_a_person(halt: str | None) -> bool:
-    """Return whether only a person may lift this halt."""
-    return halt is not None and PERSON in halt
-
-
 def _hash(command: str | None, cwd: str | None) -> str:
     # A NUL can stand in neither. A lone surrogate, which JSON can carry, has no UTF-8 of its own.
     text = f"{command or ''}\0{cwd or ''}"

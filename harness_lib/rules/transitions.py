@@ -25,6 +25,7 @@ from harness_lib import timestamps
 from harness_lib.rules import attempts as attempt_log
 from harness_lib.rules import endings, errorlog, leases
 from harness_lib.rules.endings import Ending
+from harness_lib.rules.halting import Halt
 from harness_lib.task import Category, Checkpoint, Gate, Handback, Intent, Interruption, Status, Task
 
 ArrowName = Literal[
@@ -128,6 +129,7 @@ def claim(
         completed_commit=None,
         failed_at=None,
         halt=None,
+        halt_kind=None,
         touched=(),
         attempted_by=(*(name for name in task.attempted_by if name != worker), worker)[-REMEMBERED:],
         **_carried(task),
@@ -151,6 +153,7 @@ def resume(
         worktree=worktree,
         fence=task.fence + 1,
         halt=None,
+        halt_kind=None,
     )
 
 
@@ -269,6 +272,7 @@ def fail(task: Task, *, now: datetime) -> Task:
         failed_at=timestamps.render(now) if outcome == "failed" else None,
         # Set while the rollback began, for whoever would try next.
         halt=task.halt,
+        halt_kind=task.halt_kind,
         handback=task.handback if outcome == "pending" else None,
         **(_carried(task) if outcome == "pending" else {}),
     )
@@ -303,10 +307,10 @@ def reset(task: Task) -> Task:
 
 
 # K
-def halt(task: Task, reason: str | None) -> Task:
-    """Return the task halted until a person has acted on `reason`; None lifts it."""
+def halt(task: Task, why: Halt | None) -> Task:
+    """Return the task halted until a person has acted on `why`; None lifts it."""
     _check("halt", task)
-    return task._replace(halt=reason)
+    return task._replace(halt=why and why.words, halt_kind=why and why.kind)
 
 
 # L
@@ -386,6 +390,7 @@ def _unclaimed(task: Task) -> Task:
         gate=None,
         intent=None,
         halt=None,
+        halt_kind=None,
         interruptions=0,
         interrupted=None,
     )

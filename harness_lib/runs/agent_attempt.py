@@ -36,15 +36,14 @@ from harness_lib.errors import (
     RefusedError,
     StateUnreadableError,
 )
-from harness_lib.rules import attempts, budget
+from harness_lib.rules import attempts, budget, halting
 from harness_lib.rules.events import News, Notice, Said, Step, Stepped
 from harness_lib.runs import agent_process, prompt, repository_guard
 from harness_lib.runs.agent_process import Listener, Rules, Turn
 from harness_lib.system.git import checkout, locks, snapshot, trees
-from harness_lib.task import Category, Session, Task
+from harness_lib.task import Category, HaltKind, Session, Task
 
 CRASHES = 2
-UNSTARTED = "the agent cannot start"
 SEE_TO_IT = "Log in, or add credit with the provider, as it says; then: harness run"
 # An agent that ends at once and has done nothing cannot start; another try tells nothing new.
 AT_ONCE_SECONDS = 10.0
@@ -100,6 +99,7 @@ class StuckError(Exception):
     """A person must act; `everywhere`: for this task and for every other one.
 
     `unstarted`: the agent ended before it did anything, which may be the task's doing or the agent's.
+    `halts_as`: what halts the task, if it is not that.
     """
 
     kind: str
@@ -107,6 +107,7 @@ class StuckError(Exception):
     hint: str = ""
     everywhere: bool = False
     unstarted: bool = False
+    halts_as: HaltKind = "ENV_SETUP"
 
 
 def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended:
@@ -150,7 +151,7 @@ def _require_check(ctx: Context, task: Task) -> None:
 
 
 def _stuck(error: HarnessError) -> StuckError:
-    return StuckError(error.kind, error.message, error.hint or "")
+    return StuckError(error.kind, error.message, error.hint or "", halts_as=halting.of_error(error))
 
 
 class _Tries:
@@ -264,7 +265,7 @@ def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) ->
         return True
     if turn.seconds < AT_ONCE_SECONDS and _has_done_nothing(ctx):
         hint = f"See what it said: {turn.log}. Then: harness run"
-        raise StuckError("ENV_SETUP", f"{UNSTARTED}: {turn.why}", hint, unstarted=True)
+        raise StuckError("ENV_SETUP", f"the agent cannot start: {turn.why}", hint, unstarted=True)
     return False
 
 

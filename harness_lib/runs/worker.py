@@ -33,19 +33,19 @@ from harness_lib.errors import (
     RefusedError,
     UsageError,
 )
-from harness_lib.rules import budget, transitions
+from harness_lib.rules import budget, halting, transitions
 from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Ready, Stepped, Stuck
+from harness_lib.rules.halting import Halt
 from harness_lib.runs import agent_attempt
 from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.worker_config import Orders
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
 from harness_lib.system.git.repository import GitError
-from harness_lib.task import Session, Task
+from harness_lib.task import HaltKind, Session, Task
 
 POLL_SECONDS = 0.25
 LOOK_ANYWAY_SECONDS = 5.0
-HALTED = f"ENV_SETUP: {agent_attempt.UNSTARTED}"
 
 
 class Worker:
@@ -147,7 +147,12 @@ class Worker:
             has_check = bool(wanted.validation.command)
             then = typed.harness("retry", wanted.id) if has_check else typed.give_check(wanted.id)
             reason = f"{error.message} Then type: {then}"
-            self._halt(wanted, agent_attempt.StuckError(error.kind, reason, error.hint or ""))
+            self._halt(
+                wanted,
+                agent_attempt.StuckError(
+                    error.kind, reason, error.hint or "", halts_as=halting.of_error(error)
+                ),
+            )
             return True
         if taken.task is None:
             self.tell(Idle(taken.stop or "waiting"))
@@ -254,7 +259,9 @@ class Worker:
                 hint = f" Then type: {typed.harness('retry', task.id)}" if stuck.unstarted else ""
                 now = tx.task(task.id)
                 if now is not None and transitions.may("halt", now):
-                    tx.replace(transitions.halt(now, f"{stuck.kind}: {stuck.reason}{hint}"))
+                    kind: HaltKind = "UNSTARTED" if stuck.unstarted else stuck.halts_as
+                    why = Halt(kind, f"{stuck.kind}: {stuck.reason}{hint}")
+                    tx.replace(transitions.halt(now, why))
         if everywhere:
             self.tell(Stuck(task.id, stuck.kind, stuck.reason, stuck.hint))
             self.draining.set()
@@ -297,4 +304,4 @@ def _lift_halts(tx: Tx) -> None:
 
 
 def _is_unstarted(task: Task) -> bool:
-    return (task.halt or "").startswith(HALTED)
+    return task.halt_kind == "UNSTARTED"

@@ -18,7 +18,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.records import given
 from harness_lib.records.given import Given
-from harness_lib.rules import failures, gates, transitions
+from harness_lib.rules import failures, halting, transitions
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
@@ -90,7 +90,7 @@ def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
     judged = (task.validation, task.max_attempts) != (new.validation, new.max_attempts)
     if judged and task.status == "in_progress" and task.max_attempts == new.max_attempts:
         return
-    if judged or gates.is_for_a_person(task.halt):
+    if judged or halting.is_for_a_person(task):
         rights.require_unjudged(ctx, task, typed.harness("edit", task.id, rest="…"))
 
 

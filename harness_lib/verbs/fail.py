@@ -8,7 +8,8 @@ from harness_lib.core.context import Context
 from harness_lib.core.ownership import Held
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
-from harness_lib.rules import failures, stats, transitions
+from harness_lib.rules import failures, halting, stats, transitions
+from harness_lib.rules.halting import Halt
 from harness_lib.task import Category, Task
 
 STOPPED_WITH = {"CONFIG": Exit.CONFIG, "ENV_SETUP": Exit.ENV_SETUP}
@@ -40,13 +41,14 @@ def run(ctx: Context, task_id: str | None, category: Category, message: str) -> 
 
 def _halt(ctx: Context, held: Held, task: Task, category: Category, message: str) -> None:
     with ctx.store.transaction() as tx:
-        reason = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
+        words = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
+        why = Halt(halting.of_category(category), words)
         current = sessions.mine(tx, ctx)
         if current:
-            sessions.halt(tx, current, reason)
+            sessions.halt(tx, current, why)
         now = tx.task(task.id)
         if category == "CONFIG" and now is not None and now.fence == held.task.fence:
-            tx.replace(transitions.halt(now, reason))
+            tx.replace(transitions.halt(now, why))
 
 
 def _reply(ctx: Context, held: Held, ended: outcome.Ended, category: Category, *, stops: bool) -> Reply:

@@ -7,7 +7,7 @@ from harness_lib.core import manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.rules import gates, transitions
+from harness_lib.rules import halting, transitions
 from harness_lib.state.api import Tx
 from harness_lib.task import Task
 
@@ -28,7 +28,7 @@ def run(ctx: Context, task_id: str) -> Reply:
                 f"Its worker can hand it back: {typed.harness('release', old.id)}. "
                 "If nobody works on it any more: harness start",
             )
-        if gates.is_for_a_person(old.halt):
+        if halting.is_for_a_person(old):
             rights.require_unjudged(ctx, old, typed.give_check(old.id))
         new = transitions.reset(old)
         revived = _revive(tx, new)

@@ -58,11 +58,5 @@ def test_a_hash_in_a_list_is_understood_by_every_later_version() -> None:
     assert gates.command_hash(Validation(None, cwd="app")) == told(b"\0app")
 
 
-def test_only_a_halt_over_the_check_itself_is_for_a_person() -> None:
-    assert gates.is_for_a_person(f"CONFIG: {gates.PERSON}")
-    assert not gates.is_for_a_person("CONFIG: no check")
-    assert not gates.is_for_a_person(None)
-
-
 def test_the_hash_names_its_algorithm_and_takes_any_text_that_json_can_carry() -> None:
     assert gates.command_hash(Validation("\udc80 é")).startswith("sha256:")

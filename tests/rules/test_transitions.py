@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from harness_lib.rules import transitions as arrows
 from harness_lib.rules.endings import Ending
 from harness_lib.rules.failures import is_permanent
+from harness_lib.rules.halting import Halt
 from harness_lib.task import (
     STATUSES,
     Attempt,
@@ -76,7 +77,7 @@ CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
     "fail": lambda task: arrows.fail(task, now=NOW),
     "drop_intent": arrows.drop_intent,
     "reset": arrows.reset,
-    "halt": lambda task: arrows.halt(task, "CONFIG"),
+    "halt": lambda task: arrows.halt(task, Halt("CONFIG", "CONFIG")),
     "doom": lambda task: arrows.doom(task, now=NOW, message="Blocked by failed b"),
     "begin_merge": lambda task: arrows.begin_merge(task, now=NOW, commit=COMMIT),
     "confirm": lambda task: arrows.confirm(task, now=NOW, commit=COMMIT),
@@ -254,7 +255,7 @@ def test_what_is_completed_has_not_failed() -> None:
 
 
 def test_why_a_task_is_halted_stays_until_somebody_lifts_it() -> None:
-    halted = arrows.halt(roll_back(claim(Task("a"))), "CONFIG: no check")
+    halted = arrows.halt(roll_back(claim(Task("a"))), Halt("CONFIG", "CONFIG: no check"))
 
     assert arrows.fail(halted, now=NOW).halt == "CONFIG: no check"
 
@@ -433,7 +434,7 @@ def test_a_reset_keeps_what_the_next_attempt_can_learn_from() -> None:
 
 
 def test_a_halt_can_be_lifted() -> None:
-    assert arrows.halt(arrows.halt(Task("a"), "CONFIG"), None) == Task("a")
+    assert arrows.halt(arrows.halt(Task("a"), Halt("CONFIG", "CONFIG")), None) == Task("a")
 
 
 class Walk(RuleBasedStateMachine):

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from harness_lib import timestamps
 from harness_lib.rules import transitions
 from harness_lib.rules.endings import Ending
+from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.codec import ContractError
 from harness_lib.state.memory import MemoryStore
@@ -207,9 +208,9 @@ class Histories(RuleBasedStateMachine):
             wanted = tuple(dict.fromkeys(found[need % len(found)].id for need in needs))
             self.both(lambda tx: tx.replace(_there(tx, task.id)._replace(title=title, depends_on=wanted)))
 
-    @rule(place=PLACES, reason=st.sampled_from(["CONFIG: no check", None]))
-    def halt(self, place: int, reason: str | None) -> None:
-        self.change(place, "halt", lambda _tx, task: transitions.halt(task, reason))
+    @rule(place=PLACES, why=st.sampled_from([Halt("CONFIG", "CONFIG: no check"), None]))
+    def halt(self, place: int, why: Halt | None) -> None:
+        self.change(place, "halt", lambda _tx, task: transitions.halt(task, why))
 
     @rule(place=PLACES)
     def add_what_is_there_already(self, place: int) -> None:

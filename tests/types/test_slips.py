@@ -66,6 +66,15 @@ SLIPS = {
     "an ending that there is not": Slip(
         "verbs/release.py", "Ending.RELEASED", "Ending.RELEASE", 'no attribute "RELEASE"'
     ),
+    "a kind of halt that nobody handles": Slip(
+        "records/task.py",
+        '"UNSTARTED", "SPENT"]',
+        '"UNSTARTED", "SPENT", "LATE"]',
+        "Missing return statement",
+    ),
+    "a kind of halt that there is not": Slip(
+        "runs/worker.py", '== "UNSTARTED"', '== "UNSTARTET"', "Non-overlapping equality check"
+    ),
     "a reason to stop that is misspelt": Slip(
         "rules/stopping.py", 'return "waiting"', 'return "waits"', "Incompatible return value"
     ),

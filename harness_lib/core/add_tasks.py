@@ -77,7 +77,7 @@ def require_writable(task: Task) -> None:
     """Raise UsageError, naming the fields, if `task` holds what the list's contract forbids."""
     alone = {**codec.encode_task(task), "depends_on": []}
     try:
-        codec.decode({"tasks": [alone]})
+        codec.decode_tasks([alone])
     except ContractError as error:
         told = "; ".join(f"{path.partition('.')[2]} {message}" for path, message in error.problems)
         raise UsageError(f"{task.id} cannot be written: {told}.", "Give it another value.") from error

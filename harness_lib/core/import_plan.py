@@ -84,7 +84,7 @@ def _decoded(wanted: list[tuple[int, Draft]], ids: list[str], problems: Problems
             problems.append((number, f"{draft.place_of('title')}: a task needs a title"))
         documents.append({"id": own, **draft.document, "status": "pending"})
     try:
-        return list(codec.decode({"tasks": documents}).tasks)
+        return list(codec.decode_tasks(documents))
     except ContractError as error:
         for problem in error.problems:
             found = re.fullmatch(r"tasks\[(\d+)\](?:\.(.*))?", problem.path, re.DOTALL)

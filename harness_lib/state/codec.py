@@ -133,6 +133,11 @@ def decode(document: object, source: str = "harness-tasks.json") -> State:
     return state
 
 
+def decode_tasks(documents: Sequence[object]) -> tuple[Task, ...]:
+    """Return tasks that are to be added together, read as a list of their own; raises as `decode` does."""
+    return decode({"tasks": list(documents)}).tasks
+
+
 def decode_task(document: object) -> Task:
     """Return one task, read as in a list but for what it depends on. Raises ContractError."""
     problems: Problems = []

@@ -14,7 +14,7 @@ from tests.unattended.workshop import Workshop
 def _worker(run: int) -> int:
     """Return the process of the one worker of a run."""
     lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in process.children(run)}
-    (worker,) = [pid for pid, line in lines.items() if b"ops.worker" in line]
+    (worker,) = [pid for pid, line in lines.items() if b"runs.worker_main" in line]
     return worker
 
 
@@ -42,7 +42,7 @@ def test_what_cannot_be_handed_back_at_once_is_handed_back_when_it_can(
 
 # In the agent's shell: up to the worker that has started it.
 KILL = (
-    "p=$PPID; until grep -q ops.worker /proc/$p/cmdline; "
+    "p=$PPID; until grep -q runs.worker_main /proc/$p/cmdline; "
     'do p=$(ps -o ppid= -p $p | tr -d " "); done; kill -9 $p'
 )
 

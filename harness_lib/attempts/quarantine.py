@@ -5,12 +5,12 @@ That is `<data home>/set-aside/<project>-<hash of its root>/<run>-<worker>-<numb
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
+from harness_lib import sha256
 from harness_lib.core.context import Context
 from harness_lib.system.files import atomic
 from harness_lib.system.git import submodules as nested
@@ -24,7 +24,7 @@ INCOMPLETE = "harness-incomplete"
 def project(ctx: Context) -> str:
     """Return what the directories of this list are called in the data home."""
     root = os.fsencode(ctx.root.path)
-    return f"{ctx.root.path.name or 'root'}-{hashlib.sha256(root).hexdigest()[:10]}"
+    return f"{ctx.root.path.name or 'root'}-{sha256.digest(root)[:10]}"
 
 
 def whole(ctx: Context, path: Path, git: Git | None) -> Path | None:

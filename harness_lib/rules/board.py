@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from harness_lib.rules import budget
+from harness_lib.rules import budget, events
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.budget import Budget, Spent
-from harness_lib.rules.events import Claimed, Ended, Event, Gone, Idle, News, Ready, Said, Stepped
 
 
 class Row(NamedTuple):
@@ -53,38 +52,38 @@ class Board(NamedTuple):
         )
 
 
-def fold(board: Board, event: Event) -> Board:
+def fold(board: Board, event: events.Event) -> Board:
     """Return the board after `event`; what is no news of a worker's place changes nothing."""
     number, news = event.worker, event.news
     if number is None:
         return board
     row = board.rows.get(number, Row(number, since=event.at))
-    if isinstance(news, Ended):
+    if isinstance(news, events.Ended):
         return _ended(board, row, event.at, news)
-    if isinstance(news, (Claimed, Idle, Gone)):
+    if isinstance(news, (events.Claimed, events.Idle, events.Gone)):
         # What a worker was killed in, or could not end, was paid for all the same.
         board = _paid(board, row)
-    if isinstance(news, Gone):
+    if isinstance(news, events.Gone):
         return board._replace(rows={each: kept for each, kept in board.rows.items() if each != number})
     changed = _row(row, event.at, news)
     return board if changed is None else board._replace(rows={**board.rows, number: changed})
 
 
-def _row(row: Row, at: float, news: News) -> Row | None:
-    if isinstance(news, Claimed):
+def _row(row: Row, at: float, news: events.News) -> Row | None:
+    if isinstance(news, events.Claimed):
         return Row(row.worker, news.task, news.title, news.attempt, "prepares", since=at)
-    if isinstance(news, Stepped):
+    if isinstance(news, events.Stepped):
         return row._replace(step=news.step, until=news.until, idle=None)
-    if isinstance(news, Ready):
+    if isinstance(news, events.Ready):
         return row._replace(step="waits", until=None, idle=None)
-    if isinstance(news, Said):
+    if isinstance(news, events.Said):
         return row._replace(last=news.last, tokens=news.tokens, cost=news.cost)
-    if isinstance(news, Idle):
+    if isinstance(news, events.Idle):
         return Row(row.worker, step="waits", since=row.since if row.idle else at, idle=news.why)
     return None
 
 
-def _ended(board: Board, row: Row, at: float, news: Ended) -> Board:
+def _ended(board: Board, row: Row, at: float, news: events.Ended) -> Board:
     paid = _paid(board, row).before
     before = paid._replace(attempts=paid.attempts + (news.status != "pending"))
     durations = board.durations

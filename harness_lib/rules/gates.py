@@ -5,8 +5,7 @@ Source: docs/design.md, "The gate".
 
 from __future__ import annotations
 
-import hashlib
-
+from harness_lib import sha256
 from harness_lib.task import Gate, Validation
 
 
@@ -35,4 +34,4 @@ def changed(gate: Gate | None, validation: Validation, protected_now: str | None
 def _hash(command: str | None, cwd: str | None) -> str:
     # A NUL can stand in neither. A lone surrogate, which JSON can carry, has no UTF-8 of its own.
     text = f"{command or ''}\0{cwd or ''}"
-    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return "sha256:" + sha256.digest(text.encode("utf-8", "surrogatepass"))

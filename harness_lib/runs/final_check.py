@@ -7,11 +7,11 @@ after its repair cannot be repaired by an agent: mostly it needs a file that git
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from harness_lib import sha256
 from harness_lib.attempts import check, target_branch, worktree_slots
 from harness_lib.attempts.check import Checked
 from harness_lib.core import add_tasks, quoting, sessions
@@ -150,7 +150,7 @@ def _when(task: Task) -> str:
 
 def _passed(questions: Questions, tip: str) -> dict[str, str]:
     checks = [[task.id, *_key(task)] for task in filter(_has_check, questions.search("completed"))]
-    return {"tip": tip, "checks": hashlib.sha256(json.dumps(checks).encode()).hexdigest()}
+    return {"tip": tip, "checks": sha256.digest(json.dumps(checks).encode())}
 
 
 def _repair(ctx: Context, task: Task, checked: Checked) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from harness_lib.errors import ConfigError
 from harness_lib.state.record import kinds
 from harness_lib.state.record.kinds import Problem, Problems
-from harness_lib.state.record.reading import SESSION, STATE, TASK, trusted
+from harness_lib.state.record.reading import shape, trusted
 from harness_lib.state.record.writing import (
     NO_BLOCKS,
     cut,
@@ -26,7 +26,7 @@ from harness_lib.state.record.writing import (
     render,
 )
 from harness_lib.state.repeats import Watch
-from harness_lib.task import State, Task
+from harness_lib.task import Session, State, Task
 
 __all__ = [
     "NO_BLOCKS",
@@ -123,7 +123,7 @@ def decode(document: object, source: str = "harness-tasks.json") -> State:
     problems: Problems = []
     if type(document) is not dict:
         raise ContractError([Problem("", f"is {kinds.show(document)}, must be an object")], source)
-    state = STATE(document, "", problems)
+    state = shape(State)(document, "", problems)
     tasks = document.get("tasks")
     if type(tasks) is list:
         problems.extend(links([_ends(task) for task in tasks if type(task) is dict]))
@@ -141,7 +141,7 @@ def decode_tasks(documents: Sequence[object]) -> tuple[Task, ...]:
 def decode_task(document: object) -> Task:
     """Return one task, read as in a list but for what it depends on. Raises ContractError."""
     problems: Problems = []
-    task = TASK(document, "", problems)
+    task = shape(Task)(document, "", problems)
     if problems:
         raise ContractError(problems, "task")
     assert isinstance(task, Task)
@@ -151,21 +151,21 @@ def decode_task(document: object) -> Task:
 def task_problems(document: object, index: int) -> Problems:
     """Return what is wrong with one task, which stands at `index` in its list."""
     problems: Problems = []
-    TASK(document, f"tasks[{index}]", problems)
+    shape(Task)(document, f"tasks[{index}]", problems)
     return problems
 
 
 def session_problems(document: object, index: int) -> Problems:
     """Return what is wrong with one open session, which stands at `index` in its list."""
     problems: Problems = []
-    SESSION(document, f"sessions[{index}]", problems)
+    shape(Session)(document, f"sessions[{index}]", problems)
     return problems
 
 
 def shell_problems(document: Mapping[str, Any]) -> Problems:
     """Return what is wrong with a list beside its tasks and sessions; these are not looked at."""
     problems: Problems = []
-    STATE({**document, "tasks": [], "sessions": None}, "", problems)
+    shape(State)({**document, "tasks": [], "sessions": None}, "", problems)
     return problems
 
 

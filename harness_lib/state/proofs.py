@@ -9,9 +9,9 @@ Standard library only: hooks read the list with it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 
+from harness_lib import sha256
 from harness_lib.task import State, Task
 
 
@@ -70,4 +70,4 @@ def _sealed(task: Task) -> Task:
 def _proof(task: Task) -> str:
     check = task.validation
     told = [task.id, task.fence, check.command, check.cwd, task.completed_commit]
-    return "sha256:" + hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    return "sha256:" + sha256.digest(json.dumps(told).encode())

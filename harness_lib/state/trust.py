@@ -6,12 +6,12 @@ Source: docs/design.md, "Trust".
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness_lib import sha256
 from harness_lib.state.api import TaskCommands
 from harness_lib.system.files import atomic
 from harness_lib.system.files.flock import StateLock
@@ -22,7 +22,7 @@ _PRIVATE = 0o600
 def fingerprint(commands: Sequence[TaskCommands], init_script: bytes | None) -> str:
     """Return the SHA-256 of everything that would be run: checks, where they run, cleanups, init script."""
     rows = sorted(commands)
-    return hashlib.sha256(json.dumps([rows, _digest(init_script)]).encode()).hexdigest()
+    return sha256.digest(json.dumps([rows, _digest(init_script)]).encode())
 
 
 def note(
@@ -75,7 +75,7 @@ def _parts(commands: Sequence[TaskCommands], init_script: bytes | None) -> dict[
 
 
 def _digest(init_script: bytes | None) -> str | None:
-    return None if init_script is None else hashlib.sha256(init_script).hexdigest()
+    return None if init_script is None else sha256.digest(init_script)
 
 
 def _file(git_common_dir: Path) -> Path:

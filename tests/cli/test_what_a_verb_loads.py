@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -75,16 +76,19 @@ def test_the_version_needs_no_package(filled: Project) -> None:
     assert loaded(filled, "--version") & (DEAR | GIT | PACKING | CHECKS) == set()
 
 
-def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> None:
-    """As a process of its own it meets modules that wait; here they would wait in every later test, too."""
+def executed(project: Project, *argv: str) -> set[str]:
+    """Return the modules whose code a process has run that was typed as `argv`.
+
+    As a process of its own it meets modules that wait; here they would wait in every later test, too.
+    """
     program = (
         "import atexit, sys, types; from harness_lib.cli.main import entry; "
         "plain = lambda: [n for n, m in sys.modules.items() if type(m) is types.ModuleType]; "
         "atexit.register(lambda: print(*plain())); entry()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, "claim"],
-        cwd=filled.top,
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path += {sys.path!r}; {program}", *argv],
+        cwd=project.top,
         env={**os.environ, "CLAUDECODE": "1"},
         capture_output=True,
         encoding="utf-8",
@@ -92,10 +96,21 @@ def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = set(done.stdout.splitlines()[-1].split())
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> None:
+    found = executed(filled, "claim")
     assert "harness_lib.attempts.claim" in found
-    for name in ("handing_back", "landing", "merge_batch", "takeover"):
-        assert f"harness_lib.verbs.{name}" not in found
+    for name in ("requeue", "merge_queue", "merge_batch", "pending_merges"):
+        assert find_spec(f"harness_lib.attempts.{name}")
+        assert f"harness_lib.attempts.{name}" not in found
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_what_only_looks_waits_neither_for_dataclasses_nor_for_openssl(name: str, filled: Project) -> None:
+    """They bring along what reads source code, and the whole of OpenSSL, each longer than the verb works."""
+    assert executed(filled, *EXAMPLES[name]) & {"dataclasses", "inspect", "_hashlib"} == set()
 
 
 def test_what_has_threads_is_loaded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 from harness_lib import timestamps
@@ -31,6 +32,12 @@ Problems = list[Problem]
 Reader = Callable[[Any, str, Problems], Any]
 
 
+@cache
+def _matches(pattern: str) -> Callable[[str], object]:
+    """Return what tries `pattern`, made once it is needed: a list that we wrote last is read without any."""
+    return re.compile(pattern).match
+
+
 def show(value: object) -> str:
     """Return `value` for a message: as Python writes it, cut at 60 characters."""
     if isinstance(value, dict | list):
@@ -41,7 +48,6 @@ def show(value: object) -> str:
 
 def text(limit: int | None = None, pattern: str = "", what: str = "", least: int = 0) -> Reader:
     """Read a string of `least` to `limit` characters; `what` says in words what `pattern` asks for."""
-    matches = re.compile(pattern).match
 
     def read(value: Any, path: str, problems: Problems) -> Any:
         if type(value) is not str:
@@ -50,7 +56,7 @@ def text(limit: int | None = None, pattern: str = "", what: str = "", least: int
             problems.append(Problem(path, f"has {len(value)} characters, at most {limit} are allowed"))
         elif len(value) < least:
             problems.append(Problem(path, "must not be empty"))
-        elif pattern and not matches(value):
+        elif pattern and not _matches(pattern)(value):
             problems.append(Problem(path, f"is {show(value)}, must be {what}"))
         return value
 
@@ -66,12 +72,9 @@ def moment(value: Any, path: str, problems: Problems) -> Any:
     return value
 
 
-_looks_like_moment = re.compile(MOMENT_PATTERN).match
-
-
 def is_moment(value: str) -> bool:
     """Say whether `value` is a moment that every supported Python reads alike."""
-    if not _looks_like_moment(value):
+    if not _matches(MOMENT_PATTERN)(value):
         return False
     try:
         timestamps.parse(value)

@@ -15,7 +15,7 @@ from harness_lib.records.table import Column, columns
 from harness_lib.state.record import kinds
 from harness_lib.state.record.kinds import Problem, Problems, Reader
 from harness_lib.state.record.writing import written
-from harness_lib.task import NO_EXTRA, VERSION, Session, SessionConfig, State, Task
+from harness_lib.task import NO_EXTRA, VERSION, SessionConfig
 
 
 class Shape:
@@ -107,11 +107,6 @@ def _version(value: Any, path: str, problems: Problems) -> Any:
     elif type(value) not in (int, float) or value != VERSION:
         problems.append(Problem(path, f"is {kinds.show(value)}, must be {VERSION}"))
     return VERSION
-
-
-TASK = shape(Task)
-SESSION = shape(Session)
-STATE = shape(State)
 
 
 @cache

@@ -11,7 +11,6 @@ Source: docs/protocol.md, "Concurrency Control"; docs/design.md, "A stale lock d
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection
@@ -19,7 +18,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from harness_lib import timestamps
+from harness_lib import sha256, timestamps
 from harness_lib.errors import HeldError
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic, rename_noreplace
@@ -66,7 +65,7 @@ def _never(_holder: Holder) -> bool:
 
 def path_for(root: Path) -> Path:
     """Return the lock directory of the root `root`, the same that the protocol's shell computes for it."""
-    digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()
+    digest = sha256.digest(os.fsencode(os.path.realpath(root)))
     return Path(f"/tmp/harness-{digest[:16]}.lock")  # noqa: S108 (the name is the protocol's)
 
 

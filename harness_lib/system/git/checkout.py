@@ -6,7 +6,6 @@ person's edit. So a file is made elsewhere and renamed to its place: old or new,
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import stat
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness_lib import sha256
 from harness_lib.system.git.calls import encode
 from harness_lib.system.git.raw_files import obstructed
 from harness_lib.system.git.repository import Git
@@ -166,7 +166,7 @@ def _move(source: Path, target: Path) -> None:
     with _writable(target.parent):
         if source.lstat().st_dev != target.parent.stat().st_dev:
             # The same name each time, so that what a kill leaves is taken up by the next run.
-            name = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]
+            name = sha256.digest(os.fsencode(target.name))[:16]
             neighbour = target.parent / f".harness-moving-{name}"
             neighbour.unlink(missing_ok=True)
             shutil.copy2(source, neighbour, follow_symlinks=False)

@@ -7,12 +7,12 @@ Source: docs/design.md, "Sessions and owners".
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from harness_lib import sha256
 from harness_lib.system.processes import process
 from harness_lib.system.processes.process import Process
 
@@ -188,7 +188,7 @@ def _ourselves() -> Process:
 
 
 def _token(owner: Process) -> str:
-    return hashlib.sha256(f"{process.boot_id()} {owner.started}".encode()).hexdigest()[:8]
+    return sha256.digest(f"{process.boot_id()} {owner.started}".encode())[:8]
 
 
 def _clean(text: str) -> str:

@@ -56,11 +56,11 @@ with lock:
 class Undermined(StateLock):
     """Somebody deletes `.harness/` between our taking the lock and our looking whether it still counts."""
 
-    def _remember_descriptor(self, descriptor: int) -> None:
+    def _is_in_place(self) -> bool:
         if not self.path.parent.with_name("undermined").exists():
             self.path.parent.with_name("undermined").touch()
             shutil.rmtree(self.path.parent)
-        super()._remember_descriptor(descriptor)
+        return super()._is_in_place()
 
 
 def python(program: str, *args: object) -> subprocess.Popen[str]:

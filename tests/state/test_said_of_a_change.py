@@ -113,7 +113,7 @@ def test_a_disk_that_takes_nothing_is_named_with_the_place(store: Store, root: R
     assert kind is EnvSetupError
     assert told.startswith(f"{root.path}/.{root.backup.name}.")
     assert told.endswith(" cannot be written, so nothing was changed: Is a directory")
-    assert hint == f"Make room, or make {root.path} writable, then type it again."
+    assert hint == "See what stands there; then type it again."
     assert root.state.read_bytes() == before
 
 
@@ -127,8 +127,12 @@ def test_a_failure_that_names_no_file_is_one_of_the_root(
     before = root.state.read_bytes()
     monkeypatch.setattr(os, "fsync", full)
 
-    told = f"{root.path} cannot be written, so nothing was changed: No space left on device"
-    assert error(lambda: change(store))[:2] == (EnvSetupError, told)
+    kind, told, hint = error(lambda: change(store))
+
+    assert kind is EnvSetupError
+    assert told == f"{root.path} cannot be written, so nothing was changed: No space left on device"
+    assert hint is not None
+    assert hint.endswith("; then type it again.")
     assert root.state.read_bytes() == before
 
 

@@ -270,6 +270,10 @@ class Task(NamedTuple):
             "Written by harness when the check has passed: which check, in which attempt, in which commit.",
         ),
     ] = None
+    repairs: Annotated[
+        str | None,
+        About(STRING, "The task whose check failed on the final tree of a run; this one puts that right."),
+    ] = None
     fence: Annotated[
         int,
         About(

@@ -139,8 +139,8 @@ def _key(task: Task) -> Key:
 def _is_repaired(questions: Questions, key: Key) -> bool:
     """Return whether a repair of this very check was the last that was done, but for other repairs."""
     done = [task for task in questions.search("completed") if task.is_done]
-    repaired = [_when(task) for task in done if task.title.startswith(TITLE) and _key(task) == key]
-    others = [_when(task) for task in done if not task.title.startswith(TITLE)]
+    repaired = [_when(task) for task in done if task.repairs and _key(task) == key]
+    others = [_when(task) for task in done if not task.repairs]
     return bool(repaired) and max(repaired) >= max(others, default="")
 
 
@@ -155,10 +155,9 @@ def _passed(questions: Questions, tip: str) -> dict[str, str]:
 
 def _repair(ctx: Context, task: Task, checked: Checked) -> None:
     """Add the task to put right what `task` had finished, with the check that has caught it."""
-    title = task.title.removeprefix(TITLE)
     repair = Task(
         "",
-        f"{TITLE}{title}",
+        task.title if task.repairs else f"{TITLE}{task.title}",
         description=(
             f"The check of {task.id} passed when it was finished (commit {task.completed_commit}) and fails "
             f"now that the list is done: {quoting.one_line(checked.failure(), quoting.FAILURE_LENGTH)}. "
@@ -167,6 +166,7 @@ def _repair(ctx: Context, task: Task, checked: Checked) -> None:
         priority="P0",
         depends_on=(task.id,),
         validation=task.validation._replace(red_first=False),
+        repairs=task.id,
     )
     add_tasks.add(ctx, repair)
 

@@ -1,0 +1,28 @@
+"""Which task is a repair is said by its record, whatever its title is."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_lib.runs import final_check
+from harness_lib.state.rows import Rows, RowsAnswers
+from harness_lib.system.clock import SYSTEM
+from harness_lib.task import Task, Validation
+
+DONE = Task("task-001", "Do it", status="completed", validation=Validation("true"), completed_at="2025-07-01")
+
+
+@pytest.mark.parametrize(
+    ("title", "repairs", "is_repaired"),
+    [
+        ("Repair what a later task broke: Do it", None, False),
+        ("Put it right", "task-001", True),
+    ],
+)
+def test_a_title_makes_no_repair(title: str, repairs: str | None, is_repaired: bool) -> None:
+    other = DONE._replace(id="task-002", title=title, repairs=repairs, completed_at="2025-07-02")
+    rows = Rows()
+    for task in (DONE, other):
+        rows.put(task)
+    questions = RowsAnswers(rows, SYSTEM.now())
+    assert final_check._is_repaired(questions, ("true", None)) is is_repaired

@@ -23,7 +23,7 @@ NAMED = 5
 class Taken(NamedTuple):
     """What one try gave: a task, or the reason to stop, or neither if another worker was faster.
 
-    `state` is the list that a task was taken from.
+    `questions` are about the list that a task was taken from.
     """
 
     task: Task | None = None

@@ -22,8 +22,8 @@ def render(
 ) -> str:
     """Return the brief of `task`; `program` is what to type for `harness`.
 
-    With `ctx` it also says what the last attempt failed at and where it can be looked at, with `state` what
-    other tasks have noted.
+    With `ctx` it also says what the last attempt failed at and where it can be looked at, with `questions`
+    what other tasks have noted.
     """
     whole = typed.harness("show", task.id, "--json", program=program)
     which = f"attempt {task.attempts + 1} of {task.max_attempts}"

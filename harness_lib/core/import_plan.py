@@ -33,7 +33,7 @@ class Plan(NamedTuple):
 
 
 def plan(questions: Questions, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
-    """Return what appending `drafts` to `state` means; UsageError with all problems and their places.
+    """Return what appending `drafts` to the list means; UsageError with all problems and their places.
 
     `spent` ids are given to nobody by number.
     """

@@ -128,7 +128,9 @@ class Git(NamedTuple):
 
     def empty_tree(self) -> str:
         """Return the tree without entries, in this repository's hash."""
-        return self.text("hash-object", "-t", "tree", "-w", "--stdin")
+        # The settings say which hash that is.
+        args = ("hash-object", "-t", "tree", "-w", "--stdin")
+        return remembered.of_file(self.common_dir / "config", "empty tree", lambda: self.text(*args))
 
     def under_way(self) -> str | None:
         """Name the operation that waits to be continued: merge, rebase, am, cherry-pick, revert, bisect."""

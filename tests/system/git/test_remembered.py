@@ -51,7 +51,7 @@ def test_what_cannot_change_is_asked_about_once(
         head = world.git.head()
         assert head is not None
         of_index = (hidden.marked(world.git), submodules.staged(world.git), worktrees.is_bare(world.git))
-        return [world.git.tree_of(head), submodules.links(world.git, head), *of_index]
+        return [world.git.tree_of(head), submodules.links(world.git, head), world.git.empty_tree(), *of_index]
 
     before = answers()
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))

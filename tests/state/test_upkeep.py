@@ -1,0 +1,148 @@
+"""What lies beside the list is told, ended and swept, to the letter; the list stays as it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness_lib.state.store import Store
+from harness_lib.system.files import append_log, mkdir_lock
+from harness_lib.system.place.roots import Root
+from harness_lib.task import State, Task
+from tests.state.clock import NOON, Noon
+
+
+@pytest.fixture
+def store(root: Root) -> Store:
+    made = Store(root, timeout=10, clock=Noon())
+    assert made.create(State(tasks=(Task("a"),), sessions=(), session_count=4)) == ()
+    return made
+
+
+@pytest.fixture
+def directory(root: Root) -> Iterator[Path]:
+    """Return where the lock directory of the prose is, and take it away afterwards."""
+    path = mkdir_lock.path_for(root.path)
+    yield path
+    if path.is_symlink():
+        path.unlink()
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def told(store: Store) -> list[tuple[str, ...]]:
+    return [tuple(part for part in each if part) for each in store.oddities()]
+
+
+def test_where_all_is_in_order_nothing_is_odd_and_nothing_is_repaired(store: Store, root: Root) -> None:
+    before = store.stamp()
+
+    assert told(store) == []
+    assert store.repair() == ([], [])
+    assert store.sweep() == []
+    assert store.stamp() == before
+    root.marker.touch()
+    assert store.stamp() != before
+
+
+def test_a_line_that_was_left_unfinished_is_ended(store: Store, root: Root) -> None:
+    for content, is_torn in ((b"", False), (b"x\n", False), (b"x", True), (b"one\ntwo", True)):
+        root.log.write_bytes(content)
+
+        done, warnings = store.repair()
+
+        ended = ["harness-progress.txt: its unfinished last line is ended"]
+        assert (done, warnings) == (ended if is_torn else [], [])
+        if is_torn:
+            line = f"[{NOON}] [SESSION-4] WARN the line above was left unfinished"
+            assert append_log.tail(root.log)[-2:] == [content.decode().splitlines()[-1], line]
+
+
+@pytest.mark.parametrize("lost", ["summary", "generations"])
+def test_what_hooks_and_repairs_read_is_made_anew(store: Store, root: Root, lost: str) -> None:
+    before = store.read().state
+    shutil.rmtree(root.generations) if lost == "generations" else root.summary.unlink()
+
+    assert store.repair() == ([".harness/: generation and summary of the list are made anew"], [])
+
+    assert store.repair() == ([], [])
+    assert store.read().state == before
+
+
+def test_what_dead_writers_left_is_swept_and_counted_by_its_place(store: Store, root: Root) -> None:
+    left = [
+        root.path / ".harness-tasks.json.1.tmp",
+        root.path / ".harness-tasks.json.bak.2.tmp",
+        root.private / ".summary.json.3.tmp",
+        root.private / ".summary.json.4.tmp",
+        root.generations / ".0000000009.json.5.tmp",
+    ]
+    for path in left:
+        path.touch()
+    assert store.sweep() == []
+    for path in left:
+        os.utime(path, (0, 0))
+
+    where = (root.path, root.private, root.generations)
+    gone = [
+        f"{place}: {count} temporary files of dead writers removed"
+        for place, count in zip(where, (2, 2, 1), strict=True)
+    ]
+    assert store.sweep() == gone
+    assert not any(path.exists() for path in left)
+
+
+def test_a_log_that_is_none_is_told(store: Store, root: Root) -> None:
+    root.log.mkdir()
+
+    hint = "move it away; the next command makes a new log"
+    assert told(store) == [("bad", f"{root.log} is no regular file", hint)]
+
+
+def test_a_log_beyond_a_hundred_megabytes_is_told(store: Store, root: Root) -> None:
+    root.log.touch()
+    os.truncate(root.log, 100 * 2**20)
+    assert told(store) == []
+    os.truncate(root.log, 103 * 2**20)
+
+    assert told(store) == [("ok", "harness-progress.txt has 103 MB; only its end is ever read")]
+
+
+def test_whoever_took_the_lock_and_died_is_named(store: Store, root: Root) -> None:
+    root.lock_file.write_text("pid 7 on host since then\n", encoding="ascii")
+
+    who = "last taken and not given back: the state lock, by pid 7 on host since then"
+    assert told(store) == [("ok", f"{who}; the kernel frees it")]
+
+
+def test_the_directory_of_the_prose_is_told_by_whom_it_stands_for(store: Store, directory: Path) -> None:
+    directory.symlink_to("/")
+    foreign = (
+        f"{directory} belongs to another user or is a symlink: agents that follow the prose are not kept out"
+    )
+    assert told(store) == [("warn", foreign, "let whoever made it remove it")]
+    directory.unlink()
+    directory.mkdir()
+    nobody = f"{directory} names no process"
+    assert told(store) == [("warn", nobody, "after ten seconds the next command takes it over")]
+    (directory / "pid").write_text(f"{os.getpid()}\n", encoding="ascii")
+    assert told(store) == [("ok", f"{directory} stands for the living process {os.getpid()}")]
+    with subprocess.Popen(["true"]) as dead:
+        dead.wait()
+    (directory / "pid").write_text(f"{dead.pid}\n", encoding="ascii")
+    gone = f"{directory} stands for process {dead.pid}, which is gone"
+    assert told(store) == [("warn", gone, "the next command takes it over")]
+
+
+def test_hooks_are_switched_by_the_marker_alone(store: Store, root: Root) -> None:
+    assert not store.hooks_are_on()
+    store.switch_hooks(on=True)
+    assert store.hooks_are_on()
+    assert root.marker.exists()
+    store.switch_hooks(on=False)
+    store.switch_hooks(on=False)
+    assert not store.hooks_are_on()

@@ -14,9 +14,9 @@ sys.dont_write_bytecode = True
 # Behind the standard library: nothing here can take the place of a part of it.
 sys.path.append(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 try:
-    from harness_lib.hookio import door
+    from harness_lib.hookio import entry
 
-    CODE = door.answer(EVENT, sys.argv[1:])
+    CODE = entry.answer(EVENT, sys.argv[1:])
 except (ImportError, SyntaxError, AttributeError) as error:
     # Half of an update, for one: nobody is held by it, nor shown where in our code it broke.
     sys.stderr.write("harness: its %s hook holds nobody, as its folder is not whole: %s\n" % (EVENT, error))

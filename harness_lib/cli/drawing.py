@@ -17,7 +17,7 @@ from rich.tree import Tree
 
 from harness_lib.cli import table
 from harness_lib.rules.ahead import Ahead
-from harness_lib.rules.board import Board
+from harness_lib.rules.run_state import Board
 from harness_lib.rules.stats import Counts
 from harness_lib.runs import overview, progress
 from harness_lib.runs.overview import View

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from harness_lib.rules.board import Board
+from harness_lib.rules.run_state import Board
 from harness_lib.runs import progress
 
 if TYPE_CHECKING:

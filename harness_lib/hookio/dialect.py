@@ -2,7 +2,7 @@
 
 To let an agent go, say nothing and exit 0: every host takes that. To hold it, print exactly
 `{"decision":"block","reason":…}`: Codex drops an answer with any other key.
-Source: hosts as measured and documented; tests/hooks/test_dialect.py has each spelling.
+Source: hosts as measured and documented; tests/hookio/test_dialect.py has each spelling.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ The texts are in `words`.
 
 from __future__ import annotations
 
-from harness_lib.hookio import words
+from harness_lib.hookio import messages
 from harness_lib.hookio.situation import Answer
 
 TYPE_CHECKING = False  # see door.py
@@ -40,14 +40,14 @@ def stop(now: Situation, payload: Payload) -> Answer:
         return _unreadable(now, payload)
     halt = _halt(now.mine, held(now))
     if halt:
-        return Answer("allow", warning=words.halted(halt, now.program))
+        return Answer("allow", warning=messages.halted(halt, now.program))
     if not digest["work_remains"]:
         return Answer("allow", finished=True)
     spent = _spent(now)
     if spent or (digest["stop"] == "waiting" and not held(now)):
         # Others hold the rest, or a person must act: there is nothing that this agent could do.
-        return Answer("allow", warning=words.halted(spent, now.program) if spent else "")
-    return _hold(now, "block", words.stop(now, held(now)), _progress(now))
+        return Answer("allow", warning=messages.halted(spent, now.program) if spent else "")
+    return _hold(now, "block", messages.stop(now, held(now)), _progress(now))
 
 
 def subagent_start(now: Situation, payload: Payload) -> Answer:
@@ -60,7 +60,7 @@ def subagent_start(now: Situation, payload: Payload) -> Answer:
         return Answer("allow")
     if not _is_plain(payload.agent_id):
         return Answer("allow")
-    return Answer("context", words.subagent(now, payload.agent_id))
+    return Answer("context", messages.subagent(now, payload.agent_id))
 
 
 def subagent_stop(now: Situation, payload: Payload) -> Answer:
@@ -84,19 +84,19 @@ def teammate_idle(now: Situation, payload: Payload) -> Answer:
     own = _claimed(digest["in_progress"], (*payload.names, *now.workers))
     halt = _halt(now.mine, own)
     if halt:
-        return Answer("allow", warning=words.halted(halt, now.program))
+        return Answer("allow", warning=messages.halted(halt, now.program))
     shared = digest["mode"] == "concurrent" or digest["sessions"] is None
     waiting = [*digest["unproven"], *filter(None, [digest["next"]])]
     if not own and shared and waiting:
-        return _hold(now, "keep", words.stop(now, ()), f"waiting {waiting[0]['id']}")
+        return _hold(now, "keep", messages.stop(now, ()), f"waiting {waiting[0]['id']}")
     return _hold_with(now, "keep", own, "teammate")
 
 
 def session_start(now: Situation, _payload: Payload) -> Answer:
     """Return what an agent is told when its session begins, goes on or was compacted."""
     if now.trouble or now.digest is None:
-        return Answer("context", words.repair(now))
-    return Answer("context", words.start(now, held(now) if now.mine else ()))
+        return Answer("context", messages.repair(now))
+    return Answer("context", messages.start(now, held(now) if now.mine else ()))
 
 
 def pre_tool_use(now: Situation, edited: Sequence[str]) -> Answer:
@@ -107,7 +107,7 @@ def pre_tool_use(now: Situation, edited: Sequence[str]) -> Answer:
     if now.trouble or now.digest is None or now.digest["sessions"] is None:
         return Answer("allow")
     hit = next((path for path in edited if path in KEPT_BY_HARNESS), None)
-    return Answer("allow") if hit is None else Answer("deny", words.deny(hit, now.program))
+    return Answer("allow") if hit is None else Answer("deny", messages.deny(hit, now.program))
 
 
 def beating(now: Situation, payload: Payload) -> str | None:
@@ -164,8 +164,8 @@ def _is_elsewhere(now: Situation) -> bool:
 
 def _unreadable(now: Situation, payload: Payload) -> Answer:
     if payload.stop_hook_active or now.tally.progress == UNREADABLE:
-        return Answer("allow", warning=words.unreadable(now))
-    return Answer("block", words.repair(now), progress=UNREADABLE)
+        return Answer("allow", warning=messages.unreadable(now))
+    return Answer("block", messages.repair(now), progress=UNREADABLE)
 
 
 def _hold_with(now: Situation, kind: Kind, own: Sequence[WorkingTask], who: str) -> Answer:
@@ -173,13 +173,13 @@ def _hold_with(now: Situation, kind: Kind, own: Sequence[WorkingTask], who: str)
     own = [task for task in own if not task["halt"]]
     if not own:
         return Answer("allow")
-    return _hold(now, kind, words.stop(now, own), f"{who} {_shape(own)}")
+    return _hold(now, kind, messages.stop(now, own), f"{who} {_shape(own)}")
 
 
 def _hold(now: Situation, kind: Kind, text: str, progress: str) -> Answer:
     """Hold, but not an agent that has been held PATIENCE times in a row without getting anywhere."""
     if now.tally.progress == progress and now.tally.blocks >= PATIENCE:
-        return Answer("allow", warning=words.released(PATIENCE, now.program), progress=progress)
+        return Answer("allow", warning=messages.released(PATIENCE, now.program), progress=progress)
     return Answer(kind, text, progress=progress)
 
 

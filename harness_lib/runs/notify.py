@@ -13,8 +13,8 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError
 from harness_lib.rules import failures
-from harness_lib.rules.board import Board
 from harness_lib.rules.events import Ended, Event, Notice, Stepped, Stuck
+from harness_lib.rules.run_state import Board
 from harness_lib.runs.scheduler import Watch
 from harness_lib.system.processes import timed_child
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness_lib.core import quoting
-from harness_lib.rules import board, budget
+from harness_lib.rules import budget, run_state
 from harness_lib.rules.ahead import Ahead
-from harness_lib.rules.board import Board, Row
+from harness_lib.rules.run_state import Board, Row
 from harness_lib.runs.run_snapshot import Seen
 
 ROWS = 10
@@ -63,7 +63,7 @@ def span(seconds: float) -> str:
 def summary(now_board: Board, ahead: Ahead, now: float) -> str:
     """Return what the run has used up of its limits, and how long it will go on at least."""
     used = ", ".join(budget.told(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
-    seconds = board.estimate(now_board, ahead, len(now_board.rows))
+    seconds = run_state.estimate(now_board, ahead, len(now_board.rows))
     return used if not seconds else f"{used}; at least {span(seconds)} more"
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
-from harness_lib.rules import board
-from harness_lib.rules.board import Board
+from harness_lib.rules import run_state
+from harness_lib.rules.run_state import Board
 from harness_lib.state import run_files
 from harness_lib.system.processes import process
 
@@ -36,7 +36,7 @@ def write(ctx: Context, now: Board) -> None:
         "started": me.started if me else "",
         "boot": process.boot_id(),
         "at": ctx.clock.now().timestamp(),
-        "board": board.write(now),
+        "board": run_state.write(now),
     }
     run_files.write(ctx.root, "board", os.getpid(), document)
 
@@ -55,7 +55,7 @@ def runs(ctx: Context) -> list[Seen]:
     for _pid, document in _documents(ctx):
         if _lives(ctx, document):
             try:
-                found.append(Seen(document["pid"], board.read(document["board"])))
+                found.append(Seen(document["pid"], run_state.read(document["board"])))
             except (KeyError, TypeError, UsageError):
                 # Another version of us wrote it; what it shows there is its own affair.
                 continue

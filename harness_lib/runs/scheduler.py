@@ -16,8 +16,7 @@ from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
-from harness_lib.rules import board, budget, leases
-from harness_lib.rules.board import Board
+from harness_lib.rules import budget, leases, run_state
 from harness_lib.rules.deaths import Deaths
 from harness_lib.rules.events import (
     Ended,
@@ -30,6 +29,7 @@ from harness_lib.rules.events import (
     Stuck,
     Unstarted,
 )
+from harness_lib.rules.run_state import Board
 from harness_lib.runs import ending, final_check, limits, open_session, repository_guard, run_snapshot
 from harness_lib.runs import options as run_options
 from harness_lib.runs.ending import Why
@@ -188,7 +188,7 @@ class Supervisor:
         crew.start(self._options.orders(me, number, str(found.path), wanted, self.board.limits))
 
     def _hear(self, crew: Crew, found: worktree_slots.Place, event: Event) -> None:
-        self.board = board.fold(self.board, event)
+        self.board = run_state.fold(self.board, event)
         number, news = event.worker, event.news
         if isinstance(news, Ready) and number is not None:
             # It has no task, also where it was let take one and another worker was faster.
@@ -294,7 +294,7 @@ class Supervisor:
                 return
             number = self._ready.pop(0)
             at = self._ctx.clock.now().timestamp()
-            self.board = board.fold(self.board, Event(number, at, Stepped("takes")))
+            self.board = run_state.fold(self.board, Event(number, at, Stepped("takes")))
             crew.let(number)
 
     def _why_idle(self, questions: Questions, said: set[str]) -> StopReason | None:

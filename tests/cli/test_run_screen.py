@@ -13,8 +13,8 @@ from harness_lib.cli import run_screen
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.rules import events
-from harness_lib.rules.board import Board
 from harness_lib.rules.events import Event
+from harness_lib.rules.run_state import Board
 from tests.cli.test_terminal import ESCAPE, read_to_end, read_until, typed
 from tests.verbs import project as projects
 

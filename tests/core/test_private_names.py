@@ -10,7 +10,7 @@ import pytest
 import harness_lib
 from harness_lib.system.files import flock
 from harness_lib.system.place import find_root, private_names, session_notes
-from tests.unattended.workshop import Workshop
+from tests.runs.workshop import Workshop
 from tests.verbs.conftest import Make
 
 PLUGINS = (

@@ -19,7 +19,6 @@ _SLOW = {
     "loop",
     "runs",
     "types",
-    "unattended",
     "verbs",
     "weather",
 }

@@ -16,8 +16,8 @@ from harness_lib.cli.parser import VERBS
 from harness_lib.core import nothing_to_do
 from harness_lib.errors import Exit
 from harness_lib.rules import checklist, stats
-from harness_lib.rules.board import Board, Row
 from harness_lib.rules.budget import Spent
+from harness_lib.rules.run_state import Board, Row
 from harness_lib.runs import overview
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.system.git import version

@@ -1,5 +1,5 @@
 """Hooks are rung here as in their own tests."""
 
-from tests.hooks.conftest import ring
+from tests.hookio.conftest import ring
 
 __all__ = ["ring"]

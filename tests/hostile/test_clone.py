@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks.conftest import EVENTS, Ring
+from tests.hookio.conftest import EVENTS, Ring
 from tests.system.git.gitrepo import sh
 from tests.verbs.project import Project, make
 

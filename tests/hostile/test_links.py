@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.hooks.conftest import EVENTS, Ring
+from tests.hookio.conftest import EVENTS, Ring
 from tests.verbs.project import Project, make
 
 LIST: dict[str, Any] = {

@@ -13,7 +13,7 @@ import pytest
 
 from harness_lib import typed
 from harness_lib.cli.parser import VERBS
-from tests.hooks.conftest import EVENTS, ME, Ring
+from tests.hookio.conftest import EVENTS, ME, Ring
 from tests.hostile.shell import NAMES, Shell, _verbs, commands, spoken
 from tests.verbs.project import Agent, Project, make
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import sh
-from tests.unattended.workshop import Workshop
 from tests.verbs.project import make
 
 PROOF = "0" * 40

@@ -16,7 +16,7 @@ import pytest
 
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, say, use
-from tests.unattended.workshop import Workshop
+from tests.runs.workshop import Workshop
 
 
 class Model(ModelServer):

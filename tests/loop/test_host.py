@@ -14,7 +14,7 @@ from tests.conftest import CHECKOUT
 from tests.loop.conftest import WIRES, Hs, Serve, bodies
 from tests.loop.person import person
 from tests.loop.servers.script import Step, say, use
-from tests.unattended.workshop import Workshop
+from tests.runs.workshop import Workshop
 
 CHAT = WIRES[1]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness_lib.rules.ahead import Ahead
-from harness_lib.rules.board import Board, Row
 from harness_lib.rules.budget import Budget, Spent
+from harness_lib.rules.run_state import Board, Row
 from harness_lib.runs import progress
 from harness_lib.runs.run_snapshot import Seen
 

@@ -16,12 +16,12 @@ CHOOSING = "core/context.py"
 # the store, as each would cost them more than their work; they look for the list, switch themselves off, and
 # keep agents from writing to it.
 HOOKS = {
-    "hookio/door.py": 1,
+    "hookio/entry.py": 1,
     "hookio/facts.py": 1,
     "hookio/policy.py": 3,
-    "hookio/spoken.py": 1,
+    "hookio/prose_log.py": 1,
     "hookio/verdict.py": 1,
-    "hookio/visit.py": 1,
+    "hookio/handler.py": 1,
 }
 # The message about a list that was not found.
 NAMING = {"core/context.py": 1}

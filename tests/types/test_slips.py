@@ -46,7 +46,7 @@ SLIPS = {
         "incompatible",
     ),
     "a field of an event, where it is heard": Slip(
-        "rules/board.py", "last=news.last", "last=news.line", 'no attribute "line"'
+        "rules/run_state.py", "last=news.last", "last=news.line", 'no attribute "line"'
     ),
     "a step that nobody knows": Slip(
         "runs/agent_attempt.py", 'Stepped("merges")', 'Stepped("merge")', "incompatible"

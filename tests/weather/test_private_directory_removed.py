@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from tests.conftest import CHECKOUT
-from tests.unattended.conftest import make_workshop, workshop
-from tests.unattended.workshop import COMMAND, Workshop
+from tests.runs.conftest import make_workshop, workshop
+from tests.runs.workshop import COMMAND, Workshop
 from tests.verbs.project import Agent, Project, Said
 
 __all__ = ["make_workshop", "workshop"]

@@ -1,0 +1,218 @@
+"""The way in: who is at home, where the agent is, and that nothing of ours holds anybody."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness_lib.hookio import entry, handler
+
+
+@pytest.fixture
+def home_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the root of a list of the prose that is switched on; what a visit does to `sys` is undone."""
+    root = tmp_path.resolve() / "p"
+    root.mkdir()
+    (root / "harness-tasks.json").write_text('{"tasks":[{"id":"t1","status":"pending"}]}', encoding="utf-8")
+    (root / ".harness-active").touch()
+    monkeypatch.setattr(sys, "dont_write_bytecode", sys.dont_write_bytecode)
+    monkeypatch.setattr(sys, "pycache_prefix", sys.pycache_prefix)
+    return root
+
+
+def says(data: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None if data is None else io.TextIOWrapper(io.BytesIO(data)))
+
+
+def cwd(root: object) -> bytes:
+    return json.dumps({"cwd": str(root)}).encode()
+
+
+def test_whoever_works_is_held(
+    home_list: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    says(cwd(home_list), monkeypatch)
+
+    assert entry.answer("Stop", []) == 0
+    assert json.loads(capsys.readouterr().out)["decision"] == "block"
+
+
+def test_nobody_is_home_without_the_marker_but_for_the_end_of_an_agent(home_list: Path) -> None:
+    (home_list / ".harness-active").unlink()
+
+    assert entry._switched_on({}, cwd(home_list), "Stop") is None
+    assert entry._switched_on({}, cwd(home_list), "SessionEnd") == str(home_list)
+
+
+@pytest.mark.parametrize("event", ["Stop", "SessionEnd"])
+def test_nobody_is_home_where_there_is_no_list_or_it_is_switched_off(
+    home_list: Path, tmp_path: Path, event: str
+) -> None:
+    assert entry._switched_on({}, cwd(tmp_path), event) is None
+    assert entry._switched_on({"HARNESS_DISABLED": "1"}, cwd(home_list), event) is None
+    assert entry._switched_on({}, cwd(home_list), event) == str(home_list)
+
+
+def test_the_end_of_an_agent_is_answered_without_the_marker_and_nothing_else_is(
+    home_list: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visits: list[str] = []
+
+    def listens(event: str, *_args: object) -> int:
+        visits.append(event)
+        return 7
+
+    monkeypatch.setattr(handler, "run", listens)
+    (home_list / ".harness-active").unlink()
+    monkeypatch.setenv("HARNESS_CWD", str(home_list))
+
+    for event, code in (("Stop", 0), ("SessionEnd", 7)):
+        says(b"{}", monkeypatch)
+        assert entry.answer(event, []) == code
+    assert visits == ["SessionEnd"]
+
+
+def test_a_root_that_was_named_comes_first_and_one_behind_a_link_is_none(
+    home_list: Path, tmp_path: Path
+) -> None:
+    named = {"HARNESS_STATE_ROOT": str(home_list)}
+
+    assert entry._switched_on(named, cwd(tmp_path), "Stop") == str(home_list)
+    (tmp_path / "elsewhere").mkdir()
+    (home_list / ".harness").symlink_to(tmp_path / "elsewhere")
+    assert entry._switched_on(named, cwd(tmp_path), "Stop") is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"cwd":"HERE"}',
+        b'{ "x": "say \\"cwd\\": no", "cwd" :\t\r\n "HERE", "y": 1}',
+        b'{"cwd": "HERE", "torn',
+        b'{"cwd": "HERE", "y": {"cwd": "/"}, "z": "\xff"}',
+    ],
+)
+def test_where_an_agent_is_stands_in_what_its_host_sends(
+    data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    here = tmp_path / 'a "quoted" \u00e9'
+    here.mkdir()
+    plain = data.replace(b"HERE", str(tmp_path).encode())
+    odd = data.replace(b"HERE", json.dumps(str(here))[1:-1].encode())
+
+    assert entry._cwd({}, plain) == str(tmp_path)
+    assert entry._cwd({}, odd) == str(here)
+
+
+def test_bytes_that_are_no_text_may_name_a_directory(tmp_path: Path) -> None:
+    here = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(here)  # noqa: PTH102 (a name that is no text)
+
+    assert entry._cwd({}, b'{"cwd":"' + here + b'"}') == os.fsdecode(here)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b'{"cwd": 7}', b'{"cwd": "/no/such"}', b'{"cwd": "/\\u0000"}', b'{"cwd": "\\x"}']
+)
+def test_else_the_agent_is_where_it_was_started(
+    data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = tmp_path / "started"
+    started.mkdir()
+    monkeypatch.chdir(started)
+
+    assert entry._cwd({"HARNESS_CWD": str(tmp_path)}, data) == str(tmp_path)
+    assert entry._cwd({"HARNESS_CWD": "/no/such"}, data) == str(started)
+    assert entry._cwd({}, data) == str(started)
+    started.rmdir()
+    assert entry._cwd({}, data) == "/"
+
+
+def test_a_person_who_types_the_name_of_a_hook_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    says(None, monkeypatch)
+    assert entry._read() == b""
+    monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO(b"typed")))
+    assert entry._read() == b""
+    says(b"sent", monkeypatch)
+    assert entry._read() == b"sent"
+
+
+def test_no_more_is_read_than_a_host_would_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "LONGEST", 3)
+    says(b"12345", monkeypatch)
+
+    assert entry._read() == b"123"
+
+
+def test_what_the_system_refuses_holds_nobody_and_is_said(
+    home_list: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    says(cwd(home_list), monkeypatch)
+    monkeypatch.setattr(handler, "run", refuse)
+
+    assert entry.answer("Stop", []) == 0
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "harness: its Stop hook holds nobody, as the system said: full\n")
+
+
+def refuse(*_args: object) -> int:
+    raise OSError("full")
+
+
+def test_a_bug_holds_nobody_and_is_kept_at_the_list(
+    home_list: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    says(cwd(home_list), monkeypatch)
+    monkeypatch.setattr(handler, "run", lambda *_: 1 / 0)
+
+    assert entry.answer("Stop", []) == 0
+    assert "a bug in its Stop hook, which holds nobody: ZeroDivisionError" in capsys.readouterr().err
+    assert list((home_list / ".harness").glob("bug-*.txt"))
+
+
+def test_the_visit_is_told_all_that_the_door_knows(home_list: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    says(cwd(home_list), monkeypatch)
+
+    def listens(*args: object) -> int:
+        told.append(args)
+        return 7
+
+    monkeypatch.setattr(handler, "run", listens)
+
+    assert entry.answer("Stop", ["gemini"]) == 7
+    assert told == [("Stop", ["gemini"], cwd(home_list), str(home_list), os.environ)]
+
+
+def test_byte_code_is_kept_from_the_first_visit_on(
+    home_list: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    says(cwd(home_list), monkeypatch)
+    entry.answer("Stop", [])
+
+    assert sys.dont_write_bytecode is False
+    assert sys.pycache_prefix == str(home / "data" / "harness" / "pycache")
+
+
+def test_no_byte_code_is_taken_from_where_others_can_write(
+    home: Path, home_list: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = home / "data" / "harness"
+    place.mkdir(parents=True)
+    place.chmod(0o777)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    says(cwd(home_list), monkeypatch)
+    entry.answer("Stop", [])
+
+    assert sys.dont_write_bytecode is True

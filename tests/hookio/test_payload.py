@@ -1,0 +1,222 @@
+"""Whatever a host sends is survived, and what can be understood of it is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness_lib.hookio import payload
+from tests.hookio.conftest import ME
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+KEYS = st.sampled_from(
+    ["session_id", "cwd", "hook_event_name", "agent_id", "background_tasks", "tool_input", "stop_hook_active"]
+)
+
+
+@settings(max_examples=50)
+@given(st.binary() | st.dictionaries(KEYS | st.text(), JSON).map(lambda found: json.dumps(found).encode()))
+def test_nothing_breaks_it(data: bytes) -> None:
+    found = payload.read("Stop", data)
+
+    assert isinstance(found.session_id, str)
+    assert all(isinstance(each, bool) for each in found.background())
+    assert all(isinstance(path, str) for path in found.edited_paths())
+
+
+@given(st.integers(min_value=0, max_value=200))
+def test_of_a_torn_payload_the_whole_fields_count(length: int) -> None:
+    data = json.dumps({"session_id": ME, "cwd": "/p", "last_assistant_message": "x" * 100}).encode()
+
+    found = payload.read("Stop", data[:length])
+
+    assert found.session_id in ("", ME)
+    assert found.session_id == ME or length < 58
+
+
+@pytest.mark.parametrize(
+    "data", [b"[" * 100_000, b'{"a":' * 100_000, b'{"session_id": {"a": ' + b"[" * 100_000]
+)
+def test_deep_nesting_is_survived(data: bytes) -> None:
+    assert payload.read("Stop", data).session_id == ""
+
+
+def test_names_are_taken_as_the_list_has_them() -> None:
+    fields = {"session_id": " a\x00b\n" + "c" * 500, "agent_id": 7}
+
+    found = payload.Payload("Stop", fields)
+
+    assert found.session_id == ("ab" + "c" * 500)[: payload.LONGEST_NAME]
+    assert found.agent_id == ""
+
+
+@pytest.mark.parametrize(
+    ("tool", "paths"),
+    [
+        ({"file_path": "/p/a"}, ["/p/a"]),
+        ({"notebook_path": "a.ipynb"}, ["a.ipynb"]),
+        ('{"path": "a"}', ["a"]),
+        (
+            {"command": "*** Begin Patch\n*** Update File: a b.txt\n@@\n*** Add File: c\n*** End Patch"},
+            ["a b.txt", "c"],
+        ),
+        ({"command": "echo '*** Update File: a'"}, []),
+        (["a"], []),
+        (None, []),
+    ],
+)
+def test_the_files_that_a_tool_changes(tool: object, paths: list[str]) -> None:
+    assert payload.Payload("PreToolUse", {"tool_input": tool}).edited_paths() == paths
+
+
+@pytest.mark.parametrize(
+    ("said", "event"),
+    [
+        ({}, "SessionEnd"),
+        ({"hook_event_name": "SessionStart"}, "SessionStart"),
+        ({"hookEventName": "agentStop"}, "Stop"),
+        ({"hook_event_name": "AfterAgent"}, "Stop"),
+        ({"hook_event_name": "BeforeTool"}, "PreToolUse"),
+        ({"hook_event_name": "beforeSubmitPrompt"}, None),
+        ({"hook_event_name": 7}, "SessionEnd"),
+    ],
+)
+def test_the_host_says_which_event_it_is(said: dict[str, object], event: str | None) -> None:
+    assert payload.Payload("SessionEnd", said).event == event
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("session_id", ("session_id", "sessionId", "conversation_id")),
+        ("agent_id", ("agent_id", "agentId", "subagent_id")),
+        ("parent_agent_id", ("parent_agent_id", "parentAgentId")),
+        ("cwd", ("cwd",)),
+        ("source", ("source", "trigger")),
+        ("reason", ("reason",)),
+    ],
+)
+def test_each_host_may_spell_it_its_own_way(name: str, keys: tuple[str, ...]) -> None:
+    for n, key in enumerate(keys):
+        assert getattr(payload.Payload("Stop", {key: "x"}), name) == "x"
+        # The first of them counts, whatever stands in it.
+        assert getattr(payload.Payload("Stop", dict.fromkeys(keys[n:], "y") | {key: "x"}), name) == "x"
+    assert getattr(payload.Payload("Stop", {"other": "x"}), name) == ""
+
+
+def test_a_name_is_bounded_before_and_after_it_is_cleaned() -> None:
+    longest = payload.LONGEST_NAME
+
+    assert payload.Payload("Stop", {"reason": "\0" * 9 * longest + "x" * longest}).reason == "x" * longest
+    assert payload.Payload("Stop", {"reason": "\0" * 10 * longest + "x"}).reason == ""
+    assert payload.Payload("Stop", {"cwd": " a\n" * longest}).cwd == " a\n" * longest
+
+
+@pytest.mark.parametrize(
+    ("said", "active"),
+    [
+        ({"stop_hook_active": True}, True),
+        ({"stopHookActive": True}, True),
+        ({"stop_hook_active": False, "stopHookActive": True}, False),
+        ({"stop_hook_active": "true"}, False),
+        ({"stop_hook_active": 1}, False),
+        ({}, False),
+    ],
+)
+def test_only_the_host_says_that_it_goes_on_because_of_us(said: dict[str, object], *, active: bool) -> None:
+    assert payload.Payload("Stop", said).stop_hook_active is active
+
+
+def test_every_name_of_a_subagent_or_teammate_counts_once() -> None:
+    said = {"worker_id": "w", "agent_id": "a", "agentId": "a", "subagent_id": "", "teammate_name": " t "}
+
+    assert payload.Payload("Stop", said).names == ("a", "t", "w")
+    for key in ("agent_id", "agentId", "subagent_id", "teammate_name", "worker_id"):
+        assert payload.Payload("Stop", {key: "x"}).names == ("x",)
+
+
+def running(*kinds: object) -> dict[str, object]:
+    return {"background_tasks": [{"type": kind, "status": "running"} for kind in kinds]}
+
+
+@pytest.mark.parametrize(
+    ("said", "wakes", "may_wake"),
+    [
+        ({}, False, False),
+        ({"background_tasks": None}, False, False),
+        ({"background_tasks": ["running", None]}, False, False),
+        (
+            {"background_tasks": [{"type": "subagent", "status": "completed"}, {"type": "dream"}]},
+            False,
+            False,
+        ),
+        (running("shell"), False, False),
+        (running("dream"), False, True),
+        (running(7), False, True),
+        ({"background_tasks": [{"status": "running"}]}, False, True),
+        *((running("shell", kind), True, False) for kind in ("subagent", "workflow", "monitor", "teammate")),
+        (running("subagent", "dream"), True, True),
+    ],
+)
+def test_what_runs_behind_an_agent_may_wake_it(
+    said: dict[str, object], *, wakes: bool, may_wake: bool
+) -> None:
+    assert payload.Payload("Stop", said).background() == (wakes, may_wake)
+
+
+PATCH = "*** Begin Patch\n *** Delete File: a: b\n*** Move to: c\n+*** Add File: no\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("said", "paths"),
+    [
+        *(
+            ({"tool_input": {key: "x"}}, ["x"])
+            for key in ("file_path", "path", "notebook_path", "filePath", "target_file")
+        ),
+        ({"toolArgs": {"path": "x"}}, ["x"]),
+        ({"tool_args": '{"path": "x", "file_path": "y"}'}, ["y", "x"]),
+        ({"tool_input": {"path": 7, "file_path": None}}, []),
+        *(({"tool_input": {key: PATCH}}, ["a: b", "c"]) for key in ("command", "input", "patch")),
+        ({"tool_input": {"path": "x", "patch": PATCH}}, ["x", "a: b", "c"]),
+        ({"tool_input": "nonsense"}, []),
+        ({"tool_input": '{"path": "\ud800"}'}, ["?"]),
+        ({}, []),
+    ],
+)
+def test_every_host_says_in_its_own_way_what_a_tool_changes(
+    said: dict[str, object], paths: list[str]
+) -> None:
+    assert payload.Payload("PreToolUse", said).edited_paths() == paths
+
+
+@pytest.mark.parametrize(
+    ("data", "fields"),
+    [
+        (b"", {}),
+        (b"[1]", {}),
+        (b'{"a": 1}', {"a": 1}),
+        (b'{"a": 1, "b": {"c": [2]}, "d": "tor', {"a": 1, "b": {"c": [2]}}),
+        (b' \n{ "a" : 1 , "b"', {"a": 1}),
+        (b'{"a": 1, "b": ', {"a": 1}),
+        (b'{"a": "\xff", ', {"a": "\ufffd"}),
+        (b'talk {"a": 1, ', {"a": 1}),
+        (b"talk", {}),
+        (b'"a": 1, ', {}),
+        (b"{", {}),
+    ],
+)
+def test_of_a_torn_payload_the_fields_before_the_break_are_read(
+    data: bytes, fields: dict[str, object]
+) -> None:
+    found = payload.read("Stop", data)
+
+    assert found.fields == fields
+    assert found.event == "Stop"

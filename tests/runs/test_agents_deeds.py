@@ -1,0 +1,140 @@
+"""What agents do beside their work: it is undone, listed, or asked about, and costs the work nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.runs.test_bereaved import KILL
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import sh
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "env"),
+    [
+        ("echo done > f; exec sleep 600", ["--silence", "0.03"], {}),
+        ('echo done > f; while :; do echo \'{"action": "ls"}\'; sleep 0.02; done', [], {}),
+        ("echo done > f; exec yes", [], {"HARNESS_LOG_LIMIT_BYTES": "1000000"}),
+        ("echo done > f; echo '{\"cost_usd\": 1.5}'; exec sleep 600", ["--task-cost", "1"], {}),
+    ],
+)
+def test_the_work_of_an_agent_that_does_not_come_to_an_end_counts(
+    workshop: Workshop, agent: str, options: list[str], env: dict[str, str]
+) -> None:
+    workshop.add("Endless", "grep -q done f", "--max-attempts", "1")
+
+    said = workshop.run(*options, agent=agent, **env)
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task("task-001")["attempts"] == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "git config core.bare true",
+        "git --git-dir=$(git rev-parse --git-common-dir) symbolic-ref HEAD refs/heads/nowhere",
+        "git checkout -q --orphan mine",
+    ],
+)
+def test_what_an_agent_does_to_the_repository_is_undone(workshop: Workshop, harm: str) -> None:
+    workshop.add("Harm", "grep -q done f", do=f"sh {harm}\nwrite f done")
+    workshop.file_task("g")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0]
+    assert sh(workshop.top, "symbolic-ref", "HEAD") == "refs/heads/main"
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_person_who_switches_branches_in_their_checkout_meanwhile_stays_there(workshop: Workshop) -> None:
+    """Git writes it down in the record of their checkout; who types it, nobody can tell apart."""
+    person = f"git -C {workshop.top} switch -q -c of-mine"
+    workshop.add("Meanwhile", "grep -q done f", do=f"sh {person}\nwrite f done")
+
+    said = workshop.run()
+
+    assert workshop.task("task-001")["status"] == "completed", said.stdout + said.stderr
+    assert sh(workshop.top, "symbolic-ref", "HEAD") == "refs/heads/of-mine"
+    assert "pointed HEAD" not in said.stdout + said.stderr
+
+
+def test_a_checkout_that_an_agent_hides_from_git_is_not_left_behind_its_branch(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    hidden, go = tmp_path / "hidden", tmp_path / "go"
+    hide = f"sh git config core.bare true\ntouch {hidden}\nwait {go}\nwrite f done"
+    workshop.add("Hide", "grep -q done f", do=hide)
+    workshop.add("Beside", "grep -q done g", do=f"wait {hidden}\nwrite g done")
+    run = workshop.start("-j", "2", "--no-final-check")
+    workshop.wait_for("the other task is done", lambda: workshop.statuses()["task-002"] == "completed")
+    go.touch()
+
+    assert run.wait(90) == 0, workshop.printed
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_what_the_agent_of_a_killed_worker_has_done_to_the_repository_is_undone(workshop: Workshop) -> None:
+    workshop.add("Hide", "grep -q done f", do=f"once sh git config core.bare true; {KILL}\nwrite f done")
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "it is unset again" in said.stdout
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_branch_that_an_agent_made_is_listed_at_the_end(workshop: Workshop) -> None:
+    workshop.add("Branch", "grep -q done f", do="sh git branch mine/side\nwrite f done")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "mine/side" in said.stdout
+
+
+def test_a_large_file_is_not_committed_before_a_person_has_been_asked(workshop: Workshop) -> None:
+    workshop.add("Large", "test -f big", do="sh truncate -s 3M big")
+    workshop.file_task("g")
+
+    said = workshop.run("--max-file", "2")
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert list(workshop.statuses().values()) == ["pending", "completed"]
+    halt = workshop.task("task-001")["halt"]
+    assert "big (3.1 MB)" in halt
+    assert "harness retry task-001" in halt
+    assert "--max-file" in halt
+    workshop.ok("retry", "task-001")
+    assert workshop.run("--max-file", "4").returncode == 0
+    workshop.done_is_done()
+
+
+def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Workshop, tmp_path: Path) -> None:
+    started, told = tmp_path / "started", tmp_path / "told"
+    workshop.add("Slow", "grep -q done f", do=f"write f half\ntouch {started}\nonce sleep 600\nwrite f done")
+    run = workshop.start("--notify", f'echo "$HARNESS_EVENT $HARNESS_MESSAGE" >> {told}')
+    workshop.wait_for("the agent starts", started.exists)
+
+    os.kill(run.pid, signal.SIGHUP)
+
+    assert run.wait(90) == 9, workshop.printed
+    assert told.read_text().startswith("stopped ")
+    assert "harness run" in told.read_text()
+    log = (workshop.top / "harness-progress.txt").read_text()
+    assert "the terminal was closed" in log
+    assert "harness run" in log
+    assert workshop.run().returncode == 0
+    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+    workshop.nothing_is_left_over()

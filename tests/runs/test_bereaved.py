@@ -1,0 +1,70 @@
+"""A worker that is killed while the run goes on: what it had begun is handed back, at once or later."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from harness_lib.system.processes import process
+from tests.runs.workshop import Workshop
+
+
+def _worker(run: int) -> int:
+    """Return the process of the one worker of a run."""
+    lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in process.children(run)}
+    (worker,) = [pid for pid, line in lines.items() if b"runs.worker_main" in line]
+    return worker
+
+
+def test_what_cannot_be_handed_back_at_once_is_handed_back_when_it_can(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    lock = tmp_path / "lock"
+    stuck = f'touch "$(git rev-parse --git-dir)/index.lock" && git rev-parse --git-dir > {lock} && sleep 600'
+    workshop.add("Two lives", "grep -q done f", do=f"write f half\nonce sh {stuck}\nwrite f done")
+    run = workshop.start("--no-final-check")
+    workshop.wait_for("the agent stands there", lambda: lock.exists() and lock.read_text().endswith("\n"))
+
+    place = workshop.task("task-001")["worktree"]
+    # A git of a person's in that work tree: its lock is not ours to remove.
+    with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=place, stdin=subprocess.PIPE):
+        os.kill(_worker(run.pid), signal.SIGKILL)
+        workshop.wait_for("it is held up", lambda: "could not be handed back yet" in workshop.printed)
+        Path(lock.read_text().strip(), "index.lock").unlink()
+
+    assert run.wait(60) == 0, workshop.printed
+    assert workshop.task("task-001")["attempts"] == 0
+    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+    workshop.nothing_is_left_over()
+
+
+# In the agent's shell: up to the worker that has started it.
+KILL = (
+    "p=$PPID; until grep -q runs.worker_main /proc/$p/cmdline; "
+    'do p=$(ps -o ppid= -p $p | tr -d " "); done; kill -9 $p'
+)
+
+
+def test_deaths_are_forgiven_once_a_task_is_finished(workshop: Workshop) -> None:
+    for number in range(5):
+        workshop.add(
+            f"Deadly {number}", f"grep -q done f{number}", do=f"once sh {KILL}\nwrite f{number} done"
+        )
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert said.stdout.count("the worker has died: killed by signal 9: out of memory?") == 5
+
+
+def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop: Workshop) -> None:
+    for number in range(2):
+        workshop.add(f"Deadly {number}", "false", "--max-attempts", "9", do=f"sh {KILL}")
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 7, said.stdout + said.stderr
+    assert "Workers keep dying, and no task gets finished; the last one: killed by signal 9" in said.stderr
+    assert "[ENV_SETUP] the run ended: Workers keep dying" in workshop.harness("log").stdout

@@ -1,0 +1,129 @@
+"""Finished work waits in a queue: who is in front takes all that wait, and checks and moves them at once."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lib.attempts import merge_queue
+from tests.runs.conftest import Make
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import sh
+
+WORKERS = 8
+TASKS = 16
+
+
+@contextmanager
+def _queue_held(workshop: Workshop) -> Iterator[None]:
+    """Stand in front of the queue, so that all work gathers behind."""
+    with (workshop.git.common_dir / merge_queue.LINE).open("a") as line:
+        fcntl.flock(line, fcntl.LOCK_EX)
+        yield
+
+
+def _waiting(workshop: Workshop, count: int) -> Callable[[], bool]:
+    def all_wait() -> bool:
+        intents = [(task.get("intent") or {}).get("action") for task in workshop.state["tasks"]]
+        return intents.count("merge") == count
+
+    return all_wait
+
+
+def _checks_of_the_queue(workshop: Workshop) -> list[Path]:
+    return list((workshop.top / ".harness" / "logs").glob("*/*-merged*.log"))
+
+
+def _fill(workshop: Workshop, names: list[str], check: str) -> None:
+    tasks: list[dict[str, Any]] = [
+        {
+            "id": f"task-{number:03d}",
+            "title": f"Make {name}",
+            "description": f"do: write {name} done",
+            "validation": {"command": check},
+        }
+        for number, name in enumerate(names, 1)
+    ]
+    workshop.fill(tasks)
+
+
+@pytest.mark.parametrize("mode", ["exclusive", "concurrent"])
+def test_a_check_of_the_queue_merges_two_tasks_at_least(make_workshop: Make, mode: str) -> None:
+    """The check takes longer than a short lease allows for one place of the queue after the other."""
+    workshop = make_workshop(mode=mode)
+    _fill(workshop, [f"f{number}" for number in range(TASKS)], "sleep 1.5; test -f README.md")
+
+    said = workshop.run("-j", str(WORKERS), "--no-final-check", HARNESS_LEASE_SECONDS="6")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0] * TASKS
+    assert len(_checks_of_the_queue(workshop)) * 2 <= TASKS
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_what_waits_is_merged_at_once(workshop: Workshop) -> None:
+    _fill(workshop, ["a", "b", "c"], "test -f README.md")
+    with _queue_held(workshop):
+        run = workshop.start("-j", "3", "--no-final-check")
+        workshop.wait_for("all three wait", _waiting(workshop, 3))
+
+    assert run.wait(60) == 0, workshop.printed
+    assert len(_checks_of_the_queue(workshop)) == 1
+    moves = sh(workshop.top, "reflog", "show", "--format=%gs", "main").splitlines()
+    assert len([move for move in moves if "merge" in move]) == 1
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_work_that_breaks_the_batch_keeps_none_of_the_others(workshop: Workshop) -> None:
+    """Each passes alone; two of them do not pass together, and which of them it is a split must find out."""
+    _fill(workshop, ["a", "left", "b", "right"], "! { test -f left && test -f right; }")
+    with _queue_held(workshop):
+        run = workshop.start("-j", "4", "--no-final-check")
+        workshop.wait_for("all four wait", _waiting(workshop, 4))
+
+    assert run.wait(90) == 9, workshop.printed
+    assert sorted(workshop.statuses().values()) == ["completed", "completed", "completed", "failed"]
+    (failed,) = [task for task in workshop.state["tasks"] if task["status"] == "failed"]
+    assert "with what was merged meanwhile it does not" in workshop.printed
+    assert failed["title"] in ("Make left", "Make right")
+    assert len([name for name in ("left", "right") if (workshop.top / name).exists()]) == 1
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: Workshop) -> None:
+    workshop.add("One", "grep -q one f", do="write f one")
+    workshop.add("Two", "grep -q two f", do="write f two")
+    workshop.file_task("g")
+    with _queue_held(workshop):
+        run = workshop.start("-j", "3", "--no-final-check")
+        workshop.wait_for("all three wait", _waiting(workshop, 3))
+
+    assert run.wait(90) == 0, workshop.printed
+    assert sorted((workshop.top / "f").read_text().split()) == ["one", "two"]
+    assert "conflicts with what was merged meanwhile" in workshop.printed
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_run_that_dies_with_a_full_queue_loses_none_of_it(workshop: Workshop) -> None:
+    _fill(workshop, ["a", "b", "c"], "test -f README.md")
+    with _queue_held(workshop):
+        run = workshop.start("-j", "3", "--no-final-check")
+        workshop.wait_for("all three wait", _waiting(workshop, 3))
+        run.kill()
+        run.wait()
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()

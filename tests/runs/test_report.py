@@ -1,0 +1,115 @@
+"""How a run ends: with what a person needs to know, in at most twenty lines, and once in the log."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from tests.runs.workshop import Workshop
+
+SAY = "say " + json.dumps({"cost_usd": 0.5, "tokens": 1200})
+
+
+def ending(printed: str) -> list[str]:
+    """Return what is said after the last event of the run."""
+    lines = printed.splitlines()
+    timed = [at for at, line in enumerate(lines) if line[:2] == "20" and line[19:20] == "Z"]
+    return lines[timed[-1] + 1 :]
+
+
+def test_it_ends_with_what_is_done_what_failed_what_is_halted_and_what_it_cost(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    workshop.add("Dear", "grep -q done f", do=f"{SAY}\nwrite f done")
+    workshop.add("Never", "echo no luck; false", "--max-attempts", "1", do="write g x")
+    workshop.ok("add", "No check")
+    news = tmp_path / "news"
+
+    said = workshop.run("--notify", f'echo "$HARNESS_MESSAGE" > {news}')
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    report = ending(said.stdout)
+    assert len(report) <= 21
+    text = "\n".join(report)
+    assert "3 tasks: 1 completed (1 in this run), 1 failed for good, 1 pending" in report
+    assert (
+        "failed: task-002 Never: [TEST_FAIL] The check failed with exit code 1. no luck; "
+        "its work: harness rescue show task-002/1"
+    ) in report
+    assert "halted: task-003 No check: CONFIG: Missing validation.command" in text
+    assert "harness edit task-003 --validate 'COMMAND'" in text
+    assert "task-003 attempt" not in said.stdout
+    assert "dearest: task-001 ($0.50, 1,200 tokens, " in text
+    assert "spent: $0.50, 1,200 tokens, " in text
+    assert "the work is on main: git log --oneline -1 main" in report
+    workshop.wait_for("the news", lambda: news.exists() and "the work is on main" in news.read_text())
+    assert news.read_text().splitlines() == report[:-1]
+    assert len([line for line in workshop.harness("log").stdout.splitlines() if " STATS " in line]) == 1
+    assert "1: completed, from 20" in workshop.harness("show", "task-001").stdout
+    assert ", $0.50, 1,200 tokens" in workshop.harness("show", "task-001").stdout
+
+
+def test_many_failures_are_bounded(workshop: Workshop) -> None:
+    workshop.fill(
+        [{"title": "Never " * 30, "validation": {"command": "false"}, "max_attempts": 1} for _ in range(25)]
+    )
+
+    said = workshop.run("-j", "2", agent="true")
+
+    report = ending(said.stdout)
+    assert "failed: 19 more, see: harness status" in report
+    assert len(report) <= 21
+    assert max(map(len, report)) <= 400
+
+
+def test_a_run_that_cannot_go_on_reports_too(workshop: Workshop) -> None:
+    workshop.file_task("one")
+
+    said = workshop.run(agent="exit 1")
+
+    assert said.returncode == 7
+    assert "A person must act first. the agent cannot start" in said.stderr
+    assert "1 tasks: 0 completed, 1 pending" in said.stderr
+
+
+def test_a_run_takes_old_logs_away_at_its_end_and_never_rescued_work(workshop: Workshop) -> None:
+    workshop.add("Wrong", "false", "--max-attempts", "1", do="write g x")
+    assert workshop.run().returncode == 9
+    logs = workshop.top / ".harness/logs/task-001"
+    old = sorted(logs.iterdir())
+    for log in old:
+        os.utime(log, (0, 0))
+    workshop.file_task("f")
+
+    said = workshop.run()
+
+    assert f"{len(old)} logs of 0.0 MB were taken away: older than 30 days" in said.stdout, said.stdout
+    assert not [log for log in old if log.exists()]
+    assert list((workshop.top / ".harness/logs/task-002").iterdir())
+    workshop.failures_are_kept()
+
+
+COPILOT = """#!/bin/sh
+echo done > f
+while [ $# -gt 1 ]; do
+  [ "$1" != --usage-output-file ] || echo '{
+    "totalNanoAiu": 150000000000,
+    "modelMetrics": {"m": {"usage": {"inputTokens": 1000, "outputTokens": 200}}}
+  }' > "$2"
+  shift
+done
+"""
+
+
+def test_what_an_agent_leaves_in_a_file_about_its_cost_counts(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.file_task("f")
+    copilot = tmp_path / "bin/copilot"
+    copilot.parent.mkdir()
+    copilot.write_text(COPILOT, encoding="utf-8")
+    copilot.chmod(0o755)
+
+    said = workshop.harness("run", "--agent", "copilot", PATH=f"{copilot.parent}:{os.environ['PATH']}")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "$1.50, 1,200 tokens" in said.stdout

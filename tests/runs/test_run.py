@@ -1,0 +1,296 @@
+"""What an unattended run promises, with scripted agents on real git."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from harness_lib.attempts import worktree_slots
+from harness_lib.core.context import Context
+from tests.runs.conftest import Make
+from tests.runs.workshop import Workshop, descendants
+from tests.system.git.gitrepo import put, sh
+from tests.verbs.project import Agent, Time
+
+
+def test_it_goes_on_until_every_task_is_done(workshop: Workshop) -> None:
+    one = workshop.file_task("one")
+    two = workshop.file_task("two", "--depends-on", one)
+    workshop.add(
+        "Three", f"grep -q done one && grep -q done {'two'}", "--depends-on", two, do="write three x"
+    )
+
+    said = workshop.run("-j", "2")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert set(workshop.statuses().values()) == {"completed"}
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_failed_attempt_is_rescued_and_tried_again(workshop: Workshop) -> None:
+    name = workshop.add("Right", "grep -q right f", do="first write f wrong\nthen write f right")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task(name)["attempts"] == 1
+    workshop.failures_are_kept()
+    assert sh(workshop.top, "show", "refs/harness/rescue/task-001/1:f") == "wrong"
+    workshop.nothing_is_left_over()
+
+
+def test_a_task_that_never_passes_ends_the_run_as_blocked(workshop: Workshop) -> None:
+    bad = workshop.add("Never", "false", "--max-attempts", "2", do="write f x")
+    workshop.file_task("after", "--depends-on", bad)
+    good = workshop.file_task("good")
+
+    said = workshop.run("-j", "2", "--json")
+
+    answer = json.loads(said.stdout.splitlines()[-1])
+    assert (said.returncode, answer["stop"]) == (9, {"reason": "blocked"})
+    assert workshop.statuses() == {bad: "failed", "task-002": "failed", good: "completed"}
+    workshop.nothing_is_left_over()
+
+
+def test_work_that_conflicts_goes_back_with_both_sides_and_costs_nothing(workshop: Workshop) -> None:
+    for number in (1, 2):
+        workshop.add(f"Line {number}", f"grep -q line{number} shared", do=f"write shared line{number}")
+
+    said = workshop.run("-j", "2")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0]
+    assert sorted((workshop.top / "shared").read_text().split()) == ["line1", "line2"]
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_check_that_fails_only_after_the_merge_goes_back(workshop: Workshop, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    workshop.add("Few", "test $(ls parts | wc -l) -ge 1", do=f"write parts/a x\ntouch {gate}")
+    alone = "test $(ls parts | wc -l) -le 1 || test -f both"
+    workshop.add(
+        "Alone", alone, do=f"wait {gate}\nwrite parts/b x\nsh test $(ls parts | wc -l) -le 1 || touch both"
+    )
+
+    said = workshop.run("-j", "2")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task("task-002")["attempts"] == 0
+    assert "with what was merged meanwhile it does not" in said.stdout
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Workshop) -> None:
+    put(workshop.top / "check.sh", "#!/bin/sh\ntest -f b\n", executable=True)
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "A check")
+    workshop.add("Away", "test ! -e check.sh", do="sh rm -f check.sh")
+    mend = "test -e check.sh || { echo test -f b > check.sh; chmod +x check.sh; }"
+    merged = "while git cat-file -e main:check.sh 2>/dev/null; do sleep 0.1; done"
+    workshop.add("Uses it", "./check.sh", do=f"write b x\nonce sh {merged}\nsh {mend}")
+
+    said = workshop.run("-j", "2", "--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "with what was merged meanwhile it does not. Command not found" in said.stdout
+    assert set(workshop.statuses().values()) == {"completed"}
+    workshop.nothing_is_left_over()
+
+
+def test_a_branch_that_a_person_moves_meanwhile_keeps_their_commit(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+
+    put(workshop.top / "mine", "a person's\n")
+    sh(workshop.top, "add", "mine")
+    sh(workshop.top, "commit", "-q", "-m", "a person's")
+    go.touch()
+
+    assert run.wait(60) == 0, workshop.printed
+    assert sh(workshop.top, "log", "--format=%s", "-2").splitlines() == ["[task-001] Slow", "a person's"]
+    workshop.nothing_is_left_over()
+
+
+def test_ctrl_c_once_finishes_what_runs_and_starts_nothing_new(workshop: Workshop, tmp_path: Path) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
+    workshop.file_task("next")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+
+    run.send_signal(signal.SIGINT)
+    workshop.wait_for("it says so", lambda: "starting nothing new" in workshop.printed)
+    go.touch()
+
+    assert run.wait(60) == 9
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
+    workshop.nothing_is_left_over()
+    assert workshop.run().returncode == 0
+
+
+def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on_with_the_work(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    workshop.add("Slow", "grep -q done f", do=f"write f half\ntouch {started}\nonce sleep 600\nwrite f done")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+
+    run.send_signal(signal.SIGINT)
+    workshop.wait_for("it says so", lambda: "starting nothing new" in workshop.printed)
+    run.send_signal(signal.SIGINT)
+
+    assert run.wait(60) == 9
+    assert workshop.statuses() == {"task-001": "pending"}
+    assert workshop.task("task-001")["attempts"] == 0
+    workshop.nothing_is_left_over()
+    assert workshop.run().returncode == 0
+    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+
+
+def test_the_list_changes_hands_between_a_run_and_an_agent_in_a_chat(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    workshop.add("Slow", "grep -q done f && grep -q half f", do=f"write f half\ntouch {started}\nsleep 600")
+    workshop.file_task("next")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+    for pid in (run.pid, *descendants(run.pid)):
+        os.kill(pid, signal.SIGKILL)
+    run.wait()
+
+    chat = Agent("chat", workshop.top, Time(), {"HARNESS_HOME": str(workshop.home)})
+    told = chat.ok("start")
+    assert "recovered task-001" in told["message"]
+    assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
+    assert workshop.task("task-001")["attempts"] == 0
+    assert "harness rescue show task-001/1" in chat.ok("claim", "task-001")["brief"]
+    assert (workshop.top / "f").read_text() == "half\n"
+    put(workshop.top / "f", "half\ndone\n")
+    chat.ok("finish")
+    chat.ok("stop")
+    chat.die()
+
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_power_cuts_of_a_run_are_no_failed_attempts_and_lose_nothing(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    started, enough = tmp_path / "started", tmp_path / "enough"
+    slow = f"touch {started}\nsh [ -e {enough} ] || sleep 600\nwrite f done"
+    workshop.add("Slow", "grep -q done f", do=f"once write f half\n{slow}")
+    for _ in range(2):
+        run = workshop.start()
+        workshop.wait_for("the agent starts", started.exists)
+        for pid in (run.pid, *descendants(run.pid)):
+            os.kill(pid, signal.SIGKILL)
+        run.wait()
+        started.unlink()
+    enough.touch()
+
+    assert workshop.run().returncode == 0
+
+    task = workshop.task("task-001")
+    assert (task["status"], task["attempts"], task["error_log"]) == ("completed", 0, [])
+    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+    workshop.nothing_is_left_over()
+
+
+def _signal(pids: list[int], number: int) -> None:
+    for pid in pids:
+        # The `sleep` of an agent that waits may be over by now.
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, tmp_path: Path) -> None:
+    workshop = make_workshop(mode="concurrent")
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add(
+        "Slow",
+        "grep -q done f",
+        do=f"once sh touch {started}; while [ ! -f {go} ]; do sleep 0.1; done\nwrite f done",
+    )
+    sleeper = workshop.start(HARNESS_LEASE_SECONDS="2")
+    workshop.wait_for("the agent starts", started.exists)
+    asleep = [sleeper.pid, *descendants(sleeper.pid)]
+    _signal(asleep, signal.SIGSTOP)
+
+    workshop.wait_for("another one has it done", lambda: workshop.run().returncode == 0)
+    done = sh(workshop.top, "rev-parse", "main")
+    go.touch()
+    _signal(asleep, signal.SIGCONT)
+
+    sleeper.wait(90)
+    assert sh(workshop.top, "rev-parse", "main") == done
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(workshop: Workshop) -> None:
+    workshop.file_task("f")
+    assert workshop.run().returncode == 0
+    ctx = Context(env=workshop.env, cwd=workshop.top)
+    place = worktree_slots.place(ctx, "run-1-dead").slot(1)
+    sh(workshop.top, "worktree", "add", "-q", "--detach", str(place))
+
+    assert workshop.run().returncode == 0
+
+    workshop.nothing_is_left_over()
+
+
+def test_a_second_run_fails_at_once_and_names_the_holder(workshop: Workshop, tmp_path: Path) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+
+    second = workshop.run()
+
+    assert second.returncode == 5
+    assert f"pid {run.pid}" in second.stderr
+    go.touch()
+    assert run.wait(60) == 0
+
+
+def test_two_runs_share_a_concurrent_list(make_workshop: Make) -> None:
+    workshop = make_workshop(mode="concurrent")
+    for number in range(8):
+        workshop.file_task(f"f{number}")
+
+    runs = [workshop.start("-j", "2", "--no-final-check") for _ in range(2)]
+
+    assert [run.wait(90) for run in runs] == [0, 0], workshop.printed
+    assert set(workshop.statuses().values()) == {"completed"}
+    assert [task["fence"] for task in workshop.state["tasks"]] == [1] * 8
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+@pytest.mark.parametrize("how", ["kill", "exit 3"])
+def test_an_agent_that_crashes_is_followed_by_one_that_goes_on(workshop: Workshop, how: str) -> None:
+    workshop.add(
+        "Two lives", "grep -q done f && grep -q half f", do=f"write f half\nonce {how}\nwrite f done"
+    )
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task("task-001")["attempts"] == 0
+    workshop.nothing_is_left_over()

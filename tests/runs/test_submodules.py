@@ -1,0 +1,237 @@
+"""Submodules in a run: a commit that nobody has is not merged, and what an agent made in one is not lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness_lib.attempts import worktree_slots
+from harness_lib.core.context import Context
+from tests.runs.workshop import COMMAND, Workshop
+from tests.system.git.gitrepo import put, sh
+
+COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm s"
+LOCAL = "git -c protocol.file.allow=always"
+
+
+def links(workshop: Workshop, commit: str = "main") -> list[str]:
+    """Return what `commit` names of other repositories."""
+    rows = sh(workshop.top, "ls-tree", "-r", commit).splitlines()
+    return [row for row in rows if row.startswith("160000")]
+
+
+def aside(workshop: Workshop) -> list[Path]:
+    return sorted((workshop.home / "set-aside").glob("*/*"))
+
+
+@pytest.fixture
+def submodule(workshop: Workshop, tmp_path: Path) -> Workshop:
+    """Return a project with the submodule `lib`, which every new work tree fetches."""
+    remote = tmp_path / "lib.git"
+    first = tmp_path / "first"
+    first.mkdir()
+    sh(first, "init", "-q", "-b", "main")
+    put(first / "l", "one\n")
+    sh(first, "add", "-A")
+    sh(first, "commit", "-qm", "one")
+    sh(tmp_path, "clone", "-q", "--bare", str(first), str(remote))
+    sh(workshop.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(remote), "lib")
+    put(workshop.top / "harness-init.sh", f"{LOCAL} submodule --quiet update --init\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-qm", "A submodule")
+    workshop.ok("trust", "--yes", HARNESS_TRUST="1")
+    return workshop
+
+
+def test_a_submodule_that_nobody_touches_is_in_nobodys_way(submodule: Workshop) -> None:
+    before = links(submodule)
+    for name in ("f", "g"):
+        submodule.add(name, f"grep -q one lib/l && grep -q done {name}", do=f"write {name} done")
+
+    said = submodule.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
+    assert (links(submodule), aside(submodule)) == (before, [])
+    submodule.done_is_done()
+    submodule.nothing_is_left_over()
+
+
+@pytest.mark.parametrize("more", ["", f" && {COMMIT}"], ids=["below", "and in the project"])
+def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, more: str) -> None:
+    before = links(submodule)
+    work = f"cd lib && echo two >> l && {COMMIT} && cd ..{more}"
+    submodule.add("Lib", "grep -q one lib/l && test -f f", do=f"write f x\nonce sh {work}")
+
+    said = submodule.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert submodule.task("task-001")["attempts"] == 0
+    assert "A submodule at a commit that only this work tree had: 'lib'" in said.stdout
+    assert links(submodule) == before
+    (kept,) = aside(submodule)
+    assert (kept / "lib" / "l").read_text() == "one\ntwo\n"
+    assert sh(kept / "lib", "log", "--format=%s").splitlines() == ["s", "one"]
+    assert sh(kept / "lib", "status", "--porcelain") == ""
+    submodule.nothing_is_left_over()
+
+
+def test_what_a_failed_attempt_has_made_of_a_submodule_is_kept_with_its_commits(submodule: Workshop) -> None:
+    work = f"cd lib && echo two >> l && {COMMIT} && echo three >> l"
+    submodule.add("Lib", "false", "--max-attempts", "1", do=f"sh {work}")
+
+    said = submodule.run()
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    (kept,) = aside(submodule)
+    assert (kept / "lib" / "l").read_text() == "one\ntwo\nthree\n"
+    assert sh(kept / "lib", "log", "--format=%s").splitlines() == ["s", "one"]
+    submodule.nothing_is_left_over()
+
+
+def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(submodule: Workshop) -> None:
+    work = f"cd lib && echo two >> l && {COMMIT} && {LOCAL} push -q origin HEAD:main"
+    one = submodule.add("Lib", "grep -q two lib/l", do=f"sh {work}")
+    submodule.add("After", "grep -q two lib/l && test -f f", "--depends-on", one, do="write f x")
+
+    said = submodule.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
+    assert "handed back" not in said.stdout
+    remote = sh(submodule.top.parent / "lib.git", "rev-parse", "main")
+    assert remote in links(submodule)[0]
+    assert aside(submodule) == []
+    # The submodule's own checkout is the person's to update; nothing else differs.
+    assert sh(submodule.top, "status", "--porcelain") == "M lib"
+    assert (submodule.top / "lib" / "l").read_text() == "one\n"
+    sh(submodule.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update")
+    submodule.done_is_done()
+    submodule.nothing_is_left_over()
+
+
+def _edits(lib: Path) -> None:
+    put(lib / "l", "a person is writing\n")
+
+
+def _commits(lib: Path) -> None:
+    _edits(lib)
+    sh(lib, "commit", "-qam", "a person's")
+
+
+def _stages(lib: Path) -> None:
+    _commits(lib)
+    sh(lib.parent, "add", "lib")
+
+
+@pytest.mark.parametrize("does", [_edits, _commits, _stages])
+def test_what_a_person_does_in_a_submodule_that_stayed_behind_is_a_change_of_theirs(
+    submodule: Workshop, tmp_path: Path, does: Callable[[Path], None]
+) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    work = f"cd lib && echo two >> l && {COMMIT} && {LOCAL} push -q origin HEAD:main"
+    one = submodule.add("Lib", "grep -q two lib/l", do=f"sh {work}")
+    slow = f"touch {started}\nwait {go}\nwrite g done"
+    submodule.add("Slow", "grep -q done g", "--depends-on", one, do=slow)
+    run = submodule.start("--no-final-check")
+    submodule.wait_for("the next agent starts", started.exists)
+    assert sh(submodule.top, "status", "--porcelain") == "M lib"
+    does(submodule.top / "lib")
+    status, before = sh(submodule.top, "status", "--porcelain"), links(submodule)
+    go.touch()
+
+    assert run.wait(90) == 9, submodule.printed
+    assert "you have changes in lib" in submodule.printed
+    assert sh(submodule.top, "status", "--porcelain") == status
+    assert (links(submodule), (submodule.top / "lib" / "l").read_text()) == (before, "a person is writing\n")
+
+
+def test_a_commit_that_the_projects_own_submodule_has_lands(submodule: Workshop) -> None:
+    put(submodule.top / "lib" / "l", "mine\n")
+    sh(submodule.top / "lib", "commit", "-qam", "mine")
+    mine = sh(submodule.top / "lib", "rev-parse", "HEAD")
+    sh(submodule.top / "lib", "switch", "-q", "--detach", "HEAD~1")
+    here = submodule.top / "lib"
+    submodule.add(
+        "Lib",
+        "grep -q mine lib/l",
+        do=f"sh cd lib && {LOCAL} fetch -q {here} {mine} && git checkout -q {mine}",
+    )
+
+    said = submodule.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert submodule.task("task-001")["attempts"] == 0
+    assert mine in links(submodule, submodule.task("task-001")["completed_commit"])[0]
+
+
+def test_a_submodule_that_an_agent_adds_properly_lands(submodule: Workshop) -> None:
+    remote = submodule.top.parent / "lib.git"
+    submodule.add("More", "grep -q one more/l", do=f"sh {LOCAL} submodule --quiet add {remote} more")
+
+    said = submodule.run("--no-final-check")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert submodule.task("task-001")["attempts"] == 0
+    assert len(links(submodule)) == 2
+
+
+@pytest.mark.parametrize("work", ["echo two >> lib/l", "echo new > lib/new"], ids=["changed", "new"])
+def test_files_of_a_submodule_that_nobody_has_committed_are_kept(submodule: Workshop, work: str) -> None:
+    submodule.add("Lib", "test -f f", do=f"write f x\nsh {work}")
+
+    said = submodule.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    (kept,) = aside(submodule)
+    assert str(kept) in said.stdout
+    made = "".join(path.read_text() for path in sorted((kept / "lib").glob("[ln]*")))
+    assert made == {"echo two >> lib/l": "one\ntwo\n", "echo new > lib/new": "one\nnew\n"}[work]
+    assert sh(kept / "lib", "log", "--format=%s") == "one"
+    submodule.nothing_is_left_over()
+
+
+def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submodule: Workshop) -> None:
+    ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
+    place = worktree_slots.place(ctx, "run-one").slot(1)
+    git, _ = worktree_slots.stand(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+    same, new = worktree_slots.stand(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    assert (new, (same.top / "lib" / "l").exists()) == (False, True)
+    put(submodule.top / "lib" / "l", "two\n")
+    sh(submodule.top / "lib", "commit", "-qam", "two")
+    sh(submodule.top, "commit", "-qam", "Another commit of lib")
+
+    git, new = worktree_slots.stand(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+
+    assert (new, list((git.top / "lib").iterdir()), aside(submodule)) == (True, [], [])
+
+
+def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -> None:
+    ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
+    place, head = worktree_slots.place(ctx, "run-one").slot(1), sh(submodule.top, "rev-parse", "HEAD")
+    git, _ = worktree_slots.stand(ctx, place, head)
+    sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+    (git.top / "lib" / ".git").rename(git.top / "lib" / ".git-coming")
+
+    _, new = worktree_slots.stand(ctx, place, head)
+
+    assert new
+    (kept,) = aside(submodule)
+    assert (kept / "lib" / "l").read_text() == "one\n"
+
+
+def test_a_submodule_that_was_removed_is_named_to_the_next_agent(submodule: Workshop, tmp_path: Path) -> None:
+    brief = tmp_path / "brief"
+    nest = "once sh git init -q app && touch app/f"
+    submodule.add("Less", "test ! -e lib/l", do=f"sh git add -A; git rm -qf lib\n{nest}")
+
+    said = submodule.run("--no-final-check", agent=f"tee {brief} | {COMMAND}")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert submodule.task("task-001")["attempts"] == 0, said.stdout + str(submodule.state)
+    assert "but for one thing: there the submodule 'lib' is removed" in brief.read_text()
+    assert links(submodule) == []

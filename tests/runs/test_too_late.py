@@ -1,0 +1,87 @@
+"""A worker that was let take a task, and found another one faster, counts for nothing: the run goes on.
+
+Its process is played by a script here, as who is faster cannot be told to real ones; all else is a run's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness_lib.attempts import worktree_slots
+from harness_lib.core.context import Context
+from harness_lib.rules.budget import Budget
+from harness_lib.rules.events import Claimed, Ended, Event, Gone, News, Ready
+from harness_lib.runs.options import Options
+from harness_lib.runs.scheduler import Supervisor
+from harness_lib.runs.worker_config import Orders
+from harness_lib.runs.worker_pool import Crew
+from tests.runs.workshop import Workshop
+
+FAST, LATE = 1, 2
+# So often is a run that has nothing to hear, and lets nobody go on, asked once more.
+PATIENCE = 5
+
+
+class Script(Crew):
+    """Two workers: the late one loses its first task to the fast one; whoever is let go then has a task."""
+
+    def __init__(self) -> None:
+        self.told: list[Event] = []
+        self.let_go: list[int] = []
+        self.silences = 0
+        self._there: list[int] = []
+
+    @property
+    def numbers(self) -> list[int]:
+        return self._there
+
+    def start(self, given: Orders) -> None:
+        self._there = [*self._there, given.number]
+        self._says(given.number, Ready())
+
+    def let(self, number: int) -> None:
+        self.let_go.append(number)
+        if number == LATE and self.let_go.count(LATE) == 1:
+            self._says(LATE, Ready())
+            return
+        task = f"task-00{len(self.let_go)}"
+        for news in (Claimed(task, task, 1), Ended(task, "completed"), Ready()):
+            self._says(number, news)
+
+    def listen(self, _seconds: float) -> Iterator[Event]:
+        self.silences = 0 if self.told else self.silences + 1
+        if self.silences > PATIENCE:
+            pytest.fail(f"the run waits for ever: only {self.let_go} were let take a task")
+        said, self.told = self.told, []
+        yield from said
+
+    def drain(self) -> None:
+        for number in self._there:
+            self._says(number, Gone(0, ""))
+        self._there = []
+
+    def end(self) -> Iterator[Event]:
+        yield from ()
+
+    def _says(self, number: int, news: News) -> None:
+        self.told.append(Event(number, 1.0, news))
+
+
+def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(workshop: Workshop) -> None:
+    for name in ("a", "b", "c"):
+        workshop.file_task(name)
+    env = {**os.environ, "HARNESS_HOME": str(workshop.home)}
+    ctx = Context(env=env, cwd=Path(workshop.top), target="refs/heads/main")
+    options = Options(workers=2, budget=Budget(max_tasks=2), final_check=False)
+    run, crew = Supervisor(ctx, options, lambda _event, _board: None), Script()
+
+    run.go_on(crew, worktree_slots.place(ctx, "run-1"))
+
+    assert crew.let_go[:2] == [FAST, LATE]
+    assert len(crew.let_go) == 3
+    assert run.why == "limit"
+    assert run.board.before.attempts == 2

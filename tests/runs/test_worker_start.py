@@ -1,0 +1,59 @@
+"""Workers that cannot start: the run says so once, with the cause, and `doctor` finds it too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CHECKOUT
+from tests.runs.workshop import Workshop
+
+CAUSE = "ModuleNotFoundError: No module named 'a_module_that_is_not_there'"
+
+
+@pytest.fixture
+def crippled(workshop: Workshop, tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a harness whose commands work, and whose workers lack a module."""
+    copy = tmp_path / "crippled"
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("harness_lib", "schemas"):
+        shutil.copytree(CHECKOUT / name, copy / name, ignore=ignored)
+    worker = copy / "harness_lib" / "ops" / "worker.py"
+    worker.write_text("import a_module_that_is_not_there\n", encoding="utf-8")
+    for name in ("a", "b", "c", "d", "e"):
+        workshop.file_task(name)
+    return {"PYTHONPATH": str(copy)}
+
+
+def test_the_first_worker_that_cannot_start_ends_the_run_with_one_sentence(
+    workshop: Workshop, crippled: dict[str, str]
+) -> None:
+    said = workshop.run("-j", "5", **crippled)
+    assert said.returncode == 7
+    assert "Traceback" not in said.stdout + said.stderr
+    assert (said.stdout + said.stderr).count(CAUSE) == 1
+    assert "A worker cannot start" in said.stderr
+    assert set(workshop.statuses().values()) == {"pending"}
+    workshop.nothing_is_left_over()
+
+
+def test_doctor_starts_a_worker_as_a_run_does(workshop: Workshop, crippled: dict[str, str]) -> None:
+    said = workshop.harness("doctor", "--json", **crippled)
+    assert said.returncode == 1
+    bad = [each["what"] for each in json.loads(said.stdout)["found"] if each["level"] == "bad"]
+    assert [CAUSE in each for each in bad] == [True], bad
+
+
+def test_doctor_is_content_with_a_worker_that_starts(workshop: Workshop) -> None:
+    found = json.loads(workshop.harness("doctor", "--json").stdout)["found"]
+    assert [each["level"] for each in found if "worker" in each["what"]] == ["ok"]
+
+
+def test_workers_that_were_too_late_for_a_task_do_not_count_against_its_limit(workshop: Workshop) -> None:
+    for name in ("a", "b", "c", "d"):
+        workshop.file_task(name)
+    said = workshop.run("-j", "4", "--max-tasks", "4", "--no-final-check")
+    assert set(workshop.statuses().values()) == {"completed"}, said.stdout + said.stderr

@@ -76,9 +76,10 @@ class Person:
             assert time.monotonic() < end, f"{text!r}:\n{self.screen}"
             assert self.reads() or (text in self.screen) is not gone, f"ended:\n{self.screen}"
 
-    def rests(self) -> None:
-        """Wait until nothing is under way, all that came of it is drawn, and the empty line is there."""
-        self.until(lambda: "Ctrl-C: stop" not in self.screen and self.screen.endswith("You:"))
+    def rests(self, typed: str = "") -> None:
+        """Wait until nothing is under way, all that came of it is drawn, and `typed` stands in the line."""
+        line = f"You: {typed}".rstrip()
+        self.until(lambda: "Ctrl-C: stop" not in self.screen and self.screen.endswith(line))
 
     @property
     def plain(self) -> str:

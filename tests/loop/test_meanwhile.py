@@ -94,9 +94,9 @@ def test_what_waits_for_an_answer_that_fails_is_typed_again(serve: Serve, projec
         someone.has_on_screen("waits: later")
         (project / "go").touch()
         someone.has_on_screen("no such key")
-        someone.has_on_screen("You: later")
+        someone.rests("later")
         someone.types("\x03")
-        someone.has_on_screen("You: later", gone=True)
+        someone.rests()
         someone.leaves("\x04")
 
     assert len(server.requests) == 2

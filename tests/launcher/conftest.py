@@ -19,14 +19,14 @@ STAND_IN = """\
 import json, os, sys
 
 def entry():
-    import jsonschema, rich, rpds, tomlkit
+    import filelock, jsonschema, rich, rpds
     print(json.dumps({
         "argv": sys.argv[1:],
         "path": sys.path,
         "stdin": sys.stdin.read(),
         "cwd": os.getcwd(),
         "pid": os.getpid(),
-        "modules": [module.__file__ for module in (json, jsonschema, rich, rpds, tomlkit)],
+        "modules": [module.__file__ for module in (json, filelock, jsonschema, rich, rpds)],
     }))
     print("talk", file=sys.stderr)
     return 9

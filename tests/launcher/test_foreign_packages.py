@@ -15,11 +15,15 @@ import pytest
 from tests.conftest import MakeRepo
 from tests.launcher.launching import CHECKOUT, Run, run
 
-OLD_TOMLKIT = """\
-__version__ = "0.5.11"
+OLD_FILELOCK = """\
+__version__ = "3.0.12"
 
-def parse(text):
-    raise RuntimeError("the machine's tomlkit is used")
+class Timeout(TimeoutError):
+    pass
+
+class FileLock:
+    def __init__(self, lock_file, timeout=-1):
+        raise RuntimeError("the machine's filelock is used")
 """
 OLD_JSONSCHEMA = """\
 __version__ = "3.2.0"
@@ -31,13 +35,13 @@ RAISES = "raise RuntimeError('not this one')\n"
 # What stands in the site-packages of each Python.
 WORLDS = {
     "jsonschema alone": {"jsonschema/__init__.py": ""},
-    "an old tomlkit": {"tomlkit/__init__.py": OLD_TOMLKIT},
-    "an old jsonschema": {"jsonschema/__init__.py": OLD_JSONSCHEMA, "tomlkit/__init__.py": OLD_TOMLKIT},
+    "an old filelock": {"filelock.py": OLD_FILELOCK},
+    "an old jsonschema": {"jsonschema/__init__.py": OLD_JSONSCHEMA, "filelock.py": OLD_FILELOCK},
     "a rich that raises": {"rich/__init__.py": RAISES},
     "a sitecustomize that prints": {"sitecustomize.py": "print('welcome to this machine')\n"},
     "all that raises": {
         "jsonschema/__init__.py": RAISES,
-        "tomlkit.py": RAISES,
+        "filelock.py": RAISES,
         "referencing.py": RAISES,
         "rich/__init__.py": RAISES,
     },

@@ -35,8 +35,10 @@ class TestOffline:
         assert done.code == 1, done.err
         assert "no package registry could be reached" in done.err
         found = {each["what"]: each for each in json.loads(done.out)["found"]}
-        assert "not installed: jsonschema, rich, tomlkit" in found
-        assert found["not installed: jsonschema, rich, tomlkit"]["cure"].endswith("harness --version")
+        assert "not installed: filelock, jsonschema, rich, tomlkit" in found
+        assert found["not installed: filelock, jsonschema, rich, tomlkit"]["cure"].endswith(
+            "harness --version"
+        )
         assert any("git version" in what for what in found)
 
     def test_with_json_the_error_is_one_object_too(self, launcher: Path, offline: dict[str, str]) -> None:

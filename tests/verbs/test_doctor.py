@@ -34,7 +34,7 @@ def test_a_project_at_work_is_well(project: Project, agent: Agent) -> None:
     assert "all is well" in said["message"]
     for words in (
         "Python 3",
-        "jsonschema",
+        "filelock",
         "git version",
         "repository",
         "state root",

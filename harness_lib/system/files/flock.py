@@ -7,10 +7,10 @@ Source: docs/design.md, "A state change".
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HeldError
@@ -19,10 +19,12 @@ from harness_lib.system.files import atomic
 from harness_lib.system.files.fifo_lock import turn
 from harness_lib.system.place import private_names
 
+if TYPE_CHECKING:
+    from filelock import FileLock
+
 # Only the first in line asks, so it may ask often.
 POLL_SECONDS = 0.002
 _HOLDER_LIMIT = 512
-_NOT_HELD = -1
 
 
 class StateLock:
@@ -36,10 +38,11 @@ class StateLock:
         self.path = path
         self._timeout = timeout
         self._clock = clock
-        self._descriptor = _NOT_HELD
+        self._lock: FileLock | None = None
+        self._descriptor = -1
 
     def __enter__(self) -> StateLock:  # noqa: PYI034 (`Self` came with Python 3.11)
-        if self._descriptor != _NOT_HELD:
+        if self._lock is not None:
             message = f"BUG: the lock is held already: {self.path}"
             raise RuntimeError(message)
         deadline = self._clock.monotonic() + self._timeout
@@ -66,41 +69,44 @@ class StateLock:
 
     def _try(self, deadline: float) -> bool:
         """Take the lock file, waiting until `deadline`; False if it is no longer the one at our path."""
+        # What only reads the state need not wait for this import.
+        from filelock import FileLock, Timeout  # noqa: PLC0415
+
         try:
             _make_private(self.path.parent)
-            # A library for this takes longer to load than all that is done under the lock.
-            self._descriptor = os.open(
-                self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, atomic.PRIVATE
-            )
         except FileNotFoundError:
             # The directory went away again.
             return False
+        # filelock's fallback without flock() is a marker file that survives its holder: rather none at all.
+        self._lock = FileLock(
+            self.path,
+            poll_interval=POLL_SECONDS,
+            fallback_to_soft=False,
+            mode=atomic.PRIVATE,
+            on_acquired=self._remember_descriptor,
+        )
         try:
             with turn(self.path.with_suffix(".turn"), (deadline - self._clock.monotonic()) / 2):
-                self._wait(deadline)
+                self._lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
+        except Timeout:
+            self._lock = None
+            raise self._held() from None
         except OSError as error:
-            self._let_go()
+            self._lock = None
+            if error.errno in (errno.ENOENT, errno.EEXIST):
+                # Its directory went away again, before or while filelock made it.
+                return False
             raise self._explained(error) from error
         except BaseException:
-            self._let_go()
+            self._lock = None
             raise
         if self._is_in_place():
             return True
         self._let_go()
         return False
 
-    def _wait(self, deadline: float) -> None:
-        """Take the lock of the open file once it is free; HeldError after the monotonic moment `deadline`."""
-        while True:
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except (BlockingIOError, PermissionError):
-                # Held by somebody else, in the words of one system or of another.
-                if self._clock.monotonic() >= deadline:
-                    raise self._held() from None
-                self._clock.sleep(POLL_SECONDS)
-            else:
-                return
+    def _remember_descriptor(self, descriptor: int) -> None:
+        self._descriptor = descriptor
 
     def _is_in_place(self) -> bool:
         """`.harness/` may have been deleted and made anew while we waited: a lock on the old file is void."""
@@ -112,12 +118,9 @@ class StateLock:
         return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
     def _let_go(self) -> None:
-        descriptor, self._descriptor = self._descriptor, _NOT_HELD
-        try:
-            # Closing alone would leave it with a child that was forked meanwhile.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        finally:
-            os.close(descriptor)
+        lock, self._lock, self._descriptor = self._lock, None, -1
+        if lock is not None:
+            lock.release()
 
     def _record_holder(self) -> None:
         since = timestamps.render(self._clock.now())

@@ -17,7 +17,7 @@ from harness_lib.system.install import private_env
 _HOME = Path(__file__).resolve().parents[3]
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
 # Where one of these is, there is what it needs in turn.
-_DEPENDENCIES = ("jsonschema", "rich", "tomlkit")
+_DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
 DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "prompt_toolkit", "rich", "stamina", "yaml")
 
 

@@ -56,11 +56,11 @@ with lock:
 class Undermined(StateLock):
     """Somebody deletes `.harness/` between our taking the lock and our looking whether it still counts."""
 
-    def _is_in_place(self) -> bool:
+    def _remember_descriptor(self, descriptor: int) -> None:
         if not self.path.parent.with_name("undermined").exists():
             self.path.parent.with_name("undermined").touch()
             shutil.rmtree(self.path.parent)
-        return super()._is_in_place()
+        super()._remember_descriptor(descriptor)
 
 
 def python(program: str, *args: object) -> subprocess.Popen[str]:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness_lib.state.finding import Found
+    from harness_lib.state.filestore.load import Found
     from harness_lib.state.summary_shape import Summary
 
 # Beyond it the schema takes longer than hosts wait for a hook, and a hook that is cancelled holds nobody.
@@ -41,12 +41,12 @@ def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summ
     from pathlib import Path  # noqa: PLC0415 (all of this takes longer than the whole hook otherwise)
 
     from harness_lib.errors import HarnessError  # noqa: PLC0415
-    from harness_lib.state import finding  # noqa: PLC0415
+    from harness_lib.state.filestore import load  # noqa: PLC0415
     from harness_lib.system.clock import SYSTEM  # noqa: PLC0415
     from harness_lib.system.place.roots import Root  # noqa: PLC0415
 
     try:
-        found = finding.find(Root(Path(root)))
+        found = load.find(Root(Path(root)))
     except HarnessError as error:
         return None, error.message
     trouble = _broken_contract(found, env) if thorough else ""

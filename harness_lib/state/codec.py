@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness_lib.errors import ConfigError
+from harness_lib.state.duplicate_keys import Watch
 from harness_lib.state.record import kinds
 from harness_lib.state.record.kinds import Problem, Problems
 from harness_lib.state.record.reading import shape, trusted
@@ -25,7 +26,6 @@ from harness_lib.state.record.writing import (
     encode_task,
     render,
 )
-from harness_lib.state.repeats import Watch
 from harness_lib.task import Session, State, Task
 
 __all__ = [

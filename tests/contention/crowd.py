@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness_lib.core import trust_policy
 from harness_lib.core.context import Context
-from harness_lib.state.store import Store
+from harness_lib.state.filestore.store import Store
 from harness_lib.task import Mode, State, Task, Validation
 from harness_lib.verbs import init
 

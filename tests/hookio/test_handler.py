@@ -15,7 +15,7 @@ import pytest
 
 from harness_lib.hookio import facts, handler, messages, policy, stop_counter
 from harness_lib.hookio.situation import Answer, Tally
-from harness_lib.state.store import Store
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.place import session_notes
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import detached

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from harness_lib.hookio import facts, verdict
-from harness_lib.state import finding, schema, summary
-from harness_lib.state.store import Store
+from harness_lib.state import schema, summary
+from harness_lib.state.filestore import load
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.install import private_env
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
@@ -62,7 +63,7 @@ def test_a_list_of_somebody_elses_is_decoded_and_what_was_found_is_kept(
     assert digest["stamp"] == []
     assert foreign(root) == {
         "format": summary.FORMAT,
-        "stamp": finding.stamp_now(root),
+        "stamp": load.stamp_now(root),
         "thorough": thorough,
         "trouble": "",
         "summary": digest,

@@ -27,10 +27,10 @@ _HERE += ["prose_log", "stop_counter"]
 # And of the list without those that let other processes change it.
 _ELSEWHERE = [
     "test_standard_library.py",
-    "test_publishing.py::test_a_disk_that_fills_anywhere_is_an_error_before_and_a_warning_after",
-    "test_publishing.py::test_a_process_that_dies_anywhere_leaves_the_old_list_or_the_new_one",
-    "test_publishing.py::test_no_temporary_files_stay_after_a_full_disk",
-    "test_store.py::test_no_change_is_lost_between_processes_and_readers_always_see_a_whole_list",
+    "filestore/test_publishing.py::test_a_disk_that_fills_anywhere_is_an_error_before_and_a_warning_after",
+    "filestore/test_publishing.py::test_a_process_that_dies_anywhere_leaves_the_old_list_or_the_new_one",
+    "filestore/test_publishing.py::test_no_temporary_files_stay_after_a_full_disk",
+    "filestore/test_store.py::test_no_change_is_lost_between_processes_and_readers_always_see_a_whole_list",
     "test_trust.py::test_notes_that_several_lists_make_at_once_are_all_kept",
 ]
 TESTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness_lib.runs import final_check
-from harness_lib.state.rows import Rows, RowsAnswers
+from harness_lib.state.memorystore.rows import Rows, RowsAnswers
 from harness_lib.system.clock import SYSTEM
 from harness_lib.task import Task, Validation
 

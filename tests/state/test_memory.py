@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.state import codec, finding
-from harness_lib.state.store import Store
+from harness_lib.state import codec
+from harness_lib.state.filestore import load
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 
 CHANGE = """
 import sys
 from pathlib import Path
-from harness_lib.state.store import Store
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.place.roots import Root
 with Store(Root(Path(sys.argv[1]))).transaction() as tx:
     tx.replace(tx.state.tasks[0]._replace(title=sys.argv[2]))
@@ -46,7 +47,7 @@ def test_the_change_of_another_process_is_seen(store: Store, root: Root) -> None
     change_elsewhere(root, "Theirs")
 
     assert store.read().state.tasks[0].title == "Theirs"
-    assert finding.find(root).ours
+    assert load.find(root).ours
 
 
 def test_an_edit_by_hand_is_read_strictly_and_is_not_ours(store: Store, root: Root) -> None:
@@ -54,7 +55,7 @@ def test_an_edit_by_hand_is_read_strictly_and_is_not_ours(store: Store, root: Ro
 
     root.state.write_text(root.state.read_text("utf-8").replace("First", "By hand"), "utf-8")
 
-    found = finding.find(root)
+    found = load.find(root)
     assert found.state.tasks[0].title == "By hand"
     assert not found.ours
 

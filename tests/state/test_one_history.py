@@ -12,8 +12,8 @@ import pytest
 
 from harness_lib import timestamps
 from harness_lib.state.api import Store, Tx
-from harness_lib.state.memory import MemoryStore
-from harness_lib.state.store import Store as FileStore
+from harness_lib.state.filestore.store import Store as FileStore
+from harness_lib.state.memorystore.store import MemoryStore
 from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Attempt, Checkpoint, Intent, Session, SessionConfig, State, Task, Validation

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from harness_lib.errors import EnvSetupError, HarnessError, StateUnreadableError
-from harness_lib.state.store import Store
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task

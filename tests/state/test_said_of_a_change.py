@@ -14,7 +14,7 @@ import pytest
 from harness_lib.errors import EnvSetupError, HarnessError, HeldError, RefusedError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.codec import ContractError
-from harness_lib.state.store import Store
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import append_log, atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task

@@ -11,8 +11,8 @@ import pytest
 from harness_lib.errors import RefusedError
 from harness_lib.state import api
 from harness_lib.state.codec import ContractError
-from harness_lib.state.memory import MemoryStore
-from harness_lib.state.store import Store as FileStore
+from harness_lib.state.filestore.store import Store as FileStore
+from harness_lib.state.memorystore.store import MemoryStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, SessionConfig, Task
 from tests.state.questions import Hands, answers

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.state import trust
-from harness_lib.state.answers import Answers
 from harness_lib.state.api import TaskCommands
+from harness_lib.state.filestore.answers import Answers
 from harness_lib.task import OnFailure, State, Task, Validation
 
 REPOSITORY = Path(__file__).parents[2]

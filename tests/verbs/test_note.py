@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from harness_lib.core import quoting
-from harness_lib.state.answers import Answers
+from harness_lib.state.filestore.answers import Answers
 from harness_lib.task import State, Task
 from tests.verbs.project import Agent, Project
 

@@ -8,10 +8,11 @@ from datetime import datetime
 from harness_lib.errors import StateUnreadableError
 from harness_lib.rules import graph
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state import codec, finding, proofs, schema, summary
-from harness_lib.state.answers import Answers
+from harness_lib.state import codec, proofs, schema, summary
 from harness_lib.state.api import Examined
 from harness_lib.state.codec import ContractError, UnparseableError
+from harness_lib.state.filestore import load
+from harness_lib.state.filestore.answers import Answers
 from harness_lib.state.record.kinds import Problem
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State
@@ -65,7 +66,7 @@ def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:
 def _rest(root: Root) -> str:
     """Say what a repair would put in its place."""
     try:
-        found = finding.find(root)
+        found = load.find(root)
     except StateUnreadableError:
         return "no good earlier state is left"
     return f"the newest good state is {found.source} with {len(found.state.tasks)} tasks"

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness_lib.errors import EnvSetupError, StateUnreadableError
-from harness_lib.state import codec, generations, proofs, summary
+from harness_lib.state import codec, proofs, summary
 from harness_lib.state.codec import UnparseableError
+from harness_lib.state.filestore import generations
 from harness_lib.state.summary import Stamp
 from harness_lib.system.files import nofollow
 from harness_lib.system.place import find_root

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness_lib.errors import HeldError
-from harness_lib.state.store import Store
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.state.store import Store
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import append_log, mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task

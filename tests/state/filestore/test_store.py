@@ -11,19 +11,20 @@ from typing import Any
 import pytest
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
-from harness_lib.state import codec, generations, schema, summary
+from harness_lib.state import codec, schema, summary
 from harness_lib.state.codec import ContractError
+from harness_lib.state.filestore import generations
+from harness_lib.state.filestore.store import Store
 from harness_lib.state.record.kinds import Problem
-from harness_lib.state.store import Store
 from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Checkpoint, State, Task
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 COUNT_UP = """
 import sys
 from pathlib import Path
-from harness_lib.state.store import Store
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.place.roots import Root
 
 store = Store(Root(Path(sys.argv[1])))
@@ -146,7 +147,7 @@ def test_what_breaks_the_contract_is_never_written(store: Store, root: Root, cha
 
 
 def test_unknown_keys_survive_a_change_at_every_level(root: Root) -> None:
-    examples = Path(__file__).parents[1] / "schemas" / "valid"
+    examples = Path(__file__).parents[2] / "schemas" / "valid"
     before = json.loads((examples / "unknown-keys-everywhere.json").read_bytes())
     root.state.write_text(json.dumps(before), encoding="utf-8")
 
@@ -326,7 +327,7 @@ def save(event, args):
         edited.write_bytes(file.read_bytes() + b"\\n")
         edited.replace(file)
 from harness_lib.errors import HeldError
-from harness_lib.state.store import Store
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.place.roots import Root
 sys.addaudithook(save)
 try:

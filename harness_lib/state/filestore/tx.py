@@ -9,7 +9,7 @@ from harness_lib import timestamps
 from harness_lib.rules import failures
 from harness_lib.rules.failures import Finding
 from harness_lib.state import api, journal
-from harness_lib.state.answers import Answers
+from harness_lib.state.filestore.answers import Answers
 from harness_lib.task import Category, LogType, Session, SessionConfig, State, Task
 
 

@@ -19,14 +19,15 @@ from typing import NamedTuple
 from harness_lib import timestamps
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state import api, finding, generations, journal, proofs, publishing, restoring
-from harness_lib.state.answers import Answers
+from harness_lib.state import api, journal, proofs
 from harness_lib.state.codec import ContractError
-from harness_lib.state.finding import Found
-from harness_lib.state.opinion import OPINION
-from harness_lib.state.outer_lock import OuterLock, carrier_of
-from harness_lib.state.tx import Tx
-from harness_lib.state.upkeep import Upkeep
+from harness_lib.state.filestore import generations, load, publishing, restoring
+from harness_lib.state.filestore.answers import Answers
+from harness_lib.state.filestore.legacy_lock import OuterLock, carrier_of
+from harness_lib.state.filestore.load import Found
+from harness_lib.state.filestore.schema_cache import OPINION
+from harness_lib.state.filestore.tx import Tx
+from harness_lib.state.filestore.upkeep import Upkeep
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import append_log, atomic
 from harness_lib.system.files.flock import StateLock
@@ -85,7 +86,7 @@ class Store(Upkeep):
 
         Raises ContractError, StateUnreadableError (nothing good is left), EnvSetupError.
         """
-        return self._shown(finding.find(self.root))
+        return self._shown(load.find(self.root))
 
     def read_to_change(self) -> Snapshot:
         """Return what `read` does; that nothing good is left is logged, as every change would log it.
@@ -102,7 +103,7 @@ class Store(Upkeep):
 
     def examine(self) -> api.Examined:
         """Return what is wrong with the file of the list, and what can be asked of it if it can be read."""
-        from harness_lib.state import examining  # noqa: PLC0415 (the schema comes with it)
+        from harness_lib.state.filestore import examining  # noqa: PLC0415 (the schema comes with it)
 
         return examining.examine(self.root, self._clock.now())
 
@@ -120,7 +121,7 @@ class Store(Upkeep):
             found = self._find()
             outer, warnings = self._keep_out(stack, found.state, deadline)
             # Who follows the prose may have written between our look and its giving up the lock.
-            if finding.stamp_now(self.root) != found.stamp:
+            if load.stamp_now(self.root) != found.stamp:
                 found = self._find()
             found = self._settled(found, warnings)
             outer.carrier = carrier_of(found.state)
@@ -150,7 +151,7 @@ class Store(Upkeep):
             deadline = self._clock.monotonic() + self._timeout
             self._enter(stack)
             _, warnings = self._keep_out(stack, state, deadline)
-            if finding.stamp_now(self.root) is not None:
+            if load.stamp_now(self.root) is not None:
                 raise RefusedError(f"{self.root.state} exists already.", "Look at it with: harness status")
             publishing.check(state, State())
             made = proofs.sealed(state, State())
@@ -166,7 +167,7 @@ class Store(Upkeep):
         with ExitStack() as stack:
             deadline = self._clock.monotonic() + self._timeout
             self._enter(stack)
-            found = finding.find_instead(self.root)
+            found = load.find_instead(self.root)
             _, warnings = self._keep_out(stack, found.state, deadline)
             self._assert_untouched(found)
             warnings += restoring.restore(self.root, found, self._clock.now())
@@ -186,9 +187,9 @@ class Store(Upkeep):
 
     def _find(self) -> Found:
         try:
-            return finding.find(self.root)
+            return load.find(self.root)
         except StateUnreadableError:
-            if finding.stamp_now(self.root) is not None:
+            if load.stamp_now(self.root) is not None:
                 restoring.note_loss(self.root, self._clock.now())
             raise
 
@@ -197,7 +198,7 @@ class Store(Upkeep):
         if found.source is not None:
             self._assert_untouched(found)
             warnings += restoring.restore(self.root, found, self._clock.now())
-            return finding.find(self.root)
+            return load.find(self.root)
         if not found.ours:
             problems = OPINION.problems(found.document, found.state.tasks, self._written_last)
             if problems:
@@ -238,7 +239,7 @@ class Store(Upkeep):
         An editor takes no lock, and what a person has saved since must not be written over; nor what another
         process of ours has, which took a lock in a `.harness/` that was made anew meanwhile.
         """
-        if finding.stamp_now(self.root) != found.stamp:
+        if load.stamp_now(self.root) != found.stamp:
             message = f"{self.root.state} was saved by somebody else just now, so nothing was changed."
             raise HeldError(message, "Type the command again.")
 

@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.state import codec, generations, summary
+from harness_lib.state import codec, summary
 from harness_lib.state.codec import ContractError
+from harness_lib.state.filestore import generations
 from harness_lib.state.summary_shape import Summary
 from harness_lib.system import os_errors
 from harness_lib.system.files import append_log, atomic

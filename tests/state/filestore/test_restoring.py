@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import StateUnreadableError
-from harness_lib.state import generations
 from harness_lib.state.codec import ContractError
-from harness_lib.state.store import Store
+from harness_lib.state.filestore import generations
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root
 

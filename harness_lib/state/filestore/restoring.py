@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from datetime import datetime
 
-from harness_lib.state import generations, journal, publishing
-from harness_lib.state.finding import Found
+from harness_lib.state import journal
+from harness_lib.state.filestore import generations, publishing
+from harness_lib.state.filestore.load import Found
 from harness_lib.system.files import append_log, atomic
 from harness_lib.system.place.roots import Root
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness_lib.state import codec, generations, schema
-from harness_lib.state.opinion import MANY, Opinion
-from harness_lib.state.store import Store
+from harness_lib.state import codec, schema
+from harness_lib.state.filestore import generations
+from harness_lib.state.filestore.schema_cache import MANY, Opinion
+from harness_lib.state.filestore.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 

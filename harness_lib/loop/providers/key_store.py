@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import trust
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.providers import keys
-from harness_lib.system.files import atomic
+from harness_lib.system.files import advisory, atomic
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -26,8 +25,7 @@ def held(runtime: Runtime) -> Iterator[None]:
     """Let no other process change credentials as long as the block lasts."""
     try:
         runtime.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(runtime.home / _LOCK, flags, 0o600)
+        descriptor = advisory.opened(runtime.home / _LOCK)
     except OSError as error:
         message = f"{runtime.home} cannot be written: {error.strerror}."
         raise EnvSetupError(
@@ -35,7 +33,7 @@ def held(runtime: Runtime) -> Iterator[None]:
         ) from error
     try:
         # The kernel lets go of it when its holder dies.
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        advisory.take(descriptor)
         yield
     finally:
         os.close(descriptor)

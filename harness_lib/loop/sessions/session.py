@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from harness_lib.loop import conf
 from harness_lib.loop.sessions import message as codec
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.stream import Stream
-from harness_lib.system.files import atomic
+from harness_lib.system.files import advisory, atomic
 from harness_lib.text import in_one_line
 
 _PRIVATE = 0o600
@@ -60,16 +59,13 @@ class Session:
         if self._lock is not None:
             return
         self._refuse_links()
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         with self.writing():
-            descriptor = os.open(self.directory / ".lock", flags, _PRIVATE)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            descriptor = advisory.opened(self.directory / ".lock")
+        if not advisory.take_now(descriptor):
             holder = os.read(descriptor, 100).decode("ascii", "replace").strip()
             os.close(descriptor)
             message = f"The session {self.id} is held by process {holder or '(unknown)'}."
-            raise HeldError(message, "Wait until it ends, or begin another session.") from None
+            raise HeldError(message, "Wait until it ends, or begin another session.")
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._lock = descriptor

@@ -7,7 +7,6 @@ Source: docs/design.md, "On disk"; docs/protocol.md, "Standardized Log Format".
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import nofollow
+from harness_lib.system.files import advisory, nofollow
 
 MAX_LINE = 4000
 TAIL_BYTES = 1024 * 1024
@@ -46,7 +45,7 @@ def append(path: Path, line: str) -> None:
     try:
         _check_regular(descriptor, path)
         # Linux lets readers see a write page by page: without the lock, a line just being written looks torn.
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        advisory.take(descriptor)
         if _is_torn(descriptor):
             data = b"\n" + data
         while data:

@@ -5,13 +5,12 @@ The lock hangs on the open file, which children inherit; so it tells whether any
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness_lib.system.files import atomic
+from harness_lib.system.files import advisory, atomic
 
 
 def hold(path: Path, *, make: bool = False) -> int | None:
@@ -20,12 +19,10 @@ def hold(path: Path, *, make: bool = False) -> int | None:
     Its directory must exist, or is made with `make`. Raises OSError.
     """
     descriptor = _opened(path, make=make)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+    if advisory.take_now(descriptor):
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 @contextmanager
@@ -44,7 +41,7 @@ def alone(path: Path, *, make: bool = False) -> Iterator[None]:
     """Hold `path` in the body, after whoever holds it now. `make` as in `hold`."""
     descriptor = _opened(path, make=make)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        advisory.take(descriptor)
         yield
     finally:
         os.close(descriptor)
@@ -61,4 +58,4 @@ def is_free(path: Path) -> bool:
 def _opened(path: Path, *, make: bool) -> int:
     if make:
         return atomic.within(path.parent, lambda: _opened(path, make=False))
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    return advisory.opened(path)

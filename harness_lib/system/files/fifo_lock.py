@@ -8,12 +8,13 @@ Only courtesy hangs on it: who gets no turn in time, or finds no line to stand i
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from harness_lib.system.files import advisory
 
 
 @contextmanager
@@ -23,12 +24,12 @@ def turn(path: Path, timeout: float) -> Iterator[None]:
     The next one's turn comes when the body ends, or with our death.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = advisory.opened(path)
     except FileNotFoundError:
         # Its directory was deleted this moment; whoever needs it makes it again.
         yield
         return
-    if not _is_free(descriptor) and not _Place(descriptor).reaches_front(timeout):
+    if not advisory.take_now(descriptor) and not _Place(descriptor).reaches_front(timeout):
         yield
         return
     try:
@@ -50,7 +51,7 @@ def line(path: Path, on_wait: Callable[[], None], every: float) -> Iterator[None
         return
     place = None
     try:
-        if not _is_free(descriptor):
+        if not advisory.take_now(descriptor):
             place = _Place(descriptor)
             place.begin()
             while not place.is_front(every):
@@ -61,14 +62,6 @@ def line(path: Path, on_wait: Callable[[], None], every: float) -> Iterator[None
             os.close(descriptor)
         else:
             place.leave()
-
-
-def _is_free(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 class _Place:
@@ -105,7 +98,7 @@ class _Place:
                 os.close(self._descriptor)
 
     def _wait(self) -> None:
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        advisory.take(self._descriptor)
         with self._mutex:
             if self._given_up:
                 os.close(self._descriptor)

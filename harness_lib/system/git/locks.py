@@ -11,7 +11,6 @@ Source: docs/design.md, "The crash model".
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 import time
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import HeldError
-from harness_lib.system.files import listing
+from harness_lib.system.files import advisory, listing
 from harness_lib.system.git import living
 
 if TYPE_CHECKING:
@@ -60,7 +59,11 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
     path = git.git_dir / LOCK_NAME
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        _wait(fd, path, timeout)
+        if not advisory.take_within(fd, timeout):
+            raise HeldError(
+                f"another harness process is moving this work tree ({path} is held)",
+                "wait until it has ended, then try again",
+            )
         _held[key] = fd
         _begin(git, fd)
         yield
@@ -75,22 +78,6 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
 def _key(git_dir: Path) -> _Key:
     # With the process: a fork inherits this table, but not the right to move anything.
     return str(git_dir), os.getpid(), threading.get_ident()
-
-
-def _wait(fd: int, path: Path, timeout: float) -> None:
-    end = time.monotonic() + timeout
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                raise HeldError(
-                    f"another harness process is moving this work tree ({path} is held)",
-                    "wait until it has ended, then try again",
-                ) from None
-            time.sleep(0.02)
-        else:
-            return
 
 
 def _begin(git: Git, fd: int) -> None:

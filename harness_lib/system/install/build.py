@@ -7,7 +7,6 @@ Standard library only. Source: docs/design.md, "On the user's machine".
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError
+from harness_lib.system.files import advisory
 from harness_lib.system.install import private_env
 
 _TIMEOUT_SECONDS = 900
@@ -71,13 +71,11 @@ def _make_private(data: Path) -> None:
 @contextmanager
 def _alone(data: Path) -> Iterator[None]:
     """Hold the lock of `data`; the kernel lets go of it when we die, so the file is never removed."""
-    descriptor = os.open(data / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = advisory.opened(data / _LOCK)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not advisory.take_now(descriptor):
             _say("waiting for another process that prepares the Python environment ...")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            advisory.take(descriptor)
         yield
     finally:
         os.close(descriptor)

@@ -13,7 +13,7 @@ from harness_lib.errors import RefusedError
 from harness_lib.rules import gates, judges
 from harness_lib.state.api import Questions
 from harness_lib.system.files import append_log
-from harness_lib.system.git import hidden, locks, snapshot
+from harness_lib.system.git import hidden, locks, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
 
@@ -49,7 +49,7 @@ def survey(ctx: Context) -> Ground:
     if base is None:
         raise lost_branch.error(git, git.branch())
     _refuse_half_done(git)
-    changes = git.changes(ctx.keep_out)
+    changes = status.changes(git, ctx.keep_out)
     if changes.tracked:
         raise RefusedError(
             f"{_some(changes.tracked)} changed in {git.top}, and no task made the change; "

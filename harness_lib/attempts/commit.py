@@ -7,7 +7,7 @@ from harness_lib.attempts import outcome, rescue_refs
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system.git import history, locks, restore, snapshot
+from harness_lib.system.git import history, locks, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
@@ -99,7 +99,7 @@ def _moved_branch(git: Git, task: Task) -> list[str]:
 def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
     """Put tracked files back to `commit_oid` where the check changed them; return what to warn about."""
     git = ctx.git
-    changed = git.changes(ctx.keep_out).tracked
+    changed = status.changes(git, ctx.keep_out).tracked
     if not changed:
         return []
     with locks.hold(git):

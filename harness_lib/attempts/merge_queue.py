@@ -29,7 +29,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
 from harness_lib.system.files import fifo_lock
-from harness_lib.system.git import locks, restore, snapshot, worktrees
+from harness_lib.system.git import locks, restore, snapshot, status, worktrees
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.task import Session, Task
 
@@ -246,7 +246,7 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
     with locks.hold(git):
         git.quit_under_way()
         _detach(git)
-        changes = git.changes(ctx.keep_out)
+        changes = status.changes(git, ctx.keep_out)
         if changes.tracked or changes.untracked:
             left = snapshot.capture(git, ctx.keep_out)
             if left not in (git.tree_of(oid), git.tree_of(merged)):
@@ -267,7 +267,7 @@ def _leave(git: Git, commit: str) -> None:
     """Let the work tree stand where its work is now, so that nothing holds it on to what is past."""
     try:
         with locks.hold(git):
-            if git.head() != commit and not git.changes().tracked:
+            if git.head() != commit and not status.changes(git).tracked:
                 worktrees.switch(git, commit)
     except (GitError, HeldError):
         # The task is completed; whoever uses this work tree next puts it where it has to be.

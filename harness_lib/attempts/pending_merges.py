@@ -10,7 +10,7 @@ from harness_lib.attempts import target_branch
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.system.git import fast_forward, merge, trees, worktrees
+from harness_lib.system.git import fast_forward, merge, status, trees, worktrees
 from harness_lib.system.git.repository import Git
 
 # Of what is in the way of work that waits.
@@ -89,7 +89,7 @@ def _obstacles(ctx: Context, wanted: str, here: str, there: str) -> _Obstacles:
         return _Obstacles()
     checkout = ctx.at(Git.open(holder))
     found = fast_forward.obstacles(checkout.git, here, there, checkout.keep_out)
-    changed = set(checkout.git.changes(checkout.keep_out).tracked if found else ())
+    changed = set(status.changes(checkout.git, checkout.keep_out).tracked if found else ())
     refused = changed and changed.intersection(_merged(checkout.git, here, there))
     return _Obstacles(
         refused=[path for path in found if path in refused],

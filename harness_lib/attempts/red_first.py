@@ -11,6 +11,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HarnessError, LeaseLostError
 from harness_lib.rules import transitions
 from harness_lib.rules.halting import Halt
+from harness_lib.system.git import status
 from harness_lib.task import Task
 
 PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
@@ -49,7 +50,7 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     assert base is not None, "BUG: a claim of ours without a base."
     assert task.gate is not None, "BUG: a claim of ours without a gate."
     warnings = commit.undo_check(ctx, task, base)
-    before = baseline.keep_untracked(ctx, base, ctx.git.changes(ctx.keep_out).untracked)[0]
+    before = baseline.keep_untracked(ctx, base, status.changes(ctx.git, ctx.keep_out).untracked)[0]
     with ctx.store.transaction() as tx:
         tx.warnings += warnings
         ready = outcome.require_claim(tx, task)._replace(gate=task.gate._replace(before=before))

@@ -11,7 +11,7 @@ from harness_lib.attempts import merge_blockers, outcome, quarantine, rescue_ref
 from harness_lib.attempts.check import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
-from harness_lib.system.git import locks, merge, snapshot
+from harness_lib.system.git import locks, merge, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, Session, Task
 
@@ -109,7 +109,7 @@ def _without_a_persons(ctx: Context, task: Task) -> str | None:
 def has_changes(ctx: Context, task: Task) -> bool:
     """Return whether something stands in the work tree that is not committed and was not there before."""
     git = ctx.git
-    changes = git.changes(ctx.keep_out)
+    changes = status.changes(git, ctx.keep_out)
     before = rescue_refs.before(git, task)
     known = before.paths if before else frozenset[str]()
     return bool(changes.tracked) or any(path not in known for path in changes.untracked)

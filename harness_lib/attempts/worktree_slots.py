@@ -21,8 +21,8 @@ from harness_lib.core import init_script
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.system.files import atomic, family_lock
-from harness_lib.system.git import dead_locks, locks, snapshot, submodules, worktrees
-from harness_lib.system.git.repository import Changes, Git, GitError
+from harness_lib.system.git import dead_locks, locks, snapshot, status, submodules, worktrees
+from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.place import data_home
 from harness_lib.system.processes import orphan_groups
 
@@ -137,14 +137,14 @@ def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
 
 def _stands_clean(ctx: Context, git: Git, commit: str) -> bool:
     """Return whether the work tree could be made as a new one at `commit` would be."""
-    changes = git.changes()
+    changes = status.changes(git)
     if _has_more_than_git_keeps(git, commit, changes):
         return False
     _clean(ctx, git, commit, changes)
     return _is_whole(git, commit)
 
 
-def _clean(ctx: Context, git: Git, commit: str, changes: Changes) -> None:
+def _clean(ctx: Context, git: Git, commit: str, changes: status.Changes) -> None:
     unlock(ctx, git)
     with locks.hold(git):
         git.quit_under_way()
@@ -159,7 +159,7 @@ def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | 
 
     Files that are new in a submodule stay there as long as it is in use, and go with it.
     """
-    if git is not None and not _has_more_than_git_keeps(git, commit, git.changes()):
+    if git is not None and not _has_more_than_git_keeps(git, commit, status.changes(git)):
         return quarantine.whole(ctx, path, git) if _has_new_files_below(git, commit) else None
     return quarantine.whole(ctx, path, git)
 
@@ -186,18 +186,18 @@ def _opened(main: Git, path: Path) -> Git | None:
     return git if same else None
 
 
-def _has_more_than_git_keeps(git: Git, commit: str, changes: Changes) -> bool:
+def _has_more_than_git_keeps(git: Git, commit: str, changes: status.Changes) -> bool:
     """Return whether a repository in the work tree has what no commit of ours holds, nor its own remote."""
     if submodules.among(changes) or any(submodules.is_broken(git, path) for path in submodules.staged(git)):
         return True
     return any(
-        there.changes().tracked or submodules.has_own_commits(there, known)
+        status.changes(there).tracked or submodules.has_own_commits(there, known)
         for there, known in _repositories(git, commit)
     )
 
 
 def _has_new_files_below(git: Git, commit: str) -> bool:
-    return any(there.changes().untracked for there, _ in _repositories(git, commit))
+    return any(status.changes(there).untracked for there, _ in _repositories(git, commit))
 
 
 def _repositories(git: Git, commit: str) -> list[tuple[Git, str | None]]:

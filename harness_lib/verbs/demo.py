@@ -20,7 +20,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
 from harness_lib.rules import failures
 from harness_lib.state.api import Questions
-from harness_lib.system.git import version, worktrees
+from harness_lib.system.git import status, version, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import owner
@@ -145,7 +145,7 @@ def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple
             "their commits are on the branch",
             all(each.completed_commit and git.is_ancestor(each.completed_commit, "HEAD") for each in done),
         ),
-        ("the work tree is clean", not git.changes(ctx.keep_out).tracked),
+        ("the work tree is clean", not status.changes(git, ctx.keep_out).tracked),
         ("no work tree of a worker is left", len(worktrees.listed(git)) == 1),
     ]
 

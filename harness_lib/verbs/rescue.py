@@ -11,7 +11,7 @@ from harness_lib.core import manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.system.git import locks, rescue_apply, restore, snapshot
+from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.rescue_apply import Kept
 from harness_lib.text import harmless
@@ -121,7 +121,7 @@ def save(ctx: Context, task_id: str) -> Reply:
     with locks.hold(git):
         restore.require_unlocked(git)
         head, made = git.head(), snapshot.capture(git, ctx.keep_out)
-        untracked_stays = git.git_dir == git.common_dir and not git.changes(ctx.keep_out).tracked
+        untracked_stays = git.git_dir == git.common_dir and not status.changes(git, ctx.keep_out).tracked
         staged = None if head is None else rescue_refs.staged_alone(git, head, made, ctx.keep_out)
         if head is None or (staged is None and (untracked_stays or made == git.tree_of(head))):
             told = "Nothing has changed here, so there is nothing to save."
@@ -161,7 +161,7 @@ def _clear(ctx: Context, git: Git, head: str, made: str) -> list[str]:
         return restore.go_back(git, head, branch=git.branch(), made=made, keep_out=ctx.keep_out)
     restore.undo_tracked(git, head, ctx.keep_out)
     restore.reset_index(git, head)
-    untracked = git.changes(ctx.keep_out).untracked
+    untracked = status.changes(git, ctx.keep_out).untracked
     return [f"{_some(untracked)}: not known to git, so saved and left here, too"] if untracked else []
 
 

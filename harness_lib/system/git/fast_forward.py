@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness_lib.system.files import atomic
-from harness_lib.system.git import checkout, hidden, reflog, restore, submodules, trees
+from harness_lib.system.git import checkout, hidden, reflog, restore, status, submodules, trees
 from harness_lib.system.git.calls import encode
 from harness_lib.system.git.raw_files import hashed, obstructed
 from harness_lib.system.git.repository import Git
@@ -52,7 +52,7 @@ def obstacles(git: Git, old: str, new: str, keep_out: Sequence[str] = ()) -> lis
     Once what a killed `forward` has left is taken back.
     """
     step = _step(git, old, new)
-    changed = set(git.changes(keep_out).tracked).difference(step.done)
+    changed = set(status.changes(git, keep_out).tracked).difference(step.done)
     if changed:
         changed -= submodules.left_behind(git, reflog.merged(git))
     return sorted(changed.union(step.blocked))

@@ -75,7 +75,7 @@ def put_marks(git: Git, marks: Mapping[str, str]) -> None:
 
 def _marked(git: Git) -> dict[str, str]:
     """Return path → tag of `git ls-files -v` for every file that has a mark."""
-    return dict(remembered.of_index(git, "marks", lambda: _listed(git)))
+    return dict(remembered.of_index(git.git_dir, "marks", lambda: _listed(git)))
 
 
 def _listed(git: Git) -> dict[str, str]:

@@ -12,7 +12,6 @@ Source: docs/design.md, "The crash model".
 from __future__ import annotations
 
 import os
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from harness_lib.errors import HeldError
 from harness_lib.system.files import advisory, listing
-from harness_lib.system.git import living
+from harness_lib.system.git import held, living
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,15 +33,6 @@ NOTE_LIMIT = 64
 # The kernel stamps files with a clock that ticks every few milliseconds and runs behind time.time().
 CLOCK_SLACK = 0.1
 
-_Key = tuple[str, int, int]
-_held: dict[_Key, int] = {}
-
-
-def held_fds(git_dir: Path) -> tuple[int, ...]:
-    """Return the descriptor that a git child of this thread must inherit, if it holds `git_dir`."""
-    fd = _held.get(_key(git_dir))
-    return () if fd is None else (fd,)
-
 
 @contextmanager
 def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
@@ -52,8 +42,7 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
     What the git of a killed holder has left is removed first.
     Waits at most `timeout` seconds, then raises HeldError.
     """
-    key = _key(git.git_dir)
-    if key in _held:
+    if held.descriptors(git.git_dir):
         yield
         return
     path = git.git_dir / LOCK_NAME
@@ -64,20 +53,15 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
                 f"another harness process is moving this work tree ({path} is held)",
                 "wait until it has ended, then try again",
             )
-        _held[key] = fd
+        held.note(git.git_dir, fd)
         _begin(git, fd)
         yield
         # Not after an exception: an interrupt makes subprocess kill git, which leaves locks.
         os.ftruncate(fd, 0)
     finally:
-        _held.pop(key, None)
+        held.forget(git.git_dir)
         # Closed, never LOCK_UN: that would also take it from a git child that is still running.
         os.close(fd)
-
-
-def _key(git_dir: Path) -> _Key:
-    # With the process: a fork inherits this table, but not the right to move anything.
-    return str(git_dir), os.getpid(), threading.get_ident()
 
 
 def _begin(git: Git, fd: int) -> None:

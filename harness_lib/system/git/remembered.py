@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness_lib.system.git.repository import Git
-
 T = TypeVar("T")
 
 MOST = 256
@@ -27,11 +25,14 @@ _indexes: dict[tuple[Path, str], tuple[bytes, object]] = {}
 _files: dict[tuple[Path, str], tuple[tuple[int, ...], object]] = {}
 
 
-def of_object(git: Git, question: str, oid: str, ask: Callable[[], T]) -> T:
-    """Return what `ask` answers to `question` about `oid`; asked again where that names no object."""
+def of_object(common_dir: Path, question: str, oid: str, ask: Callable[[], T]) -> T:
+    """Return what `ask` answers to `question` about `oid`, an object of the repository with this directory.
+
+    Asked again where `oid` names no object.
+    """
     if not _OID.fullmatch(oid):
         return ask()
-    key = (git.common_dir, question, oid)
+    key = (common_dir, question, oid)
     if key not in _objects:
         answer = ask()
         if len(_objects) >= MOST:
@@ -40,14 +41,14 @@ def of_object(git: Git, question: str, oid: str, ask: Callable[[], T]) -> T:
     return cast("T", _objects[key])
 
 
-def of_index(git: Git, question: str, ask: Callable[[], T]) -> T:
-    """Return what `ask` answers to `question` about the index here; asked again once that changes."""
-    key, before = (git.git_dir, question), _checksum(git)
+def of_index(git_dir: Path, question: str, ask: Callable[[], T]) -> T:
+    """Return what `ask` answers to `question` about the index in `git_dir`; asked again once that changes."""
+    key, before = (git_dir, question), _checksum(git_dir)
     if before is not None and key in _indexes and _indexes[key][0] == before:
         return cast("T", _indexes[key][1])
     answer = ask()
     # Not if somebody has written it while we asked.
-    if before is not None and before == _checksum(git):
+    if before is not None and before == _checksum(git_dir):
         _indexes[key] = (before, answer)
     return answer
 
@@ -74,10 +75,10 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _checksum(git: Git) -> bytes | None:
+def _checksum(git_dir: Path) -> bytes | None:
     """Return what git ends an index with, which is another for each content; None if it has none."""
     try:
-        with (git.git_dir / "index").open("rb") as stream:
+        with (git_dir / "index").open("rb") as stream:
             stream.seek(-_CHECKSUM, os.SEEK_END)
             end = stream.read(_CHECKSUM)
     except OSError:

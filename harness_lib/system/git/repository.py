@@ -1,6 +1,6 @@
 """Git as a facility: one repository, one method per question.
 
-Source: docs/design.md, "An attempt"; how git is called is in gitrun.py.
+Source: docs/design.md, "An attempt"; how git is called is in calls.py.
 """
 
 from __future__ import annotations
@@ -14,22 +14,15 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import hidden, locks, ref_files, remembered
-from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, covers, decode, failure
+from harness_lib.system.git import held, ref_files, remembered
+from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, failure
 
-__all__ = ["Changes", "Commit", "Git", "GitError", "clean_env"]
+__all__ = ["Commit", "Git", "GitError", "clean_env"]
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 # What git says when it does not know who commits, in all versions since 2.25.
 NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
-
-
-class Changes(NamedTuple):
-    """What differs from HEAD: tracked files, and untracked ones (a nested repository ends in `/`)."""
-
-    tracked: tuple[str, ...] = ()
-    untracked: tuple[str, ...] = ()
 
 
 class Commit(NamedTuple):
@@ -80,7 +73,7 @@ class Git(NamedTuple):
         check: bool = True,
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
-        result = call(args, self.top, env=env, stdin=stdin, fds=locks.held_fds(self.git_dir))
+        result = call(args, self.top, env=env, stdin=stdin, fds=held.descriptors(self.git_dir))
         if check and result.returncode:
             raise failure(args, result.returncode, result.stderr)
         return result
@@ -124,7 +117,7 @@ class Git(NamedTuple):
     def tree_of(self, commit: str) -> str:
         """Return the tree of a commit (of a tree: itself)."""
         args = ("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
-        return remembered.of_object(self, "tree", commit, lambda: self.text(*args))
+        return remembered.of_object(self.common_dir, "tree", commit, lambda: self.text(*args))
 
     def empty_tree(self) -> str:
         """Return the tree without entries, in this repository's hash."""
@@ -169,25 +162,6 @@ class Git(NamedTuple):
             if name == last:
                 raise EnvSetupError(f"git cannot end the {name} under way in {self.top}", "end it by hand")
         return first
-
-    def changes(self, keep_out: Sequence[str] = ()) -> Changes:
-        """Return what differs from HEAD, without `keep_out` (files, or directories with all below them)."""
-        with hidden.looked_at(self) as env:
-            output = self.run(
-                "status",
-                "--porcelain=v2",
-                "-z",
-                "--untracked-files=all",
-                "--no-renames",
-                "--ignore-submodules=untracked",
-                env=env,
-            ).stdout
-        found: dict[str, list[str]] = {"tracked": [], "untracked": []}
-        for record in decode(output):
-            kind, path = _status(record)
-            if kind and not covers(keep_out, path.rstrip("/")):
-                found[kind].append(path)
-        return Changes(tuple(found["tracked"]), tuple(found["untracked"]))
 
     def commits_since(self, base: str) -> tuple[Commit, ...]:
         """Return the commits of HEAD that `base` lacks, newest first; none if `base` is no commit here."""
@@ -309,14 +283,6 @@ class Git(NamedTuple):
 def _lines(output: bytes) -> list[str]:
     """Return the lines of `output`: where str.splitlines() breaks, a form feed say, git goes on."""
     return os.fsdecode(output).split("\n")[:-1]
-
-
-def _status(record: str) -> tuple[str, str]:
-    """Return ("tracked" or "untracked", path) of one record of `status --porcelain=v2 -z`."""
-    if record.startswith("? "):
-        return "untracked", record[2:]
-    fields = {"1": 8, "u": 10}.get(record[:1])
-    return ("tracked", record.split(" ", fields)[fields]) if fields else ("", "")
 
 
 def _not_usable(path: Path, stderr: bytes) -> EnvSetupError:

@@ -11,9 +11,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from harness_lib.system.files import atomic
-from harness_lib.system.git import remembered, worktrees
+from harness_lib.system.git import remembered, status, worktrees
 from harness_lib.system.git.calls import decode
-from harness_lib.system.git.repository import Changes, Git
+from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import GITLINK
 
 MODULES = ".gitmodules"
@@ -32,10 +32,10 @@ def at(git: Git, path: str) -> Git | None:
 
 def untracked(git: Git) -> list[str]:
     """Return the repositories in the work tree, with commits or without, that its index lacks."""
-    return among(git.changes())
+    return among(status.changes(git))
 
 
-def among(changes: Changes) -> list[str]:
+def among(changes: status.Changes) -> list[str]:
     """Return the repositories in `changes`."""
     return [path.rstrip("/") for path in changes.untracked if path.endswith("/")]
 
@@ -43,13 +43,13 @@ def among(changes: Changes) -> list[str]:
 def links(git: Git, tree: str) -> dict[str, str]:
     """Return path → commit of the repositories that `tree` (or a commit) names."""
     args = ("ls-tree", "-r", "-z", "--full-tree", tree)
-    return dict(remembered.of_object(git, "links", tree, lambda: _links(git.run(*args).stdout, 2)))
+    return dict(remembered.of_object(git.common_dir, "links", tree, lambda: _links(git.run(*args).stdout, 2)))
 
 
 def staged(git: Git) -> dict[str, str]:
     """Return path → commit of the repositories that the index names."""
     args = ("ls-files", "-z", "--stage", "--full-name", ":/")
-    return dict(remembered.of_index(git, "links", lambda: _links(git.run(*args).stdout, 1)))
+    return dict(remembered.of_index(git.git_dir, "links", lambda: _links(git.run(*args).stdout, 1)))
 
 
 def _links(listing: bytes, column: int) -> dict[str, str]:
@@ -71,7 +71,7 @@ def left_behind(git: Git, merged: Collection[tuple[str, str]]) -> set[str]:
     for path in (path for path in now if now[path] == known.get(path)):
         there = at(git, path)
         head = there.head() if there is not None else None
-        if there is None or head in (None, now[path]) or there.changes().tracked:
+        if there is None or head in (None, now[path]) or status.changes(there).tracked:
             continue
         if any(_named(git, old, path) == head != _named(git, new, path) for old, new in merged):
             found.add(path)

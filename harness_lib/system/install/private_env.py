@@ -17,7 +17,7 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.place import data_home
 
-_REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _ELSEWHERE = "Set HARNESS_HOME to the absolute path of a directory that only you can write."
 
 
@@ -53,13 +53,13 @@ def is_safe(data: Path) -> bool:
     return True
 
 
-def recipe(requirements: Path = _REQUIREMENTS) -> str:
+def recipe(requirements: Path = REQUIREMENTS) -> str:
     """Return what the environment is made from: pins, and the Python and machine that binary packages fit."""
     python = f"{sys.implementation.cache_tag}{sys.abiflags} {sys.platform} {os.uname().machine}"
     return f"{python}\n{requirements.read_text(encoding='utf-8')}"
 
 
-def environment(data: Path, requirements: Path = _REQUIREMENTS) -> Path:
+def environment(data: Path, requirements: Path = REQUIREMENTS) -> Path:
     """Return the directory in `data` for the recipe of this Python; it need not exist.
 
     Its name holds a checksum, not a proof: `is_ready` compares the whole recipe.
@@ -77,7 +77,7 @@ def ready_marker(env: Path) -> Path:
     return env / "ready"
 
 
-def is_ready(env: Path, requirements: Path = _REQUIREMENTS) -> bool:
+def is_ready(env: Path, requirements: Path = REQUIREMENTS) -> bool:
     """Return whether `env` was finished, by the recipe of this Python."""
     try:
         return ready_marker(env).read_text(encoding="utf-8") == recipe(requirements)
@@ -101,22 +101,3 @@ def find(environ: Mapping[str, str]) -> Path | None:
         return None
     env = environment(data)
     return packages(env) if is_ready(env) else None
-
-
-def enter(environ: Mapping[str, str], launcher: str, requirements: Path = _REQUIREMENTS) -> None:
-    """Put the private packages on `sys.path` and byte code into its cache; make the environment if need be.
-
-    `launcher` is the path of the program, to be named in a hint; `requirements` is the file of its pins.
-    Talks on stderr only, and only while making.
-    Raises EnvSetupError, and then nothing is left that looks ready.
-    """
-    data = data_directory(environ)
-    env = environment(data, requirements)
-    if not (is_safe(data) and is_ready(env, requirements)):
-        # Imported here: it costs every run tens of milliseconds that only the first one needs.
-        from harness_lib.system.install import build  # noqa: PLC0415
-
-        build.make(data, env, launcher, requirements)
-    sys.path.append(str(packages(env)))
-    sys.pycache_prefix = str(byte_code(data))
-    sys.dont_write_bytecode = False

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.system.git import hidden, locks, restore, snapshot
+from harness_lib.system.git import hidden, locks, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.snapshot import Before
 
@@ -99,7 +99,7 @@ class World:
         """Remember the base, and what is untracked now."""
         self.base = sh(self.top, "rev-parse", "HEAD")
         self.branch = self.git.branch()
-        untracked = self.git.changes(self.keep_out).untracked
+        untracked = status.changes(self.git, self.keep_out).untracked
         left_out = hidden.left_out(self.git)
         self.before = snapshot.capture_untracked(self.git, untracked, LIMIT, LIMIT, left_out)
 
@@ -136,6 +136,6 @@ def stands_at_base(world: World) -> None:
     """Find the repository as it was before the attempt."""
     assert world.git.head() == world.base
     assert world.git.branch() == world.branch
-    assert world.git.changes(world.keep_out).tracked == ()
+    assert status.changes(world.git, world.keep_out).tracked == ()
     assert sh(world.top, "diff", "--cached", "--name-only", world.base) == ""
     assert not list(world.git.git_dir.glob("harness-scratch*"))

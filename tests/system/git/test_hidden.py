@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import snapshot
+from harness_lib.system.git import snapshot, status
 from tests.system.git.gitrepo import World, disk, put, sh
 from tests.system.git.test_snapshot import content
 
@@ -16,10 +16,10 @@ MARKS = ("--assume-unchanged", "--skip-worktree")
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_marked_file_that_changed_is_a_change(world: World, mark: str) -> None:
     sh(world.top, "update-index", mark, "tracked.txt")
-    assert world.git.changes().tracked == ()
+    assert status.changes(world.git).tracked == ()
     put(world.top / "tracked.txt", "local\n")
     assert sh(world.top, "status", "--short") == ""
-    assert world.git.changes().tracked == ("tracked.txt",)
+    assert status.changes(world.git).tracked == ("tracked.txt",)
     assert sh(world.top, "status", "--short") == ""
 
 
@@ -55,7 +55,7 @@ def _sparse(tmp_path: Path) -> World:
 
 def test_what_a_sparse_checkout_leaves_out_is_no_change(tmp_path: Path) -> None:
     world = _sparse(tmp_path)
-    assert world.git.changes() == type(world.git.changes())()
+    assert status.changes(world.git) == type(status.changes(world.git))()
     for before in (None, world.before):
         tree = snapshot.capture(world.git, base=world.base, before=before)
         assert tree == world.git.tree_of("HEAD")

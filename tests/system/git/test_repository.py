@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.system.git import status
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git, GitError
 from tests.system.git.gitrepo import NASTY, World, conflict, put, sh
@@ -26,7 +27,7 @@ def test_changes_tells_tracked_from_untracked_whatever_the_names(world: World) -
     for name in NASTY:
         put(world.top / "t" / name, "changed")
         put(world.top / "u" / name, "new")
-    changes = world.git.changes()
+    changes = status.changes(world.git)
     assert set(changes.tracked) == {f"t/{name}" for name in NASTY}
     assert set(changes.untracked) == {f"u/{name}" for name in NASTY}
 
@@ -35,7 +36,7 @@ def test_changes_leaves_out_files_and_directories_but_not_their_namesakes(world:
     for name in ("keep", "keep.txt", ".harness/log", ".harness-not/ours", "sub/keep"):
         put(world.top / name, "x")
     put(world.top / "tracked.txt", "changed")
-    changes = world.git.changes(("keep", ".harness", "tracked.txt"))
+    changes = status.changes(world.git, ("keep", ".harness", "tracked.txt"))
     assert changes.tracked == ()
     assert set(changes.untracked) == {"keep.txt", ".harness-not/ours", "sub/keep"}
 
@@ -44,8 +45,8 @@ def test_changes_ignores_what_git_ignores_and_reports_conflicts_and_renames(worl
     put(world.top / ".git/info/exclude", "*.log\n")
     put(world.top / "a.log", "x")
     sh(world.top, "mv", "tracked.txt", "renamed.txt")
-    assert set(world.git.changes().tracked) == {"tracked.txt", "renamed.txt"}
-    assert world.git.changes().untracked == ()
+    assert set(status.changes(world.git).tracked) == {"tracked.txt", "renamed.txt"}
+    assert status.changes(world.git).untracked == ()
 
 
 @pytest.mark.parametrize("how", ["merge", "rebase", "cherry-pick", "revert", "am"])

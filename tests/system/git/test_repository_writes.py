@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import snapshot
+from harness_lib.system.git import snapshot, status
 from harness_lib.system.git.repository import Git, GitError
 from tests.system.git.gitrepo import World, put, sh
 
@@ -95,4 +95,4 @@ def test_exclude_works_without_an_info_directory_and_reaches_a_linked_worktree(w
     sh(world.top, "worktree", "add", "-q", "-b", "side", str(world.top.parent / "linked"))
     Git.open(world.top.parent / "linked").exclude(["/hidden"])
     put(world.top.parent / "linked/hidden", "x")
-    assert Git.open(world.top.parent / "linked").changes().untracked == ()
+    assert status.changes(Git.open(world.top.parent / "linked")).untracked == ()

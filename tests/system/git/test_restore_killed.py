@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import locks, restore, snapshot
+from harness_lib.system.git import locks, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import LIMIT, World, disk, put, sh
 
@@ -114,7 +114,7 @@ def test_going_back_survives_being_killed_at_any_moment(template: World) -> None
             assert world.go_back() == []
         assert disk(world.top) == at_first
         assert (world.git.head(), world.git.branch()) == (world.base, "refs/heads/main")
-        assert world.git.changes().tracked == ()
+        assert status.changes(world.git).tracked == ()
         assert not (world.top / "made").exists()
         shutil.rmtree(world.top)
     assert interrupted
@@ -138,7 +138,7 @@ def test_publishing_survives_being_killed_at_any_moment(template: World) -> None
             locks.remove_dead_locks(world.git, since)
             restore.publish(world.git, commit, world.base)
         assert world.git.head() == commit
-        assert world.git.changes().tracked == ()
+        assert status.changes(world.git).tracked == ()
         assert disk(world.top) == at_first
         shutil.rmtree(world.top)
 
@@ -179,7 +179,7 @@ def test_whatever_an_attempt_did_the_work_tree_is_as_it_was_and_nothing_is_lost(
             parent.is_symlink() or parent.is_file() for parent in (world.top / name).parents
         ):
             put(world.top / name, f"before {name}\n")
-    world.before = snapshot.capture_untracked(world.git, world.git.changes().untracked, LIMIT, LIMIT)
+    world.before = snapshot.capture_untracked(world.git, status.changes(world.git).untracked, LIMIT, LIMIT)
     at_first = disk(world.top)
     for part in range(3):
         _stir(world.top, chance, 10, f"attempt {part}")
@@ -197,4 +197,4 @@ def test_whatever_an_attempt_did_the_work_tree_is_as_it_was_and_nothing_is_lost(
         world.git.run("cat-file", "blob", oid).stdout for _, oid in snapshot.entries(world.git, made).values()
     }
     assert {text for _, text in left.values()} <= kept
-    assert world.git.changes().tracked == ()
+    assert status.changes(world.git).tracked == ()

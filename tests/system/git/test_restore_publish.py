@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import restore, snapshot
+from harness_lib.system.git import restore, snapshot, status
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.git.restore import HeadMovedError
 from tests.system.git.gitrepo import World, conflict, put, sh
@@ -44,7 +44,7 @@ def test_publish_makes_the_first_commit(tmp_path: Path) -> None:
     commit = snapshot.commit(git, snapshot.capture(git), [], "first")
     restore.publish(git, commit, None)
     assert git.head() == commit
-    assert git.changes() == git.changes().__class__()
+    assert status.changes(git) == status.changes(git).__class__()
 
 
 def test_publish_refuses_when_somebody_else_moved_head(world: World) -> None:

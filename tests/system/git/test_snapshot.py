@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import snapshot
+from harness_lib.system.git import snapshot, status
 from harness_lib.system.git.repository import Git, GitError
 from tests.system.git.gitrepo import LIMIT, NASTY, World, disk, put, sh
 
@@ -228,7 +228,7 @@ def test_untracked_files_are_kept_byte_for_byte_and_read_back(world: World) -> N
     put(world.top / "u/program", "x", executable=True)
     put(world.top / "private", "key").chmod(0o600)
     World.make(world.top / "nested")
-    before = snapshot.capture_untracked(world.git, world.git.changes().untracked, LIMIT, LIMIT)
+    before = snapshot.capture_untracked(world.git, status.changes(world.git).untracked, LIMIT, LIMIT)
     assert before.unprotected == ("nested",)
     commit = snapshot.commit(world.git, before.tree, [world.base], "before")
     assert snapshot.read_untracked(world.git, commit) == before

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False  # hooks load this, and `typing` takes longer than all of it
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 # What shows that something was there and is not shown.
 REPLACED = "\ufffd"
 # They print nothing, but without them Persian and Hindi words and many emoji fall apart.
 _JOINERS = "\u200c\u200d"
+_WRITTEN = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+# Line ends beside the control characters: str.splitlines() and some editors break there; and the marks that
+# reorder or hide text on a terminal.
+_BREAKS = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
 
 def harmless(text: str, *, instead: str = REPLACED, keep: str = "") -> str:
@@ -16,3 +24,28 @@ def harmless(text: str, *, instead: str = REPLACED, keep: str = "") -> str:
 def in_one_line(text: str, *, instead: str = " ") -> str:
     """Return what `harmless` does, with every run of blanks and line breaks as one blank."""
     return " ".join(harmless("".join(" " if c.isspace() else c for c in text), instead=instead).split())
+
+
+def cut(text: str, limit: int) -> str:
+    """Return `text`, cut to `limit` characters with an ellipsis as the last where it is longer."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def some(texts: Sequence[str], most: int) -> str:
+    """Return the first `most` of `texts` in one line, and how many more there are."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
+def escape(text: str) -> str:
+    r"""Return `text` as one printable line: breaks and control characters become `\n`, `\x1b`, `\u2028` …."""
+    return "".join(map(_visible, text))
+
+
+def _visible(char: str) -> str:
+    code = ord(char)
+    if char in _WRITTEN:
+        return _WRITTEN[char]
+    if code < 0x20 or 0x7F <= code < 0xA0:  # noqa: PLR2004 (the two blocks of control characters)
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if char in _BREAKS else char

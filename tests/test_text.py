@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.text import harmless, in_one_line
+from harness_lib.text import cut, escape, harmless, in_one_line, some
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
@@ -21,3 +21,15 @@ def test_what_moves_or_hides_on_a_terminal_is_replaced(char: str) -> None:
     assert harmless(f"a{char}b") == "a\ufffdb"
     assert harmless(f"a{char}b", instead="") == "ab"
     assert char not in in_one_line(f"a{char}b")
+
+
+def test_what_is_cut_says_so_within_its_limit() -> None:
+    assert [cut(text, 3) for text in ("", "abc", "abcd")] == ["", "abc", "ab…"]
+
+
+def test_of_many_some_are_named_and_the_others_counted() -> None:
+    assert [some(list("abc")[:count], 2) for count in range(4)] == ["", "a", "a, b", "a, b and 1 more"]
+
+
+def test_what_breaks_a_line_or_moves_a_cursor_is_written_out() -> None:
+    assert escape("a\tb\nc\x1b[2J\x9b\u2028\u202e é") == r"a\tb\nc\x1b[2J\x9b\u2028\u202e é"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from harness_lib.agents.adapter import Report, Trouble
-from harness_lib.text import harmless, in_one_line
+from harness_lib.text import cut, harmless, in_one_line
 
 LINE = 200
 ACTION = 1000
@@ -78,7 +78,7 @@ def one_line(words: str, limit: int = LINE) -> str:
     for line in _COLOUR.sub("", words[: 20 * limit]).splitlines():
         shown = in_one_line(line)
         if shown:
-            return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+            return cut(shown, limit)
     return ""
 
 

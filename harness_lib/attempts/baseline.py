@@ -12,10 +12,10 @@ from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import gates, judges
 from harness_lib.state.api import Questions
-from harness_lib.system.files import append_log
 from harness_lib.system.git import hidden, locks, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
+from harness_lib.text import escape, some
 
 # Untracked files up to these sizes are kept by content; larger ones are remembered by name alone.
 LIMIT_EACH_BYTES = 10 * 1024 * 1024
@@ -52,7 +52,7 @@ def survey(ctx: Context) -> Ground:
     changes = status.changes(git, ctx.keep_out)
     if changes.tracked:
         raise RefusedError(
-            f"{_some(changes.tracked)} changed in {git.top}, and no task made the change; "
+            f"{_are(changes.tracked)} changed in {git.top}, and no task made the change; "
             "an attempt could not be rolled back without it.",
             _hint(ctx, git, changes.tracked),
         )
@@ -66,7 +66,7 @@ def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
         return "Commit it, or set it aside until the task has ended: git stash (git stash pop brings it back)"
     if not marked:
         return "Commit it if it belongs to the project; what is not yours to commit, ask the user about."
-    names = _some(tuple(sorted(marked)))
+    names = _are(tuple(sorted(marked)))
     return (
         f"{names} marked so that git does not look there (assume-unchanged or skip-worktree), but an attempt "
         "would. Take the mark off (git update-index --no-assume-unchanged FILE, or --no-skip-worktree FILE) "
@@ -101,7 +101,7 @@ def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str
 
 def before_subject(root: Path) -> str:
     """Return the message of such a commit; it names the list, as a repository may hold several."""
-    return f"harness: untracked files before an attempt of {append_log.escape(str(root))}"
+    return f"harness: untracked files before an attempt of {escape(str(root))}"
 
 
 def plain_gate(task: Task, ground: Ground) -> Gate:
@@ -175,8 +175,9 @@ def require_dependencies(ctx: Context, questions: Questions, task: Task) -> None
         )
 
 
-def _some(paths: tuple[str, ...]) -> str:
-    shown = ", ".join(repr(path) for path in paths[:NAMED])
+def _are(paths: tuple[str, ...]) -> str:
+    """Return `paths` as the subject of a sentence, with its verb."""
+    shown = some([repr(path) for path in paths], NAMED)
     if len(paths) == 1:
         return f"{shown} is"
-    return f"{shown} are" if len(paths) <= NAMED else f"{shown} and {len(paths) - NAMED} more files are"
+    return f"{shown} are" if len(paths) <= NAMED else f"{shown} files are"

@@ -92,9 +92,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, 
     sessions.update(tx, session._replace(halt=None, halt_kind=None))
     tx.log("Starting", f"{task.title} (base={ground.base[:12]})", session=session.number, task=task.id)
     if ground.unprotected:
-        names = quoting.some(
-            [quoting.one_line(name, quoting.TITLE_LENGTH) for name in ground.unprotected], NAMED
-        )
+        names = quoting.named(ground.unprotected, NAMED, quoting.TITLE_LENGTH)
         tx.log("WARN", f"no copy is kept of {names}", session=session.number, task=task.id)
     tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
 

@@ -10,6 +10,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.system.git import trees
 from harness_lib.task import Task
+from harness_lib.text import some
 
 MEGABYTE = 1_000_000
 NAMED = 5
@@ -29,10 +30,9 @@ def refuse(ctx: Context, task: Task, tree: str, most: float) -> None:
     large = [(path, sizes[oid] / MEGABYTE) for path, oid in new.items() if sizes[oid] > most * MEGABYTE]
     if not large:
         return
-    shown = ", ".join(f"{path} ({size:.1f} MB)" for path, size in large[:NAMED])
-    more = f" and {len(large) - NAMED} more" if len(large) > NAMED else ""
+    shown = some([f"{path} ({size:.1f} MB)" for path, size in large], NAMED)
     raise RefusedError(
-        f"The check passed, but the work has files of more than {most:g} MB: {shown}{more}. Should they be "
+        f"The check passed, but the work has files of more than {most:g} MB: {shown}. Should they be "
         f"committed? Then type: {typed.harness('retry', task.id)}, and harness run with a larger --max-file; "
         "if not, say so in the task's description (harness edit) before you retry it.",
     )

@@ -58,16 +58,16 @@ def _reasons(ctx: Context, wanted: str, here: str, there: str) -> Iterator[str]:
     if found.refused:
         what = "that" if len(found.refused) == 1 else "them"
         yield (
-            f"you have changes in {_some(found.refused)}, for which git would not merge: "
+            f"you have changes in {_listed(found.refused)}, for which git would not merge: "
             f"commit {what} first, or put {what} away"
         )
     if found.changed:
-        yield f"you have changes in {_some(found.changed)}"
+        yield f"you have changes in {_listed(found.changed)}"
     if found.standing:
         # A plain `git merge` would write over it where git ignores it.
         stands = "stands where it has a file" if len(found.standing) == 1 else "stand where it has files"
         what = "that" if len(found.standing) == 1 else "them"
-        yield f"your own {_some(found.standing)} {stands}: move {what} away first"
+        yield f"your own {_listed(found.standing)} {stands}: move {what} away first"
 
 
 class _Obstacles(NamedTuple):
@@ -108,6 +108,6 @@ def _merged(git: Git, here: str, there: str) -> set[str]:
     return theirs.union(trees.staged(git))
 
 
-def _some(paths: Sequence[str]) -> str:
+def _listed(paths: Sequence[str]) -> str:
     """Return the first of `paths` and how many more there are."""
-    return quoting.some([quoting.one_line(path, PATH_LENGTH) for path in paths], NAMED)
+    return quoting.named(paths, NAMED, PATH_LENGTH)

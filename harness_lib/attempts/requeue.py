@@ -14,6 +14,7 @@ from harness_lib.core.context import Context
 from harness_lib.system.git import locks, merge, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, Session, Task
+from harness_lib.text import some
 
 FREE_ROUNDS = 2
 NAMED = 10
@@ -136,4 +137,4 @@ def _since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> str:
 
 
 def _named(files: Sequence[str]) -> str:
-    return quoting.some([repr(path) for path in files], NAMED)
+    return some([repr(path) for path in files], NAMED)

@@ -12,6 +12,7 @@ from harness_lib.system.git import locks, raw_files, snapshot, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
+from harness_lib.text import some
 
 RESCUE_REFS = intents.RESCUES
 BEFORE_REFS = "refs/harness/before/"
@@ -107,9 +108,8 @@ def changed_before(git: Git, task: Task) -> list[str]:
         message = f"harness: files that were untracked before {task.id}, as they were\n"
         git.set_ref(ref, snapshot.commit(git, tree, [base] if base else [], message))
     names = f"{len(changed)} untracked file{'s' if len(changed) > 1 else ''} that {task.id} did not make"
-    told = ", ".join(repr(path) for path in sorted(changed)[:NAMED])
-    more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
-    return [f"{names} changed or went: {told}{more}. As before they are kept: {look_at(ref)}"]
+    told = some([repr(path) for path in sorted(changed)], NAMED)
+    return [f"{names} changed or went: {told}. As before they are kept: {look_at(ref)}"]
 
 
 def _before_ref(git: Git, task: Task, tree: str) -> str:

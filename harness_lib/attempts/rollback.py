@@ -108,7 +108,7 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
     if gone:
         branch = (rescue_refs.branch(git, task) or "HEAD").removeprefix("refs/heads/")
         count = f"{len(gone)} commit{'s' if len(gone) > 1 else ''} left {branch}"
-        shown = quoting.some([quoting.one_line(line, SUBJECT_LENGTH) for line in gone], NAMED)
+        shown = quoting.named(gone, NAMED, SUBJECT_LENGTH)
         kept = rescue_refs.look_at(intent.rescue or task.id)
         told.append(
             f"{count}: {shown}. Kept: {kept}. Those that are a person's "

@@ -64,7 +64,7 @@ def _not_kept(task: Task, git: Git) -> list[str]:
     if task.gate is None or task.gate.before is None:
         return []
     names = snapshot.read_untracked(git, task.gate.before).unprotected
-    told = quoting.some([one_line(name, TITLE_LENGTH) for name in names], quoting.NOTES)
+    told = quoting.named(names, quoting.NOTES, TITLE_LENGTH)
     return [f"not yours, and too large to keep a copy of (leave alone): {told}"] if names else []
 
 

@@ -42,7 +42,7 @@ class Delivered(NamedTuple):
 
     def lines(self, task: Task) -> list[str]:
         """Return what a person wants to know of it."""
-        names = quoting.some([quoting.one_line(name, LENGTH) for name in self.files], SHOWN)
+        names = quoting.named(self.files, SHOWN, LENGTH)
         again = typed.harness("retry", task.id)
         return [
             f"its work: {self.look}",

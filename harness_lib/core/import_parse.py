@@ -16,6 +16,7 @@ from harness_lib.state import codec
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.record import kinds
 from harness_lib.task import Task
+from harness_lib.text import some
 
 PAST = table.names(Task) - given.NAMES - {"status"}
 SHELL = frozenset({"version", "created", "tasks", "session_count", "last_session", "sessions"})
@@ -78,7 +79,7 @@ def json_tasks(data: bytes) -> Drafts:
         left_out = sorted(document.keys() - SHELL)
         if left_out:
             found.notes.append(
-                f"Only the tasks were taken, not {_some([kinds.show(name) for name in left_out])}."
+                f"Only the tasks were taken, not {some([kinds.show(name) for name in left_out], NAMED)}."
             )
     if not isinstance(tasks, list):
         raise UsageError(
@@ -94,7 +95,7 @@ def json_tasks(data: bytes) -> Drafts:
         found.notes.append(f"{past} of the tasks had been tried elsewhere; they begin anew here.")
     if unread:
         known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
-        told = f"Kept, but read by nobody: {_some(unread)}."
+        told = f"Kept, but read by nobody: {some(unread, NAMED)}."
         found.notes.append(
             f"{told} A task has {', '.join(sorted(given.NAMES))}; short for those are {known}."
         )
@@ -198,7 +199,7 @@ def _unknown(items: list[Item]) -> Iterator[str]:
     words = [f"{word!r} (line {line})" for item in items if not item.done for line, word in item.unknown]
     if words:
         known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
-        told = f"Taken as description, not as a field: {_some(words)}."
+        told = f"Taken as description, not as a field: {some(words, NAMED)}."
         yield f"{told} A field is a line such as `- check: …`; there are {known}."
 
 
@@ -265,7 +266,3 @@ def _number(text: str | None) -> int | str | None:
 
 def _flag(text: str | None) -> bool | str | None:
     return {"yes": True, "true": True, "no": False, "false": False}.get((text or "").lower(), text)
-
-
-def _some(words: list[str]) -> str:
-    return ", ".join(words[:NAMED]) + (" and more" if len(words) > NAMED else "")

@@ -17,6 +17,7 @@ from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
 from harness_lib.state.record import kinds
 from harness_lib.task import Task
+from harness_lib.text import some
 
 LISTED = 20
 NAMED = 60
@@ -212,23 +213,23 @@ def _notes(drafts: Drafts, given: list[tuple[Draft, Task]], names: _Names) -> It
     """Yield one sentence for each kind of thing that may not be what was meant."""
     groups = [draft.place for draft in drafts.items if draft.is_group and not draft.done]
     if groups:
-        yield f"No tasks themselves, for they have no check and others below them: {_some(groups)}."
+        yield f"No tasks themselves, for they have no check and others below them: {some(groups, PLACES)}."
     done = [draft.place for draft in drafts.items if draft.done]
     if done:
-        yield f"Checked off, so left out: {_some(done)}. Here only a check says what is done."
+        yield f"Checked off, so left out: {some(done, PLACES)}. Here only a check says what is done."
     if names.left_out:
-        yield f"What is checked off is not waited for: {_some(names.left_out)}."
+        yield f"What is checked off is not waited for: {some(names.left_out, PLACES)}."
     renamed = [f"{draft.document['id']} became {task.id}" for draft, task in given if _renamed(draft, task)]
     if renamed:
-        yield f"Ids that the list has already were changed: {_some(renamed)}."
+        yield f"Ids that the list has already were changed: {some(renamed, PLACES)}."
     known = ((task.title, names.titles(task.title)) for _, task in given)
     again = [f"{_quoted(title)} ({ids[0]})" for title, ids in known if ids]
     if again:
-        yield f"Titles that the list has already: {_some(again)}. Was this imported before?"
+        yield f"Titles that the list has already: {some(again, PLACES)}. Was this imported before?"
     bare = [task.id for _, task in given if not task.validation.command]
     if bare:
         yield (
-            f"Without a check, which they need to be completed: {_some(bare)}. "
+            f"Without a check, which they need to be completed: {some(bare, PLACES)}. "
             f"Give each one: {typed.give_check(bare[0])}"
         )
 
@@ -243,7 +244,3 @@ def _folded(title: str) -> str:
 
 def _quoted(name: str | int) -> str:
     return repr(quoting.one_line(str(name), NAMED))
-
-
-def _some(texts: list[str]) -> str:
-    return quoting.some(texts, PLACES)

@@ -21,6 +21,7 @@ from harness_lib.state import codec
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
 from harness_lib.task import Task
+from harness_lib.text import some
 
 MOST = 50
 
@@ -90,7 +91,7 @@ def _whole(task: Task) -> Iterator[str]:
     if task.description:
         yield f"   description: {quoting.one_line(task.description, quoting.REASON_LENGTH)}"
     if task.depends_on:
-        yield f"   depends on: {quoting.some(task.depends_on, proposed.SHOWN)}"
+        yield f"   depends on: {some(task.depends_on, proposed.SHOWN)}"
     yield f"   check: {quoting.one_line(task.validation.command or 'none', quoting.REASON_LENGTH)}"
     if task.on_failure.cleanup:
         yield f"   cleanup: {quoting.one_line(task.on_failure.cleanup, quoting.REASON_LENGTH)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness_lib.core import quoting
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
+from harness_lib.text import some
 
 SHOWN = 5
 PREFIX = "proposed-"
@@ -21,5 +22,5 @@ def told(questions: Questions) -> list[str]:
     waiting = questions.proposals()
     if not waiting:
         return []
-    titles = quoting.some([f"{number(task)}. {quoting.title(task)}" for task in waiting], SHOWN)
+    titles = some([f"{number(task)}. {quoting.title(task)}" for task in waiting], SHOWN)
     return [f"{len(waiting)} proposed by agents, nothing of it runs yet: {titles} (harness add --proposed)"]

@@ -7,7 +7,7 @@ from itertools import islice
 
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
-from harness_lib.text import REPLACED, harmless, in_one_line
+from harness_lib.text import REPLACED, cut, harmless, in_one_line, some
 
 TITLE_LENGTH = 200
 # A description is the specification: it is quoted whole as long as a reader can hold it.
@@ -23,8 +23,7 @@ NOTES_LENGTH = 1000
 
 def one_line(text: str, limit: int) -> str:
     """Return `text` without line breaks and control characters, cut to `limit` characters."""
-    flat = in_one_line(text, instead=REPLACED)
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+    return cut(in_one_line(text, instead=REPLACED), limit)
 
 
 def printable(row: str) -> str:
@@ -32,10 +31,9 @@ def printable(row: str) -> str:
     return harmless(row.expandtabs(4))
 
 
-def some(texts: Sequence[str], most: int) -> str:
-    """Return the first `most` texts in one line, and how many more there are."""
-    more = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return ", ".join(texts[:most]) + more
+def named(names: Sequence[str], most: int, limit: int) -> str:
+    """Return the first `most` names in one line, each cut to `limit` characters, and how many more."""
+    return some([one_line(name, limit) for name in names], most)
 
 
 def title(task: Task) -> str:
@@ -51,7 +49,7 @@ def quoted(text: str, rest: str, limit: int = QUOTED_LENGTH) -> list[str]:
 
 def touched(files: Sequence[str]) -> str:
     """Return the sentence about the files of its judge that an attempt has changed."""
-    told = some([one_line(name, TITLE_LENGTH) for name in files], TOUCHED)
+    told = named(files, TOUCHED, TITLE_LENGTH)
     return f"the attempt changed what judges it: {told}"
 
 

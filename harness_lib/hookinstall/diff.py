@@ -6,7 +6,7 @@ import difflib
 import os
 from pathlib import Path
 
-from harness_lib.text import harmless
+from harness_lib.text import cut, harmless
 
 ROWS = 200
 WIDTH = 400
@@ -61,5 +61,4 @@ def _alike(old: str, new: str) -> int:
 
 
 def _harmless(row: str) -> str:
-    cut = row if len(row) <= WIDTH else row[: WIDTH - 1] + "…"
-    return harmless(cut, keep="\t")
+    return harmless(cut(row, WIDTH), keep="\t")

@@ -7,6 +7,8 @@ Source: hosts as measured and documented; tests/hookio/test_dialect.py has each 
 
 from __future__ import annotations
 
+from harness_lib.text import cut
+
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +46,7 @@ def host(argv: Sequence[str], env: Mapping[str, str], payload: Payload) -> str:
 
 def speak(answer: Answer, event: str, name: str) -> tuple[Mapping[str, Any] | None, str, int]:
     """Return (JSON for stdout or None, text for stderr, exit code) of `answer` to `event` at the host."""
-    text = answer.text if len(answer.text) <= LONGEST else answer.text[: LONGEST - 1] + "…"
+    text = cut(answer.text, LONGEST)
     if answer.kind == "block":
         return _block(text, name)
     if answer.kind == "keep":

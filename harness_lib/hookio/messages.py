@@ -8,7 +8,7 @@ Source: docs/design.md, "The Stop hook", what a hook says.
 from __future__ import annotations
 
 from harness_lib import typed
-from harness_lib.text import in_one_line
+from harness_lib.text import cut, in_one_line, some
 
 TYPE_CHECKING = False  # see door.py
 if TYPE_CHECKING:
@@ -119,9 +119,7 @@ def deny(name: str, program: str) -> str:
 
 def quoted(text: str, limit: int) -> str:
     """Return `text` as data: in double quotes, on one line, at most `limit` characters of it."""
-    flat = in_one_line(text[: 4 * limit])
-    cut = flat if len(flat) <= limit else flat[: limit - 1] + "…"
-    return '"' + cut.replace('"', "'") + '"'
+    return '"' + cut(in_one_line(text[: 4 * limit]), limit).replace('"', "'") + '"'
 
 
 def _type(now: Situation, *words: str) -> str:
@@ -209,8 +207,7 @@ def _nameless(now: Situation) -> list[str]:
 
 
 def _names(tasks: Sequence[TaskName]) -> str:
-    told = ", ".join(_named(task) for task in tasks[:LISTED])
-    return told if len(tasks) <= LISTED else f"{told} and {len(tasks) - LISTED} more"
+    return some([_named(task) for task in tasks], LISTED)
 
 
 def _named(task: TaskName) -> str:

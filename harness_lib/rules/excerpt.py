@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from harness_lib.rules import runners
 from harness_lib.rules.runners import Failed
+from harness_lib.text import cut
 
 LIMIT = 2000
 ONE_LINE = 420
@@ -40,9 +41,9 @@ def in_a_line(lines: Sequence[str]) -> str:
 def _told(failed: Iterable[Failed], rows: int) -> list[str]:
     told = []
     for each in failed:
-        told.append(_cut(each.name))
-        told += [_cut(f"  {row}") for row in each.message[:rows]]
-        told += [_cut(f"  at {each.place}")] if each.place and rows else []
+        told.append(cut(each.name, ROW_LENGTH))
+        told += [cut(f"  {row}", ROW_LENGTH) for row in each.message[:rows]]
+        told += [cut(f"  at {each.place}", ROW_LENGTH)] if each.place and rows else []
     return told
 
 
@@ -60,7 +61,7 @@ def _counted(rows: Sequence[str], limit: int, between: str) -> str:
 
 def _ends(lines: Sequence[str], limit: int) -> str:
     """Return the first and, more of them, the last lines."""
-    rows = [_cut(line) for line in lines if line.strip()]
+    rows = [cut(line, ROW_LENGTH) for line in lines if line.strip()]
     text = "\n".join(rows)
     if len(text) <= limit:
         return text
@@ -77,7 +78,3 @@ def _fitting(rows: Iterable[str], room: int) -> list[str]:
             break
         kept.append(row)
     return kept
-
-
-def _cut(row: str) -> str:
-    return row if len(row) <= ROW_LENGTH else row[: ROW_LENGTH - 1] + CUT

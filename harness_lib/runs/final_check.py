@@ -21,6 +21,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic
 from harness_lib.system.git import worktrees
 from harness_lib.task import Task
+from harness_lib.text import some
 
 # Workers count from 1.
 NUMBER = 0
@@ -45,7 +46,7 @@ class Passed:
 
     def told(self) -> str:
         """Return what is to be said of what is broken."""
-        names = quoting.some([task.id for task in self.broken], NAMED)
+        names = some([task.id for task in self.broken], NAMED)
         return (
             f"On the final tree the checks of {names} fail, and their repair did not help: it passed "
             "only in its agent's work tree. Does a check need a file that git ignores?"

@@ -19,6 +19,7 @@ from harness_lib.runs.worker_config import Orders
 from harness_lib.system.git import version
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
+from harness_lib.text import some
 
 FIRST_PORT = 20000
 MOST_WORKERS = 64
@@ -104,11 +105,10 @@ def _target(git: Git, asked: str | None) -> str:
 def _no_branch(name: str, there: list[str]) -> UsageError:
     theirs = [target.short(ref) for ref in there if not ref.startswith(target.WAITING)]
     alike = difflib.get_close_matches(name, theirs, n=NAMED)
-    named = list(dict.fromkeys([*alike, *theirs]))[:NAMED]
-    more = f" and {len(theirs) - len(named)} more" if len(theirs) > len(named) else ""
+    named = some(list(dict.fromkeys([*alike, *theirs])), NAMED)
     return UsageError(
         f"There is no branch {name}.",
-        f"There are: {', '.join(named)}{more}. Or make it first: git branch NAME",
+        f"There are: {named}. Or make it first: git branch NAME",
     )
 
 

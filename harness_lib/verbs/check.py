@@ -14,7 +14,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.state.api import Examined, Questions
-from harness_lib.system.files import append_log
+from harness_lib.text import escape
 
 SHOWN = 15
 COMMANDS_SHOWN = 20
@@ -68,7 +68,7 @@ def _listed(ctx: Context, commands: list[tuple[str, str]], limit: int | None) ->
         yield f"commands of this list ({len(commands)}):"
     for where, text in commands[:limit]:
         # Escaped, not smoothed: this is what a person reads before trusting it.
-        shown = append_log.escape(text)
+        shown = escape(text)
         if limit is not None and len(shown) > LENGTH:
             shown = f"{shown[:LENGTH]}… ({len(shown) - LENGTH} characters more: harness check --all)"
         yield f"  {where}: {shown}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from harness_lib.attempts import claim, reconcile, restore_handback, task_brief
 from harness_lib.attempts.claim import Taken
-from harness_lib.core import nothing_to_do, ownership, quoting, sessions
+from harness_lib.core import nothing_to_do, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.runs import open_session
 from harness_lib.task import Session, Task
+from harness_lib.text import some
 
 POLL_SECONDS = 1.0
 SHOWN = 5
@@ -96,7 +97,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     held = ownership.held_by_me(questions, ctx)
     unproven = [] if held else questions.provable()
     if unproven:
-        names = quoting.some([task.id for task in unproven], SHOWN)
+        names = some([task.id for task in unproven], SHOWN)
         return Reply("claim", f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
     task = held or claim.choose(questions, task_id)
     if task is None:

@@ -11,6 +11,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
+from harness_lib.text import some
 
 NAMED = 5
 
@@ -53,6 +54,6 @@ def _require_unneeded(questions: Questions, task: Task) -> None:
     if needing:
         wait = typed.harness("edit", needing[0], rest="--depends-on 'ID,ID'")
         raise RefusedError(
-            f"{quoting.some(needing, NAMED)} depend on {task.id}.",
+            f"{some(needing, NAMED)} depend on {task.id}.",
             f"Let them wait for something else first ({wait}), or remove them before it.",
         )

@@ -79,12 +79,12 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
     if brought.in_the_way:
         by_name = typed.harness("rescue", "apply", found.ref, rest="PATH …")
         raise RefusedError(
-            f"{_some(brought.in_the_way)}: changed here, or there with other content. Nothing was written.",
+            f"{_listed(brought.in_the_way)}: changed here, or there with other content. Nothing was written.",
             f"Commit or move that first, or take the rest by name: {by_name}",
         )
     if brought.unfit:
         raise RefusedError(
-            f"{_some(brought.unfit)}: too much has changed there since. Nothing was written.",
+            f"{_listed(brought.unfit)}: too much has changed there since. Nothing was written.",
             f"Take over by hand what is still wanted: {typed.harness('rescue', 'show', found.ref)}",
         )
     warnings = [f"{path} is a repository of its own and was left out" for path in brought.left_out[:NAMED]]
@@ -162,7 +162,7 @@ def _clear(ctx: Context, git: Git, head: str, made: str) -> list[str]:
     restore.undo_tracked(git, head, ctx.keep_out)
     restore.reset_index(git, head)
     untracked = status.changes(git, ctx.keep_out).untracked
-    return [f"{_some(untracked)}: not known to git, so saved and left here, too"] if untracked else []
+    return [f"{_listed(untracked)}: not known to git, so saved and left here, too"] if untracked else []
 
 
 def _refuse_own_attempt(ctx: Context) -> None:
@@ -237,8 +237,8 @@ def _refuse_foreign_attempt(ctx: Context) -> None:
             )
 
 
-def _some(paths: tuple[str, ...]) -> str:
-    return quoting.some([quoting.one_line(path, DIFF_WIDTH) for path in paths], NAMED)
+def _listed(paths: tuple[str, ...]) -> str:
+    return quoting.named(paths, NAMED, DIFF_WIDTH)
 
 
 def _when(found: Kept) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from harness_lib import typed
-from harness_lib.core import manual_edit, ownership, quoting, rights
+from harness_lib.core import manual_edit, ownership, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.rules import halting, transitions
 from harness_lib.state.api import Tx
 from harness_lib.task import Task
+from harness_lib.text import some
 
 NAMED = 10
 
@@ -72,7 +73,7 @@ def _reply(old: Task, new: Task, revived: list[Task], warnings: tuple[str, ...])
     if old.status == "completed":
         lines.append("Its commit stays in the history: the next attempt builds on it.")
     if revived:
-        names = quoting.some([task.id for task in revived], NAMED)
+        names = some([task.id for task in revived], NAMED)
         lines.append(f"pending again with it, because only it had blocked them: {names}")
     return Reply(
         "retry",

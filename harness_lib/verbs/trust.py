@@ -11,6 +11,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import owner
+from harness_lib.text import some
 
 SHOWN = 20
 LENGTH = 500
@@ -27,8 +28,7 @@ class Command(NamedTuple):
 
     def line(self) -> str:
         """Return the command on one line, for a person to judge."""
-        more = f" and {len(self.tasks) - 1} more" if len(self.tasks) > 1 else ""
-        whose = f" of {self.tasks[0]}{more}" if self.tasks else ""
+        whose = f" of {some(self.tasks, 1)}" if self.tasks else ""
         cut = f" (cut; {len(self.text)} characters in all)" if len(self.text) > LENGTH else ""
         return f"{self.what}{whose}: {quoting.one_line(self.text, LENGTH)}{cut}"
 

@@ -97,7 +97,9 @@ def _reply(ctx: Context, results: list[Result], changed: list[str], *, single: b
     lines = _one(results[0]) if single else _many(results, bad)
     warnings = []
     if changed:
-        warnings.append(f"changed while checks ran, and left so: {_names(changed)}")
+        warnings.append(
+            f"changed while checks ran, and left so: {quoting.named(changed, SHOWN, LINE_LENGTH)}"
+        )
     return Reply(
         "validate",
         "\n".join(lines),
@@ -135,10 +137,6 @@ def _many(results: list[Result], bad: list[Result]) -> list[str]:
 
 def _tail(checked: Checked, count: int) -> list[str]:
     return [row for row in checked.tail.splitlines() if row.strip()][-count:]
-
-
-def _names(paths: list[str]) -> str:
-    return quoting.some([quoting.one_line(path, LINE_LENGTH) for path in paths], SHOWN)
 
 
 def _facts(result: Result) -> dict[str, object]:

@@ -15,20 +15,12 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import advisory, nofollow
+from harness_lib.text import cut, escape
 
 MAX_LINE = 4000
 TAIL_BYTES = 1024 * 1024
 POLL_SECONDS = 0.2
 _BLOCK = 64 * 1024
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-# Line ends beside the control characters: str.splitlines() and some editors break there; and the marks that
-# reorder or hide text on a terminal.
-_BREAKS = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
-
-
-def escape(text: str) -> str:
-    r"""Return `text` as one printable line: breaks and control characters become `\n`, `\x1b`, `\u2028` …."""
-    return "".join(map(_visible, text))
 
 
 def append(path: Path, line: str) -> None:
@@ -37,10 +29,7 @@ def append(path: Path, line: str) -> None:
     Begins a new line if a torn write or an editor left the last one unfinished.
     Raises OSError; EnvSetupError if `path` is no regular file.
     """
-    text = escape(line)
-    if len(text) > MAX_LINE:
-        text = text[: MAX_LINE - 1] + "…"
-    data = text.encode("utf-8", "backslashreplace") + b"\n"
+    data = cut(escape(line), MAX_LINE).encode("utf-8", "backslashreplace") + b"\n"
     descriptor = nofollow.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     try:
         _check_regular(descriptor, path)
@@ -96,15 +85,6 @@ def _added(path: Path, clock: Clock, identity: tuple[int, int] | None, offset: i
             yield raw.decode("utf-8", "replace")
         if not chunk:
             clock.sleep(POLL_SECONDS)
-
-
-def _visible(char: str) -> str:
-    code = ord(char)
-    if char in _NAMED:
-        return _NAMED[char]
-    if code < 0x20 or 0x7F <= code < 0xA0:  # noqa: PLR2004 (the two blocks of control characters)
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if char in _BREAKS else char
 
 
 def _check_regular(descriptor: int, path: Path) -> None:

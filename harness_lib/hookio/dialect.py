@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from harness_lib.text import cut
 
-TYPE_CHECKING = False  # see door.py
+TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any

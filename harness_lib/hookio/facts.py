@@ -13,7 +13,7 @@ from harness_lib.hookio import verdict
 from harness_lib.state import summary
 from harness_lib.system.place import find_root
 
-TYPE_CHECKING = False  # see door.py
+TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -17,7 +17,7 @@ from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer, Situation
 from harness_lib.system.place import find_root, session_notes
 
-TYPE_CHECKING = False  # see door.py
+TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

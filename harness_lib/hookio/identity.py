@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-TYPE_CHECKING = False  # see door.py
+TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

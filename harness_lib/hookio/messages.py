@@ -10,7 +10,7 @@ from __future__ import annotations
 from harness_lib import typed
 from harness_lib.text import cut, in_one_line, some
 
-TYPE_CHECKING = False  # see door.py
+TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-TYPE_CHECKING = False  # see door.py
+TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

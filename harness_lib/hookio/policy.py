@@ -9,7 +9,7 @@ from __future__ import annotations
 from harness_lib.hookio import messages
 from harness_lib.hookio.situation import Answer
 
-TYPE_CHECKING = False  # see door.py
+TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

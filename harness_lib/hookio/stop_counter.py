@@ -7,7 +7,7 @@ import json
 from harness_lib.hookio.situation import Tally
 from harness_lib.system.place import session_notes
 
-TYPE_CHECKING = False  # see door.py
+TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from harness_lib.hookio.situation import Answer
 

@@ -11,7 +11,7 @@ import os
 from harness_lib.state import summary
 from harness_lib.system.place import find_root, session_notes
 
-TYPE_CHECKING = False  # see door.py
+TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from typing import TypedDict
 

@@ -11,7 +11,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HarnessError, LeaseLostError
 from harness_lib.rules import transitions
 from harness_lib.rules.halting import Halt
-from harness_lib.system.git.repository import status
+from harness_lib.system.git import status
 from harness_lib.task import Task
 
 PASSES = "validation.red_first: the check passes before any work, so it proves nothing"

@@ -20,7 +20,8 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
 from harness_lib.rules import failures
 from harness_lib.state.api import Questions
-from harness_lib.system.git.repository import Git, status, version, worktrees
+from harness_lib.system.git import status, version, worktrees
+from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import owner
 from harness_lib.task import Priority, Task, Validation

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from harness_lib.errors import HeldError
 from harness_lib.system.files import advisory, listing
-from harness_lib.system.git.repository import held, living
+from harness_lib.system.git import held, living
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
+from harness_lib.system.git import held, ref_files, remembered
 from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, failure
-from harness_lib.system.git.repository import held, ref_files, remembered
 
 __all__ = ["Commit", "Git", "GitError", "clean_env"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import HeldError
-from harness_lib.system.git.repository import held, locks
+from harness_lib.system.git import held, locks
 from tests.system.git.gitrepo import World, put, sh
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found through /proc")
@@ -110,7 +110,7 @@ def test_hold_may_be_nested_and_is_free_afterwards(world: World) -> None:
 FORKER = """
 import os, sys
 from pathlib import Path
-from harness_lib.system.git.repository import held, locks
+from harness_lib.system.git import held, locks
 from harness_lib.system.git.repository import Git
 git = Git.open(Path(sys.argv[1]))
 with locks.hold(git):

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.system.git import status
 from harness_lib.system.git.calls import covers
-from harness_lib.system.git.repository import Git, GitError, status
+from harness_lib.system.git.repository import Git, GitError
 from tests.system.git.gitrepo import NASTY, World, conflict, put, sh
 
 

@@ -11,13 +11,13 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-import harness_lib
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.hookinstall.hosts import Host
+from harness_lib.system.place import checkout
 
 Entry = dict[str, object]
 
-_PACKAGE = Path(harness_lib.__file__).resolve().parent
+_HOME = Path(checkout.HOME)
 _SCRIPT = re.compile(r"hooks/(harness-[a-z]+\.py)")
 _NAMED = re.compile(
     r"\bharness-(stop|sessionstart|sessionend|teammateidle|subagentstart|subagentstop|pretooluse|posttooluse)"
@@ -39,10 +39,10 @@ def folder() -> Path:
     Raises EnvSetupError: an installed package has none, as hooks need the launcher beside them, too;
     UsageError: its path cannot stand in a host's file.
     """
-    place = _PACKAGE.parent / "hooks"
+    place = _HOME / "hooks"
     if not (place / "hooks.json").is_file():
         raise EnvSetupError(
-            f"The hooks are no part of the Python package ({_PACKAGE}).",
+            f"The hooks are no part of the Python package ({_HOME / 'harness_lib'}).",
             "Take them from the skill folder (npx skills add) or a checkout: bin/harness hooks install",
         )
     if not str(place).isprintable():

@@ -15,14 +15,12 @@ import time
 from harness_lib.hookio import dialect, facts, identity, payload, policy, prose_log, stop_counter
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer, Situation
-from harness_lib.system.place import find_root, session_notes
+from harness_lib.system.place import checkout, find_root, session_notes
 
 TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-LAUNCHER = os.path.join(CHECKOUT, "bin", "harness")
 BEAT_SECONDS = 60
 # Whoever starts or resumes an agent has come back; compaction and `/clear` are the same turn of work.
 _RETURNS = ("startup", "resume", "new")
@@ -148,7 +146,7 @@ def _post_tool_use(visit: Visit) -> Answer:
         from harness_lib.system.processes import detached  # noqa: PLC0415 (once a minute)
 
         env = {**visit.env, "HARNESS_WORKER_ID": worker, "HARNESS_STATE_ROOT": visit.root}
-        detached.start(["/bin/sh", LAUNCHER, "beat"], env=env, cwd=visit.root)
+        detached.start(["/bin/sh", checkout.LAUNCHER, "beat"], env=env, cwd=visit.root)
     return Answer("allow")
 
 
@@ -205,7 +203,7 @@ def _log(now: Situation, kind: str, text: str) -> None:
 
 def _program() -> str:
     """Return what to type for `harness`: the absolute path of the launcher beside us, if it is there."""
-    return LAUNCHER if os.path.isfile(LAUNCHER) else "harness"
+    return checkout.launcher() or "harness"
 
 
 _ACTS = {

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
-import harness_lib
 from harness_lib import typed
 from harness_lib.attempts import task_brief
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import budget
 from harness_lib.runs.agent_process import Rules
+from harness_lib.system.place import checkout
 from harness_lib.task import Task
 
 NOTES = 20
@@ -85,5 +84,4 @@ def _minutes(seconds: float) -> str:
 
 def _program() -> str:
     """Return what to type for `harness` in any directory, not quoted."""
-    launcher = Path(harness_lib.__file__).resolve().parents[1] / "bin" / "harness"
-    return str(launcher) if launcher.is_file() else shutil.which("harness") or "harness"
+    return checkout.launcher() or shutil.which("harness") or "harness"

@@ -42,7 +42,7 @@ def test_a_plugin_that_brings_the_hooks_needs_no_file(agent: Agent, home: Path) 
 def test_a_package_without_hooks_says_where_they_are(
     agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "_PACKAGE", tmp_path / "site-packages" / "harness_lib")
+    monkeypatch.setattr(entries, "_HOME", tmp_path / "site-packages")
     said = agent.fails(7, "hooks", "install", "--agent", "claude")
     assert "npx skills add" in said["error"]["hint"]
 

@@ -16,7 +16,7 @@ import pytest
 from harness_lib.hookio import facts, handler, messages, policy, stop_counter
 from harness_lib.hookio.situation import Answer, Tally
 from harness_lib.state.filestore.store import Store
-from harness_lib.system.place import session_notes
+from harness_lib.system.place import checkout, session_notes
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import detached
 from harness_lib.task import Session, SessionConfig, State, Task
@@ -106,7 +106,7 @@ def test_whoever_works_is_held_and_that_is_counted(root: Root, ring: Ring) -> No
     heard = ring("Stop")
 
     assert heard.err == ""
-    assert f'Next is a "Title". Type: {handler.LAUNCHER} claim\n' in heard.reason
+    assert f'Next is a "Title". Type: {checkout.LAUNCHER} claim\n' in heard.reason
     assert heard.out.endswith("}\n")
     assert (kept(root).progress, kept(root).blocks) == ("3:0 ", 1)
 
@@ -130,7 +130,7 @@ def test_after_enough_blocks_one_is_let_go_and_warned_of_once(root: Root, ring: 
 
     heard = [ring("Stop") for _ in range(policy.PATIENCE + 2)]
 
-    told = messages.released(policy.PATIENCE, handler.LAUNCHER)
+    told = messages.released(policy.PATIENCE, checkout.LAUNCHER)
     assert [bool(each.out) for each in heard] == [True] * policy.PATIENCE + [False, False]
     assert [each.err for each in heard[-2:]] == [f"WARN harness: {told}\n", ""]
     assert log(root) == [f"[SESSION-3] WARN {told}"]
@@ -221,7 +221,7 @@ def test_a_subagent_is_told_its_name_where_many_share_the_list(root: Root, ring:
     said = json.loads(ring("SubagentStart", agent_id="sub-1").out)["hookSpecificOutput"]
 
     assert said["hookEventName"] == "SubagentStart"
-    assert f"HARNESS_WORKER_ID=sub-1 {handler.LAUNCHER} claim" in said["additionalContext"]
+    assert f"HARNESS_WORKER_ID=sub-1 {checkout.LAUNCHER} claim" in said["additionalContext"]
 
 
 def test_a_subagent_is_held_for_its_task_and_forgotten_when_it_goes(root: Root, ring: Ring) -> None:
@@ -408,7 +408,7 @@ def test_a_command_of_the_holder_renews_its_lease_for_its_worker(
     assert ring("PostToolUse", env={"A": "b"}) == Heard(0, "", "")
 
     env = {"A": "b", "HARNESS_WORKER_ID": "me", "HARNESS_STATE_ROOT": str(root.path)}
-    assert beats.calls == [(["/bin/sh", handler.LAUNCHER, "beat"], env, str(root.path))]
+    assert beats.calls == [(["/bin/sh", checkout.LAUNCHER, "beat"], env, str(root.path))]
 
 
 @pytest.mark.parametrize(("age", "count"), [(0, 1), (50, 1), (61, 2), (-100, 2)])
@@ -439,7 +439,7 @@ def test_without_the_launcher_beside_us_its_name_is_typed(
     root: Root, ring: Ring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(root, Task("a"))
-    monkeypatch.setattr(handler, "LAUNCHER", "/no/such")
+    monkeypatch.setattr(checkout, "LAUNCHER", "/no/such")
 
     assert "Type: harness claim\n" in ring("Stop").reason
 

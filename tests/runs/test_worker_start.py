@@ -21,7 +21,7 @@ def crippled(workshop: Workshop, tmp_path: Path) -> dict[str, str]:
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("harness_lib", "schemas"):
         shutil.copytree(CHECKOUT / name, copy / name, ignore=ignored)
-    worker = copy / "harness_lib" / "ops" / "worker.py"
+    worker = copy / "harness_lib" / "runs" / "worker.py"
     worker.write_text("import a_module_that_is_not_there\n", encoding="utf-8")
     for name in ("a", "b", "c", "d", "e"):
         workshop.file_task(name)

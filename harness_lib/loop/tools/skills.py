@@ -10,13 +10,14 @@ from xml.sax.saxutils import escape
 from harness_lib.loop import project, remembered
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
+from harness_lib.system.place import checkout
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.runtime import Runtime
 
 # Ours, where hs is part of a checkout: the one about the task list.
-_OURS = Path(__file__).resolve().parents[3] / "SKILL.md"
+_OURS = Path(checkout.HOME, "SKILL.md")
 _RESOURCES = ("scripts", "references", "assets")
 
 

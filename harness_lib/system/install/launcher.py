@@ -13,8 +13,9 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from harness_lib.system.install import private_env
+from harness_lib.system.place import checkout
 
-_HOME = Path(__file__).resolve().parents[3]
+_HOME = Path(checkout.HOME)
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
 # Where one of these is, there is what it needs in turn.
 _DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")

@@ -24,7 +24,7 @@ LIMIT_TOTAL_BYTES = 100 * 1024 * 1024
 NAMED = 5
 
 
-class Ground(NamedTuple):
+class Baseline(NamedTuple):
     """The work tree an attempt starts from; `unprotected` are untracked files too large to keep a copy of.
 
     `target` is the branch that the work is merged into, if it is.
@@ -37,7 +37,7 @@ class Ground(NamedTuple):
     target: str | None = None
 
 
-def survey(ctx: Context) -> Ground:
+def survey(ctx: Context) -> Baseline:
     """Return the ground of an attempt that begins now.
 
     Raises RefusedError where changes stand that no task made, EnvSetupError where there is no commit yet.
@@ -57,7 +57,7 @@ def survey(ctx: Context) -> Ground:
             _hint(ctx, git, changes.tracked),
         )
     before, unprotected = keep_untracked(ctx, base, changes.untracked)
-    return Ground(base, git.branch(), before, unprotected, ctx.target)
+    return Baseline(base, git.branch(), before, unprotected, ctx.target)
 
 
 def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
@@ -104,7 +104,7 @@ def before_subject(root: Path) -> str:
     return f"harness: untracked files before an attempt of {escape(str(root))}"
 
 
-def plain_gate(task: Task, ground: Ground) -> Gate:
+def plain_gate(task: Task, ground: Baseline) -> Gate:
     """Return the gate of a task that protects no files; needs no git."""
     return Gate(
         command=gates.command_hash(task.validation),
@@ -115,7 +115,7 @@ def plain_gate(task: Task, ground: Ground) -> Gate:
     )
 
 
-def gate_for(ctx: Context, task: Task, ground: Ground) -> Gate:
+def gate_for(ctx: Context, task: Task, ground: Baseline) -> Gate:
     """Return what the attempt at `task` may not weaken."""
     return plain_gate(task, ground)._replace(
         protected=protected_tree(ctx, task), judges=judge_files.tree(ctx, task)

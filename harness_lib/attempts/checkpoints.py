@@ -7,7 +7,7 @@ import re
 from harness_lib import timestamps
 from harness_lib.attempts import outcome
 from harness_lib.core.context import Context
-from harness_lib.core.ownership import Held
+from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import UsageError
 from harness_lib.rules import transitions
 from harness_lib.system.git import snapshot
@@ -16,7 +16,7 @@ from harness_lib.task import Checkpoint, Task
 DESCRIPTION_LENGTH = 1000
 
 
-def record(ctx: Context, held: Held, step: tuple[int, int], description: str) -> Task:
+def record(ctx: Context, held: HeldTask, step: tuple[int, int], description: str) -> Task:
     """Return the held task with the checkpoint: `step` is M and N, `description` one line."""
     done, total = step
     tree = snapshot.capture(ctx.git, ctx.keep_out)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import baseline, gate_copy, judge_files, red_first
-from harness_lib.attempts.baseline import Ground
+from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import dependencies, halts, marker, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, UsageError
@@ -44,18 +44,18 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     wanted = choose(questions, task_id)
     if wanted is None:
         return _settle_nothing(ctx, session)
-    with halts.when_stuck(ctx, session, wanted.id):
+    with halts.halting_on_error(ctx, session, wanted.id):
         ground = baseline.survey(ctx)
         baseline.require_dependencies(ctx, questions, wanted)
         gate = baseline.gate_for(ctx, wanted, ground)
     taken = _claim(ctx, task_id, wanted, ground, gate)
     if taken.task is None:
         return taken
-    with halts.when_stuck(ctx, session, taken.task.id):
+    with halts.halting_on_error(ctx, session, taken.task.id):
         return taken._replace(task=red_first.prove(ctx, taken.task))
 
 
-def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Ground, gate: Gate) -> Taken:
+def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Baseline, gate: Gate) -> Taken:
     """Claim `wanted`, for which `gate` was made, or what comes before it by now, if that needs no git."""
     with ctx.store.transaction() as tx:
         current = sessions.mine(tx, ctx)
@@ -76,7 +76,7 @@ def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Ground, gate
         return Taken(tx.task(task.id), questions=tx)
 
 
-def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Ground, gate: Gate) -> None:
+def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Baseline, gate: Gate) -> None:
     claimed = transitions.claim(
         task,
         worker=ctx.owner.worker,
@@ -144,7 +144,7 @@ def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
     return Taken(stop=stop)
 
 
-def _cheap_gate(task: Task, ground: Ground) -> Gate | None:
+def _cheap_gate(task: Task, ground: Baseline) -> Gate | None:
     """Return the gate of a task chosen under the lock, if it needs no git: no git runs under the lock."""
     asks = task.validation
     if asks.protect or task.depends_on or asks.red_first or judge_files.is_judged_by_files(task):

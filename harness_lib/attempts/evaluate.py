@@ -25,7 +25,7 @@ IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
 REMEMBERED = 50
 
 
-class Judged(NamedTuple):
+class Evaluation(NamedTuple):
     """What the check said, and of what: the content `tree` of the work tree on top of the commit `head`.
 
     `halt`: why nobody may try again before a person has looked.
@@ -44,7 +44,7 @@ class Judged(NamedTuple):
         return outcome.Verdict(category, self.checked.failure(), halt=self.halt)
 
 
-def judge(ctx: Context, questions: Questions, task: Task) -> Judged:
+def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
     """Run the check of `task`, unless the attempt has changed its own gate: then it failed.
 
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
@@ -62,7 +62,7 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Judged:
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.keep_out)
-    against = merge_blockers.look(ctx, task, tree)
+    against = merge_blockers.find(ctx, task, tree)
     ctx.busy(f"checking {task.id} …")
     checked = leased_check.run(ctx, task, command)
     if checked.verdict == "ENV_SETUP":
@@ -73,7 +73,7 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Judged:
         )
     if checked.passed and head is None:
         raise _nothing_to_commit_on(ctx, task)
-    return Judged(checked, tree, head or "", against=against)
+    return Evaluation(checked, tree, head or "", against=against)
 
 
 def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
@@ -101,22 +101,22 @@ def _session(questions: Questions, ctx: Context) -> int:
     return mine.number if mine else questions.session_count
 
 
-def _off_its_base(ctx: Context, task: Task, base: str) -> Judged:
+def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:
     where = (task.gate and task.gate.branch) or "HEAD"
     message = (
         f"{where.removeprefix('refs/heads/')} no longer has the commit {base[:12]} that the attempt began at "
         "(reset, amended or begun anew). Add commits, and take none away that were there before."
     )
-    return Judged(Checked("TEST_FAIL", message, "", ctx.store.log_file))
+    return Evaluation(Checked("TEST_FAIL", message, "", ctx.store.log_file))
 
 
-def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Judged:
+def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Evaluation:
     names = ", ".join(touched)
     checked = Checked("TEST_FAIL", f"The attempt changed its own gate: {names}.", "", ctx.store.log_file)
     if not IN_THE_LIST.intersection(touched):
-        return Judged(checked)
+        return Evaluation(checked)
     # The next attempt would be checked by what this one has written.
     cure = f"a person must say what the check is: {typed.give_check(task.id)}"
-    return Judged(
+    return Evaluation(
         checked, halt=Halt("CHECK_CHANGED", f"CONFIG: {names} was changed during an attempt; {cure}")
     )

@@ -11,7 +11,7 @@ from harness_lib.system.git import locks
 from harness_lib.task import Session, Task
 
 
-def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Finish what a killed process had under way, as the task's intent says.
 
     Raises RefusedError (the list may have come with a clone, and nobody has trusted it), ConfigError (it says
@@ -24,7 +24,7 @@ def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
             return rollback.go_back(ctx, session, task, again=True)
         return _leave_as_it_is(ctx, session, task)
     if intent.action == "merge" or intent.ref is not None:
-        return merge_queue.settle(ctx, session, task)
+        return merge_queue.resume(ctx, session, task)
     with locks.hold(git):
         outcome.clear_dead_locks(git, intent)
         if git.head() == intent.commit or _may_publish(ctx, task):

@@ -31,7 +31,7 @@ class Found(NamedTuple):
         return bool(self.repositories or self.submodules or self.marked)
 
 
-def look(ctx: Context, task: Task, tree: str) -> Found:
+def find(ctx: Context, task: Task, tree: str) -> Found:
     """Return what stands against merging `tree`, which was just captured from the work tree.
 
     Before the check runs: what that makes in the work tree is not merged.

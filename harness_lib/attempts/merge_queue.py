@@ -39,7 +39,7 @@ TRIES = 50
 LINE = "harness-merge.line"
 
 
-def land(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
+def merge(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
     """Merge `tree`, the checked content of an attempt on top of `head`, into the gate's target.
 
     Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
@@ -55,7 +55,7 @@ def land(ctx: Context, session: Session, task: Task, tree: str, head: str) -> ou
     warnings = _stand_on(ctx, task, oid)
     if oid == task.started_at_commit:
         warnings.append(committing.NOTHING.format(id=task.id))
-    ended = bring(ctx, session, task)
+    ended = merge_in_turn(ctx, session, task)
     return ended._replace(warnings=(*warnings, *ended.warnings))
 
 
@@ -75,7 +75,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
     return committing.undo_check(ctx, task, oid)
 
 
-def bring(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def merge_in_turn(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Merge the commit that the task's intent names, also after a crash."""
 
     def keep_claim() -> None:
@@ -173,7 +173,7 @@ def _completed(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     return outcome.Ended(done, stop, warnings=(waits,) if waits else ())
 
 
-def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Finish the merge that a killed process had under way."""
     git, intent, wanted = ctx.git, outcome.intent_of(task), _target(task)
     with locks.hold(git):
@@ -181,17 +181,17 @@ def settle(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     commit = _named(intent.commit)
     if intent.action == "merge":
         _stand_on(ctx, task, commit)
-        return bring(ctx, session, task)
+        return merge_in_turn(ctx, session, task)
     if _has_arrived(ctx, task):
         return _completed(ctx, session, task)
     if intent.head is None:
-        return bring(ctx, session, task)
+        return merge_in_turn(ctx, session, task)
     ref, tip = _named(intent.ref), intent.head
     try:
         move = target_branch.Move(ref, tip, tip if git.ref(ref) else "")
         target_branch.carry_out(ctx, wanted, move, commit)
     except target_branch.MovedError:
-        return bring(ctx, session, _begin_again(ctx, task))
+        return merge_in_turn(ctx, session, _begin_again(ctx, task))
     return _completed(ctx, session, task)
 
 

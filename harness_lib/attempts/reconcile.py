@@ -97,7 +97,7 @@ def _recover_next(
         return f"{task.id}: {giving_up.give_up(ctx, session, task, error).halt}", None, warned
 
 
-def bereaved(ctx: Context, session: Session, task: Task) -> str:
+def reclaim_from_dead_worker(ctx: Context, session: Session, task: Task) -> str:
     """Recover `task` of a worker of this very session that was killed; return what was done.
 
     That is nobody's fault: what is under way in git is finished, other work is handed back as it stands.
@@ -230,12 +230,12 @@ def _recover_one(
         return _leave_files_to_the_living(ctx, session, task)
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
-        with halts.when_stuck(ctx, session, task.id):
-            ended = settling.settle(ctx, session, task)
+        with halts.halting_on_error(ctx, session, task.id):
+            ended = settling.resume(ctx, session, task)
         return interrupting.log(ctx, session, task, action, "a command was killed in the middle"), ended
     plan = recovery.plan(interrupting.facts(ctx, task))
     if plan.action == "resume" or interrupting.awaits_its_work(ctx, task):
-        with halts.when_stuck(ctx, session, task.id):
+        with halts.halting_on_error(ctx, session, task.id):
             rollback.require_trust(ctx, task)
     if plan.action == "resume":
         return interrupting.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
@@ -279,7 +279,7 @@ def _validate(
 ) -> tuple[str, outcome.Ended | None]:
     """Let the check decide whether it is done, with everything as the interrupted attempt left it."""
     left = interrupting.standing(ctx)
-    with halts.when_stuck(ctx, session, task.id):
+    with halts.halting_on_error(ctx, session, task.id):
         questions = ctx.store.ask()
         judged = evaluate.judge(ctx, questions, ownership.require_task(questions, task.id))
     if judged.checked.passed:

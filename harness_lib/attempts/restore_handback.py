@@ -10,7 +10,7 @@ from harness_lib.task import Task
 NAMED = 10
 
 
-def over(ctx: Context, task: Task) -> str:
+def apply(ctx: Context, task: Task) -> str:
     """Put the work that `task` was handed back with into the work tree, uncommitted; return what to tell.
 
     Where both sides changed the same lines, both stand there between conflict marks.

@@ -42,7 +42,7 @@ def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
         if task is None or task not in questions.provable():
             # Another worker has proven it meanwhile.
             continue
-        with halts.when_stuck(ctx, session, task.id):
+        with halts.halting_on_error(ctx, session, task.id):
             trust_policy.require(ctx, questions)
         passed, why = _check(ctx, task)
         head = ctx.git.head()

@@ -119,7 +119,7 @@ def end_survivors(ctx: Context, alive: set[str]) -> None:
         orphan_groups.end_all(found.path)
 
 
-def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
+def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
     """Return the work tree at `path` standing clean at `commit`, and whether it was made for this."""
     git = _opened(ctx.git, path)
     try:
@@ -131,7 +131,7 @@ def stand(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
         quarantine.whole(ctx, path, None)
     worktrees.remove(ctx.git, path)
     git = worktrees.add(ctx.git, path, commit)
-    bring(ctx, git)
+    copy_ignored(ctx, git)
     return git, True
 
 
@@ -240,7 +240,7 @@ def _is_kept(git: Git, head: str, commit: str) -> bool:
     return bool(git.text("for-each-ref", "--contains", head, "--count=1", "refs/heads", "refs/harness"))
 
 
-def bring(ctx: Context, git: Git) -> None:
+def copy_ignored(ctx: Context, git: Git) -> None:
     """Copy the ignored files that checks need from the project into a new work tree."""
     main = Git.open(ctx.root.path)
     for source in _wanted(main.top, ctx.root.path):
@@ -267,7 +267,7 @@ def _wanted(top: Path, project: Path) -> Iterator[Path]:
                 yield from sorted(place.glob(pattern))
 
 
-def take_away(ctx: Context, found: Place, commit: str) -> list[str]:
+def teardown(ctx: Context, found: Place, commit: str) -> list[str]:
     """Remove the work trees of a run and its directory; return how a person gets at what is kept of the rest.
 
     One in which a task still is in progress stays as it is: whoever recovers the task needs it.
@@ -310,7 +310,7 @@ def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
     told = []
     for found in _dead(ctx, alive):
         try:
-            told += [f"What a run had left over is kept: {where}" for where in take_away(ctx, found, commit)]
+            told += [f"What a run had left over is kept: {where}" for where in teardown(ctx, found, commit)]
         except (OSError, HarnessError) as error:
             told.append(f"What a run had left in {found.path} could not be taken away: {error}")
     return told

@@ -20,7 +20,7 @@ STUCK = (ConfigError, EnvSetupError, RefusedError)
 
 
 @contextmanager
-def when_stuck(ctx: Context, session: Session, task_id: str | None = None) -> Iterator[None]:
+def halting_on_error(ctx: Context, session: Session, task_id: str | None = None) -> Iterator[None]:
     """Pass every error on; for one that a person must see to, log it and halt this worker's session first."""
     try:
         yield

@@ -19,14 +19,14 @@ SUPERVISED = "HARNESS_SUPERVISED"
 CHECKED = "HARNESS_CHECKED_TASK"
 
 
-class Held(NamedTuple):
+class HeldTask(NamedTuple):
     """A task in progress, and the session that holds it."""
 
     session: Session
     task: Task
 
 
-def finish(ctx: Context, task: Task) -> str | None:
+def finish_command(ctx: Context, task: Task) -> str | None:
     """Return the command that ends the work on `task`, or gives it the check that it cannot end without.
 
     None for an agent whose supervisor does that.
@@ -78,7 +78,7 @@ def is_mine(questions: Questions, task: Task, ctx: Context) -> bool:
     return leases.is_mine(task, ctx.owner.worker)
 
 
-def require(questions: Questions, task_id: str | None, ctx: Context) -> Held:
+def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask:
     """Return the task in progress that the caller may finish.
 
     `task_id` None means the one that this worker holds.
@@ -101,7 +101,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> Held:
             f"Task {task.id} is in progress, but no session of yours is open.",
             "Open one, which recovers the task: harness start",
         )
-    return Held(session, task)
+    return HeldTask(session, task)
 
 
 def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError:
@@ -123,7 +123,7 @@ def set_aside(task_id: str) -> str:
     return f"Keep what you have changed and clear your work tree: {save}; then type: harness claim"
 
 
-def require_settled(questions: Questions, task_id: str | None, ctx: Context) -> Held:
+def require_settled(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask:
     """Return what `require` does; UsageError if a killed command has left something under way in git."""
     held = require(questions, task_id, ctx)
     if held.task.intent is not None:

@@ -62,13 +62,13 @@ BLAME: dict[str, Category] = {
 }
 
 
-class Desk(Protocol):
+class WorkerPort(Protocol):
     """What an attempt needs of the worker that makes it."""
 
     adapter: Adapter
 
     @property
-    def orders(self) -> Wishes:
+    def orders(self) -> AgentOptions:
         """Return what the run wants of agents."""
         ...
 
@@ -81,7 +81,7 @@ class Desk(Protocol):
         ...
 
 
-class Wishes(Protocol):
+class AgentOptions(Protocol):
     """How agents are to be started."""
 
     @property
@@ -110,13 +110,13 @@ class StuckError(Exception):
     halts_as: HaltKind = "ENV_SETUP"
 
 
-def run(ctx: Context, session: Session, task: Task, desk: Desk) -> outcome.Ended:
+def run(ctx: Context, session: Session, task: Task, desk: WorkerPort) -> outcome.Ended:
     """Take the claimed `task` to its end and return it.
 
     Raises StuckError (a person must act: the claim still stands), LeaseLostError.
     """
     _require_check(ctx, task)
-    turn = _work(ctx, task, desk, restore_handback.over(ctx, task))
+    turn = _work(ctx, task, desk, restore_handback.apply(ctx, task))
     if not worktree_slots.is_there(ctx.git):
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
@@ -164,7 +164,7 @@ class _Tries:
         self.spent = budget.Spent()
 
 
-def _work(ctx: Context, task: Task, desk: Desk, carried: str) -> Turn:
+def _work(ctx: Context, task: Task, desk: WorkerPort, carried: str) -> Turn:
     """Let agents work until one has ended by itself, or for a reason that ends the attempt."""
     tries, interrupted = _Tries(), ""
     while True:
@@ -195,7 +195,7 @@ def _keep_spent(ctx: Context, task: Task, turn: Turn) -> None:
         tx.replace(attempts.spend(outcome.require_claim(tx, task), cost, tokens))
 
 
-def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Turn:
+def _one(ctx: Context, task: Task, desk: WorkerPort, tries: _Tries, brief: str) -> Turn:
     said = Report()
 
     def on_look(listener: Listener) -> bool:
@@ -230,7 +230,7 @@ def _one(ctx: Context, task: Task, desk: Desk, tries: _Tries, brief: str) -> Tur
     return turn
 
 
-def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task, desk: Desk) -> None:
+def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task, desk: WorkerPort) -> None:
     """Undo what the agent has done to what is not its own."""
     wanted, base = task.gate.target if task.gate else None, task.started_at_commit
     undone = repository_guard.undo(ctx, seen, task)
@@ -238,12 +238,12 @@ def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task
         desk.tell(Notice("warning", told))
 
 
-def _open_letters(ctx: Context, desk: Desk) -> None:
+def _open_letters(ctx: Context, desk: WorkerPort) -> None:
     for problem in inbox.open_all(ctx):
         desk.tell(Notice("warning", problem))
 
 
-def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) -> bool:
+def _goes_on(ctx: Context, task: Task, desk: WorkerPort, turn: Turn, tries: _Tries) -> bool:
     """Return whether another agent goes on with this attempt, once what stands in its way is over."""
     if not worktree_slots.is_there(ctx.git):
         return False
@@ -269,7 +269,7 @@ def _goes_on(ctx: Context, task: Task, desk: Desk, turn: Turn, tries: _Tries) ->
     return False
 
 
-def _has_finished(ctx: Context, task: Task, desk: Desk, turn: Turn) -> bool:
+def _has_finished(ctx: Context, task: Task, desk: WorkerPort, turn: Turn) -> bool:
     """Return whether the check passes after an agent whose exit code says little."""
     if desk.adapter.exit_tells or not 0 < (turn.code or 0) < BY_SIGNAL or _has_done_nothing(ctx):
         return False
@@ -314,7 +314,7 @@ def _add(before: budget.Spent, turn: Turn) -> budget.Spent:
     )
 
 
-def _pause(ctx: Context, task: Task, desk: Desk, step: Step, seconds: float, why: str) -> None:
+def _pause(ctx: Context, task: Task, desk: WorkerPort, step: Step, seconds: float, why: str) -> None:
     """Wait, with the claim kept alive; the run shows until when."""
     until = ctx.clock.now() + timedelta(seconds=max(0.0, seconds))
     # The monotonic clock stands still while a laptop sleeps, the other one may be set back.

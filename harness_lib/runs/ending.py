@@ -55,7 +55,7 @@ def leave(
     The machine may be what has ended the run (a full disk): what cannot be done is said and left to the next.
     """
     try:
-        for where in worktree_slots.take_away(ctx, found, target_branch.tip(ctx.git, target_of(ctx))):
+        for where in worktree_slots.teardown(ctx, found, target_branch.tip(ctx.git, target_of(ctx))):
             warn(f"What was left over is kept: {where}")
         if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
             warn(gone)

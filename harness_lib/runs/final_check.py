@@ -81,7 +81,7 @@ def run(
     worktrees.remove(ctx.git, path)
     tip = target_branch.tip(ctx.git, ctx.target)
     try:
-        there = ctx.at(worktree_slots.stand(ctx, path, tip)[0])
+        there = ctx.at(worktree_slots.checkout_clean(ctx, path, tip)[0])
         worktree_slots.set_up(there)
         for task in filter(_has_check, questions.search("completed")):
             if not may_go_on():

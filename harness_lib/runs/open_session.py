@@ -273,5 +273,5 @@ def _next_lines(ctx: Context, questions: Questions, held: Task | None, upcoming:
 
 def _next(ctx: Context, held: Task | None, upcoming: Task | None) -> str | None:
     if held:
-        return ownership.finish(ctx, held)
+        return ownership.finish_command(ctx, held)
     return "harness claim" if upcoming else nothing_to_do.answer("waiting").next

@@ -15,7 +15,7 @@ from harness_lib.rules import budget as amounts
 from harness_lib.rules import leases
 from harness_lib.rules.budget import Budget
 from harness_lib.runs import agent_process
-from harness_lib.runs.worker_config import Orders
+from harness_lib.runs.worker_config import WorkerConfig
 from harness_lib.system.git import version
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
@@ -46,9 +46,9 @@ class Options:
     final_check: bool = True
     max_file: float = 100.0
 
-    def orders(self, run: str, number: int, place: str, wanted: str, limits: Budget) -> Orders:
+    def orders(self, run: str, number: int, place: str, wanted: str, limits: Budget) -> WorkerConfig:
         """Return what worker `number` of the session `run` is told when it is started."""
-        return Orders(
+        return WorkerConfig(
             worker=leases.slot(run, number),
             number=number,
             place=place,

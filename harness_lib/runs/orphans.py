@@ -43,7 +43,7 @@ class Orphans:
         if session is None or held is None or held.worktree is None:
             return
         try:
-            self._tell("recovered", reconcile.bereaved(self._ctx, session, held))
+            self._tell("recovered", reconcile.reclaim_from_dead_worker(self._ctx, session, held))
         except (HarnessError, OSError) as error:
             self._tell("warning", f"{held.id} could not be handed back yet: {error}")
             now = self._ctx.store.ask().task(held.id)

@@ -94,7 +94,7 @@ def _log_lines(ctx: Context) -> list[str]:
         return []
 
 
-def look(ctx: Context, limit: int | None) -> View:
+def gather(ctx: Context, limit: int | None) -> View:
     """Return the list as it is now, with every task in its order, or the `limit` most interesting ones."""
     questions = ctx.store.ask()
     shown = questions.search() if limit is None else questions.interesting(limit)
@@ -203,7 +203,7 @@ def upcoming(ctx: Context, questions: Questions) -> str | None:
     """Return the command that goes on with the list."""
     held = ownership.held_by_me(questions, ctx)
     if held:
-        return ownership.finish(ctx, held)
+        return ownership.finish_command(ctx, held)
     if not questions.counts().total:
         return nothing_to_do.ADD
     if questions.in_progress() and sessions.mine(questions, ctx) is None:

@@ -35,7 +35,7 @@ from harness_lib.runs import options as run_options
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options
 from harness_lib.runs.orphans import Orphans
-from harness_lib.runs.worker_pool import Crew
+from harness_lib.runs.worker_pool import WorkerPool
 from harness_lib.state.api import Questions
 from harness_lib.system import os_errors
 from harness_lib.system.files import family_lock
@@ -62,7 +62,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     there.__dict__["owner"] = owner.ourselves("run")
     worktree_slots.end_survivors(there, sessions.living(there.store.ask(), there))
     opened = open_session.open_session(there)
-    supervisor = Supervisor(there, options, watch)
+    supervisor = Scheduler(there, options, watch)
     for line in opened.recovered:
         supervisor.tell("recovered", line)
     if opened.session is None and not (opened.stop == "done" and supervisor.must_check()):
@@ -80,7 +80,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         limits.forget(there)
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or supervisor.something_broke(found):
-            supervisor.go_on(Crew(there, lock), found)
+            supervisor.go_on(WorkerPool(there, lock), found)
         supervisor.record()
     finally:
         supervisor.tell_new_branches()
@@ -91,7 +91,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     return supervisor.reply()
 
 
-class Supervisor:
+class Scheduler:
     """One run: what it has come to, and the one loop in which everything is decided.
 
     `why` is what ends it, once no worker has a task any more. `checked` is the commit on which every check
@@ -129,7 +129,7 @@ class Supervisor:
         if self.branches and new:
             self.warn(f"New branches since the run began, which an agent may have made: {', '.join(new)}")
 
-    def go_on(self, crew: Crew, found: worktree_slots.Place) -> None:
+    def go_on(self, crew: WorkerPool, found: worktree_slots.Place) -> None:
         """Start the workers, and see them through to the end."""
         count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
         with self._signals_noted():
@@ -183,11 +183,11 @@ class Supervisor:
     def _spent(self) -> budget.Spent:
         return self.board.spent(self._ctx.clock.now().timestamp())
 
-    def _start(self, crew: Crew, found: worktree_slots.Place, number: int) -> None:
+    def _start(self, crew: WorkerPool, found: worktree_slots.Place, number: int) -> None:
         me, wanted = self._ctx.owner.worker, ending.target_of(self._ctx)
         crew.start(self._options.orders(me, number, str(found.path), wanted, self.board.limits))
 
-    def _hear(self, crew: Crew, found: worktree_slots.Place, event: Event) -> None:
+    def _hear(self, crew: WorkerPool, found: worktree_slots.Place, event: Event) -> None:
         self.board = run_state.fold(self.board, event)
         number, news = event.worker, event.news
         if isinstance(news, Ready) and number is not None:
@@ -203,7 +203,9 @@ class Supervisor:
         elif isinstance(news, Gone) and number is not None:
             self._bury(crew, found, number, news, event.at)
 
-    def _bury(self, crew: Crew, found: worktree_slots.Place, number: int, news: Gone, at: float) -> None:
+    def _bury(
+        self, crew: WorkerPool, found: worktree_slots.Place, number: int, news: Gone, at: float
+    ) -> None:
         """Hand back what a worker that has ended had in progress, and start another one if it was killed."""
         if self.repository is not None:
             # Its agent may have been at work, and nobody has looked after it.
@@ -226,7 +228,7 @@ class Supervisor:
             return
         self._start(crew, found, number)
 
-    def _obey(self, crew: Crew) -> None:
+    def _obey(self, crew: WorkerPool) -> None:
         """Ctrl-C once: finish what runs, start nothing new. Twice, or a request to end: stop now."""
         while self._signals:
             number = self._signals.pop(0)
@@ -240,7 +242,7 @@ class Supervisor:
                 self.tell("interrupted", TWICE)
                 crew.stop()
 
-    def _take_limits(self, crew: Crew) -> bool:
+    def _take_limits(self, crew: WorkerPool) -> bool:
         """Take other limits that a person has asked for; return whether there were any."""
         try:
             changes = limits.asked(self._ctx)
@@ -254,7 +256,7 @@ class Supervisor:
         crew.limit(now)
         return True
 
-    def _decide(self, crew: Crew, found: worktree_slots.Place) -> None:
+    def _decide(self, crew: WorkerPool, found: worktree_slots.Place) -> None:
         """Let workers take tasks, and end the run when there is a reason to."""
         if self._draining:
             return
@@ -275,7 +277,7 @@ class Supervisor:
         """Return whether the final pass has made new tasks, or somebody has changed the list meanwhile."""
         return self.something_broke(found) or self._ctx.store.ask().no_work() != "done"
 
-    def _hold_back(self, crew: Crew, reached: str) -> None:
+    def _hold_back(self, crew: WorkerPool, reached: str) -> None:
         """Start nothing new; when nobody is at work any more the run ends. Until then it can be raised."""
         if not self._limited:
             self.tell("limit", f"a limit is reached ({reached}); finishing what runs, starting nothing new")
@@ -287,7 +289,7 @@ class Supervisor:
         """Return how many workers have a task, or leave to take one."""
         return sum(row.task is not None or row.step == "takes" for row in self.board.rows.values())
 
-    def _let(self, crew: Crew, allowed: budget.Budget) -> None:
+    def _let(self, crew: WorkerPool, allowed: budget.Budget) -> None:
         """Let those who are ready take a task, as many as the limit of attempts still allows."""
         while self._ready:
             if 0 < allowed.max_tasks <= self.board.before.attempts + self._at_work():
@@ -331,7 +333,7 @@ class Supervisor:
             self.checked = passed.tip
         return passed.goes_on
 
-    def _drain(self, crew: Crew, why: Why, message: str = "", hint: str = "") -> None:
+    def _drain(self, crew: WorkerPool, why: Why, message: str = "", hint: str = "") -> None:
         if not self.why:
             self.why, self._message, self._hint = why, message, hint
         self._draining = True

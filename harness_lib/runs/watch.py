@@ -18,16 +18,16 @@ NAMED = 5
 def follow(ctx: Context, limit: int | None) -> Iterator[View]:
     """Yield the list now and whenever it looks different, until nothing is left to do.
 
-    `limit` as in `overview.look`. A list that cannot be read for a while (a person is editing it) is the view
-    before with a warning.
+    `limit` as in `overview.gather`. A list that cannot be read for a while (a person is editing it)
+    is the view before with a warning.
     """
     seen = _all_stamps(ctx)
-    view = overview.look(ctx, limit)
+    view = overview.gather(ctx, limit)
     yield view
     while view.runs or not view.is_finished:
         seen = _wait_for_change(ctx, seen)
         try:
-            now = overview.look(ctx, limit)
+            now = overview.gather(ctx, limit)
         except (ConfigError, EnvSetupError, StateUnreadableError) as error:
             now = view._replace(warnings=(error.message,))
         if now != view:

@@ -38,7 +38,7 @@ from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, 
 from harness_lib.rules.halting import Halt
 from harness_lib.runs import agent_attempt
 from harness_lib.runs.agent_process import Rules
-from harness_lib.runs.worker_config import Orders
+from harness_lib.runs.worker_config import WorkerConfig
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
 from harness_lib.system.git.repository import GitError
@@ -51,7 +51,7 @@ LOOK_ANYWAY_SECONDS = 5.0
 class Worker:
     """What a worker knows, and its two lines to the run."""
 
-    def __init__(self, ctx: Context, orders: Orders, say: Callable[[Event], None]) -> None:
+    def __init__(self, ctx: Context, orders: WorkerConfig, say: Callable[[Event], None]) -> None:
         self.ctx, self.orders, self._say = ctx, orders, say
         self.adapter = orders.adapter()
         self.limits = budget.read(orders.limits)
@@ -120,7 +120,7 @@ class Worker:
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Hand back what the worker before us had, if the run could not when it was killed."""
         try:
-            self.tell(Notice("recovered", reconcile.bereaved(self.ctx, session, held)))
+            self.tell(Notice("recovered", reconcile.reclaim_from_dead_worker(self.ctx, session, held)))
         except (HarnessError, OSError) as error:
             now = self.ctx.store.ask().task(held.id)
             if now is None or not self._tries.spent(now):
@@ -174,7 +174,7 @@ class Worker:
         path = worktree_slots.free(
             self.ctx, worktree_slots.Place(Path(self.orders.place)), self.orders.number
         )
-        git, new = worktree_slots.stand(self.ctx, path, commit)
+        git, new = worktree_slots.checkout_clean(self.ctx, path, commit)
         there = self.ctx.at(git)
         if new:
             self.tell(Stepped("prepares"))
@@ -238,7 +238,7 @@ class Worker:
             return
         try:
             if now.intent is not None:
-                ended = intents.settle(there, session, now)
+                ended = intents.resume(there, session, now)
             else:
                 ended = requeue.interrupted(there, session, now, why)
         except LeaseLostError as error:

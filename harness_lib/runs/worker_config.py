@@ -18,7 +18,7 @@ LIMITS = "limits "
 
 
 @dataclass(frozen=True)
-class Orders:
+class WorkerConfig:
     """Who a worker is, where it works, and which agent it lets work; `silence` and `longest` are seconds."""
 
     worker: str
@@ -58,14 +58,14 @@ def limits(now: Budget) -> str:
     return LIMITS + json.dumps(budget.write(now))
 
 
-def write(orders: Orders) -> str:
+def write(orders: WorkerConfig) -> str:
     """Return `orders` as a line without its end."""
     return json.dumps(asdict(orders))
 
 
-def read(line: str) -> Orders:
+def read(line: str) -> WorkerConfig:
     """Return the orders that `write` made `line` of."""
-    return Orders(**json.loads(line, object_hook=_tuples))
+    return WorkerConfig(**json.loads(line, object_hook=_tuples))
 
 
 def _tuples(document: dict[str, Any]) -> dict[str, Any]:

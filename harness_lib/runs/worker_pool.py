@@ -17,7 +17,7 @@ from harness_lib.rules import deaths, events
 from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Event, Gone, Unstarted
 from harness_lib.runs import worker_config as orders
-from harness_lib.runs.worker_config import Orders
+from harness_lib.runs.worker_config import WorkerConfig
 from harness_lib.system.install import launcher
 
 ENDING_SECONDS = 60.0
@@ -26,14 +26,14 @@ READ_BYTES = 65536
 
 
 @dataclass
-class Hand:
+class WorkerHandle:
     """One worker process, and what it has said without an end of the line yet.
 
     `errors` is where it complains, after the `skip` bytes of those that had its number before. `started`: it
     has said a word, so its process can run our code.
     """
 
-    orders: Orders
+    orders: WorkerConfig
     process: subprocess.Popen[bytes]
     errors: Path
     skip: int
@@ -69,15 +69,15 @@ def _cause(complaint: str) -> str:
     return complaint.rpartition("\n")[2]
 
 
-class Crew:
+class WorkerPool:
     """All of them. `lock` is a descriptor that each inherits and none ever reads."""
 
     def __init__(self, ctx: Context, lock: int) -> None:
         self._ctx, self._lock = ctx, lock
-        self._hands: dict[int, Hand] = {}
+        self._hands: dict[int, WorkerHandle] = {}
         self._selector = selectors.DefaultSelector()
 
-    def start(self, given: Orders) -> None:
+    def start(self, given: WorkerConfig) -> None:
         """Start a worker, in a session of its own so that Ctrl-C on a terminal reaches only the run."""
         errors = Path(given.place) / f"worker-{given.number}.err"
         with errors.open("ab") as stream:
@@ -94,7 +94,7 @@ class Crew:
             )
         assert process.stdin is not None
         assert process.stdout is not None
-        hand = Hand(given, process, errors, skip)
+        hand = WorkerHandle(given, process, errors, skip)
         self._hands[given.number] = hand
         os.set_blocking(process.stdout.fileno(), False)
         self._selector.register(process.stdout, selectors.EVENT_READ, hand)
@@ -103,7 +103,7 @@ class Crew:
     def listen(self, seconds: float) -> Iterator[Event]:
         """Yield what workers say within `seconds`, and `gone` for each whose process has ended."""
         for key, _ in self._selector.select(seconds):
-            hand: Hand = key.data
+            hand: WorkerHandle = key.data
             new = os.read(key.fd, READ_BYTES)
             if not new:
                 yield self._bury(hand)
@@ -112,7 +112,7 @@ class Crew:
             *lines, hand.rest = (hand.rest + new).split(b"\n")
             yield from (events.read(json.loads(line)) for line in lines)
 
-    def _bury(self, hand: Hand) -> Event:
+    def _bury(self, hand: WorkerHandle) -> Event:
         assert hand.process.stdout is not None
         self._selector.unregister(hand.process.stdout)
         hand.process.stdout.close()
@@ -164,7 +164,7 @@ class Crew:
             hand.process.kill()
             yield self._bury(hand)
 
-    def _say(self, hand: Hand, line: str) -> None:
+    def _say(self, hand: WorkerHandle, line: str) -> None:
         assert hand.process.stdin is not None
         try:
             hand.process.stdin.write(line.encode() + b"\n")

@@ -78,14 +78,14 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: open_session.Opened) -> Reply:
     told = task_brief.render(task, ctx, taken.questions)
     if not taken.resumed:
-        told = "\n".join(filter(None, (told, restore_handback.over(ctx, task))))
+        told = "\n".join(filter(None, (told, restore_handback.apply(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + told]
     return Reply(
         "claim",
         "\n".join(lines),
         session=session.number,
         task=task,
-        next=ownership.finish(ctx, task),
+        next=ownership.finish_command(ctx, task),
         warnings=opened.warnings,
         extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": told},
     )

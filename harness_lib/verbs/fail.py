@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness_lib.attempts import outcome, rescue_refs, rollback
 from harness_lib.core import ownership, quoting, sessions
 from harness_lib.core.context import Context
-from harness_lib.core.ownership import Held
+from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
 from harness_lib.rules import failures, halting, stats, transitions
@@ -39,7 +39,7 @@ def run(ctx: Context, task_id: str | None, category: Category, message: str) -> 
     return _reply(ctx, held, ended, category, stops=strategy.stops)
 
 
-def _halt(ctx: Context, held: Held, task: Task, category: Category, message: str) -> None:
+def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message: str) -> None:
     with ctx.store.transaction() as tx:
         words = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
         why = Halt(halting.of_category(category), words)
@@ -51,7 +51,7 @@ def _halt(ctx: Context, held: Held, task: Task, category: Category, message: str
             tx.replace(transitions.halt(now, why))
 
 
-def _reply(ctx: Context, held: Held, ended: outcome.Ended, category: Category, *, stops: bool) -> Reply:
+def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Category, *, stops: bool) -> Reply:
     task = ended.task
     used = f"attempts used: {task.attempts} of {task.max_attempts}"
     undone = "was rolled back" if ended.rolled_back else "was left as it is"

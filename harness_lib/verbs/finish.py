@@ -6,7 +6,7 @@ from harness_lib.attempts import complete, evaluate, intents, outcome, rescue_re
 from harness_lib.attempts.check import Checked
 from harness_lib.core import halts, nothing_to_do, ownership, quoting
 from harness_lib.core.context import Context
-from harness_lib.core.ownership import Held
+from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
 from harness_lib.rules import stats
@@ -23,8 +23,8 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     questions = ctx.store.ask_to_change()
     held = ownership.require(questions, task_id, ctx)
     if held.task.intent is not None:
-        return _reply(ctx, held, intents.settle(ctx, held.session, held.task), None)
-    with halts.when_stuck(ctx, held.session, held.task.id):
+        return _reply(ctx, held, intents.resume(ctx, held.session, held.task), None)
+    with halts.halting_on_error(ctx, held.session, held.task.id):
         judged = evaluate.judge(ctx, questions, held.task)
         if judged.checked.passed:
             ended = complete.complete(ctx, held.session, held.task, judged)
@@ -33,7 +33,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     return _reply(ctx, held, ended, judged.checked)
 
 
-def _reply(ctx: Context, held: Held, ended: outcome.Ended, checked: Checked | None) -> Reply:
+def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked | None) -> Reply:
     task = ended.task
     extra: dict[str, object] = {"rescue": ended.rescue}
     if checked:

@@ -24,7 +24,7 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
         "note",
         f"noted for {task.id}; later tasks will be told.",
         task=task,
-        next=ownership.finish(ctx, task) if task.status == "in_progress" else "harness status",
+        next=ownership.finish_command(ctx, task) if task.status == "in_progress" else "harness status",
         warnings=tuple(_warnings(line, lost)),
     )
 

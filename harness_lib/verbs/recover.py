@@ -28,7 +28,7 @@ def run(ctx: Context) -> Reply:
         "\n".join(told) or "Nothing was interrupted.",
         session=session.number,
         task=held,
-        next=ownership.finish(ctx, held) if held else "harness claim",
+        next=ownership.finish_command(ctx, held) if held else "harness claim",
         warnings=warnings,
         extra={"recovered": list(told)},
     )

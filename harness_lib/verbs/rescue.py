@@ -98,7 +98,7 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
         "rescue",
         "\n".join([told, *(f"  {_harmless(path)}" for path in brought.written[:SHOWN])]),
         task=held,
-        next=ownership.finish(ctx, held) if held else "git status",
+        next=ownership.finish_command(ctx, held) if held else "git status",
         warnings=tuple(warnings),
         extra={"rescue": _facts(found), "written": list(brought.written[:SHOWN])},
     )

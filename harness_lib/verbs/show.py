@@ -152,7 +152,7 @@ def _logs(ctx: Context, task: Task) -> list[Path]:
 
 def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> str | None:
     if task.status == "in_progress":
-        return ownership.finish(ctx, task)
+        return ownership.finish_command(ctx, task)
     if eligible:
         return typed.harness("claim", task.id)
     if task.halt is not None and task.validation.command:

@@ -14,7 +14,7 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
 
     Unless `everything` is wanted, the interesting tasks come first and the rest is a number.
     """
-    return answer(ctx, overview.look(ctx, None if everything else overview.SHOWN))
+    return answer(ctx, overview.gather(ctx, None if everything else overview.SHOWN))
 
 
 def answer(ctx: Context, view: overview.View) -> Reply:

@@ -248,7 +248,7 @@ def bereaved(world: Merging, agent: Agent) -> Agent:
     assert task is not None
     if task.status == "in_progress":
         assert session is not None
-        reconcile.bereaved(ctx, session, task)
+        reconcile.reclaim_from_dead_worker(ctx, session, task)
     _who_waits_wakes(world)
     # As at its end.
     target_branch.deliver(ctx, TARGET)
@@ -262,7 +262,7 @@ def _who_waits_wakes(world: Merging) -> None:
     session, task = sessions.mine(questions, ctx), questions.task(BESIDE)
     if task is not None and task.intent is not None:
         assert session is not None
-        merge_queue.bring(ctx.at(Git.open(world.slot(BESIDE_WORKER))), session, task)
+        merge_queue.merge_in_turn(ctx.at(Git.open(world.slot(BESIDE_WORKER))), session, task)
 
 
 def next_run(world: Merging, agent: Agent) -> Agent:

@@ -285,7 +285,9 @@ def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> 
     put(place.slot(2), "a file\n")
 
     for number in (1, 2):
-        git, new = worktree_slots.stand(ctx, place.slot(number), sh(workshop.top, "rev-parse", "HEAD"))
+        git, new = worktree_slots.checkout_clean(
+            ctx, place.slot(number), sh(workshop.top, "rev-parse", "HEAD")
+        )
         assert new
         assert sorted(path.name for path in git.top.iterdir()) == [".git", ".gitignore", "README.md"]
 
@@ -303,7 +305,7 @@ def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop)
         for _ in range(200):
             place = worktree_slots.place(ctx, name)
             put(place.lock, "")
-            assert worktree_slots.take_away(ctx, place, commit) == []
+            assert worktree_slots.teardown(ctx, place, commit) == []
 
     with ThreadPoolExecutor() as threads:
         for each in [threads.submit(begin_and_end, f"run-{number}") for number in range(4)]:
@@ -316,9 +318,9 @@ def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
     commit = sh(workshop.top, "rev-parse", "HEAD")
     first, second = (worktree_slots.place(ctx, name) for name in ("run-1", "run-2"))
-    assert worktree_slots.take_away(ctx, first, commit) == []
+    assert worktree_slots.teardown(ctx, first, commit) == []
     assert second.path.is_dir()
-    assert worktree_slots.take_away(ctx, second, commit) == []
+    assert worktree_slots.teardown(ctx, second, commit) == []
     assert not worktree_slots.home(ctx).exists()
     assert worktree_slots.sweep(ctx, commit, set()) == []
     worktree_slots.end_survivors(ctx, set())

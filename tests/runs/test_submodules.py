@@ -197,15 +197,15 @@ def test_files_of_a_submodule_that_nobody_has_committed_are_kept(submodule: Work
 def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
     place = worktree_slots.place(ctx, "run-one").slot(1)
-    git, _ = worktree_slots.stand(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    git, _ = worktree_slots.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
-    same, new = worktree_slots.stand(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    same, new = worktree_slots.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
     assert (new, (same.top / "lib" / "l").exists()) == (False, True)
     put(submodule.top / "lib" / "l", "two\n")
     sh(submodule.top / "lib", "commit", "-qam", "two")
     sh(submodule.top, "commit", "-qam", "Another commit of lib")
 
-    git, new = worktree_slots.stand(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    git, new = worktree_slots.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
 
     assert (new, list((git.top / "lib").iterdir()), aside(submodule)) == (True, [], [])
 
@@ -213,11 +213,11 @@ def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submod
 def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
     place, head = worktree_slots.place(ctx, "run-one").slot(1), sh(submodule.top, "rev-parse", "HEAD")
-    git, _ = worktree_slots.stand(ctx, place, head)
+    git, _ = worktree_slots.checkout_clean(ctx, place, head)
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
     (git.top / "lib" / ".git").rename(git.top / "lib" / ".git-coming")
 
-    _, new = worktree_slots.stand(ctx, place, head)
+    _, new = worktree_slots.checkout_clean(ctx, place, head)
 
     assert new
     (kept,) = aside(submodule)

@@ -16,9 +16,9 @@ from harness_lib.core.context import Context
 from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, News, Ready
 from harness_lib.runs.options import Options
-from harness_lib.runs.scheduler import Supervisor
-from harness_lib.runs.worker_config import Orders
-from harness_lib.runs.worker_pool import Crew
+from harness_lib.runs.scheduler import Scheduler
+from harness_lib.runs.worker_config import WorkerConfig
+from harness_lib.runs.worker_pool import WorkerPool
 from tests.runs.workshop import Workshop
 
 FAST, LATE = 1, 2
@@ -26,7 +26,7 @@ FAST, LATE = 1, 2
 PATIENCE = 5
 
 
-class Script(Crew):
+class Script(WorkerPool):
     """Two workers: the late one loses its first task to the fast one; whoever is let go then has a task."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Script(Crew):
     def numbers(self) -> list[int]:
         return self._there
 
-    def start(self, given: Orders) -> None:
+    def start(self, given: WorkerConfig) -> None:
         self._there = [*self._there, given.number]
         self._says(given.number, Ready())
 
@@ -77,7 +77,7 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
     env = {**os.environ, "HARNESS_HOME": str(workshop.home)}
     ctx = Context(env=env, cwd=Path(workshop.top), target="refs/heads/main")
     options = Options(workers=2, budget=Budget(max_tasks=2), final_check=False)
-    run, crew = Supervisor(ctx, options, lambda _event, _board: None), Script()
+    run, crew = Scheduler(ctx, options, lambda _event, _board: None), Script()
 
     run.go_on(crew, worktree_slots.place(ctx, "run-1"))
 

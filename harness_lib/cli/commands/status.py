@@ -30,6 +30,6 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         return status.run(ctx, everything=args.all)
     from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
 
-    view = overview.look(ctx, None)
+    view = overview.gather(ctx, None)
     drawing.console(screen.out).print(drawing.view(view, ctx.clock.now().timestamp()))
     return status.answer(ctx, view)._replace(message="")

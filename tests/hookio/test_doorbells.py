@@ -106,7 +106,7 @@ def test_a_folder_that_is_not_whole_holds_nobody_and_says_so_in_one_line(
     if state != "missing":
         broken.write_text("def answer(" if state == "torn" else "", encoding="utf-8")
     if name == "hookio/bug.py":
-        (skill / "harness_lib" / "hookio" / "visit.py").unlink()
+        (skill / "harness_lib" / "hookio" / "handler.py").unlink()
     add(project, "One")
     agent(project).ok("start")
     data = json.dumps({"session_id": ME, "cwd": str(project.top), "hook_event_name": "Stop"}).encode()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import gate_copy, judge_files, lost_branch, rescue_refs
+from harness_lib.checks import check_of
 from harness_lib.core import git_access, rights
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
@@ -107,7 +108,7 @@ def before_subject(root: Path) -> str:
 def plain_gate(task: Task, ground: Baseline) -> Gate:
     """Return the gate of a task that protects no files; needs no git."""
     return Gate(
-        command=gates.command_hash(task.validation),
+        command=check_of(task).fingerprint(),
         cwd=task.validation.cwd,
         before=ground.before,
         branch=ground.branch,
@@ -135,7 +136,7 @@ def regate(ctx: Context, task: Task) -> Task:
     if task.gate is None:
         return task
     gate = task.gate._replace(
-        command=gates.command_hash(task.validation),
+        command=check_of(task).fingerprint(),
         cwd=task.validation.cwd,
         protected=protected_tree(ctx, task),
         judges=judge_files.tree(ctx, task),
@@ -150,7 +151,8 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
         # the fence of an earlier claim of ours.
         return ("gate",) if task.worktree else ()
     now = protected_tree(ctx, task)
-    fields = gates.changed(task.gate, task.validation, now)
+    at_claim = task._replace(validation=task.validation._replace(cwd=task.gate.cwd))
+    fields = gates.changed(task.gate, check_of(at_claim).fingerprint(), task.validation.cwd, now)
     if not fields and gate_copy.differs(ctx, task):
         return ("gate",)
     if "protected" not in fields or task.gate.protected is None or now is None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import baseline, check, judge_files, leased_check, merge_blockers, outcome
-from harness_lib.attempts.check import Checked
+from harness_lib.checks.checked import Checked
 from harness_lib.core import ownership, quoting, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, RefusedError
@@ -58,13 +58,13 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
         return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
     if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
         return _off_its_base(ctx, task, task.started_at_commit)
-    command = check.require_command(task, questions.place(task.id), ownership.give_check(ctx, task))
+    check.require_check(task, questions.place(task.id), ownership.give_check(ctx, task))
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.keep_out)
     against = merge_blockers.find(ctx, task, tree)
     ctx.busy(f"checking {task.id} …")
-    checked = leased_check.run(ctx, task, command)
+    checked = leased_check.run(ctx, task)
     if checked.verdict == "ENV_SETUP":
         raise EnvSetupError(
             f"The check of {task.id} cannot run here. {checked.message}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.rules import judge_parts, judges
 from harness_lib.system.git import raw_files, snapshot, trees
@@ -64,7 +65,7 @@ def touched(ctx: Context, task: Task) -> Touched:
 
 
 def _judges(task: Task) -> judges.Judges:
-    return judges.of(task.validation.command or "")
+    return judges.of("\n".join(text or "" for text, _ in check_of(task).commands()))
 
 
 def _joined(folder: str, name: str) -> str:

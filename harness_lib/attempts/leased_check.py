@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from harness_lib.attempts import check, outcome
-from harness_lib.attempts.check import Checked
+from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError, LeaseLostError, StateUnreadableError
 from harness_lib.rules import transitions
@@ -15,7 +15,7 @@ from harness_lib.task import Task
 RENEWALS_PER_LEASE = 3
 
 
-def run(ctx: Context, task: Task, command: str, *, suffix: str = "", holder: Task | None = None) -> Checked:
+def run(ctx: Context, task: Task, *, suffix: str = "", holder: Task | None = None) -> Checked:
     """Run the check and keep the claim alive; LeaseLostError if it is lost, and the check is stopped.
 
     `holder`: the task that the caller has claimed, if it is another one.
@@ -32,7 +32,6 @@ def run(ctx: Context, task: Task, command: str, *, suffix: str = "", holder: Tas
     checked = check.run_check(
         ctx,
         task,
-        command,
         log_name=f"{task.attempts + 1}{suffix}",
         on_tick=go_on,
         tick=max(1.0, ctx.lease_seconds / RENEWALS_PER_LEASE),

@@ -24,7 +24,8 @@ from harness_lib.attempts import (
     target_branch,
 )
 from harness_lib.attempts import commit as committing
-from harness_lib.attempts.check import Checked
+from harness_lib.checks import check_of
+from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
@@ -218,8 +219,8 @@ def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
     ctx.busy(f"checking {first.id} on top of what others have merged …")
     checks: dict[tuple[str | None, str | None], Task] = {}
     for member in batch.members:
-        asked = member.task.validation
-        checks.setdefault((asked.command, asked.cwd), member.task)
+        asked = check_of(member.task)
+        checks.setdefault((asked.text, asked.cwd), member.task)
     for task in checks.values():
         checked = _check_merged(ctx, task, first)
         if not checked.passed:
@@ -229,10 +230,10 @@ def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
 
 def _check_merged(ctx: Context, task: Task, holder: Task) -> Checked:
     """Run the check of `task`, while the claim of `holder`, which is ours, is kept alive."""
-    command = check.require_command(task, ctx.store.ask().place(task.id))
+    check.require_check(task, ctx.store.ask().place(task.id))
     try:
         # It has just run on the work alone, so what is missing now is missing because of the others.
-        return leased_check.run(ctx, task, command, suffix="-merged", holder=holder)
+        return leased_check.run(ctx, task, suffix="-merged", holder=holder)
     except ConfigError as error:
         return Checked("TEST_FAIL", error.message, "", check.log_directory(ctx, task))
 

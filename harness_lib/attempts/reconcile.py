@@ -25,10 +25,11 @@ from harness_lib.attempts import (
 )
 from harness_lib.attempts import intents as settling
 from harness_lib.attempts import interrupted as interrupting
+from harness_lib.checks import check_of
 from harness_lib.core import halts, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, LeaseLostError
-from harness_lib.rules import gates, intents, leases, recovery, transitions
+from harness_lib.rules import intents, leases, recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import orphan_groups
@@ -149,8 +150,7 @@ def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bo
 def _gated(task: Task, branch: str | None) -> Task:
     """Return `task` with a gate if the prose, which knows none, has claimed it: from now on it is missed."""
     if task.gate is None and task.worktree is None:
-        asked = task.validation
-        return task._replace(gate=Gate(gates.command_hash(asked), asked.cwd, branch=branch))
+        return task._replace(gate=Gate(check_of(task).fingerprint(), task.validation.cwd, branch=branch))
     return task
 
 

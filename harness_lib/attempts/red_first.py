@@ -28,8 +28,8 @@ def prove(ctx: Context, task: Task) -> Task:
     questions = ctx.store.ask()
     try:
         trust_policy.require(ctx, questions)
-        command = check.require_command(task, questions.place(task.id), ownership.give_check(ctx, task))
-        checked = leased_check.run(ctx, task, command, suffix="-red-first")
+        check.require_check(task, questions.place(task.id), ownership.give_check(ctx, task))
+        checked = leased_check.run(ctx, task, suffix="-red-first")
     except LeaseLostError:
         raise
     except HarnessError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.attempts import check
 from harness_lib.attempts.rescue_refs import RESCUE_REFS, look_at
+from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
@@ -69,10 +70,10 @@ def _not_kept(task: Task, git: Git) -> list[str]:
 
 
 def _check(task: Task, whole: str, cure: str) -> list[str]:
-    command = task.validation.command
-    if not command:
+    check = check_of(task)
+    if not check.is_given:
         return [f"check: none yet, and without one it cannot be completed; it needs one: {cure}"]
-    one = command.strip()
+    one = (check.text or "").strip()
     plain = "\n" not in one and len(one) <= REASON_LENGTH
     lines = [f"check: {quoting.printable(one)}"] if plain else ["check:", *quoting.quoted(one, whole)]
     if task.validation.cwd:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness_lib.attempts import check
+from harness_lib.checks import check_of
 from harness_lib.core import halts, quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError
@@ -53,16 +54,19 @@ def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
 
 def _check(ctx: Context, task: Task) -> tuple[bool, str]:
     """Return whether the check passes, and what it said."""
-    command = task.validation.command
-    if not command or not command.strip():
+    asked = check_of(task)
+    if not asked.is_given:
         return False, "it has no check"
     ctx.busy(f"checking {task.id} …")
     try:
-        checked = check.run_check(ctx, task, command, log_name="unproven")
+        checked = check.run_check(ctx, task, log_name="unproven")
     except ConfigError as error:
         return False, error.message.rstrip(".")
     if checked.passed:
-        return True, f"its check passes: {quoting.one_line(command, quoting.FAILURE_LENGTH)}"
+        return (
+            True,
+            f"its check passes: {quoting.one_line(asked.text or '', quoting.FAILURE_LENGTH)}",
+        )
     # It becomes a part of a sentence.
     return False, checked.failure().rstrip(".")
 

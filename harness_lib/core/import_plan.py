@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness_lib import typed
+from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, quoting
 from harness_lib.core.import_parse import Draft, Drafts, Wait
 from harness_lib.errors import UsageError
@@ -226,7 +227,7 @@ def _notes(drafts: Drafts, given: list[tuple[Draft, Task]], names: _Names) -> It
     again = [f"{_quoted(title)} ({ids[0]})" for title, ids in known if ids]
     if again:
         yield f"Titles that the list has already: {some(again, PLACES)}. Was this imported before?"
-    bare = [task.id for _, task in given if not task.validation.command]
+    bare = [task.id for _, task in given if not check_of(task).is_given]
     if bare:
         yield (
             f"Without a check, which they need to be completed: {some(bare, PLACES)}. "

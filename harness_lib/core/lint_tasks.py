@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
@@ -27,16 +28,16 @@ def doubts(ctx: Context, questions: Questions) -> Iterator[str]:
 
 
 def _about(ctx: Context, ground: _Ground, task: Task) -> Iterator[str]:
-    check = task.validation.command
-    if not check or not check.strip():
+    check = check_of(task)
+    if not check.is_given:
         yield f"{task.id} has no check: {ownership.give_check(ctx, task)}"
         return
     cwd = task.validation.cwd or ""
     if not (ground.top / cwd).is_dir():
         yield f"{task.id}: validation.cwd {_quoted(cwd)} is no directory"
         return
-    missing = ground.missing(check, cwd)
-    if missing:
+    needed = (ground.missing(text or "", there or "") for text, there in check.commands())
+    for missing in filter(None, needed):
         yield f"{task.id}: its check needs {_quoted(missing)}, which is not on the PATH"
     for glob in task.validation.protect:
         if not ground.matches(glob, cwd):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness_lib import typed
+from harness_lib.checks import check_of
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
@@ -33,7 +34,7 @@ def finish_command(ctx: Context, task: Task) -> str | None:
     """
     if ctx.env.get(SUPERVISED):
         return None
-    if task.validation.command:
+    if check_of(task).is_given:
         return typed.harness("finish", task.id)
     if not is_judged(ctx, task):
         return typed.give_check(task.id)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness_lib import typed
+from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, manual_edit, outbox, ownership, proposed, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.proposed import number
@@ -79,9 +80,7 @@ def show(ctx: Context) -> Reply:
         "\n".join(lines) or "Nothing was proposed.",
         next="harness add --proposed N" if waiting else "harness status",
         extra={
-            "proposals": [
-                {"number": number(t), "title": t.title, "check": t.validation.command} for t in waiting
-            ]
+            "proposals": [{"number": number(t), "title": t.title, "check": check_of(t).text} for t in waiting]
         },
     )
 
@@ -92,7 +91,7 @@ def _whole(task: Task) -> Iterator[str]:
         yield f"   description: {quoting.one_line(task.description, quoting.REASON_LENGTH)}"
     if task.depends_on:
         yield f"   depends on: {some(task.depends_on, proposed.SHOWN)}"
-    yield f"   check: {quoting.one_line(task.validation.command or 'none', quoting.REASON_LENGTH)}"
+    yield f"   check: {quoting.one_line(check_of(task).text or 'none', quoting.REASON_LENGTH)}"
     if task.on_failure.cleanup:
         yield f"   cleanup: {quoting.one_line(task.on_failure.cleanup, quoting.REASON_LENGTH)}"
 
@@ -113,7 +112,7 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
             add_tasks.append(tx, ctx, (task,))
             manual_edit.log(tx, ctx, f"accepted {chosen.id}", task.id)
             added.append(task)
-    warnings = [add_tasks.no_check(task.id) for task in added if not task.validation.command]
+    warnings = [add_tasks.no_check(task.id) for task in added if not check_of(task).is_given]
     return Reply(
         "add",
         "\n".join(f"added {task.id} [{task.priority}]: {quoting.title(task)}" for task in added),

@@ -26,6 +26,7 @@ from harness_lib.attempts import (
     rollback,
     worktree_slots,
 )
+from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     ConfigError,
@@ -144,8 +145,8 @@ def _blame(turn: Turn) -> outcome.Verdict | None:
 def _require_check(ctx: Context, task: Task) -> None:
     try:
         questions = ctx.store.ask()
-        check.require_command(task, questions.place(outcome.still_claimed(questions, task).id))
-        check.working_directory(ctx, task)
+        check.require_check(task, questions.place(outcome.still_claimed(questions, task).id))
+        check_of(task).require_place(ctx.git.top)
     except ConfigError as error:
         raise _stuck(error) from error
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from harness_lib import sha256
 from harness_lib.attempts import check, target_branch, worktree_slots
-from harness_lib.attempts.check import Checked
+from harness_lib.checks import check_of
+from harness_lib.checks.checked import Checked
 from harness_lib.core import add_tasks, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.runs import open_session
@@ -86,7 +87,7 @@ def run(
         for task in filter(_has_check, questions.search("completed")):
             if not may_go_on():
                 return Passed()
-            checked = check.run_check(there, task, task.validation.command or "", log_name="final")
+            checked = check.run_check(there, task, log_name="final")
             if not checked.passed:
                 found.note(ctx, task, checked, tip, tell)
     finally:
@@ -130,11 +131,12 @@ def _stands_elsewhere(ctx: Context, task: Task, tip: str) -> bool:
 
 
 def _has_check(task: Task) -> bool:
-    return task.is_done and bool(task.validation.command)
+    return task.is_done and check_of(task).is_given
 
 
 def _key(task: Task) -> Key:
-    return task.validation.command, task.validation.cwd
+    asked = check_of(task)
+    return asked.text, asked.cwd
 
 
 def _is_repaired(questions: Questions, key: Key) -> bool:

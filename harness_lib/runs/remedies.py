@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness_lib import typed
+from harness_lib.checks import check_of
 from harness_lib.core import ownership
 from harness_lib.core.context import Context
 from harness_lib.rules import failures, leases
@@ -45,7 +46,7 @@ def _in_progress(ctx: Context, questions: Questions, task: Task) -> str:
 
 
 def _halted(ctx: Context, task: Task) -> str:
-    if not task.validation.command and not ownership.is_judged(ctx, task):
+    if not check_of(task).is_given and not ownership.is_judged(ctx, task):
         return typed.give_check(task.id)
     return typed.harness("show", task.id)
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from harness_lib import typed
 from harness_lib.attempts import pending_merges, rescue_refs, target_branch, task_brief
+from harness_lib.checks import check_of
 from harness_lib.core import proposed, quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, failures
@@ -73,7 +74,7 @@ def _waits(task: Task) -> bool:
 
 
 def _halted(task: Task) -> str:
-    retry = typed.harness("retry", task.id) if task.validation.command else typed.give_check(task.id)
+    retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
     halt = task.halt or ""
     then = "" if retry in halt else f"; then: {retry}"
     return f"{_named(task)}: {quoting.one_line(halt, REASON_LENGTH)}{then}"

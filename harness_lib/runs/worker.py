@@ -22,6 +22,7 @@ from harness_lib.attempts import (
     unproven,
     worktree_slots,
 )
+from harness_lib.checks import check_of
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import (
@@ -138,13 +139,13 @@ class Worker:
         there = self._ground()
         try:
             # Without a check it can never be done: no agent is started for it.
-            check.require_command(wanted, questions.place(wanted.id))
+            check.require_check(wanted, questions.place(wanted.id))
             taken = claim.take(there, session, wanted.id)
         except UsageError:
             # Somebody else was faster.
             return True
         except (ConfigError, RefusedError) as error:
-            has_check = bool(wanted.validation.command)
+            has_check = check_of(wanted).is_given
             then = typed.harness("retry", wanted.id) if has_check else typed.give_check(wanted.id)
             reason = f"{error.message} Then type: {then}"
             self._halt(

@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
+from harness_lib.checks import check_of
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.failures import Finding
 from harness_lib.rules.selection import Why
@@ -33,6 +34,12 @@ class TaskCommands(NamedTuple):
     check: str | None
     cwd: str | None
     cleanup: str | None
+
+    @classmethod
+    def of(cls, task: Task) -> tuple[TaskCommands, ...]:
+        """Return one for each command of its check; one also where that has none."""
+        first, *more = check_of(task).commands() or ((None, None),)
+        return (cls(task.id, *first, task.on_failure.cleanup), *(cls(task.id, *each, None) for each in more))
 
 
 class Oddity(NamedTuple):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 
 from harness_lib import sha256
+from harness_lib.checks import check_of
 from harness_lib.task import State, Task
 
 
@@ -68,6 +69,6 @@ def _sealed(task: Task) -> Task:
 
 
 def _proof(task: Task) -> str:
-    check = task.validation
-    told = [task.id, task.fence, check.command, check.cwd, task.completed_commit]
+    check = check_of(task)
+    told = [task.id, task.fence, check.text, check.cwd, task.completed_commit]
     return "sha256:" + sha256.digest(json.dumps(told).encode())

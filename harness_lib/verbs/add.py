@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness_lib import typed
+from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -18,7 +19,7 @@ def run(ctx: Context, wanted: Task) -> Reply:
     if not wanted.title.strip():
         raise UsageError("A task needs a title.", 'harness add "what is to be done" --validate "command"')
     task, is_trusted = add_tasks.add(ctx, wanted)
-    warnings = [] if task.validation.command else [add_tasks.no_check(task.id)]
+    warnings = [] if check_of(task).is_given else [add_tasks.no_check(task.id)]
     if not is_trusted:
         warnings.append(add_tasks.NOT_TRUSTED)
     return Reply(
@@ -34,7 +35,7 @@ def _place(ctx: Context, task: Task) -> str:
     """Say where the check will run, where somebody who stands beside the list would expect another place."""
     top = ctx.git.top
     beside = ctx.root.path != top and ctx.root.path.is_relative_to(top)
-    if not task.validation.command or task.validation.cwd or not beside:
+    if not check_of(task).is_given or task.validation.cwd or not beside:
         return ""
     here = typed.word(ctx.root.path.relative_to(top))
     return f"\nIts check runs at the top of the repository, {top}; with --cwd {here} it runs beside the list."

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness_lib import typed
 from harness_lib.attempts import baseline, gate_copy
+from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -126,7 +127,7 @@ def _regated(ctx: Context, old: Task, new: Task) -> Task:
     unmoved = (old.validation.protect, old.validation.cwd) == (new.validation.protect, new.validation.cwd)
     if unmoved and regated.gate is not None:
         # As at the claim: taken anew, the gate would bless what the attempt has done to these files since.
-        same = old.validation.command == new.validation.command
+        same = check_of(old).text == check_of(new).text
         judges = old.gate.judges if same else regated.gate.judges
         regated = regated._replace(gate=regated.gate._replace(protected=old.gate.protected, judges=judges))
     return regated
@@ -167,6 +168,6 @@ def _reply(old: Task, new: Task, warnings: tuple[str, ...]) -> Reply:
         lines.append(f"it was halted ({quoting.one_line(old.halt, SHOWN)}) and can go on")
     if new.status == "in_progress" and old.validation != new.validation:
         lines.append("its attempt under way is judged by the new check")
-    if not new.validation.command:
+    if not check_of(new).is_given:
         warnings = (*warnings, add_tasks.no_check(new.id))
     return Reply("edit", "\n".join(lines), task=new, next=_next(new), warnings=warnings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.attempts import complete, evaluate, intents, outcome, rescue_refs, rollback
-from harness_lib.attempts.check import Checked
+from harness_lib.checks.checked import Checked
 from harness_lib.core import halts, nothing_to_do, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask

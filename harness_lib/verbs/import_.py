@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness_lib import typed
+from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, import_parse, import_plan, quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.import_plan import Plan
@@ -98,5 +99,5 @@ def _count(tasks: tuple[Task, ...]) -> str:
 
 def _line(task: Task) -> str:
     after = f" (after {quoting.one_line(', '.join(task.depends_on), 60)})" if task.depends_on else ""
-    check = "" if task.validation.command else " (no check)"
+    check = "" if check_of(task).is_given else " (no check)"
     return f"{task.id} [{task.priority}] {quoting.one_line(task.title, 100)}{after}{check}"

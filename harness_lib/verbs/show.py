@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.attempts import check, task_brief
+from harness_lib.checks import check_of
 from harness_lib.core import delivered, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -38,7 +39,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     lines += done.lines(task) if done else _nothing_delivered(task)
     lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
     lines += _block("description", (task.description or "").splitlines())
-    lines += _block(_check(task), (task.validation.command or "").splitlines())
+    lines += _block(_check(task), (check_of(task).text or "").splitlines())
     lines += _block("cleanup after a failure", (task.on_failure.cleanup or "").splitlines())
     lines += _last("checkpoints", [f"{c.step}/{c.total} {c.description}" for c in task.checkpoints])
     lines += _last("notes for later tasks", task.notes)
@@ -78,7 +79,7 @@ def _fields(ctx: Context, task: Task) -> Iterator[str]:
     yield f"priority {task.priority}, attempts {task.attempts} of {task.max_attempts}"
     if task.depends_on:
         yield f"depends on: {quoting.one_line(', '.join(task.depends_on), LINE_LENGTH)}"
-    if not task.validation.command:
+    if not check_of(task).is_given:
         yield f"it has no check: {ownership.give_check(ctx, task)}"
     if task.validation.protect:
         protected = quoting.one_line(", ".join(task.validation.protect), LINE_LENGTH)
@@ -155,7 +156,7 @@ def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> 
         return ownership.finish_command(ctx, task)
     if eligible:
         return typed.harness("claim", task.id)
-    if task.halt is not None and task.validation.command:
+    if task.halt is not None and check_of(task).is_given:
         # `why` would lead back here; the line above says what a person must act on.
         return typed.harness("retry", task.id)
     return remedies.remedy(ctx, questions, task) or "harness status"

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import check
-from harness_lib.attempts.check import Checked
+from harness_lib.checks import check_of
+from harness_lib.checks.checked import Checked
 from harness_lib.core import ownership, quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -48,17 +49,15 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
     trust_policy.require(ctx, questions)
     before = snapshot.capture(ctx.git, ctx.keep_out)
     if task_id is not None:
-        command = check.require_command(
-            tasks[0], questions.place(tasks[0].id), ownership.give_check(ctx, tasks[0])
-        )
-        results = [_single(ctx, tasks[0], command)]
+        check.require_check(tasks[0], questions.place(tasks[0].id), ownership.give_check(ctx, tasks[0]))
+        results = [_single(ctx, tasks[0])]
     else:
         results = list(_all(ctx, tasks))
     return _reply(ctx, results, _changed(ctx, before), single=task_id is not None)
 
 
-def _single(ctx: Context, task: Task, command: str) -> Result:
-    checked = _run(ctx, task, command)
+def _single(ctx: Context, task: Task) -> Result:
+    checked = _run(ctx, task)
     if checked.verdict == "ENV_SETUP":
         raise EnvSetupError(
             f"The check of {task.id} cannot run here. {checked.message}",
@@ -69,21 +68,20 @@ def _single(ctx: Context, task: Task, command: str) -> Result:
 
 def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
     for task in tasks:
-        command = task.validation.command
-        if command is None or not command.strip():
+        if not check_of(task).is_given:
             yield Result(task, NO_CHECK, ownership.give_check(ctx, task))
             continue
         try:
-            checked = _run(ctx, task, command)
+            checked = _run(ctx, task)
         except ConfigError as error:
             yield Result(task, "CONFIG", error.message)
         else:
             yield Result(task, checked.verdict, checked.message, checked)
 
 
-def _run(ctx: Context, task: Task, command: str) -> Checked:
+def _run(ctx: Context, task: Task) -> Checked:
     ctx.busy(f"checking {task.id} …")
-    return check.run_check(ctx, task, command, log_name="validate")
+    return check.run_check(ctx, task, log_name="validate")
 
 
 def _changed(ctx: Context, before: str) -> list[str]:

@@ -6,12 +6,18 @@ import hashlib
 
 import pytest
 
+from harness_lib.checks import check_of
 from harness_lib.rules import gates
-from harness_lib.task import Gate, Validation
+from harness_lib.task import Gate, Task, Validation
+
+
+def fingerprint(validation: Validation) -> str:
+    return check_of(Task("task-001", "one", validation=validation)).fingerprint()
+
 
 CHECK = Validation("make test", cwd="app", protect=("tests/**",))
 TREE = "a" * 40
-GATE = Gate(gates.command_hash(CHECK), CHECK.cwd, TREE)
+GATE = Gate(fingerprint(CHECK), CHECK.cwd, TREE)
 
 
 @pytest.mark.parametrize(
@@ -30,33 +36,34 @@ GATE = Gate(gates.command_hash(CHECK), CHECK.cwd, TREE)
     ],
 )
 def test_changed(check: Validation, tree: str | None, names: tuple[str, ...]) -> None:
-    assert gates.changed(GATE, check, tree) == names
+    at_claim = fingerprint(check._replace(cwd=GATE.cwd))
+    assert gates.changed(GATE, at_claim, check.cwd, tree) == names
 
 
 def test_a_claim_made_by_the_prose_recorded_nothing_that_could_differ() -> None:
-    assert gates.changed(None, CHECK, TREE) == ()
-    assert gates.changed(Gate(), CHECK, TREE) == ()
+    assert gates.changed(None, fingerprint(CHECK), CHECK.cwd, TREE) == ()
+    assert gates.changed(Gate(), fingerprint(CHECK), CHECK.cwd, TREE) == ()
 
 
 def test_command_and_directory_cannot_be_shifted_into_one_another() -> None:
-    assert gates.command_hash(Validation("a", cwd="b")) != gates.command_hash(Validation("ab"))
-    assert gates.command_hash(Validation("a", cwd="b")) != gates.command_hash(Validation("b", cwd="a"))
+    assert fingerprint(Validation("a", cwd="b")) != fingerprint(Validation("ab"))
+    assert fingerprint(Validation("a", cwd="b")) != fingerprint(Validation("b", cwd="a"))
 
 
 def test_every_part_of_a_check_is_in_its_hash() -> None:
     checks = [Validation(command, cwd=cwd) for command in ("a", "b", None) for cwd in ("c", "d", None)]
 
-    assert len({gates.command_hash(check) for check in checks}) == len(checks)
+    assert len({fingerprint(check) for check in checks}) == len(checks)
 
 
 def test_a_hash_in_a_list_is_understood_by_every_later_version() -> None:
     def told(data: bytes) -> str:
         return "sha256:" + hashlib.sha256(data).hexdigest()
 
-    assert gates.command_hash(Validation("make test", cwd="app")) == told(b"make test\0app")
-    assert gates.command_hash(Validation("make test")) == told(b"make test\0")
-    assert gates.command_hash(Validation(None, cwd="app")) == told(b"\0app")
+    assert fingerprint(Validation("make test", cwd="app")) == told(b"make test\0app")
+    assert fingerprint(Validation("make test")) == told(b"make test\0")
+    assert fingerprint(Validation(None, cwd="app")) == told(b"\0app")
 
 
 def test_the_hash_names_its_algorithm_and_takes_any_text_that_json_can_carry() -> None:
-    assert gates.command_hash(Validation("\udc80 é")).startswith("sha256:")
+    assert fingerprint(Validation("\udc80 é")).startswith("sha256:")

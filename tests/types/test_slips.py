@@ -75,6 +75,12 @@ SLIPS = {
     "a kind of halt that there is not": Slip(
         "runs/worker.py", '== "UNSTARTED"', '== "UNSTARTET"', "Non-overlapping equality check"
     ),
+    "a check that cannot be asked for its commands": Slip(
+        "checks/shell.py", "def commands(self)", "def command(self)", "Incompatible return value"
+    ),
+    "a check that is asked for what it does not say": Slip(
+        "attempts/baseline.py", "check_of(task).fingerprint()", "check_of(task).hash()", 'no attribute "hash"'
+    ),
     "a reason to stop that is misspelt": Slip(
         "rules/stopping.py", 'return "waiting"', 'return "waits"', "Incompatible return value"
     ),

@@ -7,7 +7,6 @@ import shutil
 import pytest
 
 from harness_lib.rules import gates
-from harness_lib.task import Validation
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -49,7 +48,7 @@ def test_a_gate_that_was_removed_or_replaced_is_a_failure(
 
 def test_check_and_fingerprint_edited_together_are_noticed(project: Project, agent: Agent) -> None:
     begin(agent, "false")
-    gate = project.task()["gate"] | {"command": gates.command_hash(Validation(command="true"))}
+    gate = project.task()["gate"] | {"command": gates.command_hash("true", None)}
     project.edit_task(validation={"command": "true"}, gate=gate)
     agent.ok("checkpoint", "task-001", "1/2", "which writes the list anew")
 

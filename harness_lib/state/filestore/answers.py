@@ -138,10 +138,7 @@ class Answers(Questions):
         return failures.validate_dependencies(self._state, self.now)[1]
 
     def commands(self) -> tuple[TaskCommands, ...]:
-        return tuple(
-            TaskCommands(task.id, task.validation.command, task.validation.cwd, task.on_failure.cleanup)
-            for task in self._state.tasks
-        )
+        return tuple(row for task in self._state.tasks for row in TaskCommands.of(task))
 
     def proposals(self) -> tuple[Task, ...]:
         return self._state.proposals

@@ -240,10 +240,7 @@ class RowsAnswers(Questions):
         return failures.validate_dependencies(self.rows.state(), self.now)[1]
 
     def commands(self) -> tuple[TaskCommands, ...]:
-        return tuple(
-            TaskCommands(task.id, task.validation.command, task.validation.cwd, task.on_failure.cleanup)
-            for task in self.rows.tasks.values()
-        )
+        return tuple(row for task in self.rows.tasks.values() for row in TaskCommands.of(task))
 
     def proposals(self) -> tuple[Task, ...]:
         return tuple(self.rows.proposals.values())

@@ -1,0 +1,39 @@
+"""What a check said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from harness_lib.rules import excerpt
+from harness_lib.system.files import printed
+
+Verdict = Literal["pass", "TEST_FAIL", "TIMEOUT", "ENV_SETUP"]
+
+
+class Checked(NamedTuple):
+    """What a check said: the verdict, one line why, the end of its output, and where all of it is.
+
+    `gist` is what is most worth reading of the output, in a line; `without` names the variables that it was
+    not given, or not whole.
+    """
+
+    verdict: Verdict
+    message: str
+    tail: str
+    log: Path
+    gist: str = ""
+    without: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the task is done."""
+        return self.verdict == "pass"
+
+    def failure(self) -> str:
+        """Return one line for the error log: why, and what the check said of it."""
+        return f"{self.message} {self.gist}".strip()
+
+    def excerpt(self) -> str:
+        """Return what a person would read of the output, in several lines."""
+        return excerpt.of(printed.ends_of(self.log)) if self.tail else ""

@@ -1,0 +1,57 @@
+"""A check that is a command for the shell: exit code 0 exactly when the task is done.
+
+What it takes to run one is loaded when it runs: hooks read lists, and run none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness_lib.checks.checked import Checked
+    from harness_lib.checks.protocol import Worktree
+    from harness_lib.task import Task
+
+
+class ShellCheck(NamedTuple):
+    """The command, where it runs, and the seconds until it is stopped; `task` is who asks for it."""
+
+    task: str
+    text: str | None
+    cwd: str | None
+    timeout_seconds: int
+
+    @classmethod
+    def of(cls, task: Task) -> ShellCheck:
+        """Return the check that `task` names, which may be none."""
+        asked = task.validation
+        return cls(task.id, asked.command, asked.cwd, asked.timeout_seconds)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is a command: blanks are none."""
+        return self.text is not None and bool(self.text.strip())
+
+    def fingerprint(self) -> str:
+        """Return `sha256:…` of the command and its directory."""
+        from harness_lib.rules import gates  # noqa: PLC0415 (hooks)
+
+        return gates.command_hash(self.text, self.cwd)
+
+    def commands(self) -> tuple[tuple[str | None, str | None], ...]:
+        """Return the command and its directory as they are written, also where there is none."""
+        return ((self.text, self.cwd),)
+
+    def require_place(self, top: Path) -> None:
+        """Raise ConfigError if its directory is none of the work tree at `top`."""
+        from harness_lib.checks import shell_run  # noqa: PLC0415 (hooks)
+
+        shell_run.directory(self, top)
+
+    def run(self, worktree: Worktree) -> Checked:
+        """Run the command. Raises ConfigError if its directory is none of the work tree."""
+        from harness_lib.checks import shell_run  # noqa: PLC0415 (hooks)
+
+        return shell_run.run(self, worktree)

@@ -1,0 +1,69 @@
+"""Run the command of a check once, and say what came of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness_lib import typed
+from harness_lib.checks.checked import Checked, Verdict
+from harness_lib.checks.protocol import Worktree
+from harness_lib.checks.shell import ShellCheck
+from harness_lib.errors import ConfigError
+from harness_lib.rules import excerpt
+from harness_lib.system.files import printed
+from harness_lib.system.processes import check_env, runner
+
+COMMAND_NOT_FOUND = 127
+# How what is recorded of a failed check begins.
+FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
+
+
+def run(check: ShellCheck, worktree: Worktree) -> Checked:
+    """Run `check` in `worktree`. Raises ConfigError if its directory is none of the work tree."""
+    cwd = directory(check, worktree.top)
+    command = check.text or ""
+    env, without = check_env.cleaned(worktree.env, worktree.top)
+    missing = runner.missing_command(command, cwd=cwd, env=env)
+    if missing:
+        where = " (not looked for in the work tree)" if "PATH" in without else ""
+        message = f"Command not found: {missing}{where}."
+        return Checked("ENV_SETUP", message, "", worktree.log, without=without)
+    finished = runner.run(
+        command,
+        cwd=cwd,
+        log=worktree.log,
+        timeout=float(check.timeout_seconds),
+        env={**env, **worktree.marks},
+        on_tick=worktree.on_tick,
+        tick=worktree.tick,
+        clock=worktree.clock,
+    )
+    return _judge(finished, check, worktree.log)._replace(without=without)
+
+
+def directory(check: ShellCheck, top: Path) -> Path:
+    """Return where `check` runs; ConfigError if that is no directory of the work tree at `top`."""
+    wanted = (top / (check.cwd or "")).resolve()
+    cure = f"Name a directory of the project: {typed.harness('edit', check.task, '--cwd', 'DIRECTORY')}"
+    if wanted != top and top not in wanted.parents:
+        raise ConfigError(f"Task {check.task}: validation.cwd {check.cwd!r} is outside of {top}.", cure)
+    if not wanted.is_dir():
+        raise ConfigError(f"Task {check.task}: validation.cwd {check.cwd!r} is no directory in {top}.", cure)
+    return wanted
+
+
+def _judge(finished: runner.Finished, check: ShellCheck, log: Path) -> Checked:
+    if finished.ok:
+        return Checked("pass", f"The check passed in {finished.seconds:.1f} s.", finished.tail, log)
+    verdict, message = _blame(finished, check)
+    return Checked(verdict, message, finished.tail, log, excerpt.in_a_line(printed.ends_of(log)))
+
+
+def _blame(finished: runner.Finished, check: ShellCheck) -> tuple[Verdict, str]:
+    if finished.timed_out:
+        return "TIMEOUT", f"{DID_NOT} end within {check.timeout_seconds} s."
+    if finished.too_loud:
+        return "TEST_FAIL", f"{PRINTED} without end and was stopped."
+    if finished.returncode == COMMAND_NOT_FOUND:
+        return "ENV_SETUP", "The check ended with 127: a command was not found."
+    return "TEST_FAIL", f"{FAILED} with exit code {finished.returncode}."

@@ -1,4 +1,4 @@
-"""What was written down of a check by an earlier harness is still what its check says: gates, trust, proofs."""
+"""What an earlier harness has written of a check fits that check still: gates, trust, proofs."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ PROOFS = (
 TRUSTED = "63bf46de6c9a146f7b82d28c73109e009251877b925c3719e01099fc90e4a946"
 
 
-@pytest.mark.parametrize(("task", "recorded"), zip(TASKS, GATES, strict=True))
+@pytest.mark.parametrize(("task", "recorded"), list(zip(TASKS, GATES, strict=True)))
 def test_a_gate_on_disk_fits_the_check_that_it_was_made_of(task: Task, recorded: str) -> None:
     assert check_of(task).fingerprint() == recorded
 
 
-@pytest.mark.parametrize(("task", "recorded"), zip(TASKS, PROOFS, strict=True))
+@pytest.mark.parametrize(("task", "recorded"), list(zip(TASKS, PROOFS, strict=True)))
 def test_a_proof_on_disk_fits_its_task(task: Task, recorded: str) -> None:
     state = State(tasks=(task._replace(proof=recorded),), proofs=True)
 

@@ -3,7 +3,7 @@
 They lie outside the project, so that no test runner or search of the project walks into them:
 `<data home>/worktrees/<project>-<hash of its root>/<run>/<number>`.
 A work tree is taken away only when all that is in it is in a commit that something keeps (but for files that
-git ignores); where no commit can hold it, the directory is moved aside (`setting_aside.py`).
+git ignores); where no commit can hold it, the directory is moved aside (`quarantine.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Leave notes, checkpoints and proposed tasks for the run in the work tree, where a sandbox allows it.
 
-What the agent types cannot reach the list, so it is left in the work tree; `letters.py` is the other end.
+What the agent types cannot reach the list, so it is left in the work tree.
+The other end is `attempts/inbox.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decide who is held and who is let go: pure functions of a situation and a payload.
 
 The order of the questions in `stop` is the table of docs/design.md, "The Stop hook", row by row.
-The texts are in `words`.
+The texts are in `messages`.
 """
 
 from __future__ import annotations

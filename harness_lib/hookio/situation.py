@@ -1,4 +1,4 @@
-"""What the policy decides from: plain values, gathered elsewhere (`facts`, `tally`)."""
+"""What the policy decides from: plain values, gathered elsewhere (`facts`, `stop_counter`)."""
 
 from __future__ import annotations
 

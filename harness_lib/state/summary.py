@@ -12,7 +12,7 @@ import os
 
 from harness_lib.system.files import nofollow
 
-TYPE_CHECKING = False  # as in seeking.py: hooks start with this
+TYPE_CHECKING = False  # as in find_root.py: hooks start with this
 if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 
-TYPE_CHECKING = False  # see seeking.py
+TYPE_CHECKING = False  # see find_root.py
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO

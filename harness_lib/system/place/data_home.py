@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 
-TYPE_CHECKING = False  # see seeking.py
+TYPE_CHECKING = False  # see find_root.py
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

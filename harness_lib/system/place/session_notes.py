@@ -1,7 +1,7 @@
 """Small notes in `.harness/` about one agent session each; all of them may be lost at any time.
 
-In plain strings, for hooks (see seeking.py). A note is called by a hash of the session's id, because ids come
-from hosts and could be anything, a path too.
+In plain strings, for hooks (see find_root.py).
+A note is called by a hash of the session's id, because ids come from hosts and could be anything, a path too.
 Source: docs/design.md, "The Stop hook".
 """
 
@@ -19,7 +19,7 @@ from harness_lib.system.files import nofollow
 from harness_lib.system.place import private_names
 from harness_lib.system.place.find_root import PRIVATE_DIR
 
-TYPE_CHECKING = False  # see seeking.py
+TYPE_CHECKING = False  # see find_root.py
 if TYPE_CHECKING:
     from typing import Literal
 

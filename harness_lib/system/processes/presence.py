@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from harness_lib.system.place import session_notes
 
-TYPE_CHECKING = False  # see seeking.py
+TYPE_CHECKING = False  # see find_root.py
 if TYPE_CHECKING:
     from harness_lib.system.processes.owner import Life
 

@@ -21,7 +21,7 @@ EVERYTHING = bool(os.environ.get("CRASH_EVERYWHERE"))
 PARTS = 3
 TO_THE_END = 5
 # The whole test run is to take less than 25 minutes on two cores.
-THINNING = 2
+THINNING = 4
 
 
 def _deaths(points: list[Point], part: int, every: int) -> list[tuple[int, Point, Survivor]]:

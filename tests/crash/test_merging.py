@@ -18,7 +18,7 @@ from tests.crash.merging import Merging, Scenario, Survivor
 
 EVERYTHING = bool(os.environ.get("CRASH_EVERYWHERE"))
 # As in test_every_point.
-THINNING = 2
+THINNING = 4
 
 
 @pytest.fixture

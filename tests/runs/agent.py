@@ -52,7 +52,10 @@ def write(rest: str) -> None:
     lines = [line for line in lines if not line.startswith(MARKS)]
     if text not in lines:
         lines.append(text)
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # In one step: an agent that is killed in the middle must not leave half a file of other tasks' lines.
+    whole = Path(os.environ["AGENT_MEMORY"], f"write-{os.getpid()}")
+    whole.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    whole.replace(file)
 
 
 def once(step: str) -> None:

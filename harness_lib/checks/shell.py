@@ -5,7 +5,9 @@ What it takes to run one is loaded when it runs: hooks read lists, and run none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from harness_lib.checks.command import Command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,13 +17,10 @@ if TYPE_CHECKING:
     from harness_lib.task import Task
 
 
-class ShellCheck(NamedTuple):
-    """The command, where it runs, and the seconds until it is stopped; `task` is who asks for it."""
+class ShellCheck(Command):
+    """The check that a command is."""
 
-    task: str
-    text: str | None
-    cwd: str | None
-    timeout_seconds: int
+    __slots__ = ()
 
     @classmethod
     def of(cls, task: Task) -> ShellCheck:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.checks.checked import Checked, Verdict
+from harness_lib.checks.command import Command
 from harness_lib.checks.protocol import Worktree
-from harness_lib.checks.shell import ShellCheck
 from harness_lib.errors import ConfigError
 from harness_lib.rules import excerpt
 from harness_lib.system.files import printed
@@ -18,7 +18,7 @@ COMMAND_NOT_FOUND = 127
 FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
 
 
-def run(check: ShellCheck, worktree: Worktree) -> Checked:
+def run(check: Command, worktree: Worktree) -> Checked:
     """Run `check` in `worktree`. Raises ConfigError if its directory is none of the work tree."""
     cwd = directory(check, worktree.top)
     command = check.text or ""
@@ -41,7 +41,7 @@ def run(check: ShellCheck, worktree: Worktree) -> Checked:
     return _judge(finished, check, worktree.log)._replace(without=without)
 
 
-def directory(check: ShellCheck, top: Path) -> Path:
+def directory(check: Command, top: Path) -> Path:
     """Return where `check` runs; ConfigError if that is no directory of the work tree at `top`."""
     wanted = (top / (check.cwd or "")).resolve()
     cure = f"Name a directory of the project: {typed.harness('edit', check.task, '--cwd', 'DIRECTORY')}"
@@ -52,14 +52,14 @@ def directory(check: ShellCheck, top: Path) -> Path:
     return wanted
 
 
-def _judge(finished: runner.Finished, check: ShellCheck, log: Path) -> Checked:
+def _judge(finished: runner.Finished, check: Command, log: Path) -> Checked:
     if finished.ok:
         return Checked("pass", f"The check passed in {finished.seconds:.1f} s.", finished.tail, log)
     verdict, message = _blame(finished, check)
     return Checked(verdict, message, finished.tail, log, excerpt.in_a_line(printed.ends_of(log)))
 
 
-def _blame(finished: runner.Finished, check: ShellCheck) -> tuple[Verdict, str]:
+def _blame(finished: runner.Finished, check: Command) -> tuple[Verdict, str]:
     if finished.timed_out:
         return "TIMEOUT", f"{DID_NOT} end within {check.timeout_seconds} s."
     if finished.too_loud:

@@ -127,7 +127,12 @@ class Worker:
             if now is None or not self._tries.spent(now):
                 self.tell(Idle(f"{held.id} cannot be handed back yet: {error}"))
                 return False
-            given_up = giving_up.give_up(self.ctx, session, now, error)
+            try:
+                given_up = giving_up.give_up(self.ctx, session, now, error)
+            except LeaseLostError as lost:
+                # The run has handed it back in this moment, seeing all of us idle.
+                self.tell(Idle(f"{held.id} is nobody's any more: {lost}"))
+                return False
             self.tell(Ended(held.id, "pending", given_up.halt or ""))
         return True
 

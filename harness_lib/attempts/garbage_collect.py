@@ -14,8 +14,8 @@ from harness_lib.attempts import baseline, rescue_refs
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.system.files import atomic
-from harness_lib.system.files.mkdir_lock import SeedLock
 from harness_lib.system.git import locks
+from harness_lib.system.locks.mkdir_lock import SeedLock
 from harness_lib.system.place import session_notes
 
 # An agent may be left alone over a long week-end and be held no longer than before.

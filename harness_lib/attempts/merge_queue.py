@@ -29,9 +29,9 @@ from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
-from harness_lib.system.files import fifo_lock
 from harness_lib.system.git import locks, restore, snapshot, status, worktrees
 from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.locks import fifo_lock
 from harness_lib.task import Session, Task
 
 # Others may merge between our look and our move as often as there are others; more is something else.

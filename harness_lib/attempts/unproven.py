@@ -15,7 +15,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.rules import transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
-from harness_lib.system.files import family_lock
+from harness_lib.system.locks import family_lock
 from harness_lib.task import Session, Task
 
 LOCK = "proving.lock"

@@ -20,9 +20,10 @@ from harness_lib.attempts import quarantine, rescue_refs
 from harness_lib.core import init_script
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.system.files import atomic, family_lock
+from harness_lib.system.files import atomic
 from harness_lib.system.git import dead_locks, locks, snapshot, status, submodules, worktrees
 from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.locks import family_lock
 from harness_lib.system.place import data_home
 from harness_lib.system.processes import orphan_groups
 

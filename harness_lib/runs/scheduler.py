@@ -38,7 +38,7 @@ from harness_lib.runs.orphans import Orphans
 from harness_lib.runs.worker_pool import WorkerPool
 from harness_lib.state.api import Questions
 from harness_lib.system import os_errors
-from harness_lib.system.files import family_lock
+from harness_lib.system.locks import family_lock
 from harness_lib.system.processes import detached, owner
 from harness_lib.task import StopReason
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import harness_lib
-from harness_lib.system.files import flock
-from harness_lib.system.place import find_root, private_names, session_notes
+from harness_lib.system.files import private_names
+from harness_lib.system.locks import flock
+from harness_lib.system.place import find_root, session_notes
 from tests.runs.workshop import Workshop
 from tests.verbs.conftest import Make
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.system.place import private_names
+from harness_lib.system.files import private_names
 from tests.verbs.project import Agent, Project
 
 

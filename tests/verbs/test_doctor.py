@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.system.files import mkdir_lock
+from harness_lib.system.locks import mkdir_lock
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 

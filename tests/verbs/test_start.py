@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.system.files import mkdir_lock
+from harness_lib.system.locks import mkdir_lock
 from harness_lib.system.place import session_notes
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project

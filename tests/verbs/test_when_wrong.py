@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from harness_lib.system.files import mkdir_lock
+from harness_lib.system.locks import mkdir_lock
 from tests.verbs.project import Agent, Project
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "when-something-is-wrong.md"

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection
 
 from harness_lib.system.clock import Clock
-from harness_lib.system.files.mkdir_lock import Grip, Holder, SeedLock, look
+from harness_lib.system.locks.mkdir_lock import Grip, Holder, SeedLock, look
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import State

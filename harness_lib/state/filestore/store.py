@@ -30,7 +30,7 @@ from harness_lib.state.filestore.tx import Tx
 from harness_lib.state.filestore.upkeep import Upkeep
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import append_log, atomic
-from harness_lib.system.files.flock import StateLock
+from harness_lib.system.locks.flock import StateLock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State, Task
 

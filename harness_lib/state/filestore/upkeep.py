@@ -12,7 +12,8 @@ from pathlib import Path
 from harness_lib.state import api, summary
 from harness_lib.state.api import Oddity
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import append_log, atomic, flock, listing, mkdir_lock
+from harness_lib.system.files import append_log, atomic, listing
+from harness_lib.system.locks import flock, mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 

@@ -1,1 +1,1 @@
-"""Files: written so that a reader sees old or new, appended to, locked, and read without following links."""
+"""Files: written so that a reader sees old or new, appended to, and read without following links."""

@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness_lib.system.files import family_lock, listing
+from harness_lib.system.files import listing
 from harness_lib.system.git import living
 from harness_lib.system.git.repository import Git
+from harness_lib.system.locks import family_lock
 
 # Beside git's own files: two that remove locks at once could take a new one for the one they have seen.
 GUARD = "harness-dead-locks.lock"

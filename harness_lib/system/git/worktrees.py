@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.files import atomic, family_lock
+from harness_lib.system.files import atomic
 from harness_lib.system.git import ref_files, remembered
 from harness_lib.system.git.repository import Git
+from harness_lib.system.locks import family_lock
 
 # Git prunes what another git is just about to make; so we do one thing after another.
 LOCK = "harness-worktrees.lock"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.system.files import listing
-from harness_lib.system.place import find_root, private_names
+from harness_lib.system.files import listing, private_names
+from harness_lib.system.place import find_root
 from harness_lib.system.place.find_root import (
     BACKUP_FILE,
     INIT_SCRIPT,

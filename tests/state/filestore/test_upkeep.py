@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.state.filestore.store import Store
-from harness_lib.system.files import append_log, mkdir_lock
+from harness_lib.system.files import append_log
+from harness_lib.system.locks import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 from tests.state.clock import NOON, Noon

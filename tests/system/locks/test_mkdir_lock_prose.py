@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import HeldError
-from harness_lib.system.files import mkdir_lock
-from harness_lib.system.files.mkdir_lock import SeedLock
-from tests.system.files.mkdir_locks import litter
+from harness_lib.system.locks import mkdir_lock
+from harness_lib.system.locks.mkdir_lock import SeedLock
+from tests.system.locks.mkdir_locks import litter
 
 # The steps of the protocol as an agent types them: mkdir, look at the pid, move what is stale, sign.
 PROSE = """
@@ -33,7 +33,7 @@ read -r _
 COUNT = """
 import os, sys, time
 from pathlib import Path
-from harness_lib.system.files.mkdir_lock import SeedLock
+from harness_lib.system.locks.mkdir_lock import SeedLock
 lock, counter = SeedLock(Path(sys.argv[1])), Path(sys.argv[2])
 for _ in range(25):
     assert lock.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"

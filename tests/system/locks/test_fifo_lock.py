@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.files.fifo_lock import turn
+from harness_lib.system.locks.fifo_lock import turn
 
 LONG = 60.0
 STAND = """
 import sys
 from pathlib import Path
-from harness_lib.system.files.fifo_lock import turn
+from harness_lib.system.locks.fifo_lock import turn
 with turn(Path(sys.argv[1]), 60):
     print("in front", flush=True)
     sys.stdin.read()

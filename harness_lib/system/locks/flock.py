@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic
-from harness_lib.system.files.fifo_lock import turn
-from harness_lib.system.place import private_names
+from harness_lib.system.files import atomic, private_names
+from harness_lib.system.locks.fifo_lock import turn
 
 if TYPE_CHECKING:
     from filelock import FileLock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness_lib.system.files.mkdir_lock import SeedLock
+from harness_lib.system.locks.mkdir_lock import SeedLock
 
 NO_PROCESS = 2**22 + 1
 

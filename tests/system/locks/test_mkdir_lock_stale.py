@@ -11,9 +11,9 @@ import pytest
 
 from harness_lib.errors import HeldError
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import mkdir_lock
-from harness_lib.system.files.mkdir_lock import Holder, SeedLock
-from tests.system.files.mkdir_locks import NO_PROCESS, left_by, litter
+from harness_lib.system.locks import mkdir_lock
+from harness_lib.system.locks.mkdir_lock import Holder, SeedLock
+from tests.system.locks.mkdir_locks import NO_PROCESS, left_by, litter
 
 
 class SinceMade(Clock):

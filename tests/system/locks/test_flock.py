@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import HeldError
-from harness_lib.system.files.flock import StateLock, holder
-from harness_lib.system.place import private_names
+from harness_lib.system.files import private_names
+from harness_lib.system.locks.flock import StateLock, holder
 
 COUNT = """
 import sys
 from pathlib import Path
-from harness_lib.system.files.flock import StateLock
+from harness_lib.system.locks.flock import StateLock
 lock, counter = Path(sys.argv[1]), Path(sys.argv[2])
 for _ in range(25):
     with StateLock(lock):
@@ -28,7 +28,7 @@ for _ in range(25):
 HOLD = """
 import sys, time
 from pathlib import Path
-from harness_lib.system.files.flock import StateLock
+from harness_lib.system.locks.flock import StateLock
 with StateLock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -37,7 +37,7 @@ with StateLock(Path(sys.argv[1])):
 FULL = """
 import resource, sys
 from pathlib import Path
-from harness_lib.system.files.flock import StateLock
+from harness_lib.system.locks.flock import StateLock
 lock = StateLock(Path(sys.argv[1]), timeout=0)
 with lock:
     pass

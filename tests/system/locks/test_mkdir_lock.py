@@ -9,9 +9,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import mkdir_lock
-from harness_lib.system.files.mkdir_lock import SeedLock
-from tests.system.files.mkdir_locks import left_by, litter
+from harness_lib.system.locks import mkdir_lock
+from harness_lib.system.locks.mkdir_lock import SeedLock
+from tests.system.locks.mkdir_locks import left_by, litter
 
 
 class ActingClock(Clock):

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
-from harness_lib.loop import bug, discovery, processes, runtime
+from harness_lib.loop import bug, discovery, processes, runtime, signals
 from harness_lib.loop.failures import Interrupted, told
 from harness_lib.loop.showing import complain
 from harness_lib.system import os_errors
@@ -26,7 +26,7 @@ def entry() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Who starts us in the background of a script may want Ctrl-C to pass us by.
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, processes.interrupt)
+            signals.handle(number, processes.interrupt)
     try:
         return _dispatch(sys.argv[1:])
     except Interrupted:

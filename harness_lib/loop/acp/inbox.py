@@ -9,7 +9,7 @@ import queue
 import signal
 import threading
 
-from harness_lib.loop import processes
+from harness_lib.loop import processes, signals
 from harness_lib.loop.piped import Json, as_object
 
 
@@ -24,8 +24,8 @@ class Inbox:
         self._working = 0
         self._cancelled = 0
         self._gone = False
-        signal.signal(signal.SIGINT, self._interrupt)
-        signal.signal(signal.SIGTERM, self._interrupt)
+        signals.handle(signal.SIGINT, self._interrupt)
+        signals.handle(signal.SIGTERM, self._interrupt)
         threading.Thread(target=self._read, daemon=True).start()
 
     def take(self) -> Json | None:

@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable
 
-from harness_lib.loop import processes
+from harness_lib.loop import processes, signals
 
 
 class UnderWay:
@@ -23,7 +23,7 @@ class UnderWay:
         self.now = False
         self._changed = changed
         self._main = threading.main_thread().ident
-        signal.signal(signal.SIGINT, self._signalled)
+        signals.handle(signal.SIGINT, self._signalled)
 
     def __enter__(self) -> None:
         self.now = True

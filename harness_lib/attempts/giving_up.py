@@ -34,9 +34,10 @@ class Tries:
 def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OSError) -> Task:
     """Make `task` pending and halted because of `error`, nobody blamed, and return it.
 
-    Raises LeaseLostError.
+    Raises LeaseLostError, and touches nothing, if the claim is no longer the one that `task` shows.
     """
-    kept = _keep(ctx, task)
+    # First of all: the work tree of a claim that was lost may be somebody else's place by now.
+    kept = _keep(ctx, outcome.still_claimed(ctx.store.ask(), task))
     reason = f"{error.message if isinstance(error, HarnessError) else error}"
     with ctx.store.transaction() as tx:
         mine = outcome.require_claim(tx, task)

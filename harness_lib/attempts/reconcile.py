@@ -98,12 +98,11 @@ def _recover_next(
         return f"{task.id}: {giving_up.give_up(ctx, session, task, error).halt}", None, warned
 
 
-def reclaim_from_dead_worker(ctx: Context, session: Session, task: Task) -> str:
-    """Recover `task` of a worker of this very session that was killed; return what was done.
+def take_from_dead_worker(ctx: Context, task: Task) -> Task:
+    """Claim `task` of a worker of this very session that was killed, and end what it has left running.
 
-    That is nobody's fault: what is under way in git is finished, other work is handed back as it stands.
+    Raises LeaseLostError, and ends nothing, if the claim is no longer the one that `task` shows.
     """
-    orphan_groups.end_all(check.log_directory(ctx, task))
     with ctx.store.transaction() as tx:
         taken = transitions.resume(
             outcome.require_claim(tx, task),
@@ -113,6 +112,16 @@ def reclaim_from_dead_worker(ctx: Context, session: Session, task: Task) -> str:
             lease_seconds=ctx.lease_seconds if tx.concurrent else None,
         )
         tx.replace(taken)
+    orphan_groups.end_all(check.log_directory(ctx, task))
+    return taken
+
+
+def hand_back(ctx: Context, session: Session, taken: Task) -> str:
+    """Recover what `take_from_dead_worker` has claimed; return what was done.
+
+    That the worker died is nobody's fault: what is under way in git is finished, other work is handed back as
+    it stands.
+    """
     there = work_tree(ctx, taken)
     if there is None:
         return _give_up_lost(ctx, session, taken)[0]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from harness_lib.attempts import giving_up, reconcile, requeue
+from harness_lib.attempts import reclaim, reconcile, requeue
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import HarnessError
 from harness_lib.rules import leases
 from harness_lib.rules.events import NoticeKind
 from harness_lib.state.api import Questions
@@ -23,7 +22,7 @@ class Orphans:
     def __init__(self, ctx: Context, tell: Callable[[NoticeKind, str], None]) -> None:
         self._ctx, self._tell = ctx, tell
         self._next_try = 0.0
-        self._tries = giving_up.Tries()
+        self._reclaims = reclaim.Reclaims(ctx)
 
     def of_earlier_sessions(self) -> None:
         """Hand back what recovery has left to this run: a worker takes it up in a work tree of its own."""
@@ -42,13 +41,11 @@ class Orphans:
         held = questions.held_by(worker)
         if session is None or held is None or held.worktree is None:
             return
-        try:
-            self._tell("recovered", reconcile.reclaim_from_dead_worker(self._ctx, session, held))
-        except (HarnessError, OSError) as error:
-            self._tell("warning", f"{held.id} could not be handed back yet: {error}")
-            now = self._ctx.store.ask().task(held.id)
-            if now is not None and self._tries.spent(now):
-                giving_up.give_up(self._ctx, session, now, error)
+        tried = self._reclaims.of(session, held)
+        if tried.how == "handed back":
+            self._tell("recovered", tried.told)
+        elif tried.how in ("later", "given up"):
+            self._tell("warning", tried.told)
 
     def left(self, questions: Questions) -> None:
         """Try again what could not be handed back when its worker died; every worker is idle now."""

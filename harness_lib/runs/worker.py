@@ -16,7 +16,7 @@ from harness_lib.attempts import (
     claim,
     giving_up,
     intents,
-    reconcile,
+    reclaim,
     requeue,
     target_branch,
     unproven,
@@ -61,6 +61,7 @@ class Worker:
         self._idle = ""
         self._has_worked = False
         self._tries = giving_up.Tries()
+        self._reclaims = reclaim.Reclaims(ctx)
         self._mishaps = 0
 
     def tell(self, news: News) -> None:
@@ -120,21 +121,14 @@ class Worker:
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Hand back what the worker before us had, if the run could not when it was killed."""
-        try:
-            self.tell(Notice("recovered", reconcile.reclaim_from_dead_worker(self.ctx, session, held)))
-        except (HarnessError, OSError) as error:
-            now = self.ctx.store.ask().task(held.id)
-            if now is None or not self._tries.spent(now):
-                self.tell(Idle(f"{held.id} cannot be handed back yet: {error}"))
-                return False
-            try:
-                given_up = giving_up.give_up(self.ctx, session, now, error)
-            except LeaseLostError as lost:
-                # The run has handed it back in this moment, seeing all of us idle.
-                self.tell(Idle(f"{held.id} is nobody's any more: {lost}"))
-                return False
-            self.tell(Ended(held.id, "pending", given_up.halt or ""))
-        return True
+        tried = self._reclaims.of(session, held)
+        if tried.how == "handed back":
+            self.tell(Notice("recovered", tried.told))
+        elif tried.how == "given up":
+            self.tell(Ended(held.id, "pending", tried.told))
+        else:
+            self.tell(Idle(tried.told))
+        return tried.how in ("handed back", "given up")
 
     def _take(self, session: Session, questions: Questions, wanted: Task) -> bool:
         """Claim a task and see it through; return False if none can be taken now.

@@ -248,7 +248,7 @@ def bereaved(world: Merging, agent: Agent) -> Agent:
     assert task is not None
     if task.status == "in_progress":
         assert session is not None
-        reconcile.reclaim_from_dead_worker(ctx, session, task)
+        reconcile.hand_back(ctx, session, reconcile.take_from_dead_worker(ctx, task))
     _who_waits_wakes(world)
     # As at its end.
     target_branch.deliver(ctx, TARGET)

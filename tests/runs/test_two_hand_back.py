@@ -1,0 +1,209 @@
+"""A run that sees all its workers idle, and one of them, hand back the same task of a worker that died."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from harness_lib.attempts import check, claim, giving_up, worktree_slots
+from harness_lib.core import sessions
+from harness_lib.core.context import Context
+from harness_lib.errors import LeaseLostError
+from harness_lib.rules.events import Event, Idle, NoticeKind
+from harness_lib.runs.orphans import Orphans
+from harness_lib.runs.worker import Worker
+from harness_lib.runs.worker_config import WorkerConfig
+from harness_lib.system.processes import orphan_groups
+from harness_lib.task import Session, Task
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put, sh
+from tests.verbs.project import Agent, Time
+
+RUN = "run-1"
+TASK = "task-001"
+
+
+@dataclass
+class Crew:
+    """The run and the workers of a workshop, in this process, each with what it sees of the list."""
+
+    workshop: Workshop
+    told: list[str] = field(default_factory=list)
+    heard: list[Event] = field(default_factory=list)
+
+    def context(self, worker: str = RUN) -> Context:
+        env = {**os.environ, "HARNESS_HOME": str(self.workshop.home), "HARNESS_WORKER_ID": worker}
+        return Context(env=env, cwd=self.workshop.top, target="refs/heads/main")
+
+    def take(self, number: int) -> Task:
+        """Let worker `number` claim the task in its own work tree, and make something there."""
+        ctx = self.context(f"{RUN}#{number}")
+        slot = worktree_slots.place(ctx, RUN).slot(number)
+        git, _new = worktree_slots.checkout_clean(ctx, slot, sh(self.workshop.top, "rev-parse", "HEAD"))
+        taken = claim.take(ctx.at(git), self.session(ctx)).task
+        assert taken is not None
+        put(git.top / "made", f"by worker {number}\n")
+        return taken
+
+    @staticmethod
+    def session(ctx: Context) -> Session:
+        session = sessions.mine(ctx.store.ask(), ctx)
+        assert session is not None
+        return session
+
+    def worker(self, number: int = 1, *, tries: int) -> Worker:
+        """Return worker `number`, which has tried `tries` times in vain to hand the task back."""
+        orders = WorkerConfig(
+            worker=f"{RUN}#{number}",
+            number=number,
+            place="",
+            target="refs/heads/main",
+            agent=None,
+            agent_command="true",
+            model=None,
+            extra=(),
+            silence=60,
+            longest=60,
+            first_port=1,
+        )
+        made = Worker(self.context(orders.worker), orders, self.heard.append)
+        self._spend(made._reclaims._tries, tries)
+        return made
+
+    def run(self, *, tries: int = 0) -> Orphans:
+        made = Orphans(self.context(), self._tell)
+        self._spend(made._reclaims._tries, tries)
+        return made
+
+    def now(self) -> Task:
+        task = self.context().store.ask().task(TASK)
+        assert task is not None
+        return task
+
+    def _spend(self, tries: giving_up.Tries, count: int) -> None:
+        for _ in range(count):
+            tries.spent(self.now())
+
+    def _tell(self, _kind: NoticeKind, message: str) -> None:
+        self.told.append(message)
+
+
+@pytest.fixture
+def crew(workshop: Workshop) -> Iterator[Crew]:
+    workshop.file_task("made")
+    person = Agent(RUN, workshop.top, Time(), {"HARNESS_HOME": str(workshop.home)})
+    person.ok("start")
+    yield Crew(workshop)
+    person.die()
+
+
+def untouched(crew: Crew, task: Task) -> None:
+    """Hold that the task is still its new worker's, and so is all that this one has made."""
+    assert crew.now() == task
+    assert task.worktree is not None
+    assert Path(task.worktree, "made").read_text() == "by worker 2\n"
+    assert not (crew.workshop.home / "set-aside").exists()
+
+
+def test_a_worker_gives_up_nothing_that_another_one_has_claimed_meanwhile(crew: Crew) -> None:
+    held = crew.take(1)
+    worker = crew.worker(1, tries=giving_up.TRIES - 1)
+    crew.run().of(f"{RUN}#1")
+    theirs = crew.take(2)
+
+    assert not worker._hand_back(crew.session(worker.ctx), held)
+
+    untouched(crew, theirs)
+    (said,) = crew.heard
+    assert isinstance(said.news, Idle)
+    assert "nobody's any more" in said.news.why
+
+
+def test_the_run_gives_up_nothing_that_a_worker_has_claimed_meanwhile(crew: Crew) -> None:
+    """The run has looked at who holds what before a worker handed the task back and another one took it."""
+    held = crew.take(1)
+    run = crew.run(tries=giving_up.TRIES - 1)
+    assert crew.worker(1, tries=0)._hand_back(crew.session(crew.context()), held)
+    theirs = crew.take(2)
+
+    tried = run._reclaims.of(crew.session(crew.context()), held)
+
+    assert tried.how == "lost"
+    untouched(crew, theirs)
+
+
+@pytest.mark.parametrize("first", ["run", "worker"])
+def test_whichever_comes_second_leaves_the_task_as_the_first_has_left_it(crew: Crew, first: str) -> None:
+    held = crew.take(1)
+    session, worker = crew.session(crew.context()), crew.worker(1, tries=0)
+    if first == "run":
+        crew.run().of(f"{RUN}#1")
+        then = crew.now()
+        assert not worker._hand_back(session, held)
+    else:
+        assert worker._hand_back(session, held)
+        then = crew.now()
+        crew.run().of(f"{RUN}#1")
+
+    assert crew.now() == then
+    assert (then.status, then.attempts, then.claimed_by, then.halt) == ("pending", 0, None, None)
+    assert then.handback is not None
+
+
+def test_a_claim_that_was_lost_is_asked_for_before_its_work_tree_is_moved_aside(crew: Crew) -> None:
+    """Where not even a rescue can be made, the whole directory is kept elsewhere: not another worker's."""
+    stale = crew.take(1)
+    crew.run().of(f"{RUN}#1")
+    theirs = crew.take(2)
+    assert theirs.worktree is not None
+    git_file = Path(theirs.worktree, ".git")
+    link = git_file.read_text()
+    git_file.write_text("broken\n")
+
+    with pytest.raises(LeaseLostError):
+        giving_up.give_up(
+            crew.context(), crew.session(crew.context()), stale._replace(worktree=theirs.worktree), OSError()
+        )
+
+    git_file.write_text(link)
+    untouched(crew, theirs)
+
+
+def test_the_check_of_whoever_has_the_task_now_runs_on(crew: Crew) -> None:
+    held = crew.take(1)
+    crew.run().of(f"{RUN}#1")
+    theirs = crew.take(2)
+    ctx = crew.context(f"{RUN}#1")
+    log = check.log_directory(ctx, theirs) / "1.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as command:
+        orphan_groups.note(log, command.pid)
+
+        assert not crew.worker(1, tries=0)._hand_back(crew.session(ctx), held)
+
+        assert command.poll() is None
+        assert log.with_suffix(".running").exists()
+    assert command.returncode == 0
+    untouched(crew, theirs)
+
+
+def test_what_nobody_can_hand_back_is_given_up_after_some_tries_its_work_kept(crew: Crew) -> None:
+    """Others go on, and the task waits for a person."""
+    held = crew.take(1)
+    assert held.worktree is not None
+    put(Path(sh(Path(held.worktree), "rev-parse", "--absolute-git-dir"), "index"), "torn")
+    worker, session = crew.worker(1, tries=0), crew.session(crew.context())
+
+    came = [worker._hand_back(session, crew.now()) for _ in range(giving_up.TRIES)]
+
+    assert came == [False, False, True]
+    now = crew.now()
+    assert (now.status, now.attempts, now.claimed_by, now.halt_kind) == ("pending", 0, None, "ENV_SETUP")
+    (kept,) = (crew.workshop.home / "set-aside").glob("*/*/made")
+    assert kept.read_text() == "by worker 1\n"
+    assert f"Its work tree is kept in {kept.parent}." in (now.halt or "")

@@ -10,14 +10,15 @@ from dataclasses import replace
 
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import endpoints, models
-from harness_lib.loop.providers.endpoint import Endpoint
-from harness_lib.loop.providers.models import Usage
+from harness_lib.loop.provider_files import models
+from harness_lib.loop.provider_files.models import Usage
+from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context, history, native
 from harness_lib.loop.sessions.context import Cut
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.wires import exchange
+from harness_lib.loop.wires.endpoint import Endpoint
 
 _FULL = 0.8
 _HELPS = 0.8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_lib.loop.providers import variants
+from harness_lib.loop.provider_files import variants
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.loop import approval, trust
-from harness_lib.loop.commands.resolving import resolve
-from harness_lib.loop.providers import keys
+from harness_lib.loop.provider_files import keys
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.setup.resolve_provider import resolve
 from harness_lib.loop.stages import assemble
 from harness_lib.loop.stages.sources import CACHE
 

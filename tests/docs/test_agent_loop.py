@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness_lib.loop import conf
 from harness_lib.loop.oauth import client
-from harness_lib.loop.providers.variants import Variant
+from harness_lib.loop.provider_files.variants import Variant
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import discovery
-from harness_lib.loop.commands import choosing
 from harness_lib.loop.runtime import start
+from harness_lib.loop.setup import choose_model
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.person import person
 from tests.loop.servers.script import say
@@ -194,7 +194,7 @@ def test_whose_a_model_is(home: Path, project: Path, provider: str, name: str, m
     run = start({"HOME": str(home), **keys, "HARNESS_PROVIDER": provider, "HARNESS_MODEL": "m"}, project)
     discovery.refresh(run)
 
-    assert str(choosing.meant(run, name)) == meant
+    assert str(choose_model.meant(run, name)) == meant
 
 
 def test_a_model_stays_where_its_own_provider_is_not_ready(home: Path, project: Path) -> None:
@@ -202,5 +202,5 @@ def test_a_model_stays_where_its_own_provider_is_not_ready(home: Path, project: 
     run = start(env, project)
     discovery.refresh(run)
 
-    assert str(choosing.meant(run, "claude-opus-4-5")) == "openai/claude-opus-4-5"
-    assert not [name for name in choosing.names(run) if name.startswith("claude")]
+    assert str(choose_model.meant(run, "claude-opus-4-5")) == "openai/claude-opus-4-5"
+    assert not [name for name in choose_model.names(run) if name.startswith("claude")]

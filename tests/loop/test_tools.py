@@ -13,7 +13,7 @@ import pytest
 from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import store
+from harness_lib.loop.setup import session_store
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import anchors
 from harness_lib.system.processes import process
@@ -26,7 +26,7 @@ def run(home: Path, project: Path) -> Runtime:
     """Return a run in a session of `project`."""
     made = runtime.start({**os.environ, "HOME": str(home), "SOME_KEY": "secret"}, project)
     discovery.refresh(made)
-    made.session = store.create(made)
+    made.session = session_store.create(made)
     return made
 
 

@@ -12,8 +12,8 @@ import stamina
 from harness_lib.loop import discovery, follower, runtime
 from harness_lib.loop.follower import Ending
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import store
 from harness_lib.loop.sessions.message import Call
+from harness_lib.loop.setup import session_store
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
 from tests.loop.servers.script import ModelServer, Step, Use, say, use
 
@@ -44,7 +44,7 @@ def started(home: Path, project: Path, wire: Wire, server: ModelServer, **more: 
     chosen = {"HARNESS_PROVIDER": name, "HARNESS_MODEL": "model-one", "HARNESS_LOG": os.devnull}
     made = runtime.start({**env, "HOME": str(home), **wire.environment(server), **chosen, **more}, project)
     discovery.refresh(made)
-    made.session = store.create(made)
+    made.session = session_store.create(made)
     made.session.append("user", {}, "RUN it")
     STARTED.append(made)
     return made

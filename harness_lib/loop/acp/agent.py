@@ -18,7 +18,7 @@ from harness_lib.loop.acp.prompt import Block, text_of
 from harness_lib.loop.acp.session import Session
 from harness_lib.loop.piped import Json
 from harness_lib.loop.sessions import session as sessions
-from harness_lib.loop.sessions import store
+from harness_lib.loop.setup import session_store
 
 if TYPE_CHECKING:
     from acp.interfaces import Agent as Protocol
@@ -96,7 +96,7 @@ class Agent:
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
     ) -> schema.ListSessionsResponse:
         here = _directory(cwd) if cwd else Path.cwd()
-        found = store.every(runtime.start(os.environ, here))
+        found = session_store.every(runtime.start(os.environ, here))
         if cwd:
             found = [each for each in found if each.conf.get("cwd") == str(here)]
         start = int(cursor) if cursor and cursor.isascii() and cursor.isdigit() else 0

@@ -6,11 +6,11 @@ from html import unescape
 
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.loop import approval
-from harness_lib.loop.commands import choosing
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import models
+from harness_lib.loop.provider_files import models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import accounts
+from harness_lib.loop.setup import choose_model
 from harness_lib.loop.tools import skills
 
 _APPROVALS = {
@@ -23,7 +23,7 @@ _APPROVALS = {
 def config(runtime: Runtime) -> list[Json]:
     """Return the settings, each with its value and what else it may be."""
     current = f"{runtime.provider}/{runtime.model}"
-    known = dict.fromkeys([current, *map(str, choosing.ready(runtime))])
+    known = dict.fromkeys([current, *map(str, choose_model.ready(runtime))])
     return [
         {"id": "model", "name": "Model", "value": current, "options": {name: name for name in known}},
         {"id": "approval", "name": "Approval", "value": _approval(runtime), "options": _APPROVALS},
@@ -38,7 +38,7 @@ def choose(runtime: Runtime, name: str, value: str) -> None:
     if name == "approval":
         runtime.env["HARNESS_APPROVE"] = value
         return
-    choosing.choose(runtime, value)
+    choose_model.choose(runtime, value)
 
 
 def _approval(runtime: Runtime) -> str:

@@ -10,12 +10,12 @@ from harness_lib.loop.acp import choices
 from harness_lib.loop.acp.edits import Edits
 from harness_lib.loop.acp.inbox import Inbox
 from harness_lib.loop.acp.permission import Permission
-from harness_lib.loop.commands import opening
-from harness_lib.loop.commands.options import Options
 from harness_lib.loop.failures import Interrupted, told
 from harness_lib.loop.mcp.servers import OF_THE_CLIENT
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.setup import open_session
+from harness_lib.loop.setup.options import Options
 from harness_lib.loop.turn import Turn
 from harness_lib.loop.wires import http
 
@@ -43,11 +43,11 @@ def work(runtime: Runtime) -> int:
 
 def _open(runtime: Runtime, first: Json) -> Json:
     named = first.get("session")
-    found = opening.known(runtime, str(named)) if named else None
+    found = open_session.known(runtime, str(named)) if named else None
     # A client has a person.
     runtime.approve = "ask"
     runtime.kept[OF_THE_CLIENT] = first.get("servers") or {}
-    opening.enter(runtime, found, Options())
+    open_session.enter(runtime, found, Options())
     assert runtime.session is not None
     # The client says where it works in it now.
     runtime.session.conf["cwd"] = str(runtime.cwd)

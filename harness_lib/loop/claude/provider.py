@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import approval, credentials
-from harness_lib.loop.claude import memory, talk
-from harness_lib.loop.claude.memory import Conversation
+from harness_lib.loop import approval, claude_memory, credentials
+from harness_lib.loop.claude import talk
 from harness_lib.loop.claude.scribe import Scribe
+from harness_lib.loop.claude_memory import Conversation
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers.hosted import effort
@@ -73,11 +73,11 @@ class Claude:
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         """Hand it the turn; return its result. Raises ProviderError; no turn is tried twice."""
         self.check(runtime)
-        found = memory.conversation(runtime)
+        found = claude_memory.conversation(runtime)
         try:
             return _turn(runtime, payload, found)
         except GoneError:
-            return _turn(runtime, payload, memory.anew(runtime))
+            return _turn(runtime, payload, claude_memory.anew(runtime))
 
 
 def _turn(runtime: Runtime, payload: Json, conversation: Conversation) -> Json:

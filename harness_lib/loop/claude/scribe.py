@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_lib.loop.claude import memory
-from harness_lib.loop.claude.memory import Conversation
+from harness_lib.loop import claude_memory
+from harness_lib.loop.claude_memory import Conversation
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.stages import receive, tasks, tool_calls
@@ -93,7 +93,7 @@ class Scribe:
 
     def _keep(self) -> None:
         if self._session_id:
-            memory.keep(self._runtime, self._session_id, self._total)
+            claude_memory.keep(self._runtime, self._session_id, self._total)
 
 
 def _text(content: object) -> str:

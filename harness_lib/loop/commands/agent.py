@@ -7,13 +7,13 @@ import sys
 
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.loop import bug, discovery, output, terminal, turn
-from harness_lib.loop.commands import opening, options, task
+from harness_lib.loop.commands import task
 from harness_lib.loop.commands.base import Builtin
-from harness_lib.loop.commands.options import Options
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.runtime import Runtime, start
-from harness_lib.loop.sessions import copies, store
 from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.setup import open_session, options, session_copies, session_store
+from harness_lib.loop.setup.options import Options
 from harness_lib.loop.showing import complain
 from harness_lib.loop.turn import Turn
 
@@ -45,14 +45,14 @@ def _told(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None
 
 
 def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
-    session, words = opening.session(runtime, asked)
+    session, words = open_session.session(runtime, asked)
     if _is_to_talk(asked, words):
         _talk(runtime, session, asked)
         return None
     message = task.read(words, wait="stdin" in asked.flags)
     if session is None and not message.strip():
         raise UsageError("hs was given nothing to do.", 'Say it: hs "find all TODO comments"')
-    opening.enter(runtime, session, asked)
+    open_session.enter(runtime, session, asked)
     if session is None and not isinstance(shown, output.Events):
         _announce(runtime)
     runtime.asker = terminal.asker()
@@ -84,7 +84,7 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
         )
     while True:
         runtime.approve = "ask"
-        opening.enter(runtime, session, asked)
+        open_session.enter(runtime, session, asked)
         try:
             session = conversation.talk(runtime)
         finally:
@@ -100,7 +100,7 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
 def _leave(runtime: Runtime) -> None:
     runtime.close()
     if runtime.session is not None:
-        copies.remove_unused(runtime.session)
+        session_copies.remove_unused(runtime.session)
         runtime.session.release()
 
 
@@ -123,7 +123,7 @@ def _announce(runtime: Runtime) -> None:
 
 
 def _resume(runtime: Runtime, args: list[str]) -> int:
-    sessions = store.every(runtime)
+    sessions = session_store.every(runtime)
     if not sessions:
         raise UsageError("No sessions were found.", 'Begin one: hs "find all TODO comments"')
     return _agent(runtime, ["--resume", sessions[0].id, *args])

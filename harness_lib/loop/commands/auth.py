@@ -11,7 +11,7 @@ from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.loop.providers import key_store, keys, variants
+from harness_lib.loop.provider_files import key_store, keys, variants
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.showing import show
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness_lib.loop.commands.base import Builtin
-from harness_lib.loop.providers import variants
+from harness_lib.loop.provider_files import variants
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.showing import show
 

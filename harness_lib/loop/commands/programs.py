@@ -11,12 +11,12 @@ from pathlib import Path
 
 from harness_lib.errors import UsageError
 from harness_lib.loop.commands.base import Builtin
-from harness_lib.loop.commands.resolving import resolve
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object, as_text, dumps
 from harness_lib.loop.providers import described
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.setup.resolve_provider import resolve
 from harness_lib.loop.stages import tool_calls
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from harness_lib.errors import UsageError
 from harness_lib.loop import conf
 from harness_lib.loop.commands.base import Builtin
-from harness_lib.loop.commands.opening import known
 from harness_lib.loop.piped import dumps
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import accounts, copies, store
+from harness_lib.loop.sessions import accounts
 from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.setup import session_copies, session_store
+from harness_lib.loop.setup.open_session import known
 from harness_lib.loop.showing import show
 
 _USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
@@ -18,24 +19,30 @@ _USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--j
 def _session(runtime: Runtime, args: list[str]) -> int:
     word, rest = (args[0], args[1:]) if args else ("list", [])
     if word == "list" and not rest:
-        for session in store.every(runtime):
+        for session in session_store.every(runtime):
             show(session.id)
         return 0
     if word == "show" and len(rest) == 1:
         return _show(known(runtime, rest[0]))
     if word == "fork" and rest and len(rest) <= 2 and all(part.isdigit() for part in rest[1:]):  # noqa: PLR2004 (ID NNNN)
-        show(copies.fork(runtime, known(runtime, rest[0]), int(rest[1]) if rest[1:] else None).id)
+        show(session_copies.fork(runtime, known(runtime, rest[0]), int(rest[1]) if rest[1:] else None).id)
         return 0
     if word == "export" and len(names := [part for part in rest if part != "--json"]) == 1:
         found = known(runtime, names[0])
         as_json = "--json" in rest
-        show(dumps(copies.as_json(found)) if as_json else copies.markdown(found).removesuffix("\n"))
+        show(
+            dumps(session_copies.as_json(found))
+            if as_json
+            else session_copies.markdown(found).removesuffix("\n")
+        )
         return 0
     if word == "rm" and len(rest) == 1:
-        show("\n".join(f"removed: {name}" for name in copies.remove(runtime, known(runtime, rest[0]))))
+        show(
+            "\n".join(f"removed: {name}" for name in session_copies.remove(runtime, known(runtime, rest[0])))
+        )
         return 0
     if word == "dir" and len(rest) <= 1:
-        show(store.directory(runtime) / rest[0] if rest else store.directory(runtime))
+        show(session_store.directory(runtime) / rest[0] if rest else session_store.directory(runtime))
         return 0
     raise UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
 

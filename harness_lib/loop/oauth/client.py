@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from harness_lib.loop.failures import ProviderError
 
 if TYPE_CHECKING:
-    from harness_lib.loop.providers.variants import Variant
+    from harness_lib.loop.provider_files.variants import Variant
 
 _WANTED = ("authorize_url", "token_url", "client_id")
 

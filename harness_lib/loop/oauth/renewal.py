@@ -15,7 +15,7 @@ from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.oauth import tokens
 from harness_lib.loop.oauth.client import Client
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import key_store, keys
+from harness_lib.loop.provider_files import key_store, keys
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime

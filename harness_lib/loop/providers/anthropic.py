@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.providers.endpoint import Endpoint, complete
 from harness_lib.loop.providers.hosted import Hosted, number
+from harness_lib.loop.wires.endpoint import Endpoint, complete
 
 _HOST = "https://api.anthropic.com/"
 _VARIABLES = """\

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness_lib.loop.providers import endpoints, keys, variants
-from harness_lib.loop.providers.variants import Variant
+from harness_lib.loop.provider_files import keys, variants
+from harness_lib.loop.provider_files.variants import Variant
+from harness_lib.loop.providers import endpoints
 from harness_lib.loop.wires import exchange
 
 if TYPE_CHECKING:

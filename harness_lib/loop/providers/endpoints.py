@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.providers import variants
+from harness_lib.loop.provider_files import variants
 from harness_lib.loop.providers.anthropic import PROVIDER as ANTHROPIC
 from harness_lib.loop.providers.openai import PROVIDER as OPENAI
 
 if TYPE_CHECKING:
     from harness_lib.loop.plugins import Plugin, Provider
-    from harness_lib.loop.providers.endpoint import Endpoint
     from harness_lib.loop.providers.hosted import Hosted
     from harness_lib.loop.runtime import Runtime
+    from harness_lib.loop.wires.endpoint import Endpoint
 
 _HOSTED: dict[str, Hosted] = {provider.name: provider for provider in (ANTHROPIC, OPENAI)}
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.oauth import client
-from harness_lib.loop.providers import keys, models
-from harness_lib.loop.providers.endpoint import Endpoint, Wire
+from harness_lib.loop.provider_files import keys, models
 from harness_lib.loop.wires import exchange
+from harness_lib.loop.wires.endpoint import Endpoint, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness_lib.loop.oauth.renewal import Login
     from harness_lib.loop.piped import Json
-    from harness_lib.loop.providers.variants import Variant
+    from harness_lib.loop.provider_files.variants import Variant
     from harness_lib.loop.runtime import Runtime
 
 # What every model can give out.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from harness_lib.loop.providers.endpoint import Endpoint, Wire, complete
 from harness_lib.loop.providers.hosted import Hosted, number
+from harness_lib.loop.wires.endpoint import Endpoint, Wire, complete
 
 _HOST = "https://api.openai.com/"
 _VARIABLES = """\

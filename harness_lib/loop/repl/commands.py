@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from harness_lib.errors import UsageError
 from harness_lib.loop import compaction, pipeline
-from harness_lib.loop.commands import choosing, opening
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.repl.drawing import Drawing
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.setup import choose_model, open_session
 
 LEAVE = frozenset({"/quit", "/exit"})
 NAMES = ("/compact", "/exit", "/help", "/model", "/quit", "/session", "/tools")
@@ -49,7 +49,7 @@ def run(runtime: Runtime, line: str, drawing: Drawing) -> Session | None:
 
 
 def _other(runtime: Runtime, name: str) -> Session:
-    found = opening.known(runtime, name)
+    found = open_session.known(runtime, name)
     if runtime.session is not None and found.id == runtime.session.id:
         raise UsageError("This is that session already.")
     found.hold()
@@ -58,7 +58,7 @@ def _other(runtime: Runtime, name: str) -> Session:
 
 def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
     if name:
-        choosing.choose(runtime, name)
+        choose_model.choose(runtime, name)
     drawing.note(f"{runtime.model} ({runtime.provider})")
 
 

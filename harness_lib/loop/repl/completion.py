@@ -9,7 +9,7 @@ from prompt_toolkit.document import Document  # noqa: TC002 (loaded already)
 
 from harness_lib.loop.repl import commands
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import store
+from harness_lib.loop.setup import session_store
 
 
 class Words(Completer):
@@ -46,5 +46,5 @@ class Words(Completer):
             return [(name, "") for name in self._models()]
         if typed == ["/session"]:
             # The newest first: it is the likeliest.
-            return [(session.id, session.title) for session in store.every(self._runtime)]
+            return [(session.id, session.title) for session in session_store.every(self._runtime)]
         return []

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from harness_lib.errors import HarnessError
 from harness_lib.loop import processes, terminal, turn
 from harness_lib.loop.asking import Question, Said
-from harness_lib.loop.commands import choosing
 from harness_lib.loop.failures import Interrupted, told
 from harness_lib.loop.repl import commands, lines
 from harness_lib.loop.repl.completion import Words
@@ -21,6 +20,7 @@ from harness_lib.loop.repl.typed import Typed
 from harness_lib.loop.repl.under_way import UnderWay
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.setup import choose_model
 from harness_lib.loop.tools import skills
 from harness_lib.loop.wires import http
 
@@ -170,7 +170,7 @@ class Conversation:
         self._skills = list(skills.every(self._runtime))
         if self._provider != self._runtime.provider:
             self._provider = self._runtime.provider
-            self._models = choosing.names(self._runtime)
+            self._models = choose_model.names(self._runtime)
 
     def _above(self, below: int) -> Fragments:
         """Return what stands above the line."""

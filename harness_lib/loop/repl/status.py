@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.loop.providers import models
+from harness_lib.loop.provider_files import models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import accounts, context
 

@@ -8,7 +8,7 @@ import os
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.oauth import client
 from harness_lib.loop.piped import Piped, as_object
-from harness_lib.loop.providers import variants
+from harness_lib.loop.provider_files import variants
 from harness_lib.loop.runtime import Runtime
 
 

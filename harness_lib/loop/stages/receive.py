@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
-from harness_lib.loop.providers import endpoints, models
-from harness_lib.loop.providers.models import Usage
+from harness_lib.loop.provider_files import models
+from harness_lib.loop.provider_files.models import Usage
+from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import native
 from harness_lib.loop.sessions.message import Call, Message, render_blocks

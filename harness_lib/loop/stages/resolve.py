@@ -7,7 +7,8 @@ from pathlib import Path
 from harness_lib.loop import conf, trust
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json, Piped, as_object
-from harness_lib.loop.providers import described, variants
+from harness_lib.loop.provider_files import variants
+from harness_lib.loop.providers import described
 from harness_lib.loop.runtime import Runtime
 
 # In the order in which bundled packs of providers stand among the sources.

@@ -9,7 +9,7 @@ from harness_lib.loop import home, paths
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, Piped, as_object
-from harness_lib.loop.providers import keys, variants
+from harness_lib.loop.provider_files import keys, variants
 from harness_lib.loop.runtime import Runtime
 
 CACHE = ".auth-cache.json"

@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import processes, side_by_side
-from harness_lib.loop.claude import memory
+from harness_lib.loop import claude_memory, processes, side_by_side
 from harness_lib.loop.piped import Json, Piped, as_object, dumps
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
@@ -105,7 +104,7 @@ def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
         return None
     env = runtime.harness_environment()
     cwd = str(runtime.work_directory)
-    payload = {"session_id": memory.known_as(runtime), "cwd": cwd, "hook_event_name": event, **more}
+    payload = {"session_id": claude_memory.known_as(runtime), "cwd": cwd, "hook_event_name": event, **more}
     code = f"from harness_lib.hookio import entry as door; sys.exit(door.answer({event!r}, ['claude']))"
     done = processes.run(
         launcher.python(code),

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from harness_lib.loop.providers import models
+from harness_lib.loop.provider_files import models
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime

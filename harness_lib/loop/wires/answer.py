@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers.endpoint import Endpoint
 from harness_lib.loop.sessions.history import Entry
 from harness_lib.loop.sessions.message import Block, Call, Text
+from harness_lib.loop.wires.endpoint import Endpoint
 
 
 @dataclass(frozen=True)

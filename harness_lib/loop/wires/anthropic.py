@@ -8,10 +8,10 @@ from typing import Any
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError
 from harness_lib.loop.piped import Json, dumps
-from harness_lib.loop.providers.endpoint import Endpoint
 from harness_lib.loop.sessions.history import Answered, Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+from harness_lib.loop.wires.endpoint import Endpoint
 from harness_lib.loop.wires.overflow import is_overflow
 
 _STOPS = {

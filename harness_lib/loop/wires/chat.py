@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError
 from harness_lib.loop.piped import Json, dumps
-from harness_lib.loop.providers.endpoint import NO_FIELD, Endpoint
 from harness_lib.loop.sessions.history import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+from harness_lib.loop.wires.endpoint import NO_FIELD, Endpoint
 from harness_lib.loop.wires.overflow import is_overflow
 
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}

@@ -11,8 +11,8 @@ from harness_lib.loop.wires import anthropic, chat, http, responses, retry
 from harness_lib.loop.wires.answer import Wire
 
 if TYPE_CHECKING:
-    from harness_lib.loop.providers.endpoint import Endpoint
     from harness_lib.loop.runtime import Runtime
+    from harness_lib.loop.wires.endpoint import Endpoint
 
 _WIRES = {"anthropic": anthropic, "chat": chat, "responses": responses}
 

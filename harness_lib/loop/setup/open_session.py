@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from harness_lib.errors import UsageError
 from harness_lib.loop import discovery
-from harness_lib.loop.commands.options import Options
-from harness_lib.loop.commands.resolving import resolve
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import store
 from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.setup import session_store
+from harness_lib.loop.setup.options import Options
+from harness_lib.loop.setup.resolve_provider import resolve
 
 _VARIABLES = {
     "model": "HARNESS_MODEL",
@@ -28,13 +28,13 @@ def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str
         return known(runtime, named), asked.words
     if "continue" in asked.flags:
         return newest_here(runtime), asked.words
-    found = store.find(runtime, asked.words[0]) if asked.words else None
+    found = session_store.find(runtime, asked.words[0]) if asked.words else None
     return found, asked.words[1:] if found else asked.words
 
 
 def known(runtime: Runtime, name: str) -> Session:
     """Return the session `name`. Raises UsageError."""
-    found = store.find(runtime, name)
+    found = session_store.find(runtime, name)
     if found is None:
         raise UsageError(f"There is no session {name}.", "hs session list shows those that there are.")
     return found
@@ -43,7 +43,7 @@ def known(runtime: Runtime, name: str) -> Session:
 def newest_here(runtime: Runtime) -> Session:
     """Return the session of this directory in which something was said last. Raises UsageError."""
     here = str(runtime.cwd)
-    of_here = (each for each in store.every(runtime) if each.conf.get("cwd") == here)
+    of_here = (each for each in session_store.every(runtime) if each.conf.get("cwd") == here)
     found = next((each for each in of_here if each.files()), None)
     if found is None:
         raise UsageError("There is no session of this directory yet.", "Begin one: leave out --continue.")
@@ -65,7 +65,7 @@ def enter(runtime: Runtime, found: Session | None, asked: Options) -> None:
         _restore(runtime, found.conf)
     resolve(runtime)
     _check_tools(runtime)
-    runtime.session = found or store.create(runtime)
+    runtime.session = found or session_store.create(runtime)
     if found is None:
         runtime.session.hold()
 

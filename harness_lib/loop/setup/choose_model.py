@@ -7,10 +7,11 @@ from pathlib import Path
 
 from harness_lib.errors import HarnessError
 from harness_lib.loop import discovery, trust
-from harness_lib.loop.commands.resolving import resolve
 from harness_lib.loop.plugins import Table
-from harness_lib.loop.providers import described, models, variants
+from harness_lib.loop.provider_files import models, variants
+from harness_lib.loop.providers import described
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.setup.resolve_provider import resolve
 from harness_lib.loop.stages import resolve as stage
 
 

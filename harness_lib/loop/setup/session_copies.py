@@ -10,8 +10,8 @@ from harness_lib.errors import RefusedError, UsageError
 from harness_lib.loop import conf
 from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import store
 from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.setup import session_store
 from harness_lib.system.files import atomic
 
 _PRIVATE = 0o600
@@ -25,7 +25,7 @@ def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
         raise UsageError(
             f"The session {source.id} has no message {last:04d}.", f"hs session show {source.id}"
         )
-    made = store.create(runtime)
+    made = session_store.create(runtime)
     values = {**source.conf, "id": made.id, "created": made.conf["created"], "forked": source.id}
     values.pop("parent", None)
     for path in source.files():
@@ -89,7 +89,7 @@ def remove_unused(session: Session) -> None:
 def _below(runtime: Runtime, parent: str, seen: set[str]) -> list[Session]:
     """Return the sessions of the subagents of `parent`, and of theirs."""
     found: list[Session] = []
-    for each in store.subagents(runtime, parent):
+    for each in session_store.subagents(runtime, parent):
         if each.id not in seen:
             seen.add(each.id)
             found += [each, *_below(runtime, each.id, seen)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import trust
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.loop.providers import keys
+from harness_lib.loop.provider_files import keys
 from harness_lib.system.files import advisory, atomic
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.loop import paths, remembered, trust
-from harness_lib.loop.providers import variants
+from harness_lib.loop.provider_files import variants
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime

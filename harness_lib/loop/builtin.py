@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from harness_lib.loop.plugins import BUILT_IN, Kind, Plugin
+from harness_lib.loop.table import BUILT_IN, Kind, Plugin
 
 
 class Late:

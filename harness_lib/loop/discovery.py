@@ -12,8 +12,8 @@ from harness_lib.loop import builtin, pipeline, trust
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import as_object
-from harness_lib.loop.plugins import Kind, Plugin, Table
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.table import Kind, Plugin, Table
 
 # Kind, stage, name and path of an executable file.
 Program = tuple[Kind, str, str, str]

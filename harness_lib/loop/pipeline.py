@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Piped, as_text
-from harness_lib.loop.plugins import Plugin
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.table import Plugin
 
 
 def call(runtime: Runtime, stage: str, given: Piped) -> Piped:

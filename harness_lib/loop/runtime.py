@@ -13,10 +13,10 @@ import harness_lib
 from harness_lib.loop import logs
 from harness_lib.loop.listing import Listing
 from harness_lib.loop.paths import path
-from harness_lib.loop.plugins import Table
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stream import Stream
+from harness_lib.loop.table import Table
 from harness_lib.text import harmless
 
 if TYPE_CHECKING:

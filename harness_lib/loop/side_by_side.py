@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from harness_lib.loop import processes
+from harness_lib.loop import plugins, processes
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.mcp import tools as mcp
 from harness_lib.loop.piped import Json
@@ -71,7 +71,7 @@ def limit(runtime: Runtime, call: Json) -> int:
 
 def only_reads(runtime: Runtime, name: str) -> bool:
     """Return whether the tool `name` says of itself that it changes nothing."""
-    tool = runtime.table.tool(name)
+    tool = plugins.tool(runtime, name)
     annotations = ((tool.schema(runtime) if tool else None) or {}).get("annotations")
     return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
 

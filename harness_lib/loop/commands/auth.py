@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.loop import discovery, pipeline
+from harness_lib.loop import discovery, pipeline, plugins
 from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
@@ -42,7 +42,7 @@ def _auth(runtime: Runtime, args: list[str]) -> int:
 
 def _check_known(runtime: Runtime, provider: str) -> None:
     """Raise UsageError for a name that no provider has: a key would be asked for that nobody uses."""
-    if runtime.table.provider(provider) is None and variants.find(runtime, provider) is None:
+    if plugins.provider(runtime, provider) is None and variants.find(runtime, provider) is None:
         raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import UsageError
+from harness_lib.loop import plugins
 from harness_lib.loop.commands.base import Builtin
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object, as_text, dumps
@@ -38,7 +39,7 @@ def _hook(runtime: Runtime, args: list[str]) -> int:
 
 def _tool(runtime: Runtime, args: list[str]) -> int:
     name, flag = args if len(args) == 2 else ("", "")  # noqa: PLR2004 (the name and the flag)
-    tool = runtime.table.tool(name)
+    tool = plugins.tool(runtime, name)
     if tool is None or flag not in {"--schema", "--describe", "--exec"}:
         raise UsageError(
             "hs tool wants NAME and one of --schema, --describe, --exec.", "hs tools lists them."

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from harness_lib.loop.mcp import remembered, servers
 from harness_lib.loop.mcp.servers import Server
 from harness_lib.loop.piped import Json
-from harness_lib.loop.plugins import Plugin, Result
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.table import Plugin
 
 if TYPE_CHECKING:
     from harness_lib.loop.mcp.client import Connections

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import conf, trust
+from harness_lib.loop import conf, plugins, trust
 from harness_lib.loop.names import is_name
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Variant:
 
 def find(runtime: Runtime, name: str) -> Variant | None:
     """Return the most local variant `name`; a program of that name goes before it."""
-    if not is_name(name) or runtime.table.provider(name) is not None:
+    if not is_name(name) or plugins.provider(runtime, name) is not None:
         return None
     for source in reversed(trust.usable(runtime)):
         path = Path(source, "providers", f"{name}.conf")

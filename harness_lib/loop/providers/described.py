@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness_lib.loop import plugins
 from harness_lib.loop.provider_files import keys, variants
 from harness_lib.loop.provider_files.variants import Variant
 from harness_lib.loop.providers import endpoints
@@ -50,7 +51,7 @@ class Described:
 
 def find(runtime: Runtime, name: str) -> Provider | None:
     """Return the provider `name`, be it ours, a program, or a `.conf`; None if there is none."""
-    provider = runtime.table.provider(name)
+    provider = plugins.provider(runtime, name)
     if provider is not None:
         return provider
     variant = variants.find(runtime, name)

@@ -10,9 +10,10 @@ from harness_lib.loop.providers.anthropic import PROVIDER as ANTHROPIC
 from harness_lib.loop.providers.openai import PROVIDER as OPENAI
 
 if TYPE_CHECKING:
-    from harness_lib.loop.plugins import Plugin, Provider
+    from harness_lib.loop.plugins import Provider
     from harness_lib.loop.providers.hosted import Hosted
     from harness_lib.loop.runtime import Runtime
+    from harness_lib.loop.table import Plugin
     from harness_lib.loop.wires.endpoint import Endpoint
 
 _HOSTED: dict[str, Hosted] = {provider.name: provider for provider in (ANTHROPIC, OPENAI)}

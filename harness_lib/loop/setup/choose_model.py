@@ -7,12 +7,12 @@ from pathlib import Path
 
 from harness_lib.errors import HarnessError
 from harness_lib.loop import discovery, trust
-from harness_lib.loop.plugins import Table
 from harness_lib.loop.provider_files import models, variants
 from harness_lib.loop.providers import described
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.setup.resolve_provider import resolve
 from harness_lib.loop.stages import resolve as stage
+from harness_lib.loop.table import Table
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.errors import UsageError
-from harness_lib.loop import discovery
+from harness_lib.loop import discovery, plugins
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
@@ -80,6 +80,6 @@ def _restore(runtime: Runtime, conf: dict[str, str]) -> None:
 def _check_tools(runtime: Runtime) -> None:
     asked = discovery.allowed_tools(runtime) or ()
     # What a server has is known when it has been asked.
-    missing = [name for name in asked if not name.startswith(PREFIX) and not runtime.table.tool(name)]
+    missing = [name for name in asked if not name.startswith(PREFIX) and not plugins.tool(runtime, name)]
     if missing:
         raise UsageError(f"There is no tool {missing[0]}.", "hs tools lists those that there are.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
+from harness_lib.loop import plugins
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.provider_files import models
@@ -108,7 +109,7 @@ def _problem(runtime: Runtime, call: Call, stop: str) -> str:
     given = call.input
     if given is None:
         return "the arguments are no JSON object, so this call was not run."
-    tool = runtime.table.tool(call.name)
+    tool = plugins.tool(runtime, call.name)
     schema = tool.schema(runtime) if tool else None
     required = ((schema or {}).get("input_schema") or {}).get("required") or []
     missing = [name for name in required if name not in given]

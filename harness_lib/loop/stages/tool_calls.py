@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.loop import approval, gate, repetition, side_by_side
+from harness_lib.loop import approval, gate, plugins, repetition, side_by_side
 from harness_lib.loop.asking import Question
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
@@ -91,7 +91,7 @@ def _denied(verdict: gate.Verdict) -> Result:
 
 def run(runtime: Runtime, name: str, given: Json) -> Result:
     """Run the tool `name`."""
-    tool = runtime.table.tool(name) if is_name(name) else None
+    tool = plugins.tool(runtime, name) if is_name(name) else None
     if tool is None:
         return Result(f"error: tool '{name}' not found", error=True)
     return tool.execute(runtime, given)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from harness_lib.loop.oauth.renewal import Login
 
 Wire = Literal["anthropic", "responses", "chat"]
 
 # What a `.conf` says as `max_tokens_field` where its host takes no limit at all.
 NO_FIELD = "none"
+
+
+class Login(Protocol):
+    """A person's login at a host, which makes the headers of each request."""
+
+    @property
+    def advice(self) -> str:
+        """What a person does when the login is not taken."""
+        ...
+
+    def headers(self, templates: Mapping[str, str], refused: str = "") -> dict[str, str]:
+        """Return the headers of a request, `templates` among them, and none that the host has `refused`."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from harness_lib.loop import discovery, runtime
+from harness_lib.loop import discovery, plugins, runtime
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, as_object, as_text, dumps
 from harness_lib.loop.runtime import Runtime
@@ -66,7 +66,7 @@ class Functions:
 
     def tool(self, name: str, flag: str, given: Json | None = None) -> Ran:
         run = self._run()
-        tool = run.table.tool(name)
+        tool = plugins.tool(run, name)
         assert tool is not None
         if flag == "--schema":
             return Ran(0, dumps(tool.schema(run)))
@@ -77,7 +77,7 @@ class Functions:
 
     def provider(self, name: str, flag: str = "", given: Json | None = None) -> Ran:
         run = self._run(HARNESS_PROVIDER=name)
-        provider = run.table.provider(name)
+        provider = plugins.provider(run, name)
         assert provider is not None
         said: dict[str, Callable[[], Ran]] = {
             "--ready": lambda: Ran(int(not provider.ready(run)), ""),

@@ -36,13 +36,21 @@ def of(file: Path, module: str) -> Iterator[Mutant]:
     text = file.read_text(encoding="utf-8")
     rows = text.replace(" # type: ignore # mutmut generated", "").split("\n")
     nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
-    bodies = {node.name: rows[node.lineno : node.end_lineno] for node in nodes if "__mutmut_" in node.name}
-    for name, body in bodies.items():
+    sources = {node.name: _source(node, rows) for node in nodes if "__mutmut_" in node.name}
+    for name, source in sources.items():
         original = f"{name.partition('__mutmut_')[0]}__mutmut_orig"
         if name != original:
-            was, became = _difference(bodies[original], body)
+            was, became = _difference(sources[original], source)
+            # A default in the head may be broken, too.
+            body = source[source[0] == sources[original][0] :]
             digest = hashlib.sha256("\n".join(body).encode()).hexdigest()
             yield Mutant(f"{module}.{name}", _dotted(f"{module}.{name}"), was, became, digest)
+
+
+def _source(node: ast.FunctionDef, rows: list[str]) -> list[str]:
+    """Return the lines of a function, the first without its name."""
+    head, *body = rows[node.lineno - 1 : node.end_lineno]
+    return [head.replace(node.name, "", 1), *body]
 
 
 def known(file: Path) -> list[Mutant]:

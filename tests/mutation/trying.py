@@ -59,6 +59,8 @@ class Tests:
         set_mutant_under_test("stats")
         del os.environ["MUTANT_UNDER_TEST"]  # what tests start cannot tell us what it runs
         for item in self.session.items:
+            # What an earlier test has left in a cache this one would not run.
+            _forget()
             state()._stats.clear()
             before = _used()
             self.run(item)

@@ -183,6 +183,15 @@ def test_only_id_and_status_are_needed() -> None:
     )
 
 
+def test_one_task_is_read_as_in_a_list_but_for_what_it_depends_on() -> None:
+    document = {"id": "a", "status": "pending", "depends_on": ["elsewhere"]}
+    assert codec.decode_task(document) == Task("a", depends_on=("elsewhere",))
+
+    with pytest.raises(ContractError, match=r"^task: attempts: is -1, must be at least 0$") as caught:
+        codec.decode_task({**document, "attempts": -1})
+    assert [each.path for each in caught.value.problems] == ["attempts"]
+
+
 def test_a_limit_that_is_not_named_is_no_limit() -> None:
     config = codec.decode({"tasks": []}).session_config
 

@@ -13,6 +13,7 @@ import pytest
 from harness_lib import timestamps
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.filestore.store import Store as FileStore
+from harness_lib.state.memorystore.rows import RowsAnswers
 from harness_lib.state.memorystore.store import MemoryStore
 from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root
@@ -76,7 +77,15 @@ def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
     assert inside[0] == inside[1]
     file, memory = (answers(store.ask()) for store in stores)
     assert file == memory
+    assert _whole(stores[1]) == _whole(stores[0])
     return file
+
+
+def _whole(store: Store) -> State:
+    """Return the list as the rules see it, but for what no rule asks about."""
+    found = store.ask()
+    state = found.rows.state() if isinstance(found, RowsAnswers) else store.read().state  # type: ignore[attr-defined]
+    return state._replace(created=None, proofs=False)
 
 
 def edit(name: str, **fields: Any) -> Callable[[Tx], object]:
@@ -142,6 +151,25 @@ def test_what_can_never_run_is_recorded_alike(stores: Stores) -> None:
     assert found[0] == found[1]
     assert [each.task_id for each in found[0]] == ["ring-1", "ring-2", "below", "deeper"]
     both(stores, lambda _tx: None)
+
+
+def test_failures_are_tried_again_in_the_order_in_which_they_failed(stores: Stores) -> None:
+    tasks = [
+        Task(name, status="failed", attempts=1, failed_at=at, priority=priority)
+        for name, priority, at in (
+            ("a", "P1", LATER),
+            ("b", "P1", AT),
+            ("c", "P1", None),
+            ("d", "P0", SOON),
+            ("e", "P1", SOON),
+        )
+    ]
+    both(stores, lambda tx: tx.add(tasks))
+    order = []
+    while (ready := stores[0].ask().next_ready()) is not None:
+        order.append(ready.id)
+        both(stores, edit(ready.id, status="completed"))
+    assert order == ["d", "c", "b", "e", "a"]
 
 
 def test_what_stops_the_work_is_said_alike(stores: Stores) -> None:

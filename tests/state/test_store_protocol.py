@@ -154,6 +154,16 @@ def test_attempts_of_a_removed_task_stay_counted(store: api.Store) -> None:
     assert store.ask().counts().attempts == 2
 
 
+def test_a_task_whose_dependency_was_taken_away_is_not_ready(store: api.Store) -> None:
+    with store.transaction() as tx:
+        tx.replace(FIRST._replace(status="completed"))
+        assert tx.claimable() == (SECOND,)
+        tx.remove("task-001")
+        assert tx.claimable() == ()
+        tx.replace(SECOND._replace(depends_on=()))
+        assert tx.claimable() == (SECOND._replace(depends_on=()),)
+
+
 def test_a_list_that_is_started_over_is_empty_and_keeps_its_settings(store: api.Store) -> None:
     wanted = SessionConfig("concurrent", 3, 4)
     with store.transaction() as tx:

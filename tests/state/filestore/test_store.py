@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,9 @@ from harness_lib.state.filestore.store import Store
 from harness_lib.state.record.kinds import Problem
 from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root
-from harness_lib.task import Checkpoint, State, Task
+from harness_lib.task import Checkpoint, SessionConfig, State, Task
+from tests.state.clock import NOON, NOON_IN_NAMES, Noon
+from tests.state.questions import answers
 
 REPOSITORY = Path(__file__).parents[3]
 COUNT_UP = """
@@ -312,40 +315,47 @@ def test_trusted_text_and_strict_reading_agree(store: Store, root: Root) -> None
     assert codec.decode(document(root)) == trusted
 
 
-# An editor that saves while the new list is on its way to the disk.
-SAVES = """
-import re, sys
-from pathlib import Path
-file = Path(sys.argv[1], "harness-tasks.json")
-NEW = re.compile(r"/[.]harness-tasks[.]json[.][0-9a-f]+[.]tmp$")
-saved = False
-def save(event, args):
-    global saved
-    if event == "open" and not saved and NEW.search(str(args[0])):
-        saved = True
-        edited = Path(sys.argv[1], "edited")
-        edited.write_bytes(file.read_bytes() + b"\\n")
-        edited.replace(file)
-from harness_lib.errors import HeldError
-from harness_lib.state.filestore.store import Store
-from harness_lib.system.place.roots import Root
-sys.addaudithook(save)
-try:
-    with Store(Root(Path(sys.argv[1]))).transaction() as tx:
-        tx.replace(tx.state.tasks[0]._replace(title="ours"))
-except HeldError as error:
-    print(error)
-"""
+def test_what_a_person_saves_while_we_write_is_not_written_over(
+    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited, sync = root.state.read_bytes() + b"\n", os.fsync
+
+    def save(descriptor: int) -> None:
+        """Let an editor save while the new list is on its way to the disk."""
+        file = root.path / "edited"
+        file.write_bytes(edited)
+        file.replace(root.state)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", save)
+
+    with pytest.raises(HeldError, match="was saved by somebody else just now"):
+        rename(store, "ours")
+
+    assert root.state.read_bytes() == edited
+    assert list(root.path.glob(".*.tmp")) == []
 
 
-@pytest.mark.usefixtures("store")
-def test_what_a_person_saves_while_we_write_is_not_written_over(root: Root) -> None:
+def test_a_list_that_is_begun_knows_when(root: Root) -> None:
+    settings = SessionConfig("concurrent", 1, 2)
+
+    Store(root, clock=Noon()).begin(settings, "x")
+
+    assert document(root)["created"] == NOON
+    assert Store(root).read().state.session_config == settings
+
+
+def test_what_is_asked_in_order_to_change_is_what_is_asked(store: Store) -> None:
+    assert answers(store.ask_to_change()) | {"now": None} == answers(store.ask()) | {"now": None}
+
+
+def test_a_list_that_is_started_over_keeps_the_old_one_beside_it(store: Store, root: Root) -> None:
     before = root.state.read_bytes()
 
-    done = subprocess.run(
-        [sys.executable, "-c", SAVES, str(root.path)], check=True, capture_output=True, text=True
-    )
+    with Store(root, clock=Noon()).transaction() as tx:
+        name = tx.start_over()
 
-    assert "was saved by somebody else just now" in done.stdout
-    assert root.state.read_bytes() == before + b"\n"
-    assert list(root.path.glob(".*.tmp")) == []
+    assert name == f"{root.state.name}.old-{NOON_IN_NAMES}"
+    assert (root.path / name).read_bytes() == before
+    assert document(root)["created"] == NOON
+    assert store.read().state.tasks == ()

@@ -21,6 +21,7 @@ class Mutant:
     """One place broken: its name for mutmut, its function, the lines as they were and as they became.
 
     `body`: a hash of the broken function, by which its fate is known again. `fate`: one of FATES, or "".
+    `lines`: where the statement stands unbroken in the file with the mutants; none for a head of a function.
     """
 
     name: str
@@ -29,14 +30,16 @@ class Mutant:
     became: str
     body: str
     fate: str = ""
+    lines: Sequence[int] = ()
 
 
 def of(file: Path, module: str) -> Iterator[Mutant]:
     """Yield the mutants in `file`, which mutmut has written for `module`."""
     text = file.read_text(encoding="utf-8")
     rows = text.replace(" # type: ignore # mutmut generated", "").split("\n")
-    nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
-    sources = {node.name: _source(node, rows) for node in nodes if "__mutmut_" in node.name}
+    found = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+    nodes = {node.name: node for node in found if "__mutmut_" in node.name}
+    sources = {name: _source(node, rows) for name, node in nodes.items()}
     for name, source in sources.items():
         original = f"{name.partition('__mutmut_')[0]}__mutmut_orig"
         if name != original:
@@ -44,13 +47,44 @@ def of(file: Path, module: str) -> Iterator[Mutant]:
             # A default in the head may be broken, too.
             body = source[source[0] == sources[original][0] :]
             digest = hashlib.sha256("\n".join(body).encode()).hexdigest()
-            yield Mutant(f"{module}.{name}", _dotted(f"{module}.{name}"), was, became, digest)
+            lines = _lines(nodes[original], _changed(sources[original], source))
+            yield Mutant(f"{module}.{name}", _dotted(f"{module}.{name}"), was, became, digest, lines=lines)
 
 
 def _source(node: ast.FunctionDef, rows: list[str]) -> list[str]:
     """Return the lines of a function, the first without its name."""
     head, *body = rows[node.lineno - 1 : node.end_lineno]
     return [head.replace(node.name, "", 1), *body]
+
+
+def _changed(before: list[str], after: list[str]) -> list[int]:
+    """Return the places in `before` of what differs in `after`; of what is only added, that before it."""
+    blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    return [
+        place
+        for kind, start, end, *_ in blocks
+        if kind != "equal"
+        for place in range(min(start, end - 1), end)
+    ]
+
+
+def _lines(function: ast.FunctionDef, places: list[int]) -> list[int]:
+    """Return the lines of the statements in which these places of `function` are: one runs, or none does."""
+    found: set[int] = set()
+    for line in (function.lineno + place for place in places):
+        around = [
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+        ]
+        inner = max(around, key=lambda node: (node.lineno, -(node.end_lineno or 0)))
+        if inner is function:
+            return []
+        body = getattr(inner, "body", None)
+        last = body[0].lineno - 1 if body else inner.end_lineno or 0
+        # Of a statement with others inside only its head, unless it is none of both, as `except` is.
+        found.update(range(inner.lineno, (last if line <= last else inner.end_lineno or 0) + 1))
+    return sorted(found)
 
 
 def known(file: Path) -> list[Mutant]:

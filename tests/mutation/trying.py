@@ -1,4 +1,4 @@
-"""A plugin of pytest: collect once, see which test runs which function, then try each mutant in a child.
+"""A plugin of pytest: collect once, see which test runs which line, then try each mutant in a child.
 
 mutmut's own runner collects for each mutant anew, which takes ten times as long as the tests.
 A child may use as much processor as its tests need many times over, so that a busy machine condemns nobody.
@@ -13,11 +13,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
+import coverage
 import pytest  # noqa: TC002 (as in every other file of tests)
 from mutmut.configuration import config
 from mutmut.mutation.trampoline import set_mutant_under_test
@@ -39,14 +41,16 @@ config()  # it is read where we start, and tests go elsewhere
 
 
 class Tests:
-    """The tests of a room: how long each takes, and which functions it runs."""
+    """The tests of a room: how long each takes, and which functions and lines it runs."""
 
     def __init__(self, session: pytest.Session) -> None:
         self.session = session
         self.failed: str | None = None
         self.seconds: dict[str, float] = {}
         self.running: dict[str, list[pytest.Item]] = {}
-        self.killed: Counter[str] = Counter()
+        self.lines = coverage.Coverage(data_file=None, include=["harness_lib/*"], messages=False)
+        # Of each function, how many of its mutants which test has killed.
+        self.killed: dict[str, Counter[str]] = defaultdict(Counter)
         # What ran while modules were loaded has run without any mutant.
         self.loading = set(state()._stats)
 
@@ -58,10 +62,12 @@ class Tests:
         """Run each test once, unharmed."""
         set_mutant_under_test("stats")
         del os.environ["MUTANT_UNDER_TEST"]  # what tests start cannot tell us what it runs
+        self.lines.start()
         for item in self.session.items:
             # What an earlier test has left in a cache this one would not run.
             _forget()
             state()._stats.clear()
+            self.lines.switch_context(item.nodeid)
             before = _used()
             self.run(item)
             if self.failed:
@@ -72,20 +78,32 @@ class Tests:
             self.seconds[item.nodeid] = _used() - before
             for function in state()._stats:
                 self.running.setdefault(function, []).append(item)
+        self.lines.stop()
 
     def run(self, item: pytest.Item) -> None:
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
 
     def of(self, mutant: Mutant) -> list[pytest.Item]:
-        """Return the tests that run its function, in their order."""
-        return self.in_order(self.running.get(mutant.name.partition("__mutmut_")[0], []))
+        """Return the tests that run its function, and what is broken in it, in their order."""
+        items = self.running.get(_whole(mutant), [])
+        if mutant.lines:
+            module = mutant.name.rpartition(".")[0].replace(".", "/")
+            by_line = self._by_line(str(self.session.config.rootpath / f"{module}.py"))
+            there = {name for line in mutant.lines for name in by_line.get(line, ())}
+            items = [item for item in items if item.nodeid in there]
+        return self.in_order(mutant, items)
+
+    @cache  # noqa: B019 (there is one of these)
+    def _by_line(self, file: str) -> Mapping[int, Sequence[str]]:
+        found: Mapping[int, Sequence[str]] = self.lines.get_data().contexts_by_lineno(file)
+        return found
 
     def apart(self, mutant: Mutant) -> str:
         """Return what comes of a mutant in a function that runs while modules are loaded: all begins anew."""
         ours = f"-p{__name__}"
         args = [arg for arg in self.session.config.invocation_params.args if arg != ours]
         with tempfile.NamedTemporaryFile("w", encoding="utf-8") as order:
-            order.write("\n".join(item.nodeid for item in self.in_order(self.session.items)))
+            order.write("\n".join(item.nodeid for item in self.in_order(mutant, self.session.items)))
             order.flush()
             try:
                 done = subprocess.run(
@@ -100,13 +118,15 @@ class Tests:
             except subprocess.TimeoutExpired:
                 return "timed out"
         failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED ")]
-        self.killed.update(name for name in self.seconds if any(f"FAILED {name}" in line for line in failed))
+        names = (name for name in self.seconds if any(f"FAILED {name}" in line for line in failed))
+        self.killed[_whole(mutant)].update(names)
         return "killed" if done.returncode else "survived"
 
-    def in_order(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
-        """Return those of `items` that pass unharmed: first those that have killed most, then the quick."""
+    def in_order(self, mutant: Mutant, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        """Return those of `items` that pass unharmed: first what killed others like it, then the quick."""
         passing = [item for item in items if item.nodeid in self.seconds]
-        return sorted(passing, key=lambda item: (-self.killed[item.nodeid], self.seconds[item.nodeid]))
+        killed = self.killed[_whole(mutant)]
+        return sorted(passing, key=lambda item: (-killed[item.nodeid], self.seconds[item.nodeid]))
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
@@ -131,9 +151,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     return True
 
 
+def _whole(mutant: Mutant) -> str:
+    """Return what mutmut calls the function of `mutant` unbroken."""
+    return mutant.name.partition("__mutmut_")[0]
+
+
 def _fate(tests: Tests, mutant: Mutant) -> str:
     fate = _fate_in_a_child(tests, mutant)
-    if fate == "survived" and mutant.name.partition("__mutmut_")[0] in tests.loading:
+    if fate == "survived" and _whole(mutant) in tests.loading:
         # What it did when modules were loaded, it did unharmed.
         return tests.apart(mutant)
     return fate
@@ -152,7 +177,7 @@ def _fate_in_a_child(tests: Tests, mutant: Mutant) -> str:
         killer = told.read()
     _, status = os.waitpid(child, 0)
     shutil.rmtree(place, ignore_errors=True)
-    tests.killed[killer] += 1
+    tests.killed[_whole(mutant)][killer] += 1
     code = os.waitstatus_to_exitcode(status)
     return "timed out" if code < 0 else {_SURVIVED: "survived", _TIMED_OUT: "timed out"}.get(code, "killed")
 

@@ -154,16 +154,9 @@ def test_what_can_never_run_is_recorded_alike(stores: Stores) -> None:
 
 
 def test_failures_are_tried_again_in_the_order_in_which_they_failed(stores: Stores) -> None:
-    tasks = [
-        Task(name, status="failed", attempts=1, failed_at=at, priority=priority)
-        for name, priority, at in (
-            ("a", "P1", LATER),
-            ("b", "P1", AT),
-            ("c", "P1", None),
-            ("d", "P0", SOON),
-            ("e", "P1", SOON),
-        )
-    ]
+    moments = {"a": LATER, "b": AT, "c": None, "d": SOON, "e": SOON}
+    tasks = [Task(name, status="failed", attempts=1, failed_at=at) for name, at in moments.items()]
+    tasks[3] = tasks[3]._replace(priority="P0")
     both(stores, lambda tx: tx.add(tasks))
     order = []
     while (ready := stores[0].ask().next_ready()) is not None:

@@ -53,13 +53,11 @@ def test_the_processes_are_told_by_the_names_of_their_files(root: Root) -> None:
 def test_the_stamps_are_others_after_each_change_of_their_kind_and_only_then(root: Root) -> None:
     seen = [run_files.stamps(root, "board")]
     assert seen == [[]]
-    for act in (
-        lambda: run_files.write(root, "board", 7, {}),
-        lambda: run_files.write(root, "board", 7, {}),
-        lambda: run_files.write(root, "board", 8, {}),
-        lambda: run_files.remove(root, "board", 7),
-    ):
-        act()
+    for pid, act in ((7, run_files.write), (7, run_files.write), (8, run_files.write), (7, None)):
+        if act is None:
+            run_files.remove(root, "board", pid)
+        else:
+            act(root, "board", pid, {})
         seen.append(run_files.stamps(root, "board"))
         run_files.write(root, "budget", 7, {})
         assert run_files.stamps(root, "board") == seen[-1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from harness_lib.errors import ConfigError
-from harness_lib.loop import builtin, pipeline, trust
+from harness_lib.loop import builtin, listing, pipeline, trust
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import as_object
@@ -91,14 +91,16 @@ def allowed_tools(runtime: Runtime) -> list[str] | None:
 
 def _of_source(runtime: Runtime, source: str) -> list[Program]:
     kinds: list[Kind] = ["commands", "tools", "providers"]
+    # Most sources have one of the four: what the directory does not name need not be asked for.
+    present = runtime.listing.names(source)
     found: list[Program] = [
         (kind, "", name, path)
         for kind in kinds
+        if kind in present
         for name, path in _programs(runtime, source, kind)
-        if not (kind == "providers" and name.endswith(".conf"))
     ]
     hooks = f"{source}{os.sep}hooks.d"
-    for stage in runtime.listing.names(hooks):
+    for stage in runtime.listing.names(hooks) if "hooks.d" in present else ():
         found += [("hooks.d", stage, name, path) for name, path in _programs(runtime, hooks, stage)]
     return found
 
@@ -112,4 +114,11 @@ def _foreign(kind: Kind, path: str) -> object:
 
 def _programs(runtime: Runtime, parent: str, kind: str) -> list[tuple[str, str]]:
     directory = f"{parent}{os.sep}{kind}"
-    return [(name, f"{directory}{os.sep}{name}") for name in runtime.listing.executables(directory)]
+    # A variant is no program; there are more of them than of all the others.
+    names = [
+        name
+        for name in runtime.listing.names(directory)
+        if not (kind == "providers" and name.endswith(".conf"))
+    ]
+    paths = [f"{directory}{os.sep}{name}" for name in names]
+    return [(name, path) for name, path in zip(names, paths, strict=True) if listing.is_program(path)]

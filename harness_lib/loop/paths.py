@@ -10,3 +10,15 @@ from pathlib import Path
 def path(*parts: str) -> Path:
     """Return the path of `parts`."""
     return Path(*parts)
+
+
+@lru_cache(maxsize=256)
+def upwards(directory: Path) -> tuple[Path, ...]:
+    """Return `directory` and all above it, the nearest first."""
+    return directory, *directory.parents
+
+
+@lru_cache(maxsize=256)
+def down_to(directory: Path) -> tuple[Path, ...]:
+    """Return all above `directory` and itself, the root first."""
+    return tuple(reversed(upwards(directory)))

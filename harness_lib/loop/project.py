@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import trust
+from harness_lib.loop import paths, trust
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -13,20 +13,21 @@ if TYPE_CHECKING:
 
 def root(runtime: Runtime, here: Path) -> Path:
     """Return the root of the repository, else the outermost directory with `.harness`, else `here`."""
-    parents = (here, *here.parents)
-    for directory in parents:
-        if (directory / ".git").exists():
+    for directory in paths.upwards(here):
+        if paths.path(str(directory), ".git").exists():
             return directory
-    marked = [path for path in parents if (path / ".harness").is_dir() and path / ".harness" != runtime.home]
-    return marked[-1] if marked else here
+    for directory in paths.down_to(here):
+        source = paths.path(str(directory), ".harness")
+        if source.is_dir() and source != runtime.home:
+            return directory
+    return here
 
 
 def of_source(runtime: Runtime, source: str) -> Path | None:
     """Return the project that the source came with; None where it is the person's own."""
     if not trust.is_projects(runtime, source):
         return None
-    path = Path(source)
-    return next(parent for parent in (path, *path.parents) if parent.name == ".harness").parent
+    return next(parent for parent in paths.upwards(paths.path(source)) if parent.name == ".harness").parent
 
 
 def has(project: Path | None, path: Path) -> bool:

@@ -40,10 +40,13 @@ class Table:
 
     entries: dict[Key, Plugin] = field(default_factory=dict)
     all: list[Plugin] = field(default_factory=list)
+    # One table holds for many states, and each asks for its hooks in their order.
+    _ordered: dict[tuple[Kind, str], list[Plugin]] = field(default_factory=dict, repr=False, compare=False)
 
     def add(self, plugin: Plugin) -> None:
         """Put `plugin` in; what had its name before is only listed from now on."""
         self.entries[plugin.key] = plugin
+        self._ordered.clear()
         self.all.append(plugin)
 
     def keep_tools(self, names: list[str]) -> None:
@@ -51,13 +54,14 @@ class Table:
         self.entries = {
             key: plugin for key, plugin in self.entries.items() if key[0] != "tools" or key[2] in names
         }
+        self._ordered.clear()
 
     def of(self, kind: Kind, stage: str = "") -> list[Plugin]:
         """Return the plugins of a kind (and stage) in the order of their names as text."""
-        return sorted(
-            (plugin for key, plugin in self.entries.items() if key[:2] == (kind, stage)),
-            key=lambda plugin: plugin.name,
-        )
+        if (kind, stage) not in self._ordered:
+            found = [plugin for key, plugin in self.entries.items() if key[:2] == (kind, stage)]
+            self._ordered[kind, stage] = sorted(found, key=lambda plugin: plugin.name)
+        return self._ordered[kind, stage]
 
     def find(self, kind: Kind, name: str) -> Plugin | None:
         """Return the plugin `name` of a kind that has no stages."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import conf, plugins, trust
+from harness_lib.loop import conf, paths, plugins, trust
 from harness_lib.loop.names import is_name
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def find(runtime: Runtime, name: str) -> Variant | None:
     if not is_name(name) or plugins.provider(runtime, name) is not None:
         return None
     for source in reversed(trust.usable(runtime)):
-        path = Path(source, "providers", f"{name}.conf")
+        path = paths.path(source, "providers", f"{name}.conf")
         if path.is_file():
             return Variant(name, conf.read(path))
     return None

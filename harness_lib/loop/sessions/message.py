@@ -42,7 +42,8 @@ class Call:
     name: str
     arguments: str
 
-    @property
+    # Read once: a session's calls are told anew with every request.
+    @cached_property
     def input(self) -> Json | None:
         """The arguments as an object; None if they are none."""
         try:
@@ -50,6 +51,11 @@ class Call:
         except ValueError:
             return None
         return value if isinstance(value, dict) else None
+
+    @cached_property
+    def compact(self) -> str:
+        """The arguments as a host takes them back: what was no object would be refused."""
+        return dumps(self.input) if self.input is not None else "{}"
 
 
 Block = Text | Thinking | Call

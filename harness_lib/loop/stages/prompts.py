@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from harness_lib.loop import project
+from harness_lib.loop import paths, project
 from harness_lib.loop.piped import Piped, as_object
 from harness_lib.loop.runtime import Runtime
 
@@ -28,9 +29,10 @@ def instructions(runtime: Runtime) -> list[Path]:
     found = [path] if (path := runtime.home.parent / "AGENTS.md").is_file() else []
     here = runtime.work_directory.resolve()
     root = project.root(runtime, here)
-    for directory in [parent for parent in reversed((here, *here.parents)) if parent.is_relative_to(root)]:
+    way = paths.down_to(here)
+    for directory in way[way.index(root) :]:
         for name in ("AGENTS.md", "CLAUDE.md"):
-            path = directory / name
+            path = paths.path(str(directory), name)
             if path.is_file():
                 if path.resolve().is_relative_to(root) and path not in found:
                     found.append(path)
@@ -42,9 +44,9 @@ def _fragments(runtime: Runtime) -> list[Path]:
     return [
         path
         for source in runtime.sources
-        for name in runtime.listing.names(str(Path(source, "prompts")))
+        for name in runtime.listing.names(f"{source}{os.sep}prompts")
         if name.endswith(".md")
-        and project.has(project.of_source(runtime, source), path := Path(source, "prompts", name))
+        and project.has(project.of_source(runtime, source), path := paths.path(source, "prompts", name))
     ]
 
 

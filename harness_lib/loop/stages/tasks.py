@@ -57,6 +57,9 @@ def hold(runtime: Runtime, piped: Piped) -> Piped:
 def guard(runtime: Runtime, piped: Piped) -> Piped:
     """Let no tool edit the files of the list; a guard that cannot answer is a no."""
     call = as_object(piped) or {}
+    # Asked before every tool: looking for a list takes longer than to see that nothing is changed.
+    if side_by_side.only_reads(runtime, str(call.get("name") or "")):
+        return call
     root = _root(runtime)
     if not root or not _edits_list(runtime, call, root):
         return call
@@ -72,7 +75,7 @@ def guard(runtime: Runtime, piped: Piped) -> Piped:
 def _edits_list(runtime: Runtime, call: Json, root: str) -> bool:
     """Return whether `call` may be about to change a file of the list: only then it is worth a process."""
     given = call.get("input")
-    if not isinstance(given, dict) or side_by_side.only_reads(runtime, str(call.get("name") or "")):
+    if not isinstance(given, dict):
         return False
     paths = (value for value in given.values() if isinstance(value, str) and "\0" not in value)
     kept = {f"{root}{os.sep}{name}" for name in _KEPT_BY_HARNESS}

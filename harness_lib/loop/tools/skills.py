@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from harness_lib.loop import project, remembered
+from harness_lib.loop import paths, project, remembered
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 from harness_lib.system.place import checkout
@@ -39,7 +39,7 @@ def every(runtime: Runtime) -> dict[str, Skill]:
         found[ours.name] = ours
     for directory, owner in _directories(runtime):
         for name in runtime.listing.names(str(directory)):
-            path = directory / name / "SKILL.md"
+            path = paths.path(str(directory), name, "SKILL.md")
             skill = remembered.of(runtime.kept, path, _read) if project.has(owner, path) else None
             if skill is not None:
                 found[skill.name] = skill
@@ -58,11 +58,21 @@ def called(runtime: Runtime, message: str) -> str:
 
 def _directories(runtime: Runtime) -> list[tuple[Path, Path | None]]:
     """Return the directories of skills, each with the project that it belongs to."""
-    packs = [source for source in runtime.sources if not _is_on_the_way(runtime, source)]
-    found = [(Path(source, "skills"), project.of_source(runtime, source)) for source in packs]
     here = runtime.work_directory
     root = project.root(runtime, here)
-    way = [*reversed(here.parents), here]
+    # Where that is changes rarely, and it is asked before every request.
+    asked = (tuple(runtime.sources), here, root)
+    known: dict[str, Any] = runtime.kept.setdefault("skill directories", {})
+    if known.get("asked") != asked:
+        known.update(asked=asked, found=_found(runtime, here, root))
+    found: list[tuple[Path, Path | None]] = known["found"]
+    return found
+
+
+def _found(runtime: Runtime, here: Path, root: Path) -> list[tuple[Path, Path | None]]:
+    packs = [source for source in runtime.sources if not _is_on_the_way(runtime, source)]
+    found = [(Path(source, "skills"), project.of_source(runtime, source)) for source in packs]
+    way = paths.down_to(here)
     person = Path(runtime.env.get("HOME") or runtime.home.parent)
     for directory in way if person in way else [person, *way]:
         inside = root if directory.is_relative_to(root) else directory

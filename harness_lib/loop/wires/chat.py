@@ -162,7 +162,7 @@ def reader() -> Reader:
 def _assistant(blocks: list[Block]) -> Json:
     said = "\n".join(block.text for block in blocks if isinstance(block, Text))
     calls = [
-        {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": _arguments(block)}}
+        {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": block.compact}}
         for block in blocks
         if isinstance(block, Call)
     ]
@@ -170,11 +170,6 @@ def _assistant(blocks: list[Block]) -> Json:
     if said or not calls:
         made["content"] = said or "(no answer)"
     return {**made, "tool_calls": calls} if calls else made
-
-
-def _arguments(call: Call) -> str:
-    """Return the arguments as a host takes them back: what was no object would be refused."""
-    return dumps(call.input) if call.input is not None else "{}"
 
 
 def _without_thoughts(message: Json, endpoint: Endpoint) -> Json:

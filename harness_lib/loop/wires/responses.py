@@ -150,7 +150,7 @@ def _items(blocks: list[Block]) -> list[Json]:
         if isinstance(block, Text):
             made.append(_message("assistant", "output_text", block.text))
         elif isinstance(block, Call):
-            arguments = dumps(block.input) if block.input is not None else "{}"
+            arguments = block.compact
             made.append(
                 {"type": "function_call", "call_id": block.id, "name": block.name, "arguments": arguments}
             )

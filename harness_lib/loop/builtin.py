@@ -9,10 +9,10 @@ from harness_lib.loop.table import BUILT_IN, Kind, Plugin
 
 
 class Late:
-    """Stands for `name` of the module `module` below this package, which it imports when it is used."""
+    """Stands for `name` of the module `module`, which it imports when it is used."""
 
     def __init__(self, module: str, name: str) -> None:
-        self._module = f"{__package__}.{module}"
+        self._module = module
         self._name = name
         self._target: Any = None
 
@@ -104,7 +104,9 @@ _COMMANDS = {
 
 def _plugin(kind: Kind, stage: str, name: str, target: str) -> Plugin:
     module, _, attribute = target.partition(":")
-    return Plugin(kind, stage, name, BUILT_IN, Late(module, attribute))
+    # The words behind `hs` stand above the loop, which knows them by name alone, as it does foreign plugins.
+    room = "harness_lib.hs" if kind == "commands" else "harness_lib.loop"
+    return Plugin(kind, stage, name, BUILT_IN, Late(f"{room}.{module}", attribute))
 
 
 PLUGINS = [

@@ -41,7 +41,7 @@ def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> N
     (tmp_path / "poem").write_text("a\nb\nc\n", encoding="utf-8")
 
     done = subprocess.run(
-        [sys.executable, "-m", "harness_lib.loop", "count"],
+        [sys.executable, "-m", "harness_lib.hs", "count"],
         env={**os.environ, "OUR_KEY": "k", "HARNESS_PROVIDER": "ours"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -104,9 +104,7 @@ def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
     """Type each of the commands; return what the model's server was asked."""
     server = ModelServer(OpenAI, [say("An answer.")])
     (place / "log").write_text("it broke\n", encoding="utf-8")
-    (place / "hs").write_text(
-        f'#!/bin/sh\nexec {sys.executable} -m harness_lib.loop "$@"\n', encoding="utf-8"
-    )
+    (place / "hs").write_text(f'#!/bin/sh\nexec {sys.executable} -m harness_lib.hs "$@"\n', encoding="utf-8")
     (place / "hs").chmod(0o755)
     env = {"OPENAI_API_URL": f"{server.address}/v1/chat/completions", "PATH": f"{place}:{os.environ['PATH']}"}
     for line in lines:
@@ -140,7 +138,7 @@ def test_the_login_of_the_page_is_one() -> None:
 
 
 def test_every_file_of_the_picture_is_there() -> None:
-    loop = Path(__file__).parents[2] / "harness_lib" / "loop"
+    library = Path(__file__).parents[2] / "harness_lib"
     picture = example("How it is built", "text")
 
-    assert [name for name in re.findall(r"\b\w+(?:\.py|/)", picture) if not (loop / name).exists()] == []
+    assert [name for name in re.findall(r"[\w/]+(?:\.py|/)", picture) if not (library / name).exists()] == []

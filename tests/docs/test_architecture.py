@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,11 @@ def test_a_broken_list_is_put_back_as_told(project: Path) -> None:
     assert "task-001" in said
     assert json.loads((project / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
     assert_in_order("A broken list", worked)
+
+
+def test_no_room_is_more_than_a_fifth_of_the_library() -> None:
+    lines: Counter[str] = Counter()
+    for path in LIBRARY.rglob("*.py"):
+        lines[path.relative_to(LIBRARY).parts[0]] += len(path.read_bytes().splitlines())
+
+    assert {room: count for room, count in lines.items() if count * 5 > lines.total()} == {}

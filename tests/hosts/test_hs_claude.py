@@ -37,9 +37,7 @@ def hs(claude: Claude, machine: Machine) -> Hs:
     def run(*words: str, env: Mapping[str, str | None] | None = None) -> Ran:
         changed = {**environment(claude), **(env or {})}
         given = {name: value for name, value in changed.items() if value is not None}
-        return machine.run(
-            sys.executable, "-m", "harness_lib.loop", "--provider", "claude", *words, env=given
-        )
+        return machine.run(sys.executable, "-m", "harness_lib.hs", "--provider", "claude", *words, env=given)
 
     return run
 
@@ -150,7 +148,7 @@ def test_ctrl_c_ends_its_tools_and_the_session_goes_on(
         yield request.shell(f"exec sleep 600 > {fifo}")
 
     model.play(sleeper)
-    command = [sys.executable, "-m", "harness_lib.loop", "--provider", "claude", "sleep"]
+    command = [sys.executable, "-m", "harness_lib.hs", "--provider", "claude", "sleep"]
     run = subprocess.Popen(
         command,
         cwd=machine.project,

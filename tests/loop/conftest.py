@@ -76,7 +76,7 @@ def hs(project: Path) -> Hs:
         foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
         base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         done = subprocess.run(
-            [*through, sys.executable, "-m", "harness_lib.loop", *args],
+            [*through, sys.executable, "-m", "harness_lib.hs", *args],
             cwd=cwd or project,
             env={**base, "NO_PROXY": "127.0.0.1", **(env or {})},
             input=stdin,

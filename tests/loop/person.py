@@ -25,7 +25,7 @@ import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
-HS = (sys.executable, "-m", "harness_lib.loop")
+HS = (sys.executable, "-m", "harness_lib.hs")
 SLOW = (sys.executable, str(Path(__file__).with_name("slow_hs.py")))
 SHELL = ("bash", "--norc", "--noprofile", "-i")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][0-9A-B]?|\r")

@@ -18,7 +18,7 @@ from typing import Any
 
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from harness_lib.loop.main import entry
+from harness_lib.hs.main import entry
 
 _hand_over = asyncio.BaseEventLoop.call_soon_threadsafe
 _write = Vt100_Output.write_raw

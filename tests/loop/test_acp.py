@@ -71,7 +71,7 @@ class Editor:
 async def connected(editor: Editor, env: dict[str, str]) -> AsyncIterator[Any]:
     foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
     base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    command = (sys.executable, "-m", "harness_lib.loop", "acp")
+    command = (sys.executable, "-m", "harness_lib.hs", "acp")
     env = {**base, "NO_PROXY": "127.0.0.1", **env}
     root = Path(__file__).parents[2]
     async with spawn_agent_process(
@@ -421,7 +421,7 @@ def test_a_provider_that_streams_nothing_is_heard_too(home: Path, project: Path)
 
 def test_without_a_client_it_says_so_instead_of_waiting_for_one() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "harness_lib.loop", "acp"],
+        [sys.executable, "-m", "harness_lib.hs", "acp"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",

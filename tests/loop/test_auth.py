@@ -46,7 +46,7 @@ def on_a_terminal(project: Path, *args: str, typed: str) -> str:
 _CHILD = f"""
 import fcntl, sys, termios
 fcntl.ioctl(0, {termios.TIOCSCTTY}, 0)
-from harness_lib.loop.main import entry
+from harness_lib.hs.main import entry
 sys.exit(entry())
 """
 
@@ -74,7 +74,7 @@ def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, home: Path, proj
 
 def test_without_a_terminal_no_key_is_asked_for(home: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "harness_lib.loop", "auth", "set", "groq"],
+        [sys.executable, "-m", "harness_lib.hs", "auth", "set", "groq"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",

@@ -152,7 +152,7 @@ def test_ctrl_c_ends_the_wait_for_a_limit_at_once(
 ) -> None:
     server = serve(wire, Step(status=429, headers=(("retry-after", "55"),)), say("Done."))
     run = subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.loop", "RUN it"],
+        [sys.executable, "-m", "harness_lib.hs", "RUN it"],
         env={**os.environ, **wire.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"},
         cwd=project,
         stdin=subprocess.DEVNULL,

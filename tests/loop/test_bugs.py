@@ -16,7 +16,8 @@ CHAT = WIRES[1]
 # The program with something wrong in it.
 BROKEN = """
 import sys
-from harness_lib.loop import main, turn
+from harness_lib.hs import main
+from harness_lib.loop import turn
 def take(*_):
     raise {error}
 turn.take = take

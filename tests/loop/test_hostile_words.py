@@ -23,7 +23,7 @@ def shown(project: Path, env: dict[str, str], *args: str) -> str:
     """Return what `hs ARGS` shows on a terminal, where both of its outputs are."""
     leader, follower = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.loop", *args],
+        [sys.executable, "-m", "harness_lib.hs", *args],
         stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, cwd=project, env=environment(env),
     ) as process:  # fmt: skip
         os.close(follower)

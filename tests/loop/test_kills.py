@@ -35,7 +35,7 @@ def watch(event, args):
         seen += 1
         if seen == last:
             os.kill(os.getpid(), signal.SIGKILL)
-from harness_lib.loop.main import entry
+from harness_lib.hs.main import entry
 sys.addaudithook(watch)
 sys.exit(entry())
 """

@@ -234,7 +234,7 @@ def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(serve: Serve,
     reading, writing = os.pipe()
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "harness_lib.loop", "do it"],
+            [sys.executable, "-m", "harness_lib.hs", "do it"],
             stdin=reading, capture_output=True, encoding="utf-8", timeout=90, check=False,
             cwd=project, env=environment(CHAT.environment(server)),
         )  # fmt: skip
@@ -249,7 +249,7 @@ def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(serve: Serve,
 def test_input_that_takes_its_time_is_waited_for_when_asked(serve: Serve, project: Path) -> None:
     server = serve(CHAT, say("Because."))
     with subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.loop", "why?", "-"],
+        [sys.executable, "-m", "harness_lib.hs", "why?", "-"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=project,
         env=environment(CHAT.environment(server)),
     ) as process:  # fmt: skip
@@ -264,7 +264,7 @@ def test_on_a_terminal_the_answer_streams_and_moves_no_cursor(serve: Serve, proj
     server = serve(CHAT, use("bash", command=r"printf '\033]0;owned\a'"), say("All \x1b[2Jdone."))
     leader, follower = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-m", "harness_lib.loop", "RUN it"],
+        [sys.executable, "-m", "harness_lib.hs", "RUN it"],
         stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, timeout=90, check=False,
         cwd=project, env=environment(CHAT.environment(server)),
     )  # fmt: skip

@@ -18,7 +18,7 @@ def watch(event, args):
     if event in {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}:
         started.append(str(args[0]))
 sys.addaudithook(watch)
-from harness_lib.loop.main import entry
+from harness_lib.hs.main import entry
 code = entry()
 print("started:", *started, file=sys.stderr)
 sys.exit(code)

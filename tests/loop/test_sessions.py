@@ -103,7 +103,7 @@ def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
     fifo = project / "pid"
     os.mkfifo(fifo)
     run = subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.loop", "go"], cwd=project, env=env, stdin=subprocess.DEVNULL
+        [sys.executable, "-m", "harness_lib.hs", "go"], cwd=project, env=env, stdin=subprocess.DEVNULL
     )
     pid = int(fifo.read_text(encoding="utf-8"))
 
@@ -117,7 +117,7 @@ def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
 
 def test_a_session_in_use_is_refused_by_name(hs: Hs, serve: Serve, home: Path) -> None:
     wire = WIRES[1]
-    python = f"{sys.executable} -m harness_lib.loop"
+    python = f"{sys.executable} -m harness_lib.hs"
     nested = f'{python} "$(basename "$HARNESS_SESSION")" hello < /dev/null; echo "code $?"'
     server = serve(wire, use("bash", command=nested), say("Done."))
 

@@ -129,7 +129,7 @@ def test_ctrl_c_ends_all_that_runs_side_by_side(serve: Serve, home: Path, projec
     )
     server = serve(CHAT, BOTH, say("never"))
     run = subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.loop", "RUN it"],
+        [sys.executable, "-m", "harness_lib.hs", "RUN it"],
         env={**os.environ, **CHAT.environment(server), "HOME": str(home)},
         cwd=project,
         stdin=subprocess.DEVNULL,

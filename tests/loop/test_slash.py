@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.hs.setup import choose_model
 from harness_lib.loop import discovery
 from harness_lib.loop.runtime import start
-from harness_lib.loop.setup import choose_model
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.person import person
 from tests.loop.servers.script import say

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from harness_lib.hs.setup import session_store
 from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.setup import session_store
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import anchors
 from harness_lib.system.processes import process

@@ -104,7 +104,7 @@ def test_a_full_disk_ends_the_run_with_its_reason_and_leaves_the_session_whole(
     env = {**os.environ, **wire.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"}
 
     done = subprocess.run(
-        [sys.executable, "-B", "-m", "harness_lib.loop", "--json", "RUN it"],
+        [sys.executable, "-B", "-m", "harness_lib.hs", "--json", "RUN it"],
         env=env,
         cwd=project,
         stdin=subprocess.DEVNULL,
@@ -146,7 +146,7 @@ def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(
     for path in (session / "messages", session):
         path.chmod(0o500)
     done = subprocess.run(
-        [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.loop", session.name, "again"],
+        [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.hs", session.name, "again"],
         env={**os.environ, **wire.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"},
         cwd=project,
         stdin=subprocess.DEVNULL,
@@ -178,7 +178,7 @@ def test_a_home_that_cannot_be_written_gives_its_credentials_and_is_named_once(
     del env["ANTHROPIC_API_KEY"]
 
     done = subprocess.run(
-        [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.loop", "RUN it"],
+        [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.hs", "RUN it"],
         env={**env, "HARNESS_SESSIONS": str(project / "sessions")},
         cwd=project,
         stdin=subprocess.DEVNULL,
@@ -293,7 +293,7 @@ def test_a_hook_that_hangs_is_ended_with_the_run(serve: Serve, home: Path, proje
     )
     server = serve(WIRES[1], say("never"))
     run = subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.loop", "RUN it"],
+        [sys.executable, "-m", "harness_lib.hs", "RUN it"],
         env={**os.environ, **WIRES[1].environment(server), "HOME": str(home)},
         cwd=project,
         stdin=subprocess.DEVNULL,

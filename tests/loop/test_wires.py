@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import stamina
 
+from harness_lib.hs.setup import session_store
 from harness_lib.loop import discovery, follower, runtime
 from harness_lib.loop.follower import Ending
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.message import Call
-from harness_lib.loop.setup import session_store
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
 from tests.loop.servers.script import ModelServer, Step, Use, say, use
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIBRARY = Path(__file__).parents[2] / "harness_lib"
-BELOW = ("loop", "records", "rules", "state", "system", "agents")
+BELOW = ("hs", "loop", "records", "rules", "state", "system", "agents")
 # Where a kind of store is chosen.
 CHOOSING = "core/context.py"
 # Whoever may know what a file is called, and what for. Hooks decide from the summary without any module of

@@ -43,7 +43,7 @@ def harness() -> list[str]:
 
 def hs() -> list[str]:
     """Return the command `hs`."""
-    return python("from harness_lib.loop.main import entry; sys.exit(entry())", DEPENDENCIES_OF_HS)
+    return python("from harness_lib.hs.main import entry; sys.exit(entry())", DEPENDENCIES_OF_HS)
 
 
 def beside(name: str) -> str | None:

@@ -100,7 +100,7 @@ def test_whatever_ends_hs_the_session_goes_on(
     # Who has answered the question has heard what came before it.
     begun = [INIT, *call("Bash", command="make"), asks("Bash", command="make")]
     stage.plays([*begun, {"starts": child}, {"hangs": True}], answer("Again."))
-    command = [sys.executable, "-m", "harness_lib.loop", *CLAUDE, "go"]
+    command = [sys.executable, "-m", "harness_lib.hs", *CLAUDE, "go"]
     run = subprocess.Popen(command, cwd=project, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     with fifo.open("rb") as alive:
         # Its tool runs from here on.

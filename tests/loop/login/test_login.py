@@ -259,7 +259,7 @@ def test_the_bundled_chatgpt_goes_where_codex_goes(project: Path) -> None:
 
 def test_the_stage_is_a_program_of_its_own(project: Path, auth: AuthServer, tmp_path: Path) -> None:
     done = subprocess.run(
-        ["setsid", "-w", sys.executable, "-m", "harness_lib.loop", "hook", "auth-set/10-oauth"],
+        ["setsid", "-w", sys.executable, "-m", "harness_lib.hs", "hook", "auth-set/10-oauth"],
         cwd=project,
         env={**os.environ, **browser(tmp_path), "HARNESS_AUTH_PROVIDER": "hosted"},
         input="{}",

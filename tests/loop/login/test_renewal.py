@@ -94,7 +94,7 @@ def test_ctrl_c_during_a_renewal_loses_no_login(
     expire(home)
     auth.gate.clear()
     run = subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.loop", "--provider", "hosted", "hello"],
+        [sys.executable, "-m", "harness_lib.hs", "--provider", "hosted", "hello"],
         cwd=project,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -118,7 +118,7 @@ class Programs:
 
     def _run(self, *args: str, stdin: str) -> Ran:
         done = subprocess.run(
-            [sys.executable, "-m", "harness_lib.loop", *args],
+            [sys.executable, "-m", "harness_lib.hs", *args],
             cwd=self.cwd,
             env=self.env,
             input=stdin,

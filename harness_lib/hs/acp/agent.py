@@ -1,0 +1,189 @@
+"""The agent of the protocol: sessions are opened, found and closed, prompts go to the one that is meant."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from acp import PROTOCOL_VERSION, RequestError, run_agent, schema
+
+from harness_lib import __version__
+from harness_lib.hs.acp import permission, servers, updates
+from harness_lib.hs.acp.prompt import Block, text_of
+from harness_lib.hs.acp.session import Session
+from harness_lib.hs.setup import session_store
+from harness_lib.loop import runtime
+from harness_lib.loop.piped import Json
+from harness_lib.loop.sessions import session as sessions
+
+if TYPE_CHECKING:
+    from acp.interfaces import Agent as Protocol
+    from acp.interfaces import Client
+
+Servers = list[servers.Server] | None
+_INVALID = -32602
+_PAGE = 50
+
+
+def serve() -> int:
+    """Serve the client on standard input and output until it goes."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # This process may die at once: the sessions' processes see it go, and end what they have started.
+        signal.signal(number, signal.SIG_DFL)
+    asyncio.run(_serve())
+    return 0
+
+
+async def _serve() -> None:
+    agent = Agent()
+    try:
+        # Closing and resuming a session are no part of the package's stable half yet.
+        await run_agent(cast("Protocol", agent), use_unstable_protocol=True)
+    finally:
+        await agent.end()
+
+
+class Agent:
+    """What a client may ask for."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, Session] = {}
+        self._told: set[asyncio.Future[None]] = set()
+
+    def on_connect(self, conn: Client) -> None:
+        self._client = conn
+
+    async def initialize(self, protocol_version: int, **_: Any) -> schema.InitializeResponse:  # noqa: ARG002
+        return schema.InitializeResponse(
+            protocol_version=PROTOCOL_VERSION,
+            agent_info=schema.Implementation(name="harness", title="Harness", version=__version__),
+            agent_capabilities=schema.AgentCapabilities(
+                load_session=True,
+                mcp_capabilities=schema.McpCapabilities(http=True),
+                prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
+                session_capabilities=schema.SessionCapabilities(
+                    list=schema.SessionListCapabilities(),
+                    resume=schema.SessionResumeCapabilities(),
+                    close=schema.SessionCloseCapabilities(),
+                ),
+            ),
+            auth_methods=[],
+        )
+
+    async def new_session(self, cwd: str, mcp_servers: Servers = None, **_: Any) -> schema.NewSessionResponse:
+        session = await self._open(cwd, {}, mcp_servers)
+        return schema.NewSessionResponse(session_id=session.id, config_options=updates.config(session.config))
+
+    async def load_session(
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
+    ) -> schema.LoadSessionResponse:
+        session = await self._open(cwd, {"session": session_id}, mcp_servers)
+        for update in session.updates.replay(sessions.Session(session.directory).messages()):
+            await self._client.session_update(session.id, update)
+        return schema.LoadSessionResponse(config_options=updates.config(session.config))
+
+    async def resume_session(
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
+    ) -> schema.ResumeSessionResponse:
+        session = await self._open(cwd, {"session": session_id}, mcp_servers)
+        return schema.ResumeSessionResponse(config_options=updates.config(session.config))
+
+    async def list_sessions(
+        self, cwd: str | None = None, cursor: str | None = None, **_: Any
+    ) -> schema.ListSessionsResponse:
+        here = _directory(cwd) if cwd else Path.cwd()
+        found = session_store.every(runtime.start(os.environ, here))
+        if cwd:
+            found = [each for each in found if each.conf.get("cwd") == str(here)]
+        start = int(cursor) if cursor and cursor.isascii() and cursor.isdigit() else 0
+        end = start + _PAGE
+        return schema.ListSessionsResponse(
+            sessions=[_info(each) for each in found[start:end]],
+            next_cursor=str(end) if len(found) > end else None,
+        )
+
+    async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
+        session = self._known(session_id)
+        del self._sessions[session_id]
+        await session.close()
+        return schema.CloseSessionResponse()
+
+    async def set_config_option(
+        self,
+        config_id: str,
+        session_id: str,
+        value: str | bool,  # noqa: FBT001 (as the protocol has it)
+        **_: Any,
+    ) -> schema.SetSessionConfigOptionResponse:
+        found = await self._known(session_id).choose(config_id, str(value))
+        return schema.SetSessionConfigOptionResponse(config_options=updates.config(found))
+
+    async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> schema.PromptResponse:
+        return await self._known(session_id).prompt(text_of(prompt))
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        if session_id in self._sessions:
+            self._sessions[session_id].cancel()
+
+    async def end(self) -> None:
+        """End every session."""
+        await asyncio.gather(*(session.close() for session in self._sessions.values()))
+
+    async def _open(self, cwd: str, first: Json, named: Servers) -> Session:
+        before = self._sessions.pop(str(first.get("session")), None)
+        if before is not None:
+            # It is held by the process that has it open.
+            await before.close()
+        session = Session(_directory(cwd), self._client.session_update, self._ask)
+        await session.open({**first, "servers": servers.configured(named or [])})
+        self._sessions[session.id] = session
+        # The client must know the session before it hears of it.
+        asyncio.get_running_loop().call_soon(self._announce, session)
+        return session
+
+    def _announce(self, session: Session) -> None:
+        task = asyncio.ensure_future(
+            self._client.session_update(session.id, updates.commands(session.commands))
+        )
+        self._told.add(task)
+        task.add_done_callback(self._told.discard)
+
+    async def _ask(self, session_id: str, call: schema.ToolCallUpdate, subject: str) -> str:
+        always = f"Always allow in this session: {subject}"
+        options = [
+            schema.PermissionOption(option_id=permission.ALLOW_ONCE, name="Allow once", kind="allow_once"),
+            schema.PermissionOption(option_id=permission.ALLOW_ALWAYS, name=always, kind="allow_always"),
+            schema.PermissionOption(option_id=permission.REJECT_ONCE, name="Reject", kind="reject_once"),
+        ]
+        if not subject:
+            del options[1]
+        answer = await self._client.request_permission(session_id, call, options)
+        if isinstance(answer.outcome, schema.AllowedOutcome):
+            return answer.outcome.option_id
+        return permission.REJECT_ONCE
+
+    def _known(self, session_id: str) -> Session:
+        if session_id not in self._sessions:
+            raise RequestError(_INVALID, f"The session {session_id} is not open; load it first.")
+        return self._sessions[session_id]
+
+
+def _directory(cwd: str) -> Path:
+    path = Path(cwd)
+    if not path.is_absolute() or not path.is_dir():
+        raise RequestError(_INVALID, f"cwd must be the absolute path of a directory, not {cwd}.")
+    return path
+
+
+def _info(session: sessions.Session) -> schema.SessionInfo:
+    changed = max(path.stat().st_mtime for path in (session.directory, *session.files()[-1:]))
+    return schema.SessionInfo(
+        session_id=session.id,
+        cwd=session.conf.get("cwd", ""),
+        title=session.title or None,
+        updated_at=datetime.fromtimestamp(changed, timezone.utc).isoformat(timespec="seconds"),
+    )

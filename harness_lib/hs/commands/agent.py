@@ -1,0 +1,144 @@
+"""`hs agent`, the command behind every word that is none: do a task and print the answer."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from harness_lib.errors import HarnessError, UsageError
+from harness_lib.hs import bug, output, terminal
+from harness_lib.hs.commands import task
+from harness_lib.hs.commands.base import Builtin
+from harness_lib.hs.setup import open_session, options, session_copies, session_store
+from harness_lib.hs.setup.options import Options
+from harness_lib.hs.showing import complain
+from harness_lib.loop import discovery, turn
+from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.runtime import Runtime, start
+from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.turn import Turn
+
+_DRAW_NOTHING = frozenset({"dumb", "unknown"})
+
+
+def _agent(runtime: Runtime, args: list[str]) -> int:
+    asked = options.parse(args)
+    streamed = runtime.env.get("HARNESS_STREAM") == "1"
+    shown = output.choose(json="json" in asked.flags, streamed=streamed)
+    try:
+        done = _told(runtime, asked, shown)
+        if done is not None:
+            # Before what was opened is closed: servers take their time to end.
+            shown.end(done)
+    finally:
+        runtime.close()
+    return int(done is not None and done.failed)
+
+
+def _told(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
+    """Do what was asked; a program that reads events is told of every end by the last of them."""
+    try:
+        return _do(runtime, asked, shown)
+    except BaseException as error:
+        if isinstance(shown, output.Events):
+            shown.end(_ended(runtime, error))
+        raise
+
+
+def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
+    session, words = open_session.session(runtime, asked)
+    if _is_to_talk(asked, words):
+        _talk(runtime, session, asked)
+        return None
+    message = task.read(words, wait="stdin" in asked.flags)
+    if session is None and not message.strip():
+        raise UsageError("hs was given nothing to do.", 'Say it: hs "find all TODO comments"')
+    open_session.enter(runtime, session, asked)
+    if session is None and not isinstance(shown, output.Events):
+        _announce(runtime)
+    runtime.asker = terminal.asker()
+    shown.begin(runtime)
+    done = turn.take(runtime, message)
+    if runtime.env.get("HARNESS_MAX_COST") and done.account.cost is None:
+        runtime.log(f"hs: the cost is unknown: no price is known for {runtime.model}.")
+    return done
+
+
+def _is_to_talk(asked: Options, words: tuple[str, ...]) -> bool:
+    """Return whether there is a person who has said nothing yet."""
+    return not words and not asked.flags & {"print", "json", "stdin"} and _is_at_a_terminal()
+
+
+def _is_at_a_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
+    """Talk with the person until they leave."""
+    # Imported here: a task needs none of it.
+    from harness_lib.hs.repl import conversation  # noqa: PLC0415
+
+    if runtime.env.get("TERM", "").lower() in _DRAW_NOTHING:
+        raise UsageError(
+            "This terminal says that it can draw nothing (TERM), so there is no prompt to talk at.",
+            'For one task: hs "find all TODO comments"',
+        )
+    while True:
+        runtime.approve = "ask"
+        open_session.enter(runtime, session, asked)
+        try:
+            session = conversation.talk(runtime)
+        finally:
+            _leave(runtime)
+        if session is None:
+            return
+        # Another session is another run: with its own plugins, approvals, provider and model.
+        runtime = start(os.environ, runtime.cwd)
+        discovery.refresh(runtime)
+        asked = asked.without("model", "provider")
+
+
+def _leave(runtime: Runtime) -> None:
+    runtime.close()
+    if runtime.session is not None:
+        session_copies.remove_unused(runtime.session)
+        runtime.session.release()
+
+
+def _ended(runtime: Runtime, error: BaseException) -> Turn:
+    session = runtime.session.id if runtime.session else ""
+    stop, words = "error", bug.told(error)
+    if isinstance(error, Interrupted):
+        stop = words = "interrupted"
+    elif isinstance(error, HarnessError | OSError):
+        words = str(error)
+    return Turn(stop=stop, error=words, session=session, account=turn.spent(runtime))
+
+
+def _announce(runtime: Runtime) -> None:
+    directory = str(runtime.session.directory) if runtime.session else ""
+    home = runtime.env.get("HOME", "")
+    shown = f"~{directory.removeprefix(home)}" if home and directory.startswith(f"{home}/") else directory
+    lines = [f"session: {shown}", f"provider: {runtime.provider}", f"model: {runtime.model}"]
+    complain("\n".join(lines))
+
+
+def _resume(runtime: Runtime, args: list[str]) -> int:
+    sessions = session_store.every(runtime)
+    if not sessions:
+        raise UsageError("No sessions were found.", 'Begin one: hs "find all TODO comments"')
+    return _agent(runtime, ["--resume", sessions[0].id, *args])
+
+
+def _repl(runtime: Runtime, args: list[str]) -> int:
+    if not _is_at_a_terminal():
+        raise UsageError(
+            "hs repl talks with a person at a terminal, and there is none.",
+            'For one task: hs "find all TODO comments"',
+        )
+    return _agent(runtime, args)
+
+
+REPL = Builtin("Talk: hs repl [SESSION], the same as hs without words", _repl)
+RESUME = Builtin("Go on in the session that changed last: hs resume WORDS...", _resume)
+COMMAND = Builtin("Do a task: hs [SESSION] WORDS...", _agent)

@@ -1,0 +1,113 @@
+"""`hs auth`: credentials of providers, kept in a source's `.auth.json` that only its owner can read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.hs.commands.base import Builtin
+from harness_lib.hs.showing import show
+from harness_lib.loop import discovery, pipeline, plugins
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.names import is_name
+from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.provider_files import key_store, keys, variants
+from harness_lib.loop.runtime import Runtime
+
+_USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
+_SHORT = 8
+_SHOWN = 4
+
+
+def _auth(runtime: Runtime, args: list[str]) -> int:
+    local = "--local" in args
+    words = [word for word in args if word != "--local"]
+    if (words or ["list"])[0] == "list" and len(words) <= 2 and not local:  # noqa: PLR2004 (list PROVIDER)
+        return _list(runtime, words[1:])
+    if words[:1] in (["set"], ["login"]) and len(words) == 2 and is_name(words[1]):  # noqa: PLR2004 (set NAME)
+        if words[0] == "login":
+            _check_known(runtime, words[1])
+        _set(runtime, words[1], _file(runtime, local=local))
+    elif words[:1] == ["logout"] and len(words) == 2:  # noqa: PLR2004 (logout PROVIDER)
+        _log_out(runtime, words[1], _file(runtime, local=local))
+    elif words[:1] == ["rm"] and len(words) == 3 and words[2].isdigit():  # noqa: PLR2004 (rm PROVIDER INDEX)
+        _remove(runtime, words[1], int(words[2]), _file(runtime, local=local))
+    else:
+        raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
+    # Foreign providers look elsewhere: what is forgotten has to be forgotten there, too.
+    discovery.refresh(runtime)
+    return 0
+
+
+def _check_known(runtime: Runtime, provider: str) -> None:
+    """Raise UsageError for a name that no provider has: a key would be asked for that nobody uses."""
+    if plugins.provider(runtime, provider) is None and variants.find(runtime, provider) is None:
+        raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
+
+
+def _set(runtime: Runtime, provider: str, path: Path) -> None:
+    runtime.env["HARNESS_AUTH_PROVIDER"] = provider
+    # Nobody is to log in for nothing.
+    key_store.stored(path)
+    key_store.check_writable(path)
+    try:
+        found = as_object(pipeline.call(runtime, "auth-set", {})) or {}
+    except HookError as failure:
+        raise EnvSetupError(f"No credential for {provider}: {failure}.") from failure
+    if not found.get("type"):
+        raise EnvSetupError(f"No credential for {provider}: the stage auth-set gave none with a type.")
+    with key_store.held(runtime):
+        key_store.write(path, {**key_store.stored(path), provider: [found]})
+    if found["type"] == "oauth":
+        print(f"hs: logged in at {provider}", file=sys.stderr)
+
+
+def _log_out(runtime: Runtime, provider: str, path: Path) -> None:
+    """Forget every credential of `provider`."""
+    with key_store.held(runtime):
+        stored = key_store.stored(path)
+        if provider not in stored:
+            print(f"hs: nobody is logged in at {provider} ({path})", file=sys.stderr)
+            return
+        key_store.write(path, {name: value for name, value in stored.items() if name != provider})
+    print(f"hs: logged out of {provider}", file=sys.stderr)
+
+
+def _remove(runtime: Runtime, provider: str, index: int, path: Path) -> None:
+    with key_store.held(runtime):
+        stored = key_store.stored(path)
+        entries = stored.get(provider)
+        if isinstance(entries, list) and index < len(entries):
+            left = entries[:index] + entries[index + 1 :]
+            others = {name: value for name, value in stored.items() if name != provider}
+            key_store.write(path, {**others, provider: left} if left else others)
+
+
+def _list(runtime: Runtime, only: list[str]) -> int:
+    for provider, entries in sorted(keys.merged(runtime).items()):
+        if only and provider not in only:
+            continue
+        for index, entry in enumerate(entries if isinstance(entries, list) else []):
+            if isinstance(entry, dict):
+                show(f"{provider} [{index}] type={entry.get('type', '')} key={_shown(entry)}")
+    return 0
+
+
+def _shown(entry: Json) -> str:
+    secret = keys.secret(entry) or str(entry.get("access_token") or "")
+    return "****" if len(secret) <= _SHORT else f"{secret[:_SHOWN]}...{secret[-_SHOWN:]}"
+
+
+def _file(runtime: Runtime, *, local: bool) -> Path:
+    """Return home's file, or that of the nearest `.harness` which is not home."""
+    if not local:
+        return runtime.home / keys.FILE
+    for directory in (runtime.cwd, *runtime.cwd.parents):
+        source = directory / ".harness"
+        if source.is_dir() and source != runtime.home:
+            return source / keys.FILE
+    raise UsageError("There is no .harness directory from here upwards.", "Make one, or leave out --local.")
+
+
+COMMAND = Builtin(f"Keep credentials: {_USAGE}", _auth)

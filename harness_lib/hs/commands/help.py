@@ -1,0 +1,67 @@
+"""`hs help`: what can be typed, and what was found from here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness_lib.hs.commands.base import Builtin
+from harness_lib.hs.showing import show
+from harness_lib.loop.provider_files import variants
+from harness_lib.loop.runtime import Runtime
+
+_USAGE = """\
+hs: an agent loop in which everything is a plugin
+
+  hs "find all TODO comments"    do a task and print the answer
+  cat log | hs "why?"            with what stands on standard input
+  hs SESSION "go on"             go on in a session (--resume ID, --continue: this directory's newest)
+  hs -p --json "find it"         events for a program, one JSON object per line, the result last
+
+Options of a task:
+  --model M, --provider P        in place of the settings
+  --max-turns N                  at most so many requests
+  --max-cost USD                 end when so much is spent; without a price after one request
+  --approve auto|ask|read-only   whether a person is asked before what does not only read (auto)
+  --tools a,b                    only these tools
+  --system TEXT                  in place of the prompts
+  -                              wait for standard input, however long it takes to begin
+  --                             only words follow
+
+Commands:"""
+_VARIABLES = """\
+Environment:
+  HARNESS_PROVIDER       provider (default: the first that is ready)
+  HARNESS_MODEL          model (default: the provider's)
+  HARNESS_MAX_TURNS      requests in one run (100)
+  HARNESS_SESSIONS       where sessions are (default: the nearest .harness/sessions, else home's)
+  HARNESS_HOME           home of plugins (~/.harness)
+  HARNESS_LOG            where hooks and tools are shown (/dev/stderr)
+  HARNESS_STREAM         1: show the answer as it comes, into a pipe too
+  HARNESS_THINKING       how hard the model shall think (low, medium, high, max)
+  HARNESS_TOOL_TIMEOUT   seconds for a command of the tool bash (120)
+  HARNESS_READ_LIMIT     lines that read_file shows at once (2000)"""
+
+
+def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
+    show(_USAGE)
+    for plugin in runtime.table.of("commands"):
+        show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+    show(f"\n{_VARIABLES}\n\nProviders:")
+    for plugin in runtime.table.of("providers"):
+        show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+        for line in plugin.target.environment_help(runtime).splitlines():
+            show(f"      {line}")
+    for variant in variants.every(runtime):
+        login = f"hs auth login {variant.name}" if variant.values.get("auth") else ""
+        needs = login or variant.auth_env or "no key"
+        show(f"  {variant.name:<12} {variant.values.get('description', '')} ({needs})")
+    show("\nTools:")
+    for plugin in runtime.table.of("tools"):
+        show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+    show("\nPlugins are looked for in:")
+    for source in runtime.sources:
+        show(f"  {Path(source)}")
+    return 0
+
+
+COMMAND = Builtin("Show this", _help)

@@ -1,0 +1,73 @@
+"""What is typed behind a slash and is not for the model."""
+
+from __future__ import annotations
+
+from harness_lib.errors import UsageError
+from harness_lib.hs.repl.drawing import Drawing
+from harness_lib.hs.setup import choose_model, open_session
+from harness_lib.loop import compaction, pipeline
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.piped import as_object
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions.session import Session
+
+LEAVE = frozenset({"/quit", "/exit"})
+NAMES = ("/compact", "/exit", "/help", "/model", "/quit", "/session", "/tools")
+_HELP = """\
+/model [NAME]   the model, or another one from now on (PROVIDER/NAME of another provider)
+/compact        summarise what was said so far
+/session [ID]   where this session is, or go on in another one
+/tools          what the model may call
+/quit           leave (Ctrl-D, too); /NAME of a skill loads it; Tab completes
+Enter sends, Alt-Enter begins another line, Ctrl-C ends what is under way or empties the line.
+While it works: Enter sends what is typed behind the running tools, Alt-Enter when the turn ends."""
+
+
+def is_one(line: str) -> bool:
+    """Return whether `line` is for us, and never for a turn that is under way."""
+    return line.partition(" ")[0] in NAMES
+
+
+def run(runtime: Runtime, line: str, drawing: Drawing) -> Session | None:
+    """Do what `line` says; return the session that the person goes to, held. Raises HarnessError."""
+    word, _, rest = line.partition(" ")
+    rest = rest.strip()
+    if word == "/session" and rest:
+        return _other(runtime, rest)
+    if word == "/session":
+        drawing.note(str(runtime.session.directory) if runtime.session else "")
+    elif word == "/tools":
+        tools = runtime.table.of("tools")
+        drawing.note("\n".join(f"{tool.name:<20} {tool.target.describe(runtime)}" for tool in tools))
+    elif word == "/model":
+        _model(runtime, rest, drawing)
+    elif word == "/compact":
+        _compact(runtime, drawing)
+    else:
+        drawing.note(_HELP)
+    return None
+
+
+def _other(runtime: Runtime, name: str) -> Session:
+    found = open_session.known(runtime, name)
+    if runtime.session is not None and found.id == runtime.session.id:
+        raise UsageError("This is that session already.")
+    found.hold()
+    return found
+
+
+def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
+    if name:
+        choose_model.choose(runtime, name)
+    drawing.note(f"{runtime.model} ({runtime.provider})")
+
+
+def _compact(runtime: Runtime, drawing: Drawing) -> None:
+    """Summarise the conversation; what comes of it is told as an event or a notice."""
+    runtime.kept.pop("summary failed", None)
+    try:
+        payload = as_object(pipeline.call(runtime, "assemble", {})) or {}
+    except HookError as failure:
+        drawing.note(str(failure), "red")
+        return
+    compaction.compact(runtime, payload)

@@ -1,0 +1,187 @@
+"""The conversation: a line, a turn, a line. Whatever a turn comes to, the person gets the prompt back."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+from harness_lib.errors import HarnessError
+from harness_lib.hs import terminal
+from harness_lib.hs.repl import commands, lines
+from harness_lib.hs.repl.completion import Words
+from harness_lib.hs.repl.drawing import Drawing
+from harness_lib.hs.repl.editor import Editor
+from harness_lib.hs.repl.lines import Fragments
+from harness_lib.hs.repl.recall import last_exchange
+from harness_lib.hs.repl.status import status
+from harness_lib.hs.repl.typed import Typed
+from harness_lib.hs.repl.under_way import UnderWay
+from harness_lib.hs.setup import choose_model
+from harness_lib.loop import processes, turn
+from harness_lib.loop.asking import Question, Said
+from harness_lib.loop.failures import Interrupted, told
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.tools import skills
+from harness_lib.loop.wires import http
+
+_LOG = "repl.log"
+_HISTORY = "repl_history"
+_MEANWHILE = "Enter: after the running tools · Alt-Enter: when the turn ends · Ctrl-C: stop"
+
+
+def talk(runtime: Runtime) -> Session | None:
+    """Talk in the run's session until the person leaves; return the session to go on in, held."""
+    assert runtime.session is not None
+    if runtime.env["HARNESS_LOG"] == "/dev/stderr":
+        # What hooks and tools say would fall into the line that is being typed.
+        runtime.env["HARNESS_LOG"] = str(runtime.session.directory / _LOG)
+    conversation = Conversation(runtime)
+    conversation.editor.start()
+    try:
+        return conversation.go_on()
+    finally:
+        conversation.editor.close()
+
+
+class Conversation:
+    """A person, the line that they type in, and the session that they talk in."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._typed = Typed(commands.is_one)
+        self._stopped = False
+        self._skills: list[str] = []
+        self._models: list[str] = []
+        self._provider = ""
+        self._status = ""
+        words = Words(runtime, lambda: self._skills, lambda: self._models)
+        self.editor = Editor(runtime.home / _HISTORY, words, self, self._above)
+        self._under_way = UnderWay(self.editor.draw)
+        self._drawing = Drawing(self.editor.show, self.editor.draw)
+        runtime.asker = self._ask
+        runtime.notices.append(lambda text: self._drawing.note(text, "yellow"))
+        runtime.typed_meanwhile = self._soon
+        runtime.stream.listeners += [self._drawing.hear, self._hear]
+
+    def go_on(self) -> Session | None:
+        """Do what is typed, until the person leaves."""
+        session = self._runtime.session
+        assert session is not None
+        self._drawing.note(f"session: {session.id}   /help says what can be typed")
+        self._recall(session)
+        while True:
+            self._look()
+            text = self._typed.take()
+            if text is None or text in commands.LEAVE:
+                if session.files():
+                    self._drawing.note(f"To go on with it: hs --resume {session.id}")
+                return None
+            self._drawing.typed(text)
+            other = self._guarded(lambda text=text: self._do(text))  # type: ignore[misc]
+            if other is not None:
+                return other
+
+    # What the keys come to, in the thread of the line.
+
+    def sent(self, text: str, *, later: bool) -> None:
+        self._typed.put(text, soon=self._under_way.now and not later)
+
+    def stopped(self) -> bool:
+        return self._under_way.interrupt()
+
+    def left(self) -> None:
+        self._typed.leave()
+
+    def is_busy(self) -> bool:
+        return self._under_way.now
+
+    def _guarded(self, work: Callable[[], Session | None]) -> Session | None:
+        """Do `work`; what goes wrong, or is stopped, is shown."""
+        self._stopped = False
+        try:
+            with self._under_way:
+                return work()
+        except Interrupted as interrupted:
+            self._under_way.now = False
+            self._wind_up()
+            if interrupted.args != (signal.SIGINT,):
+                raise
+            self._drawing.note("interrupted", "yellow")
+        except HarnessError as error:
+            self._drawing.finish()
+            self._drawing.note(told(error), "red")
+            self._put_back()
+        finally:
+            # Also one of a subagent that is no more.
+            self.editor.give_up()
+        return None
+
+    def _do(self, text: str) -> Session | None:
+        if commands.is_one(text):
+            return commands.run(self._runtime, text, self._drawing)
+        if turn.take(self._runtime, text).failed:
+            # What was to follow an answer may make no sense without it.
+            self._put_back()
+        return None
+
+    def _wind_up(self) -> None:
+        self._stopped = True
+        self.editor.give_up()
+        processes.end_all()
+        # What was half read from the provider is nobody's any more.
+        http.forget(self._runtime.kept)
+        self._drawing.finish()
+        self._put_back()
+
+    def _put_back(self) -> None:
+        if waiting := self._typed.withdraw():
+            self.editor.put_back("\n".join(waiting))
+
+    def _soon(self) -> list[str]:
+        found = self._typed.soon()
+        for text in found:
+            self._drawing.typed(text)
+        return found
+
+    def _ask(self, question: Question) -> Said:
+        """Ask the person; also for subagents, which may ask at the same time."""
+        if self._stopped:
+            return Said(allowed=False, reason="interrupted")
+        said = self.editor.ask(self._drawing.noted(terminal.shown(question)), terminal.choices(question))
+        return (
+            terminal.understood(said, question)
+            if said is not None
+            else Said(allowed=False, reason="interrupted")
+        )
+
+    def _hear(self, event: dict[str, object]) -> None:
+        if event["type"] in {"stop", "summary", "tool_done"}:
+            self._status = status(self._runtime)
+
+    def _recall(self, session: Session) -> None:
+        """Show what was said last in a session that is gone on in."""
+        asked, answered = last_exchange(session.messages())
+        if asked:
+            self._drawing.typed(asked)
+            self._drawing.answered(answered)
+
+    def _look(self) -> None:
+        self._status = status(self._runtime)
+        self._skills = list(skills.every(self._runtime))
+        if self._provider != self._runtime.provider:
+            self._provider = self._runtime.provider
+            self._models = choose_model.names(self._runtime)
+
+    def _above(self, below: int) -> Fragments:
+        """Return what stands above the line."""
+        width = self._drawing.width()
+        waiting = [f"waits: {line}" for text in self._typed.waiting for line in text.splitlines()]
+        hint = [_MEANWHILE] if self._under_way.now else []
+        under = [*waiting, *hint]
+        return [
+            *self._drawing.live(below + len(under)),
+            *[("ansibrightblack", f"{lines.cut(line, width)}\n") for line in under],
+            ("reverse", lines.cut(self._status, width)),
+            ("", "\n"),
+        ]

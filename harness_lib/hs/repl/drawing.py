@@ -1,0 +1,120 @@
+"""Draw a turn for a person: plain text while it streams, Markdown when an answer is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.text import Text
+
+from harness_lib.hs.repl import lines
+from harness_lib.hs.repl.lines import Fragments
+from harness_lib.loop.piped import Json
+from harness_lib.text import harmless, in_one_line
+
+_KEPT = "\n\t"
+_SHOWN_LINES = 12
+# Of the lines below what streams: what runs, the status, and one for the terminal.
+_ROOM = 4
+_LEAST_LINES = 3
+
+
+class Drawing:
+    """Listens to the events of a session; `show` puts lines above the one that is typed in."""
+
+    def __init__(self, show: Callable[[str], None], draw: Callable[[], None]) -> None:
+        self._console = Console(highlight=False)
+        self._show = show
+        self._draw = draw
+        self._thought = ""
+        self._said = ""
+        self._runs = ""
+
+    def hear(self, event: Json) -> None:
+        """Draw one event."""
+        kind = event["type"]
+        if kind in {"text", "thinking"}:
+            self._stream(kind, harmless(str(event.get("text", "")), keep=_KEPT))
+        elif kind in {"stop", "retry", "done"}:
+            self.finish(drop=kind == "retry")
+        if kind == "tool_run":
+            self._runs = in_one_line(f"{event.get('name')}: {_about(event.get('input'))}")
+            self._draw()
+        elif kind == "tool_output":
+            self._tool(str(event.get("text", "")))
+        elif kind in {"retry", "error"}:
+            self.note(str(event.get("message", "")), "red")
+        elif kind == "held":
+            self.note(f"held: {event.get('reason', '')}", "yellow")
+        elif kind == "summary":
+            self.note(f"The conversation so far was summarised ({event.get('seq')}-summary.md).")
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """Show lines of ours."""
+        self._show(self.noted(text, style))
+
+    def noted(self, text: str, style: str = "dim") -> str:
+        """Return lines of ours as they are shown."""
+        return self._drawn(Text(harmless(text, keep=_KEPT), style=style))
+
+    def typed(self, text: str) -> None:
+        """Show what the person has sent."""
+        self._print(Text.assemble(("You: ", "bold cyan"), harmless(text, keep=_KEPT)))
+
+    def answered(self, text: str) -> None:
+        """Show an answer that is complete."""
+        if text.strip():
+            # The address behind a link is shown: its text may say another one.
+            self._print(Markdown(harmless(text, keep=_KEPT), hyperlinks=False))
+
+    def finish(self, *, drop: bool = False) -> None:
+        """End what streams: the answer is complete, or what came of it does not count."""
+        thought, self._thought = self._thought.strip(), ""
+        said, self._said = self._said, ""
+        self._runs = ""
+        if thought and not drop:
+            self.note(thought)
+        if not drop:
+            self.answered(said)
+        self._draw()
+
+    def live(self, below: int) -> Fragments:
+        """Return the newest lines of what streams, and what runs, so that `below` lines have room, too."""
+        width, height = self._console.size
+        room = max(_LEAST_LINES, height - _ROOM - below)
+        style, text = ("ansibrightblack", self._thought) if not self._said else ("", self._said)
+        shown: Fragments = [(style, f"{line}\n") for line in lines.last(text, width, room)]
+        runs = self._runs
+        return [*shown, ("ansibrightblack", f"{lines.cut(runs, width)}\n")] if runs else shown
+
+    def width(self) -> int:
+        """Return how many columns there are."""
+        return self._console.width
+
+    def _stream(self, kind: str, text: str) -> None:
+        if kind == "text":
+            self._said += text
+        else:
+            self._thought += text
+        self._draw()
+
+    def _tool(self, text: str) -> None:
+        self._runs = ""
+        found = text.splitlines()
+        more = [f"... ({len(found) - _SHOWN_LINES} more lines)"] if len(found) > _SHOWN_LINES else []
+        self.note("\n".join([*found[:_SHOWN_LINES], *more]))
+
+    def _print(self, what: Text | Markdown) -> None:
+        self._show(self._drawn(what))
+
+    def _drawn(self, what: Text | Markdown) -> str:
+        with self._console.capture() as shown:
+            self._console.print(what)
+        return shown.get()
+
+
+def _about(given: object) -> str:
+    if not isinstance(given, dict):
+        return ""
+    return str(given.get("command") or given.get("path") or " ".join(str(value) for value in given.values()))

@@ -1,0 +1,284 @@
+"""The line that a person types in, always there: what is shown goes above it, also while a turn is under way.
+
+It runs in a thread of its own, because the main thread does the work. Several pasted lines are one message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import Completer  # noqa: TC002 (loaded already)
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from harness_lib.hs.repl.lines import Fragments
+
+# What Ctrl-D comes to while something is under way.
+LEAVE = "/quit"
+_SECONDS_BETWEEN_DRAWINGS = 0.05
+
+
+class Keys(Protocol):
+    """What the person's keys come to."""
+
+    def sent(self, text: str, *, later: bool) -> None:
+        """Take a whole message; `later`: it was sent by Alt-Enter."""
+        ...
+
+    def stopped(self) -> bool:
+        """Take a Ctrl-C; return whether there was something to stop."""
+        ...
+
+    def left(self) -> None:
+        """Take the wish to leave."""
+        ...
+
+    def is_busy(self) -> bool:
+        """Return whether a turn is under way."""
+        ...
+
+
+class _Question:
+    """A question, the line that says what can be answered, and what was being typed when it came."""
+
+    def __init__(self, shown: str, choices: str) -> None:
+        self.shown = shown
+        self.choices = choices
+        self.typed = Document()
+        self.answer: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+
+class Editor:
+    """The line. `above` are the lines that stand over it: what streams in, what waits, the status."""
+
+    def __init__(
+        self, history: Path, completer: Completer, keys: Keys, above: Callable[[int], Fragments]
+    ) -> None:
+        self._keys = keys
+        self._above = above
+        self._question: _Question | None = None
+        self._one_person = threading.Lock()
+        self._gone = threading.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._session: PromptSession[str] = PromptSession(
+            message=self._message,
+            # Where the cursor is, a terminal would have to be asked each time something is shown.
+            output=Vt100_Output(sys.stdout, _size, os.environ.get("TERM"), enable_cpr=False),
+            history=FileHistory(_private(history)),
+            completer=completer,
+            complete_while_typing=False,
+            multiline=True,
+            key_bindings=self._bindings(),
+            erase_when_done=True,
+            enable_suspend=True,
+        )
+        self._session.app.min_redraw_interval = _SECONDS_BETWEEN_DRAWINGS
+        self._buffer = self._session.default_buffer
+
+    def start(self) -> None:
+        """Show the line, and take keys; in the main thread, to which the terminal tells its new size."""
+        # The prompt asks for the size twice a second, and takes the first answer for what it began with.
+        self._before = signal.signal(signal.SIGWINCH, lambda _number, _frame: self.draw())
+        self._thread.start()
+        self._ready.wait()
+
+    def close(self) -> None:
+        """Take the line away, and leave the terminal as it was."""
+        self._do(self._exit)
+        self._thread.join()
+        signal.signal(signal.SIGWINCH, self._before)
+
+    def show(self, text: str) -> None:
+        """Show `text`, whole lines with the escapes that are wanted, above the line."""
+        if not self._do(self._write, text):
+            self._put(text)
+
+    def draw(self) -> None:
+        """Draw again what stands over the line: it has changed."""
+        self._session.app.invalidate()
+
+    def put_back(self, text: str) -> None:
+        """Let `text` be typed already, before what is being typed."""
+        self._do(self._insert, text)
+
+    def ask(self, shown: str, choices: str) -> str | None:
+        """Show a question and return the answer; None where it was given up.
+
+        What was sent before the question stood there is none, and what is sent from then on is one.
+        """
+        with self._one_person:
+            asked = _Question(shown, choices)
+            try:
+                return asked.answer.get() if self._do(self._open, asked) else None
+            finally:
+                self._do(self._shut, asked)
+
+    def give_up(self) -> None:
+        """Let nobody wait for an answer any more."""
+        if self._question is not None:
+            self._question.answer.put(None)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._type())
+        finally:
+            self._gone.set()
+            self._ready.set()
+            self.give_up()
+            self._keys.left()
+
+    async def _type(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._session.prompt_async(
+                pre_run=self._ready.set, set_exception_handler=False, handle_sigint=False
+            )
+        except EOFError:
+            # The terminal is gone.
+            self._keys.stopped()
+
+    def _do(self, what: Callable[..., None], *args: object) -> bool:
+        """Do it in the thread of the line; return whether that can be."""
+        if self._gone.is_set() or not self._ready.is_set():
+            return False
+        try:
+            self._loop.call_soon_threadsafe(what, *args)
+        except RuntimeError:
+            # It has ended just now.
+            return False
+        return True
+
+    def _exit(self) -> None:
+        if self._session.app.is_running and not self._session.app.is_done:
+            self._session.app.exit(result="")
+
+    def _write(self, text: str) -> None:
+        renderer = self._session.app.renderer
+        renderer.erase()
+        self._put(text)
+        renderer.reset()
+        self.draw()
+
+    def _put(self, text: str) -> None:
+        # Not by print: what the terminal's encoding lacks would be an error there.
+        self._session.output.write_raw(text if text.endswith("\n") else f"{text}\n")
+        self._session.output.flush()
+
+    def _insert(self, text: str) -> None:
+        if self._question is not None:
+            # It is about to be taken away, and what was typed before it comes back.
+            self._question.typed = _before(text, self._question.typed)
+        else:
+            self._buffer.document = _before(text, self._buffer.document)
+
+    def _open(self, question: _Question) -> None:
+        # The keys first that nobody has looked at yet: they were typed to what stood there before.
+        self._take_keys()
+        if not self._keys.is_busy():
+            # Of a turn that was stopped just now.
+            question.answer.put(None)
+            return
+        # What is being typed is no answer.
+        question.typed = self._buffer.document
+        self._buffer.reset()
+        self._question = question
+        self._write(question.shown)
+        # Nobody is asked by half a question.
+        self._session.app.renderer.render(self._session.app, self._session.app.layout)
+
+    def _take_keys(self) -> None:
+        app = self._session.app
+        while not app.input.closed and select.select([app.input.fileno()], [], [], 0)[0]:
+            app.key_processor.feed_multiple(app.input.read_keys())
+            app.key_processor.process_keys()
+
+    def _shut(self, question: _Question) -> None:
+        if self._question is question:
+            self._question = None
+            self._buffer.document = question.typed
+            self.draw()
+
+    def _message(self) -> Fragments:
+        if self._question is not None:
+            return [*self._above(2), ("bold", self._question.choices)]
+        return [*self._above(self._buffer.text.count("\n") + 1), ("bold ansicyan", "You: ")]
+
+    def _send(self, *, later: bool) -> None:
+        text = self._buffer.text
+        if self._question is not None:
+            self._question.answer.put(text)
+            # What follows is no second answer.
+            self._shut(self._question)
+        elif text.strip():
+            self._buffer.append_to_history()
+            self._buffer.reset()
+            self._keys.sent(text.strip(), later=later)
+        else:
+            self._buffer.reset()
+        self.draw()
+
+    def _bindings(self) -> KeyBindings:
+        keys = KeyBindings()
+        at_work = Condition(self._keys.is_busy)
+        empty = Condition(lambda: not self._buffer.text)
+
+        # What a terminal in its usual mode would send for Enter counts, too.
+        @keys.add("c-j")
+        @keys.add("enter")
+        def _enter(_: KeyPressEvent) -> None:
+            self._send(later=False)
+
+        @keys.add("escape", "enter", filter=at_work)
+        def _later(_: KeyPressEvent) -> None:
+            self._send(later=True)
+
+        @keys.add("escape", "enter", filter=~at_work)
+        def _newline(_: KeyPressEvent) -> None:
+            self._buffer.insert_text("\n")
+
+        @keys.add("c-c")
+        def _stop(_: KeyPressEvent) -> None:
+            if not self._keys.stopped() and self._buffer.text:
+                # It can be had back: arrow up.
+                self._buffer.append_to_history()
+                self._buffer.reset()
+
+        @keys.add("c-d", filter=empty)
+        def _leave(_: KeyPressEvent) -> None:
+            if self._keys.is_busy():
+                self._keys.sent(LEAVE, later=True)
+            else:
+                self._keys.left()
+
+        return keys
+
+
+def _before(text: str, typed: Document) -> Document:
+    return Document(f"{text}\n{typed.text}" if typed.text else text)
+
+
+def _size() -> Size:
+    columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    return Size(rows=rows, columns=columns)
+
+
+def _private(path: Path) -> str:
+    """Return the file of what was typed before; only its owner may read it."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    return str(path)

@@ -1,0 +1,85 @@
+"""The session that a command works in: found or made, held, and with its provider and model."""
+
+from __future__ import annotations
+
+from harness_lib.errors import UsageError
+from harness_lib.hs.setup import session_store
+from harness_lib.hs.setup.options import Options
+from harness_lib.hs.setup.resolve_provider import resolve
+from harness_lib.loop import discovery, plugins
+from harness_lib.loop.mcp.tools import PREFIX
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions.session import Session
+
+_VARIABLES = {
+    "model": "HARNESS_MODEL",
+    "provider": "HARNESS_PROVIDER",
+    "max-turns": "HARNESS_MAX_TURNS",
+    "max-cost": "HARNESS_MAX_COST",
+    "tools": "HARNESS_TOOLS",
+    "approve": "HARNESS_APPROVE",
+}
+
+
+def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str, ...]]:
+    """Return the session that was asked for, None for a new one, and the words that are left."""
+    named = asked.value("resume")
+    if named is not None:
+        return known(runtime, named), asked.words
+    if "continue" in asked.flags:
+        return newest_here(runtime), asked.words
+    found = session_store.find(runtime, asked.words[0]) if asked.words else None
+    return found, asked.words[1:] if found else asked.words
+
+
+def known(runtime: Runtime, name: str) -> Session:
+    """Return the session `name`. Raises UsageError."""
+    found = session_store.find(runtime, name)
+    if found is None:
+        raise UsageError(f"There is no session {name}.", "hs session list shows those that there are.")
+    return found
+
+
+def newest_here(runtime: Runtime) -> Session:
+    """Return the session of this directory in which something was said last. Raises UsageError."""
+    here = str(runtime.cwd)
+    of_here = (each for each in session_store.every(runtime) if each.conf.get("cwd") == here)
+    found = next((each for each in of_here if each.files()), None)
+    if found is None:
+        raise UsageError("There is no session of this directory yet.", "Begin one: leave out --continue.")
+    return found
+
+
+def enter(runtime: Runtime, found: Session | None, asked: Options) -> None:
+    """Hold the session, or make one, with what was asked for and otherwise with what it had."""
+    other = asked.value("provider")
+    if other and other != runtime.provider and "model" not in asked.values:
+        # A model belongs to its provider.
+        runtime.env["HARNESS_MODEL"] = ""
+    for name, variable in _VARIABLES.items():
+        if (value := asked.value(name)) is not None:
+            runtime.env[variable] = value
+    runtime.system = asked.value("system")
+    if found is not None:
+        found.hold()
+        _restore(runtime, found.conf)
+    resolve(runtime)
+    _check_tools(runtime)
+    runtime.session = found or session_store.create(runtime)
+    if found is None:
+        runtime.session.hold()
+
+
+def _restore(runtime: Runtime, conf: dict[str, str]) -> None:
+    """Go on with the provider and model of the session; who asks for others gets them."""
+    if not runtime.provider:
+        runtime.env["HARNESS_PROVIDER"] = conf.get("provider", "")
+        runtime.env["HARNESS_MODEL"] = runtime.model or conf.get("model", "")
+
+
+def _check_tools(runtime: Runtime) -> None:
+    asked = discovery.allowed_tools(runtime) or ()
+    # What a server has is known when it has been asked.
+    missing = [name for name in asked if not name.startswith(PREFIX) and not plugins.tool(runtime, name)]
+    if missing:
+        raise UsageError(f"There is no tool {missing[0]}.", "hs tools lists those that there are.")

@@ -11,14 +11,14 @@ from harness_lib.errors import UsageError
 from harness_lib.task import Task
 
 
-def run(ctx: Context, wanted: Task) -> Reply:
-    """Append `wanted` under an id of its own.
+def run(ctx: Context, draft: Task) -> Reply:
+    """Append `draft` under an id of its own.
 
     Raises UsageError if its title is empty or it depends on nothing that exists.
     """
-    if not wanted.title.strip():
+    if not draft.title.strip():
         raise UsageError("A task needs a title.", 'harness add "what is to be done" --validate "command"')
-    task, is_trusted = add_tasks.add(ctx, wanted)
+    task, is_trusted = add_tasks.add(ctx, draft)
     warnings = [] if check_of(task).is_given else [add_tasks.no_check(task.id)]
     if not is_trusted:
         warnings.append(add_tasks.NOT_TRUSTED)
@@ -37,5 +37,5 @@ def _place(ctx: Context, task: Task) -> str:
     beside = ctx.root.path != top and ctx.root.path.is_relative_to(top)
     if not check_of(task).is_given or task.validation.cwd or not beside:
         return ""
-    here = typed.word(ctx.root.path.relative_to(top))
-    return f"\nIts check runs at the top of the repository, {top}; with --cwd {here} it runs beside the list."
+    cwd = typed.word(ctx.root.path.relative_to(top))
+    return f"\nIts check runs at the top of the repository, {top}; with --cwd {cwd} it runs beside the list."

@@ -14,8 +14,10 @@ def run(ctx: Context) -> Reply:
         held = [task for task in tx.in_progress() if tx.concurrent and _is_renewable(task, ctx)]
         for task in held:
             tx.replace(transitions.renew(task, now=tx.now, lease_seconds=ctx.lease_seconds))
-    told = f"renewed: {', '.join(task.id for task in held)}" if held else "You hold nothing that has a lease."
-    return Reply("beat", told, next="harness finish" if held else "harness status")
+    message = (
+        f"renewed: {', '.join(task.id for task in held)}" if held else "You hold nothing that has a lease."
+    )
+    return Reply("beat", message, next="harness finish" if held else "harness status")
 
 
 def _is_renewable(task: Task, ctx: Context) -> bool:

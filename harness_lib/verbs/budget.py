@@ -26,8 +26,8 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
     Each run has its own limits and counts for itself what it has spent; a change is for all that go on.
     Raises UsageError: no run goes on, an amount is none, or an agent would raise its own limits.
     """
-    found = run_snapshot.runs(ctx)
-    if not found:
+    running = run_snapshot.runs(ctx)
+    if not running:
         raise UsageError(
             "No run goes on in this list, so there is no budget to look at.",
             "Give the next one its limits: harness run --max-cost 10 --max-hours 8",
@@ -36,16 +36,16 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
     if changes:
         ownership.refuse_supervised(ctx, "another limit")
         budget.read(changes)
-        limits.ask(ctx, found, changes)
-        found, warnings = _wait(ctx, changes)
+        limits.ask(ctx, running, changes)
+        running, warnings = _wait(ctx, changes)
     now = ctx.clock.now().timestamp()
     runs = [
         {"pid": seen.pid, "spent": seen.board.spent(now)._asdict(), "limits": budget.write(seen.board.limits)}
-        for seen in found
+        for seen in running
     ]
     return Reply(
         "budget",
-        "\n".join([line for seen in found for line in _lines(seen, now)]),
+        "\n".join([line for seen in running for line in _lines(seen, now)]),
         next="harness status --watch",
         warnings=warnings,
         extra={"runs": runs, **({"limits": runs[0]["limits"]} if len(runs) == 1 else {})},
@@ -63,10 +63,10 @@ def _wait(ctx: Context, changes: Mapping[str, float]) -> tuple[list[Seen], tuple
     """Return the runs once they have taken what they were asked, and what to say of those that have not."""
     until = ctx.clock.monotonic() + PATIENCE_SECONDS
     while True:
-        found = run_snapshot.runs(ctx)
-        slow = [seen for seen in found if budget.changed(seen.board.limits, changes) != seen.board.limits]
+        running = run_snapshot.runs(ctx)
+        slow = [seen for seen in running if budget.changed(seen.board.limits, changes) != seen.board.limits]
         if not slow or ctx.clock.monotonic() > until:
             break
         ctx.clock.sleep(LOOK_SECONDS)
-    told = "The run of process {} has not taken this yet: it may be at its final checks."
-    return found, tuple(told.format(seen.pid) for seen in slow)
+    warning = "The run of process {} has not taken this yet: it may be at its final checks."
+    return running, tuple(warning.format(seen.pid) for seen in slow)

@@ -26,25 +26,25 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
 
     Long lists and long commands are cut and say so; `everything` shows all of them whole.
     """
-    found = ctx.store.examine()
-    questions = found.questions
+    examined = ctx.store.examine()
+    questions = examined.questions
     doubts = list(lint_tasks.doubts(ctx, questions)) if questions else []
     commands = list(_commands(questions)) if questions else []
     trusted = questions is not None and _is_trusted(ctx, questions)
     limit = None if everything else SHOWN
     lines = [
-        *_bounded([str(problem) for problem in found.problems], limit),
+        *_bounded([str(problem) for problem in examined.problems], limit),
         *_bounded([f"warning: {doubt}" for doubt in doubts], limit),
         *_listed(ctx, commands, None if everything else COMMANDS_SHOWN),
-        _verdict(ctx, found, trusted=trusted),
+        _verdict(ctx, examined, trusted=trusted),
     ]
     return Reply(
         "check",
         "\n".join(lines),
-        exit=Exit.CHECK_FAILED if found.problems else Exit.DONE,
-        next=_next(found, trusted=trusted),
+        exit=Exit.CHECK_FAILED if examined.problems else Exit.DONE,
+        next=_next(examined, trusted=trusted),
         extra={
-            "problems": [problem._asdict() for problem in found.problems[:limit]],
+            "problems": [problem._asdict() for problem in examined.problems[:limit]],
             "doubts": doubts[:limit],
             "commands": len(commands),
             "trusted": trusted,
@@ -82,22 +82,22 @@ def _bounded(lines: list[str], limit: int | None) -> list[str]:
     return [*lines[:limit], f"… and {len(lines) - limit} more of these (harness check --all)"]
 
 
-def _verdict(ctx: Context, found: Examined, *, trusted: bool) -> str:
-    if found.problems or found.questions is None:
-        number = len(found.problems)
+def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
+    if examined.problems or examined.questions is None:
+        number = len(examined.problems)
         return f"{number} problem{'s' if number > 1 else ''} in {ctx.store.list_file}"
     doubt = "" if trusted else "; its commands have not been trusted on this machine"
-    return f"{ctx.store.list_file} keeps the contract ({found.questions.counts().total} tasks){doubt}"
+    return f"{ctx.store.list_file} keeps the contract ({examined.questions.counts().total} tasks){doubt}"
 
 
-def _next(found: Examined, *, trusted: bool) -> str | None:
-    if found.is_lost:
+def _next(examined: Examined, *, trusted: bool) -> str | None:
+    if examined.is_lost:
         return "harness check --repair"
-    rings = found.questions.cycles() if found.questions else ()
+    rings = examined.questions.cycles() if examined.questions else ()
     if rings:
         return typed.harness("why", rings[0][0])
-    if found.problems:
-        return "harness start" if found.is_only_unproven and trusted else "harness check"
+    if examined.problems:
+        return "harness start" if examined.is_only_unproven and trusted else "harness check"
     return "harness status" if trusted else "harness trust"
 
 

@@ -76,10 +76,10 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
 
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: open_session.Opened) -> Reply:
-    told = task_brief.render(task, ctx, taken.questions)
+    brief = task_brief.render(task, ctx, taken.questions)
     if not taken.resumed:
-        told = "\n".join(filter(None, (told, restore_handback.apply(ctx, task))))
-    lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + told]
+        brief = "\n".join(filter(None, (brief, restore_handback.apply(ctx, task))))
+    lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + brief]
     return Reply(
         "claim",
         "\n".join(lines),
@@ -87,7 +87,7 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
         task=task,
         next=ownership.finish_command(ctx, task),
         warnings=opened.warnings,
-        extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": told},
+        extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": brief},
     )
 
 
@@ -103,10 +103,10 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     if task is None:
         return nothing_to_do.reply("claim", questions, questions.no_work())
     reasons = questions.why(task.id).reasons
-    told = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
+    reason = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
     return Reply(
         "claim",
-        f"would take {task.id}: {told}\n{task_brief.render(task, questions=questions)}",
+        f"would take {task.id}: {reason}\n{task_brief.render(task, questions=questions)}",
         task=task,
         next="harness claim",
     )

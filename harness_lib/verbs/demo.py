@@ -69,12 +69,12 @@ def run(ctx: Context, show: Callable[[str], None]) -> Reply:
     project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
     env = owner.without_agent(ctx.env)
     env |= {"HARNESS_STATE_ROOT": str(project), "HARNESS_DEMO": str(project / ".harness")}
-    there = Context(env=env, cwd=project, clock=ctx.clock, say=ctx.say)
-    _prepare(there, project, show)
-    killed = _work(there, project, show)
-    questions = there.store.ask()
-    broken = [promise for promise, kept in _promises(there, questions, killed=killed) if not kept]
-    return _reply(there, project, broken)
+    demo_ctx = Context(env=env, cwd=project, clock=ctx.clock, say=ctx.say)
+    _prepare(demo_ctx, project, show)
+    killed = _work(demo_ctx, project, show)
+    questions = demo_ctx.store.ask()
+    broken = [promise for promise, kept in _promises(demo_ctx, questions, killed=killed) if not kept]
+    return _reply(demo_ctx, project, broken)
 
 
 def _prepare(ctx: Context, project: Path, show: Callable[[str], None]) -> None:
@@ -152,12 +152,12 @@ def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple
 
 def _reply(ctx: Context, project: Path, broken: list[str]) -> Reply:
     rescued = [name for name, _oid in ctx.git.refs(RESCUE_REFS)]
-    there = typed.change_to(project)
+    change_directory = typed.change_to(project)
     lines = [
         "",
         f"the log:          {ctx.store.log_file}",
         f"the commits:      {typed.git('-C', project, 'log', '--oneline')}",
-        *(f"a failed attempt: {there} && {rescue_refs.look_at(name)}" for name in rescued),
+        *(f"a failed attempt: {change_directory} && {rescue_refs.look_at(name)}" for name in rescued),
     ]
     lines += [f"NOT as promised: {promise}" for promise in broken]
     return Reply(

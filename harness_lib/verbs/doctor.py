@@ -27,16 +27,16 @@ LIST: tuple[Examination, ...] = (task_list.examine, task_list.files, task_list.s
 
 def run(ctx: Context) -> Reply:
     """Return the verdict and one line per finding; exit 1 if something is bad."""
-    found = [each for examination in MACHINE for each in examination(ctx)]
+    diagnoses = [each for examination in MACHINE for each in examination(ctx)]
     if has_root(ctx):
-        found += [each for examination in LIST for each in examination(ctx)]
-    count = {level: sum(each.level == level for each in found) for level in ("bad", "warn")}
+        diagnoses += [each for examination in LIST for each in examination(ctx)]
+    count = {level: sum(each.level == level for each in diagnoses) for level in ("bad", "warn")}
     return Reply(
         "doctor",
-        "\n".join([_verdict(count), *(each.line() for each in found)]),
+        "\n".join([_verdict(count), *(each.line() for each in diagnoses)]),
         exit=Exit.CHECK_FAILED if count["bad"] else Exit.DONE,
-        next=_next(ctx, found),
-        extra={"found": [each._asdict() for each in found]},
+        next=_next(ctx, diagnoses),
+        extra={"found": [each._asdict() for each in diagnoses]},
     )
 
 
@@ -46,7 +46,7 @@ def _verdict(count: dict[str, int]) -> str:
     return f"{count['bad']} bad, {count['warn']} to look at"
 
 
-def _next(ctx: Context, found: list[Diagnosis]) -> str | None:
-    if any(each.level == "bad" for each in found):
+def _next(ctx: Context, diagnoses: list[Diagnosis]) -> str | None:
+    if any(each.level == "bad" for each in diagnoses):
         return "harness doctor"
     return "harness status" if has_root(ctx) else "harness init"

@@ -88,10 +88,10 @@ def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
 
     Of a task in progress the caller says so, with another way out.
     """
-    judged = (task.validation, task.max_attempts) != (new.validation, new.max_attempts)
-    if judged and task.status == "in_progress" and task.max_attempts == new.max_attempts:
+    judging_changes = (task.validation, task.max_attempts) != (new.validation, new.max_attempts)
+    if judging_changes and task.status == "in_progress" and task.max_attempts == new.max_attempts:
         return
-    if judged or halting.is_for_a_person(task):
+    if judging_changes or halting.is_for_a_person(task):
         rights.require_unjudged(ctx, task, typed.harness("edit", task.id, rest="…"))
 
 

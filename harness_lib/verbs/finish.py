@@ -25,12 +25,12 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     if held.task.intent is not None:
         return _reply(ctx, held, intents.resume(ctx, held.session, held.task), None)
     with halts.halting_on_error(ctx, held.session, held.task.id):
-        judged = evaluate.judge(ctx, questions, held.task)
-        if judged.checked.passed:
-            ended = complete.complete(ctx, held.session, held.task, judged)
+        evaluation = evaluate.judge(ctx, questions, held.task)
+        if evaluation.checked.passed:
+            ended = complete.complete(ctx, held.session, held.task, evaluation)
         else:
-            ended = rollback.roll_back(ctx, held.session, held.task, judged.verdict())
-    return _reply(ctx, held, ended, judged.checked)
+            ended = rollback.roll_back(ctx, held.session, held.task, evaluation.verdict())
+    return _reply(ctx, held, ended, evaluation.checked)
 
 
 def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked | None) -> Reply:

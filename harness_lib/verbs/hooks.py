@@ -64,12 +64,12 @@ def uninstall(
     if agent in hosts.WITHOUT_HOOKS:
         return _limit(agent)
     host = hosts.HOSTS[agent]
-    found = [file for where, file in routes.files(ctx, host) if scope in (None, where) and file.ours()]
+    installed = [file for where, file in routes.files(ctx, host) if scope in (None, where) and file.ours()]
     replies = [
         _carry_out(
             file, file.uninstalled(), f"{file.path} has no hooks of ours.", [], dry_run=dry_run, ask=ask
         )
-        for file in found
+        for file in installed
     ]
     left = [route for route in routes.of(ctx, host) if route.is_plugin]
     warnings = [f"{route.what} still brings hooks; {host.title} itself switches it off" for route in left]
@@ -91,15 +91,15 @@ def status(ctx: Context, agent: str | None = None) -> Reply:
     lines: list[str] = []
     facts: list[dict[str, object]] = []
     for host in chosen:
-        found = routes.readable(ctx, host)
-        if isinstance(found, HarnessError):
-            lines.append(f"{host.title}: {found.message}")
-            facts.append({"agent": host.name, "error": found.message})
+        readable = routes.readable(ctx, host)
+        if isinstance(readable, HarnessError):
+            lines.append(f"{host.title}: {readable.message}")
+            facts.append({"agent": host.name, "error": readable.message})
             continue
-        lines += [f"{host.title}: {_told(ctx, host, route)}" for route in found] or [
+        lines += [f"{host.title}: {_describe(ctx, host, route)}" for route in readable] or [
             f"{host.title}: no hooks"
         ]
-        facts.append({"agent": host.name, "routes": [_facts(route) for route in found]})
+        facts.append({"agent": host.name, "routes": [_facts(route) for route in readable]})
     if not agent:
         lines += [f"{name}: has no hooks that could hold it" for name in hosts.WITHOUT_HOOKS]
     return _reply("\n".join(lines), extra={"agents": facts}, follow="harness doctor")
@@ -156,7 +156,7 @@ def _reached(host: Host, route: Route) -> Reply:
     )
 
 
-def _told(ctx: Context, host: Host, route: Route) -> str:
+def _describe(ctx: Context, host: Host, route: Route) -> str:
     if route.missing:
         return f"{route.what}, but {route.missing[0]} is gone"
     if routes.lacks_trust(ctx, host, route):

@@ -57,20 +57,20 @@ def run(
     if path is None:
         _refuse_second(ctx, root, git)
     env = {**ctx.env, "HARNESS_STATE_ROOT": str(place)}
-    here = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
-    git_access.require(here, git)
-    restored = starting_over.restore(here)
-    kept = starting_over.begin_anew(here) if start_over and here.store.exists() else ""
-    made = _make_files(here, git, mode or "exclusive")
+    list_ctx = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
+    git_access.require(list_ctx, git)
+    restored = starting_over.restore(list_ctx)
+    kept = starting_over.begin_anew(list_ctx) if start_over and list_ctx.store.exists() else ""
+    made = _make_files(list_ctx, git, mode or "exclusive")
     if init_script and not root.init_script.exists():
         atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)
         made.append(root.init_script.name)
     ignored_in = _ignore(root, git, gitignore=gitignore)
     roots.remember(place, git.common_dir)
-    reply = _reply(root, made, ignored_in, mode, here)
+    reply = _reply(root, made, ignored_in, mode, list_ctx)
     if kept:
         return reply._replace(message=f"{root.path} has an empty list now; the old one is kept in {kept}.")
-    return _restored(here, reply) if restored else reply
+    return _restored(list_ctx, reply) if restored else reply
 
 
 def _refuse_second(ctx: Context, root: roots.Root, git: Git) -> None:
@@ -98,10 +98,10 @@ def _is_in(git: Git, directory: Path) -> bool:
 
 def _restored(ctx: Context, reply: Reply) -> Reply:
     tasks = ctx.store.ask().counts().total
-    told = f"the task list of {ctx.root.path} was lost and is restored ({tasks} tasks)."
-    over = f"To begin an empty one instead: {typed.harness('init', '--start-over')}"
+    message = f"the task list of {ctx.root.path} was lost and is restored ({tasks} tasks)."
+    instead = f"To begin an empty one instead: {typed.harness('init', '--start-instead')}"
     warnings = (*ctx.store.warnings, *reply.warnings)
-    return reply._replace(message=f"{told}\n{over}", next="harness status", warnings=warnings)
+    return reply._replace(message=f"{message}\n{instead}", next="harness status", warnings=warnings)
 
 
 def _repository(place: Path, *, make_git: bool) -> Git:
@@ -157,13 +157,13 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
     questions = ctx.store.ask()
     if not made:
         total = questions.counts().total
-        told = f"{root.path} has a task list already ({total} tasks); it was left as it is."
+        message = f"{root.path} has a task list already ({total} tasks); it was left as it is."
         if mode and mode != questions.settings().concurrency_mode:
             kept = questions.settings().concurrency_mode
             warnings.append(f"The list stays {kept}; to change it: {typed.harness('edit', '--mode', mode)}")
     else:
-        told = f"made {', '.join(made)} in {root.path}."
-        told += (
+        message = f"made {', '.join(made)} in {root.path}."
+        message += (
             f"\ngit ignores the harness files ({ignored_in}); a {root.init_script.name} is yours to commit."
         )
     if ctx.git.head() is None:
@@ -173,7 +173,7 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
         )
     return Reply(
         "init",
-        told,
+        message,
         next=nothing_to_do.ADD,
         warnings=tuple(warnings),
         extra={"root": str(root.path), "made": made},

@@ -43,8 +43,8 @@ class Filter(NamedTuple):
 
     def fits(self, entry: Entry) -> bool:
         """Return whether `entry` is wanted."""
-        wanted = ((self.type, entry.type), (self.task, entry.task), (self.session, entry.session))
-        return all(asked is None or asked == found for asked, found in wanted)
+        pairs = ((self.type, entry.type), (self.task, entry.task), (self.session, entry.session))
+        return all(asked is None or asked == actual for asked, actual in pairs)
 
 
 EVERYTHING = Filter()
@@ -73,22 +73,22 @@ def follow(ctx: Context, only: Filter = EVERYTHING) -> Iterator[str]:
 def parse(line: str) -> Entry:
     """Take a line apart: `[stamp] [SESSION-N] TYPE [task]? [category]? message`."""
     text = quoting.one_line(line, LINE_LENGTH)
-    found = _LINE.fullmatch(text)
-    if found is None:
+    match = _LINE.fullmatch(text)
+    if match is None:
         return Entry(text, message=text)
-    task, category, message = _tags(found["rest"])
-    return Entry(text, found["at"], int(found["session"]), found["type"], task, category, message)
+    task, category, message = _tags(match["rest"])
+    return Entry(text, match["at"], int(match["session"]), match["type"], task, category, message)
 
 
 def _tags(rest: str) -> tuple[str | None, str | None, str]:
     """Return (task, category, message); one tag alone is a category only if there is one of that name."""
     tags: list[str] = []
     at = 0
-    while len(tags) < len(("task", "category")) and (found := _TAG.match(rest, at)):
-        if tags and found[1] not in CATEGORIES:
+    while len(tags) < len(("task", "category")) and (match := _TAG.match(rest, at)):
+        if tags and match[1] not in CATEGORIES:
             break
-        tags.append(found[1])
-        at = found.end()
+        tags.append(match[1])
+        at = match.end()
     message = rest[at:].strip()
     if len(tags) == 1 and tags[0] in CATEGORIES:
         return None, tags[0], message

@@ -30,11 +30,11 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
 
 
 def _warnings(line: str, lost: list[str]) -> list[str]:
-    told = [
+    warnings = [
         f"A task keeps {notes.MOST} notes; the oldest one went: {quoting.one_line(old, 80)}" for old in lost
     ]
     if len(line) > quoting.NOTE_LENGTH:
-        told.append(
+        warnings.append(
             f"A brief shows the first {quoting.NOTE_LENGTH} characters of a note, this one is longer."
         )
-    return told
+    return warnings

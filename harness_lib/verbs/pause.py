@@ -10,9 +10,9 @@ def run(ctx: Context) -> Reply:
     """Remove the marker; idempotent."""
     was_on = ctx.store.hooks_are_on()
     ctx.store.switch_hooks(on=False)
-    told = (
+    message = (
         "The hooks are off: no agent is held here any more. The list, sessions and claims stay as they are."
         if was_on
         else "The hooks were off already."
     )
-    return Reply("pause", told, next="harness start")
+    return Reply("pause", message, next="harness start")

@@ -17,18 +17,18 @@ def run(ctx: Context) -> Reply:
         opened = open_session.open_session(ctx)
         if opened.session is None:
             return nothing_to_do.reply("recover", ctx.store.ask(), opened.stop, opened.recovered)
-        told, warnings = opened.recovered, opened.warnings
+        recovered, warnings = opened.recovered, opened.warnings
         session = opened.session
     else:
         report = reconcile.interrupted(ctx, session, fresh=False)
-        told, warnings = report.told, report.warnings
+        recovered, warnings = report.told, report.warnings
     held = ownership.held_by_me(ctx.store.ask(), ctx)
     return Reply(
         "recover",
-        "\n".join(told) or "Nothing was interrupted.",
+        "\n".join(recovered) or "Nothing was interrupted.",
         session=session.number,
         task=held,
         next=ownership.finish_command(ctx, held) if held else "harness claim",
         warnings=warnings,
-        extra={"recovered": list(told)},
+        extra={"recovered": list(recovered)},
     )

@@ -27,17 +27,19 @@ def show_all(ctx: Context, task_id: str | None = None) -> Reply:
     """List what was rescued, of one task or of all, newest first."""
     task_id = _named(ctx, task_id) if task_id else None
     prefix = RESCUE_REFS + (f"{check.safe_name(task_id)}/" if task_id else "")
-    found = rescue_apply.listed(ctx.git, prefix)
-    of = f" of {task_id}" if task_id else ""
-    lines = [f"{len(found)} rescued{of}, newest first:" if found else f"Nothing was rescued{of}."]
-    lines += [f"{each.ref} {_when(each)} {quoting.one_line(each.subject, 100)}" for each in found[:SHOWN]]
-    if len(found) > SHOWN:
-        lines.append(f"… and {len(found) - SHOWN} more ({typed.git('for-each-ref', prefix)})")
+    rescues = rescue_apply.listed(ctx.git, prefix)
+    of_task = f" of {task_id}" if task_id else ""
+    lines = [
+        f"{len(rescues)} rescued{of_task}, newest first:" if rescues else f"Nothing was rescued{of_task}."
+    ]
+    lines += [f"{each.ref} {_when(each)} {quoting.one_line(each.subject, 100)}" for each in rescues[:SHOWN]]
+    if len(rescues) > SHOWN:
+        lines.append(f"… and {len(rescues) - SHOWN} more ({typed.git('for-each-ref', prefix)})")
     return Reply(
         "rescue",
         "\n".join(lines),
-        next=typed.harness("rescue", "show", found[0].ref) if found else "harness status",
-        extra={"rescues": [_facts(each) for each in found[:SHOWN]], "count": len(found)},
+        next=typed.harness("rescue", "show", rescues[0].ref) if rescues else "harness status",
+        extra={"rescues": [_facts(each) for each in rescues[:SHOWN]], "count": len(rescues)},
     )
 
 
@@ -46,22 +48,22 @@ def show(ctx: Context, what: str) -> Reply:
 
     Raises UsageError if there is none.
     """
-    found = _find(ctx, what)
-    base = rescue_apply.origin(ctx.git, found.oid)
-    rows = [row.removesuffix("\r") for row in rescue_apply.diff(ctx.git, base, found.oid)]
+    rescue = _find(ctx, what)
+    base = rescue_apply.origin(ctx.git, rescue.oid)
+    rows = [row.removesuffix("\r") for row in rescue_apply.diff(ctx.git, base, rescue.oid)]
     lines = [
-        f"{found.ref} {_when(found)} {quoting.one_line(found.subject, 100)}",
+        f"{rescue.ref} {_when(rescue)} {quoting.one_line(rescue.subject, 100)}",
         f"compared with {base[:12]}:",
-        rescue_apply.stat(ctx.git, base, found.oid, FILES) or "no difference",
+        rescue_apply.stat(ctx.git, base, rescue.oid, FILES) or "no difference",
         *(f"| {_harmless(row)}" for row in rows[:DIFF_LINES]),
     ]
     if len(rows) > DIFF_LINES:
-        lines.append(f"… {len(rows) - DIFF_LINES} more lines: {typed.git('diff', base[:12], found.ref)}")
+        lines.append(f"… {len(rows) - DIFF_LINES} more lines: {typed.git('diff', base[:12], rescue.ref)}")
     return Reply(
         "rescue",
         "\n".join(lines),
-        next=typed.harness("rescue", "apply", found.ref),
-        extra={"rescue": _facts(found), "base": base},
+        next=typed.harness("rescue", "apply", rescue.ref),
+        extra={"rescue": _facts(rescue), "base": base},
     )
 
 
@@ -73,11 +75,11 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
     Raises UsageError (no such ref), RefusedError (a file has other changes, or does not fit; then nothing was
     written).
     """
-    found = _find(ctx, what)
+    rescue = _find(ctx, what)
     _refuse_foreign_attempt(ctx)
-    brought = rescue_apply.bring(ctx.git, found.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
+    brought = rescue_apply.bring(ctx.git, rescue.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
     if brought.in_the_way:
-        by_name = typed.harness("rescue", "apply", found.ref, rest="PATH …")
+        by_name = typed.harness("rescue", "apply", rescue.ref, rest="PATH …")
         raise RefusedError(
             f"{_listed(brought.in_the_way)}: changed here, or there with other content. Nothing was written.",
             f"Commit or move that first, or take the rest by name: {by_name}",
@@ -85,22 +87,22 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
     if brought.unfit:
         raise RefusedError(
             f"{_listed(brought.unfit)}: too much has changed there since. Nothing was written.",
-            f"Take over by hand what is still wanted: {typed.harness('rescue', 'show', found.ref)}",
+            f"Take over by hand what is still wanted: {typed.harness('rescue', 'show', rescue.ref)}",
         )
     warnings = [f"{path} is a repository of its own and was left out" for path in brought.left_out[:NAMED]]
     held = ownership.held_by_me(ctx.store.ask(), ctx)
-    told = f"brought in {len(brought.written)} file(s) from {found.ref}, not committed"
+    message = f"brought in {len(brought.written)} file(s) from {rescue.ref}, not committed"
     if not brought.written:
-        told = f"{'All that was named' if only else 'All'} of {found.ref} is here already."
+        message = f"{'All that was named' if only else 'All'} of {rescue.ref} is here already."
     elif held is None:
-        told += "; a claim refuses uncommitted changes, so commit them or set them aside before it"
+        message += "; a claim refuses uncommitted changes, so commit them or set them aside before it"
     return Reply(
         "rescue",
-        "\n".join([told, *(f"  {_harmless(path)}" for path in brought.written[:SHOWN])]),
+        "\n".join([message, *(f"  {_harmless(path)}" for path in brought.written[:SHOWN])]),
         task=held,
         next=ownership.finish_command(ctx, held) if held else "git status",
         warnings=tuple(warnings),
-        extra={"rescue": _facts(found), "written": list(brought.written[:SHOWN])},
+        extra={"rescue": _facts(rescue), "written": list(brought.written[:SHOWN])},
     )
 
 
@@ -124,8 +126,8 @@ def save(ctx: Context, task_id: str) -> Reply:
         untracked_stays = git.git_dir == git.common_dir and not status.changes(git, ctx.keep_out).tracked
         staged = None if head is None else rescue_refs.staged_alone(git, head, made, ctx.keep_out)
         if head is None or (staged is None and (untracked_stays or made == git.tree_of(head))):
-            told = "Nothing has changed here, so there is nothing to save."
-            return Reply("rescue", told, next="harness claim")
+            message = "Nothing has changed here, so there is nothing to save."
+            return Reply("rescue", message, next="harness claim")
         place = f"{RESCUE_REFS}{check.safe_name(task_id)}/late-saved"
         ref = _keep(git, place, made, head, f"saved work of {task_id}")
         about = f"what was staged of {task_id} and then changed further"
@@ -186,20 +188,20 @@ def drop(ctx: Context, ref: str) -> Reply:
             f"Rescued work is dropped by a person, not by {agent}.",
             f"Ask the person to type it in a terminal: {typed.harness('rescue', 'drop', ref)}",
         )
-    found = _exactly(ctx, ref)
-    if found is None:
+    rescue = _exactly(ctx, ref)
+    if rescue is None:
         raise UsageError(f"There is no rescue {ref!r}.", "Name one in full; they are in: harness rescue list")
     # The object's name is what brings the work back, so it is on record before the ref goes.
     with manual_edit.change(ctx) as tx:
-        manual_edit.log(tx, ctx, f"dropped {found.ref} {found.oid}")
-    ctx.git.delete_ref(found.ref, found.oid)
+        manual_edit.log(tx, ctx, f"dropped {rescue.ref} {rescue.oid}")
+    ctx.git.delete_ref(rescue.ref, rescue.oid)
     return Reply(
         "rescue",
-        f"dropped {found.ref}\n"
-        f"Until git cleans up, this brings it back: {typed.git('update-ref', found.ref, found.oid)}",
+        f"dropped {rescue.ref}\n"
+        f"Until git cleans up, this brings it back: {typed.git('update-ref', rescue.ref, rescue.oid)}",
         next="harness rescue list",
         warnings=tuple(tx.warnings),
-        extra={"rescue": _facts(found)},
+        extra={"rescue": _facts(rescue)},
     )
 
 
@@ -222,16 +224,16 @@ def _named(ctx: Context, task_id: str) -> str:
 
 
 def _exactly(ctx: Context, name: str) -> Kept | None:
-    wanted = name if name.startswith(RESCUE_REFS) else RESCUE_REFS + name
-    return next((each for each in rescue_apply.listed(ctx.git, RESCUE_REFS) if each.ref == wanted), None)
+    ref = name if name.startswith(RESCUE_REFS) else RESCUE_REFS + name
+    return next((each for each in rescue_apply.listed(ctx.git, RESCUE_REFS) if each.ref == ref), None)
 
 
 def _refuse_foreign_attempt(ctx: Context) -> None:
-    questions, here = ctx.store.ask(), str(ctx.git.top)
+    questions, top = ctx.store.ask(), str(ctx.git.top)
     for task in questions.in_progress():
-        if not ownership.is_mine(questions, task, ctx) and task.worktree in (None, here):
+        if not ownership.is_mine(questions, task, ctx) and task.worktree in (None, top):
             raise RefusedError(
-                f"{task.claimed_by or 'Somebody'} works on {task.id} in {here}; what is brought in now would "
+                f"{task.claimed_by or 'Somebody'} works on {task.id} in {top}; what is brought in now would "
                 "become part of that attempt.",
                 "Wait until it has ended, or do it in a work tree of your own: git worktree add ../mine",
             )
@@ -241,12 +243,12 @@ def _listed(paths: tuple[str, ...]) -> str:
     return quoting.named(paths, NAMED, DIFF_WIDTH)
 
 
-def _when(found: Kept) -> str:
-    return timestamps.render(datetime.fromtimestamp(found.at, timezone.utc))
+def _when(rescue: Kept) -> str:
+    return timestamps.render(datetime.fromtimestamp(rescue.at, timezone.utc))
 
 
-def _facts(found: Kept) -> dict[str, object]:
-    return {"ref": found.ref, "oid": found.oid, "at": _when(found), "subject": found.subject}
+def _facts(rescue: Kept) -> dict[str, object]:
+    return {"ref": rescue.ref, "oid": rescue.oid, "at": _when(rescue), "subject": rescue.subject}
 
 
 def _harmless(row: str) -> str:

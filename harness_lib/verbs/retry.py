@@ -68,8 +68,8 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
 
 
 def _reply(old: Task, new: Task, revived: list[Task], warnings: tuple[str, ...]) -> Reply:
-    given = "1 attempt" if new.max_attempts == 1 else f"{new.max_attempts} attempts"
-    lines = [f"{new.id} is pending again with {given} (it was {old.status})."]
+    attempts = "1 attempt" if new.max_attempts == 1 else f"{new.max_attempts} attempts"
+    lines = [f"{new.id} is pending again with {attempts} (it was {old.status})."]
     if old.status == "completed":
         lines.append("Its commit stays in the history: the next attempt builds on it.")
     if revived:

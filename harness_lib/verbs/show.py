@@ -69,10 +69,10 @@ def _nothing_delivered(task: Task) -> list[str]:
     if task.status != "completed" or task.completed_commit is None:
         return []
     nothing = task.completed_commit == task.started_at_commit
-    told = (
+    reason = (
         "it committed nothing" if nothing else f"its commit {task.completed_commit[:12]} is not here any more"
     )
-    return [f"{told}; to have it done anew: {typed.harness('retry', task.id)}"]
+    return [f"{reason}; to have it done anew: {typed.harness('retry', task.id)}"]
 
 
 def _fields(ctx: Context, task: Task) -> Iterator[str]:
@@ -92,12 +92,12 @@ def _fields(ctx: Context, task: Task) -> Iterator[str]:
 
 def _attempt(attempt: Attempt) -> str:
     how = {"pending": "handed back", None: "goes on"}.get(attempt.outcome, attempt.outcome)
-    told = [f"{attempt.number}: {how}"]
-    told += [f"from {attempt.started_at}"] if attempt.started_at else []
-    told += [f"took {progress.span(attempts.seconds(attempt))}"] if attempt.ended_at else []
-    told += [f"${attempt.cost_usd:.2f}"] if attempt.cost_usd else []
-    told += [f"{attempt.tokens:,} tokens"] if attempt.tokens else []
-    return ", ".join(told)
+    parts = [f"{attempt.number}: {how}"]
+    parts += [f"from {attempt.started_at}"] if attempt.started_at else []
+    parts += [f"took {progress.span(attempts.seconds(attempt))}"] if attempt.ended_at else []
+    parts += [f"${attempt.cost_usd:.2f}"] if attempt.cost_usd else []
+    parts += [f"{attempt.tokens:,} tokens"] if attempt.tokens else []
+    return ", ".join(parts)
 
 
 def _check(task: Task) -> str:

@@ -74,9 +74,9 @@ def _standing(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str
     warnings: list[str] = []
     for task in _in_progress(ctx.store.ask(), session):
         try:
-            there = reconcile.work_tree(ctx, task)
-            if there is not None:
-                trees[task.id] = interrupted.standing(ctx.at(there))
+            git = reconcile.work_tree(ctx, task)
+            if git is not None:
+                trees[task.id] = interrupted.standing(ctx.at(git))
         except (HarnessError, OSError) as error:
             warnings.append(f"{task.id} got no checkpoint: {error}")
     return trees, tuple(warnings)
@@ -95,5 +95,5 @@ def _record(tx: Tx, ctx: Context, session: Session, standing: Mapping[str, str])
         last = task.checkpoints[-1] if task.checkpoints else Checkpoint(0, 1)
         point = Checkpoint(last.step, last.total, SAID, timestamps.render(tx.now), standing[task.id])
         tx.replace(transitions.checkpoint(task, point, now=tx.now, lease_seconds=lease))
-        told = f'step={last.step}/{last.total} "{SAID}"'
-        tx.log("CHECKPOINT", told, session=session.number, task=task.id)
+        message = f'step={last.step}/{last.total} "{SAID}"'
+        tx.log("CHECKPOINT", message, session=session.number, task=task.id)

@@ -89,14 +89,14 @@ def _note(ctx: Context, shown: Questions) -> None:
 
 def _commands(ctx: Context, questions: Questions) -> list[Command]:
     """Return what would be run, each different command once, in the order of the list."""
-    found: dict[tuple[str, str], list[str]] = {}
+    tasks_by_command: dict[tuple[str, str], list[str]] = {}
     for row in questions.commands():
         where = f" in {row.cwd}" if row.cwd else ""
         if row.check:
-            found.setdefault((f"check{where}", row.check), []).append(row.task)
+            tasks_by_command.setdefault((f"check{where}", row.check), []).append(row.task)
         if row.cleanup:
-            found.setdefault(("cleanup", row.cleanup), []).append(row.task)
-    commands = [Command(what, text, tuple(tasks)) for (what, text), tasks in found.items()]
+            tasks_by_command.setdefault(("cleanup", row.cleanup), []).append(row.task)
+    commands = [Command(what, text, tuple(tasks)) for (what, text), tasks in tasks_by_command.items()]
     script = ctx.root.init_script
     if script.is_file():
         size = f"{script.stat().st_size} bytes; read it before you say yes"

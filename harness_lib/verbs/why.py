@@ -35,8 +35,8 @@ def run_all(ctx: Context) -> Reply:
     questions = ctx.store.ask()
     following = questions.next_ready()
     may = {task.id for task in questions.claimable()}
-    told = [task for task in questions.interesting() if not task.is_done]
-    kept = [task for task in told if task is following or task.id not in may]
+    unfinished = [task for task in questions.interesting() if not task.is_done]
+    kept = [task for task in unfinished if task is following or task.id not in may]
     lines = [f"next: {overview.one_line(following)}"] if following else []
     facts = []
     for task in kept[:SHOWN]:

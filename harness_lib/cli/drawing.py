@@ -61,38 +61,38 @@ def height(stream: TextIO) -> int:
     return max(3, console(stream).height - FRAME)
 
 
-def view(found: View, now: float) -> RenderableType:
+def view(status: View, now: float) -> RenderableType:
     """Return the list as `harness status` shows it on a terminal at `now` (seconds since the epoch)."""
-    return Group(*_view(found, now))
+    return Group(*_view(status, now))
 
 
-def watched(found: View, now: float) -> Group:
+def watched(status: View, now: float) -> Group:
     """Return the list as it stands on a screen of its own: what is wrong with its file comes first."""
-    return Group(*(_line(f"warning: {text}", "yellow") for text in found.warnings), view(found, now))
+    return Group(*(_line(f"warning: {text}", "yellow") for text in status.warnings), view(status, now))
 
 
-def _view(found: View, now: float) -> Iterator[RenderableType]:
-    yield _progress(found.counts)
-    yield Text(found.hooks, style="dim")
-    for seen in found.runs:
-        told = progress.summary(seen.board, found.ahead, now)
-        yield _line(f"run: process {seen.pid}; {told}", "bold")
+def _view(status: View, now: float) -> Iterator[RenderableType]:
+    yield _progress(status.counts)
+    yield Text(status.hooks, style="dim")
+    for seen in status.runs:
+        summary = progress.summary(seen.board, status.ahead, now)
+        yield _line(f"run: process {seen.pid}; {summary}", "bold")
         yield table.workers(seen.board, now)
-    for task in found.shown:
+    for task in status.shown:
         yield _task(task)
-        if task.id in found.beside:
-            yield _line(f"    {found.beside[task.id]}", "red" if task.status == "failed" else "cyan")
-    if len(found.shown) < found.counts.total:
-        yield _line(f"… and {found.counts.total - len(found.shown)} more", "dim")
-    if found.halts:
+        if task.id in status.beside:
+            yield _line(f"    {status.beside[task.id]}", "red" if task.status == "failed" else "cyan")
+    if len(status.shown) < status.counts.total:
+        yield _line(f"… and {status.counts.total - len(status.shown)} more", "dim")
+    if status.halts:
         yield Text("a person must act:", style="bold yellow")
         # Whole, however long: the command that helps stands at their end.
-        yield from (Text(f"  {line}", style="yellow") for line in found.halts)
-    if found.log:
+        yield from (Text(f"  {line}", style="yellow") for line in status.halts)
+    if status.log:
         yield Text("log:", style="bold")
-        yield from (_line(f"  {line}", "dim") for line in found.log)
-    yield Text(found.sessions)
-    yield from (_line(line) for line in found.people)
+        yield from (_line(f"  {line}", "dim") for line in status.log)
+    yield Text(status.sessions)
+    yield from (_line(line) for line in status.people)
 
 
 def run(board: Board, counts: Counts | None, ahead: Ahead, now: float) -> RenderableType:

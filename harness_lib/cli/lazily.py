@@ -18,10 +18,10 @@ class _Finder:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, _target: object = None) -> ModuleSpec | None:
-        found = PathFinder.find_spec(name, path) if name.startswith(OURS) else None
-        if found is not None and found.loader is not None and found.submodule_search_locations is None:
-            found.loader = LazyLoader(found.loader)
-        return found
+        spec = PathFinder.find_spec(name, path) if name.startswith(OURS) else None
+        if spec is not None and spec.loader is not None and spec.submodule_search_locations is None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
 
 
 def install(argv: Sequence[str]) -> None:

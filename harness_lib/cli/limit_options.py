@@ -21,7 +21,7 @@ def add(parser: ArgumentParser) -> None:
         parser.add_argument(flag, metavar=metavar, type=kind, help=f"{words} (0: no limit)")
 
 
-def given(args: Namespace) -> dict[str, float]:
+def typed(args: Namespace) -> dict[str, float]:
     """Return the limits that were typed."""
     names = [flag.removeprefix("--").replace("-", "_") for flag, *_ in LIMITS]
     return {name: value for name in names if (value := getattr(args, name)) is not None}

@@ -51,9 +51,9 @@ def _watch_lines(ctx: Context, screen: Screen) -> overview.View | None:
         if last is None:
             for warning in view.warnings:
                 screen.talk(f"warning: {warning}")
-        told = overview.headline(view.counts) if last is None else watching.difference(last, view)
-        if told is not None:
-            screen.data(f"{timestamps.render(ctx.clock.now())} {told}")
+        text = overview.headline(view.counts) if last is None else watching.difference(last, view)
+        if text is not None:
+            screen.data(f"{timestamps.render(ctx.clock.now())} {text}")
         last = view
     return last
 

@@ -53,16 +53,16 @@ def main(argv: Sequence[str]) -> int:
             rights.require_admitted(ctx, args.verb.name)
         return render.reply(_complete(args.command.answer(ctx, args, screen), ctx), screen)
     except HarnessError as error:
-        return render.error(error, verb, screen, _told(ctx))
+        return render.error(error, verb, screen, _list_warnings(ctx))
     except BrokenPipeError:
         return _reader_is_gone()
     except OSError as error:
-        return render.error(_machine(error), verb, screen, _told(ctx))
+        return render.error(_machine(error), verb, screen, _list_warnings(ctx))
     except KeyboardInterrupt as interrupt:
         screen.talk("interrupted; nothing is lost. Go on with: harness recover")
         return 128 + getattr(interrupt, "number", signal.SIGINT)
     except Exception:  # noqa: BLE001 - the outermost counter: a bug of ours is reported, not shown as a traceback
-        return render.error(_bug(), verb, screen, _told(ctx))
+        return render.error(_bug(), verb, screen, _list_warnings(ctx))
 
 
 def _context(screen: Screen) -> Context:
@@ -79,10 +79,10 @@ def _complete(reply: Reply, ctx: Context) -> Reply:
     """Return `reply` with what the list's transactions had to warn about: no verb may forget it."""
     if "store" in ctx.__dict__:
         sessions.show(ctx)
-    return reply._replace(warnings=tuple(dict.fromkeys((*reply.warnings, *_told(ctx)))))
+    return reply._replace(warnings=tuple(dict.fromkeys((*reply.warnings, *_list_warnings(ctx)))))
 
 
-def _told(ctx: Context | None) -> tuple[str, ...]:
+def _list_warnings(ctx: Context | None) -> tuple[str, ...]:
     """Return what the list's transactions have had to warn about so far."""
     return ctx.store.warnings if ctx is not None and "store" in ctx.__dict__ else ()
 

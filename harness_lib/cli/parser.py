@@ -136,10 +136,10 @@ class _FirstSteps:
         from harness_lib.system.place import roots  # noqa: PLC0415 (each verb loads what it needs)
 
         others = [] if roots.find(ctx.env, ctx.cwd) else roots.elsewhere(ctx.cwd)
-        here = (
+        elsewhere = (
             [f"\nThis repository has its list in {others[0]}: {typed.change_to(others[0])}"] if others else []
         )
-        return Reply("harness", "\n".join([FIRST_STEPS, *here]))
+        return Reply("harness", "\n".join([FIRST_STEPS, *elsewhere]))
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -211,8 +211,8 @@ def _typed(argv: Sequence[str]) -> Verb | None:
     return next((verb for verb in VERBS if verb.name == first), None)
 
 
-def _parser(wanted: Verb | None) -> argparse.ArgumentParser:
-    """Return a parser of `wanted` alone, which is all that is needed then, or of the names of all verbs."""
+def _parser(chosen: Verb | None) -> argparse.ArgumentParser:
+    """Return a parser of `chosen` alone, which is all that is needed then, or of the names of all verbs."""
     parser = _Parser(
         prog="harness",
         description="A task list on disk that keeps agents working until it is done.",
@@ -224,7 +224,7 @@ def _parser(wanted: Verb | None) -> argparse.ArgumentParser:
         "--json", action="store_true", help="print one JSON object (before or after the verb)"
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in VERBS if wanted is None else (wanted,):
+    for verb in VERBS if chosen is None else (chosen,):
         sub = verbs.add_parser(
             verb.name,
             help=verb.summary,
@@ -232,7 +232,7 @@ def _parser(wanted: Verb | None) -> argparse.ArgumentParser:
             epilog=f"example: {verb.example}",
             formatter_class=_Help,
         )
-        if verb is wanted:
+        if verb is chosen:
             command = verb.load()
             sub.add_argument("--json", action="store_true", help="print one JSON object")
             command.arguments(sub)

@@ -14,17 +14,17 @@ GROUNDS = {Exit.DONE: "", Exit.STOP: "bold yellow"}
 BAD = "bold red"
 
 
-def reply(found: Reply, screen: Screen) -> int:
-    """Show `found` and return its exit code; the text ends with the next command."""
+def reply(outcome: Reply, screen: Screen) -> int:
+    """Show `outcome` and return its exit code; the text ends with the next command."""
     if screen.json:
-        screen.data(_dump(found.document()))
-        return int(found.exit)
-    _warn(found.warnings, screen)
-    if found.message:
-        _data(screen, found.message, GROUNDS.get(found.exit, BAD))
-    if found.next:
-        _data(screen, f"next: {found.next}", "bold")
-    return int(found.exit)
+        screen.data(_dump(outcome.document()))
+        return int(outcome.exit)
+    _warn(outcome.warnings, screen)
+    if outcome.message:
+        _data(screen, outcome.message, GROUNDS.get(outcome.exit, BAD))
+    if outcome.next:
+        _data(screen, f"next: {outcome.next}", "bold")
+    return int(outcome.exit)
 
 
 def error(problem: HarnessError, verb: str, screen: Screen, warnings: tuple[str, ...] = ()) -> int:

@@ -52,9 +52,9 @@ def _object(screen: Screen, event: Event) -> None:
 
 
 def _line(screen: Screen, event: Event) -> None:
-    told = sentence(event)
-    if told:
-        screen.data(f"{timestamps.render(_moment(event.at))} {told}")
+    text = sentence(event)
+    if text:
+        screen.data(f"{timestamps.render(_moment(event.at))} {text}")
 
 
 @contextmanager
@@ -92,10 +92,10 @@ class _Shown:
         seen = self._ctx.store.stamp()
         if seen != self._seen:
             self._count(seen)
-        told = sentence(event)
-        if told:
+        text = sentence(event)
+        if text:
             clock = _moment(event.at).astimezone().strftime("%H:%M:%S")
-            live.console.print(drawing.coloured(f"{clock} {told}"))
+            live.console.print(drawing.coloured(f"{clock} {text}"))
 
     def _count(self, seen: object) -> None:
         try:
@@ -112,11 +112,11 @@ def _moment(at: float) -> datetime:
 
 def sentence(event: Event) -> str | None:
     """Return `event` as a line for a person; None for what is of no interest in a list of lines."""
-    told = _sentence(event)
-    if told is None:
+    text = _sentence(event)
+    if text is None:
         return None
     who = f"[{event.worker}] " if event.worker else ""
-    return who + quoting.one_line(told, MESSAGE_LENGTH)
+    return who + quoting.one_line(text, MESSAGE_LENGTH)
 
 
 def _sentence(event: Event) -> str | None:

@@ -31,7 +31,7 @@ def workers(board: Board, now: float) -> Table:
             name, justify=justify, no_wrap=True, overflow="ellipsis", ratio=wide, min_width=least
         )
     for row in sorted(board.rows.values(), key=lambda row: row.worker):
-        found = progress.cells(row, now)
+        cells = progress.cells(row, now)
         styles = ("bold", "", STYLES.get(row.step, "dim"), "", "", "", "dim")
-        table.add_row(*(Text(cell, style=style) for cell, style in zip(found, styles, strict=True)))
+        table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
     return table

@@ -33,7 +33,7 @@ def _dest(field: Given) -> str:
 
 def _add(parser: ArgumentParser | _ArgumentGroup, field: Given, *, editing: bool) -> None:
     about = field.typed
-    told = about.help if about.edit_help is None or not editing else about.edit_help
+    help_text = about.help if about.edit_help is None or not editing else about.edit_help
     more: dict[str, Any] = {"dest": _dest(field)}
     match field.kind.form:
         case "flag":
@@ -43,9 +43,9 @@ def _add(parser: ArgumentParser | _ArgumentGroup, field: Given, *, editing: bool
         case "integer":
             more["type"] = int
             if not editing:
-                told = f"{told} (default: {field.default})".strip()
+                help_text = f"{help_text} (default: {field.default})".strip()
         case "choice":
             more["choices"] = field.kind.words
     if about.metavar:
         more["metavar"] = about.metavar
-    parser.add_argument(about.option, default=None, help=told or None, **more)
+    parser.add_argument(about.option, default=None, help=help_text or None, **more)

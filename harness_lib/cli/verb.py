@@ -36,6 +36,6 @@ class Verb(NamedTuple):
         return cast("Command", import_module(f"harness_lib.cli.commands.{file}"))
 
 
-def names(given: str) -> tuple[str, ...]:
+def names(text: str) -> tuple[str, ...]:
     """Return the names in `ID, ID`; for an option with `action="extend"`, which may stand more than once."""
-    return tuple(name for part in given.split(",") if (name := part.strip()))
+    return tuple(name for part in text.split(",") if (name := part.strip()))

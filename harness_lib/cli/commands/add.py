@@ -32,8 +32,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         return _proposed(ctx, args)
     if args.title is None or args.dismiss:
         raise UsageError("A task needs a title.", "See: harness add --help")
-    wanted = given.with_values(Task("", args.title), task_options.typed(args))
-    return proposals.propose(ctx, wanted) if ctx.env.get(ownership.SUPERVISED) else add.run(ctx, wanted)
+    draft = given.with_values(Task("", args.title), task_options.typed(args))
+    return proposals.propose(ctx, draft) if ctx.env.get(ownership.SUPERVISED) else add.run(ctx, draft)
 
 
 def _proposed(ctx: Context, args: Namespace) -> Reply:

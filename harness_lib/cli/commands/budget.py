@@ -18,4 +18,4 @@ def arguments(parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness budget`."""
-    return budget.run(ctx, limit_options.given(args))
+    return budget.run(ctx, limit_options.typed(args))

@@ -19,7 +19,7 @@ def answer(ctx: Context, _args: Namespace, screen: Screen) -> Reply:
     """Answer `harness demo`."""
     reply = demo.run(ctx, screen.talk if screen.json else screen.data)
     if not screen.json:
-        there = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(reply.extra["root"])}, cwd=ctx.cwd)
+        demo_ctx = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(reply.extra["root"])}, cwd=ctx.cwd)
         screen.data("")
-        render.reply(status.run(there, everything=True), screen)
+        render.reply(status.run(demo_ctx, everything=True), screen)
     return reply

@@ -60,7 +60,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         model=args.model,
         extra=tuple(args.agent_arg),
         target=args.target,
-        budget=amounts.read(limit_options.given(args)),
+        budget=amounts.read(limit_options.typed(args)),
         silence=args.silence * MINUTE,
         longest=args.longest * MINUTE,
         final_check=not args.no_final_check,

@@ -44,7 +44,7 @@ def open_all(ctx: Context) -> list[str]:
     agent whose letter it is works on.
     """
     problems: list[str] = []
-    for letter in _letters(outbox.place(ctx)):
+    for letter in _letters(outbox.directory_of(ctx)):
         try:
             problems += _open(ctx, letter)
         except (HarnessError, OSError):

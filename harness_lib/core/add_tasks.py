@@ -26,14 +26,14 @@ class Added(NamedTuple):
     is_trusted: bool
 
 
-def add(ctx: Context, wanted: Task) -> Added:
-    """Append `wanted` under an id of its own; UsageError if it depends on nothing that exists."""
+def add(ctx: Context, draft: Task) -> Added:
+    """Append `draft` under an id of its own; UsageError if it depends on nothing that exists."""
     trust_policy.prepare(ctx)
     spent = spent_ids(ctx)
     with ctx.store.transaction() as tx:
         mine = may_trust(ctx, tx)
-        waits = ownership.ids_of(tx, wanted.depends_on)
-        task = wanted._replace(id=next_id(tx, spent), depends_on=waits)
+        waits = ownership.ids_of(tx, draft.depends_on)
+        task = draft._replace(id=next_id(tx, spent), depends_on=waits)
         append(tx, ctx, (task,))
         if mine:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
@@ -57,7 +57,7 @@ def spent_ids(ctx: Context) -> tuple[str, ...]:
 
 def next_id(questions: Questions, spent: Iterable[str] = ()) -> str:
     """Return the next free `task-NNN`, after the highest number in use or `spent`."""
-    numbers = [int(found[1]) for name in spent if (found := re.fullmatch(r"task-(\d+)", name))]
+    numbers = [int(match[1]) for name in spent if (match := re.fullmatch(r"task-(\d+)", name))]
     return f"task-{max(questions.highest_number(), *numbers, 0) + 1:03d}"
 
 
@@ -79,8 +79,8 @@ def require_writable(task: Task) -> None:
     try:
         codec.decode_tasks([alone])
     except ContractError as error:
-        told = "; ".join(f"{path.partition('.')[2]} {message}" for path, message in error.problems)
-        raise UsageError(f"{task.id} cannot be written: {told}.", "Give it another value.") from error
+        problems = "; ".join(f"{path.partition('.')[2]} {message}" for path, message in error.problems)
+        raise UsageError(f"{task.id} cannot be written: {problems}.", "Give it another value.") from error
 
 
 def require_sound(questions: Questions, changed: tuple[Task, ...]) -> None:

@@ -64,11 +64,11 @@ class Context:
     @cached_property
     def root(self) -> roots.Root:
         """The state root; UsageError where there is none."""
-        found = roots.find(self.env, self.cwd)
-        if found is None:
+        root = roots.find(self.env, self.cwd)
+        if root is None:
             raise self._no_list()
-        roots.require_direct(found)
-        return found
+        roots.require_direct(root)
+        return root
 
     def _no_list(self) -> UsageError:
         none = f"No {roots.STATE_FILE} in {self.cwd} or above it"
@@ -76,8 +76,10 @@ class Context:
         if not others:
             return UsageError(f"{none}.", "Make one with: harness init")
         places = ", ".join(map(str, others[:NAMED]))
-        there = typed.change_to(others[0])
-        return UsageError(f"{none}; this repository has one in {places}.", f"Type it there: {there}")
+        change_directory = typed.change_to(others[0])
+        return UsageError(
+            f"{none}; this repository has one in {places}.", f"Type it there: {change_directory}"
+        )
 
     @cached_property
     def store(self) -> api.Store:
@@ -96,17 +98,17 @@ class Context:
         A submodule or a nested repository inside the project is not it; a linked worktree or, with
         HARNESS_STATE_ROOT, a separate clone is.
         """
-        here = self.here
-        if here is None:
+        git = self.git_at_cwd
+        if git is None:
             return self.main
-        if here.top == self.root.path or here.top in self.root.path.parents:
-            return here
-        if self.env.get("HARNESS_STATE_ROOT") or here.common_dir == self.main.common_dir:
-            return here
+        if git.top == self.root.path or git.top in self.root.path.parents:
+            return git
+        if self.env.get("HARNESS_STATE_ROOT") or git.common_dir == self.main.common_dir:
+            return git
         return self.main
 
     @cached_property
-    def here(self) -> Git | None:
+    def git_at_cwd(self) -> Git | None:
         """The work tree that the caller stands in; None where it stands in none that git may use."""
         try:
             return _opened(self.cwd)
@@ -120,12 +122,13 @@ class Context:
 
     def at(self, git: Git) -> Context:
         """Return this context as seen from another work tree of the same repository."""
-        told = {"say": self.say, "busy": self.busy}
-        there = Context(env=self.env, cwd=git.top, clock=self.clock, target=self.target, **told)
-        known = {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "here": git}
-        there.__dict__.update(known)
-        there._origin = self
-        return there
+        view = Context(
+            env=self.env, cwd=git.top, clock=self.clock, say=self.say, busy=self.busy, target=self.target
+        )
+        known = {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "git_at_cwd": git}
+        view.__dict__.update(known)
+        view._origin = self
+        return view
 
     @property
     def keep_out(self) -> tuple[str, ...]:

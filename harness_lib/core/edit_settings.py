@@ -45,10 +45,10 @@ def run(
     return Reply("edit", f"the list is edited: {story}", next="harness start", warnings=tuple(tx.warnings))
 
 
-def _limit(given: int | None, old: int) -> int:
-    if given is not None and given < 0:
-        raise UsageError(f"{given} is no limit.", "Give a number of 0 or more; 0 is no limit.")
-    return old if given is None else given
+def _limit(new: int | None, old: int) -> int:
+    if new is not None and new < 0:
+        raise UsageError(f"{new} is no limit.", "Give a number of 0 or more; 0 is no limit.")
+    return old if new is None else new
 
 
 def _is_more(new: int, old: int) -> bool:

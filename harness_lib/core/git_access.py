@@ -23,8 +23,8 @@ def require(ctx: Context, git: Git) -> None:
     """Raise EnvSetupError, with what a person types, if no commit can be made from here."""
     place = closed(git)
     if place is not None:
-        told = f"{place} cannot be written from here, so no work could be kept. Nothing was changed."
-        raise EnvSetupError(told, cure(ctx, git, place))
+        message = f"{place} cannot be written from here, so no work could be kept. Nothing was changed."
+        raise EnvSetupError(message, cure(ctx, git, place))
 
 
 def cure(ctx: Context, git: Git, place: Path) -> str:

@@ -72,13 +72,13 @@ class Drafts:
 def json_tasks(data: bytes) -> Drafts:
     """Return the tasks of a JSON list, or of an object with `tasks`. Raises UsageError if it is neither."""
     document = _parsed(data)
-    found = Drafts()
+    drafts = Drafts()
     path, tasks = "", document
     if isinstance(document, dict):
         path, tasks = "tasks", document.get("tasks")
         left_out = sorted(document.keys() - SHELL)
         if left_out:
-            found.notes.append(
+            drafts.notes.append(
                 f"Only the tasks were taken, not {some([kinds.show(name) for name in left_out], NAMED)}."
             )
     if not isinstance(tasks, list):
@@ -90,16 +90,16 @@ def json_tasks(data: bytes) -> Drafts:
     for number, task in enumerate(tasks):
         if isinstance(task, dict):
             unread += [f"{kinds.show(key)} ({path}[{number}])" for key in task if not _is_read(key)]
-        past += _take(found, f"{path}[{number}]", {"title": task} if isinstance(task, str) else task)
+        past += _add_json(drafts, f"{path}[{number}]", {"title": task} if isinstance(task, str) else task)
     if past:
-        found.notes.append(f"{past} of the tasks had been tried elsewhere; they begin anew here.")
+        drafts.notes.append(f"{past} of the tasks had been tried elsewhere; they begin anew here.")
     if unread:
         known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
-        told = f"Kept, but read by nobody: {some(unread, NAMED)}."
-        found.notes.append(
-            f"{told} A task has {', '.join(sorted(given.NAMES))}; short for those are {known}."
+        warning = f"Kept, but read by nobody: {some(unread, NAMED)}."
+        drafts.notes.append(
+            f"{warning} A task has {', '.join(sorted(given.NAMES))}; short for those are {known}."
         )
-    return found
+    return drafts
 
 
 def _is_read(key: str) -> bool:
@@ -115,34 +115,34 @@ def _parsed(data: bytes) -> object:
         raise UsageError(f"This JSON cannot be read: {error.problems[0]}.", "Correct it.") from error
 
 
-def _take(found: Drafts, place: str, task: object) -> bool:
-    """Add one JSON task to `found`; return whether it brought a past that was left behind."""
-    number = len(found.items)
+def _add_json(drafts: Drafts, place: str, task: object) -> bool:
+    """Add one JSON task to `drafts`; return whether it brought a past that was left behind."""
+    number = len(drafts.items)
     if not isinstance(task, dict):
-        found.problems.append((number, f"{place}: is {kinds.show(task)}, must be an object"))
-        found.items.append(Draft(place, {"title": "?"}))
+        drafts.problems.append((number, f"{place}: is {kinds.show(task)}, must be an object"))
+        drafts.items.append(Draft(place, {"title": "?"}))
         return False
     if task.get("status", "pending") != "pending":
         said = f"{place}.status: is {kinds.show(task['status'])}; only a check says what is done, so only "
-        found.problems.append((number, said + "pending tasks are imported"))
+        drafts.problems.append((number, said + "pending tasks are imported"))
     keys = [key for key in task if key == "depends_on" or _short(key) == "after"]
-    waits = [wait for key in keys for wait in _awaited(found, number, f"{place}.{key}", task[key])]
-    wanted, twice = _wishes(task)
-    found.problems += [(number, f"{place}.{key}: says again what another field has said") for key in twice]
-    found.items.append(Draft(place, wanted, tuple(waits)))
+    waits = [wait for key in keys for wait in _awaited(drafts, number, f"{place}.{key}", task[key])]
+    document, twice = _document_of(task)
+    drafts.problems += [(number, f"{place}.{key}: says again what another field has said") for key in twice]
+    drafts.items.append(Draft(place, document, tuple(waits)))
     return any(task.get(key) for key in PAST)
 
 
-def _awaited(found: Drafts, number: int, place: str, names: object) -> Iterator[Wait]:
-    """Yield what the names at `place` mean to wait for; note in `found` what is none."""
+def _awaited(drafts: Drafts, number: int, place: str, names: object) -> Iterator[Wait]:
+    """Yield what the names at `place` mean to wait for; note in `drafts` what is none."""
     if names is not None and not isinstance(names, list):
-        found.problems.append((number, f"{place}: is {kinds.show(names)}, must be a list"))
+        drafts.problems.append((number, f"{place}: is {kinds.show(names)}, must be a list"))
     for at, name in enumerate(names if isinstance(names, list) else []):
         if type(name) in (str, int):
             yield Wait(f"{place}[{at}]", name)
         else:
             said = f"{place}[{at}]: is {kinds.show(name)}, must be an id, a title or a position"
-            found.problems.append((number, said))
+            drafts.problems.append((number, said))
 
 
 def _short(key: str) -> str | None:
@@ -150,27 +150,27 @@ def _short(key: str) -> str | None:
     return None if key in given.NAMES or key in PAST else checklist.field_of(key)
 
 
-def _wishes(task: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _document_of(task: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return `task` in the list's own words, without its past, and the keys that say a thing once more.
 
     A null where an id could stand is left out.
     """
     gone = {*PAST, "status", "depends_on", *(["id"] if task.get("id") is None else [])}
-    wanted = {key: value for key, value in task.items() if key not in gone and _short(key) is None}
+    document = {key: value for key, value in task.items() if key not in gone and _short(key) is None}
     twice = []
     for key, value in task.items():
         path = _SHORT.get(_short(key) or "")
         if path is None:
             continue
         within, _, name = path.rpartition(".")
-        inside = wanted.setdefault(within, {}) if within else wanted
+        inside = document.setdefault(within, {}) if within else document
         if not isinstance(inside, dict) or name in inside:
             twice.append(key)
         elif within:
-            wanted[within] = {**inside, name: value}
+            document[within] = {**inside, name: value}
         else:
-            wanted[name] = value
-    return wanted, twice
+            document[name] = value
+    return document, twice
 
 
 # -- Markdown ---------------------------------------------------------------------------------------------
@@ -187,11 +187,11 @@ def markdown_tasks(data: bytes) -> Drafts:
         raise UsageError("There is no task in this text.", _EXAMPLE)
     numbers = {item.line: number for number, item in enumerate(items)}
     starts = sorted(numbers)
-    found = Drafts([_draft(item, numbers) for item in items], notes=list(_unknown(items)))
+    drafts = Drafts([_draft(item, numbers) for item in items], notes=list(_unknown(items)))
     for problem in problems:
         owner = max(line for line in starts if line <= problem.line)
-        found.problems.append((numbers[owner], f"line {problem.line}: {problem.message}"))
-    return found
+        drafts.problems.append((numbers[owner], f"line {problem.line}: {problem.message}"))
+    return drafts
 
 
 def _unknown(items: list[Item]) -> Iterator[str]:
@@ -199,21 +199,21 @@ def _unknown(items: list[Item]) -> Iterator[str]:
     words = [f"{word!r} (line {line})" for item in items if not item.done for line, word in item.unknown]
     if words:
         known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
-        told = f"Taken as description, not as a field: {some(words, NAMED)}."
-        yield f"{told} A field is a line such as `- check: …`; there are {known}."
+        warning = f"Taken as description, not as a field: {some(words, NAMED)}."
+        yield f"{warning} A field is a line such as `- check: …`; there are {known}."
 
 
 def _draft(item: Item, numbers: Mapping[int, int]) -> Draft:
-    wanted: dict[str, Any] = {"title": item.title}
+    document: dict[str, Any] = {"title": item.title}
     for known in _KEYED:
         value = _value(item, known)
         if value not in (None, []):
             within, _, name = known.path.rpartition(".")
-            inside = wanted.setdefault(within, {}) if within else wanted
+            inside = document.setdefault(within, {}) if within else document
             inside[name] = value
     return Draft(
         f"line {item.line}",
-        wanted,
+        document,
         tuple(_waits(item, numbers)),
         done=item.done,
         is_group=item.is_group,

@@ -39,32 +39,32 @@ def plan(questions: Questions, drafts: Drafts, spent: tuple[str, ...] = ()) -> P
 
     `spent` ids are given to nobody by number.
     """
-    wanted = [
+    numbered = [
         (number, draft) for number, draft in enumerate(drafts.items) if not (draft.done or draft.is_group)
     ]
-    ids = _ids(questions, [draft for _, draft in wanted], spent)
-    names = _Names(questions, drafts.items, dict(zip((number for number, _ in wanted), ids, strict=True)))
+    ids = _ids(questions, [draft for _, draft in numbered], spent)
+    names = _Names(questions, drafts.items, dict(zip((number for number, _ in numbered), ids, strict=True)))
     problems = list(drafts.problems)
-    tasks = _decoded(wanted, ids, problems)
-    waits = [_waits(number, draft, names, problems) for number, draft in wanted]
+    tasks = _decoded(numbered, ids, problems)
+    waits = [_waits(number, draft, names, problems) for number, draft in numbered]
     _refuse(problems)
     tasks = [
         task._replace(id=own, depends_on=others) for task, own, others in zip(tasks, ids, waits, strict=True)
     ]
-    _refuse(_rings(wanted, tasks))
-    given = [(draft, task) for (_, draft), task in zip(wanted, tasks, strict=True)]
-    return Plan(tuple(tasks), (*drafts.notes, *_notes(drafts, given, names)))
+    _refuse(_rings(numbered, tasks))
+    planned = [(draft, task) for (_, draft), task in zip(numbered, tasks, strict=True)]
+    return Plan(tuple(tasks), (*drafts.notes, *_notes(drafts, planned, names)))
 
 
-def _ids(questions: Questions, wanted: list[Draft], spent: tuple[str, ...]) -> list[str]:
+def _ids(questions: Questions, drafts: list[Draft], spent: tuple[str, ...]) -> list[str]:
     """Return the id of each: its own where that is free, else the next number."""
-    given = [draft.document.get("id") for draft in wanted]
-    taken = {task.id for task in questions.tasks(name for name in given if isinstance(name, str))}
-    kept = [name for name in given if isinstance(name, str) and name not in taken]
+    own_ids = [draft.document.get("id") for draft in drafts]
+    taken = {task.id for task in questions.tasks(name for name in own_ids if isinstance(name, str))}
+    kept = [name for name in own_ids if isinstance(name, str) and name not in taken]
     numbered = add_tasks.next_id(questions, (*spent, *kept))
     number = int(numbered.removeprefix("task-"))
     ids = []
-    for name in given:
+    for name in own_ids:
         if isinstance(name, str) and name not in taken:
             ids.append(name)
         else:
@@ -73,14 +73,14 @@ def _ids(questions: Questions, wanted: list[Draft], spent: tuple[str, ...]) -> l
     return ids
 
 
-def _decoded(wanted: list[tuple[int, Draft]], ids: list[str], problems: Problems) -> list[Task]:
+def _decoded(numbered: list[tuple[int, Draft]], ids: list[str], problems: Problems) -> list[Task]:
     """Return the tasks, without dependencies, as the contract reads them; [] and `problems` if it refuses."""
     documents = []
-    for (number, draft), own in zip(wanted, ids, strict=True):
+    for (number, draft), own in zip(numbered, ids, strict=True):
         name = draft.document.get("id")
         if isinstance(name, str) and not re.match(NEW_ID_PATTERN, name):
-            told = "must be letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
-            problems.append((number, f"{draft.place_of('id')}: is {kinds.show(name)}, {told}"))
+            rule = "must be letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
+            problems.append((number, f"{draft.place_of('id')}: is {kinds.show(name)}, {rule}"))
         title = draft.document.get("title", "")
         if isinstance(title, str) and not title.strip() and not draft.places:
             problems.append((number, f"{draft.place_of('title')}: a task needs a title"))
@@ -89,12 +89,12 @@ def _decoded(wanted: list[tuple[int, Draft]], ids: list[str], problems: Problems
         return list(codec.decode_tasks(documents))
     except ContractError as error:
         for problem in error.problems:
-            found = re.fullmatch(r"tasks\[(\d+)\](?:\.(.*))?", problem.path, re.DOTALL)
-            if not found:
+            match = re.fullmatch(r"tasks\[(\d+)\](?:\.(.*))?", problem.path, re.DOTALL)
+            if not match:
                 problems.append((-1, str(problem)))
                 continue
-            number, draft = wanted[int(found[1])]
-            problems.append((number, f"{draft.place_of(found[2] or '')}: {problem.message}"))
+            number, draft = numbered[int(match[1])]
+            problems.append((number, f"{draft.place_of(match[2] or '')}: {problem.message}"))
         return []
 
 
@@ -124,13 +124,13 @@ class _Names:
         whole = self._one(number, wait, wait.name)
         if whole is not None or isinstance(wait.name, int) or "," not in wait.name:
             return whole if whole is not None else self._unknown(wait.name)
-        found: list[str] = []
+        ids: list[str] = []
         for part in (part.strip() for part in wait.name.split(",")):
             one = self._one(number, wait, part)
             if one is None or isinstance(one, str):
                 return self._unknown(part) if one is None else one
-            found += one
-        return found
+            ids += one
+        return ids
 
     def titles(self, title: str) -> list[str]:
         """Return the tasks of the list that have this title."""
@@ -144,21 +144,21 @@ class _Names:
                 return [name]
             if _folded(name) in self._titles:
                 return self._of_file(by, wait, name, self._titles[_folded(name)])
-            found = self.titles(name)
-            if found:
-                return found if len(found) == 1 else self._ambiguous(name, len(found))
+            ids = self.titles(name)
+            if ids:
+                return ids if len(ids) == 1 else self._ambiguous(name, len(ids))
         digits = re.fullmatch(r"#?([0-9]{1,9})", str(name))
         if digits and 1 <= int(digits[1]) <= len(self._ids):
             return self._of_file(by, wait, name, [int(digits[1]) - 1])
         return None
 
     def _of_file(self, by: int, wait: Wait, name: str | int, numbers: list[int]) -> list[str] | str:
-        found = [ids for number in numbers if (ids := self._all_of(by, number))]
-        if len(found) > 1:
-            return self._ambiguous(name, len(found))
-        if not found:
+        matches = [ids for number in numbers if (ids := self._all_of(by, number))]
+        if len(matches) > 1:
+            return self._ambiguous(name, len(matches))
+        if not matches:
             self.left_out.append(wait.place)
-        return found[0] if found else []
+        return matches[0] if matches else []
 
     def _all_of(self, by: int, number: int) -> list[str]:
         """Return the open tasks of an item and of all below it; for what is below it, those of the item."""
@@ -177,20 +177,20 @@ class _Names:
 def _waits(number: int, draft: Draft, names: _Names, problems: Problems) -> tuple[str, ...]:
     ids: dict[str, None] = {}
     for wait in draft.waits:
-        found = names.find(number, wait)
-        if isinstance(found, str):
-            problems.append((number, f"{wait.place}: {found}"))
+        ids_or_problem = names.find(number, wait)
+        if isinstance(ids_or_problem, str):
+            problems.append((number, f"{wait.place}: {ids_or_problem}"))
         else:
-            ids.update(dict.fromkeys(found))
+            ids.update(dict.fromkeys(ids_or_problem))
     return tuple(ids)
 
 
-def _rings(wanted: list[tuple[int, Draft]], tasks: list[Task]) -> Problems:
+def _rings(numbered: list[tuple[int, Draft]], tasks: list[Task]) -> Problems:
     # No listed task can wait for one that is not there yet.
     rings = graph.cycle_members(tasks)
     return [
         (number, f"{draft.place}: {task.id} would wait for itself: {rings[task.id]}")
-        for (number, draft), task in zip(wanted, tasks, strict=True)
+        for (number, draft), task in zip(numbered, tasks, strict=True)
         if task.id in rings
     ]
 
@@ -199,18 +199,18 @@ def _refuse(problems: Problems) -> None:
     if not problems:
         return
     # What is wrong in a group is wrong in each of its tasks.
-    told = list(dict.fromkeys(text for _, text in sorted(problems, key=lambda problem: problem[0])))
-    lines = [f"  {text}" for text in told[:LISTED]]
-    if len(told) > LISTED:
-        lines.append(f"  … and {len(told) - LISTED} more problems")
-    count = "1 problem" if len(told) == 1 else f"{len(told)} problems"
+    sentences = list(dict.fromkeys(text for _, text in sorted(problems, key=lambda problem: problem[0])))
+    lines = [f"  {text}" for text in sentences[:LISTED]]
+    if len(sentences) > LISTED:
+        lines.append(f"  … and {len(sentences) - LISTED} more problems")
+    count = "1 problem" if len(sentences) == 1 else f"{len(sentences)} problems"
     raise UsageError(
         "\n".join([f"Nothing was added, because of {count}:", *lines]),
         "Correct the file; harness import --dry-run shows what would be added.",
     )
 
 
-def _notes(drafts: Drafts, given: list[tuple[Draft, Task]], names: _Names) -> Iterator[str]:
+def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> Iterator[str]:
     """Yield one sentence for each kind of thing that may not be what was meant."""
     groups = [draft.place for draft in drafts.items if draft.is_group and not draft.done]
     if groups:
@@ -220,14 +220,14 @@ def _notes(drafts: Drafts, given: list[tuple[Draft, Task]], names: _Names) -> It
         yield f"Checked off, so left out: {some(done, PLACES)}. Here only a check says what is done."
     if names.left_out:
         yield f"What is checked off is not waited for: {some(names.left_out, PLACES)}."
-    renamed = [f"{draft.document['id']} became {task.id}" for draft, task in given if _renamed(draft, task)]
+    renamed = [f"{draft.document['id']} became {task.id}" for draft, task in planned if _renamed(draft, task)]
     if renamed:
         yield f"Ids that the list has already were changed: {some(renamed, PLACES)}."
-    known = ((task.title, names.titles(task.title)) for _, task in given)
+    known = ((task.title, names.titles(task.title)) for _, task in planned)
     again = [f"{_quoted(title)} ({ids[0]})" for title, ids in known if ids]
     if again:
         yield f"Titles that the list has already: {some(again, PLACES)}. Was this imported before?"
-    bare = [task.id for _, task in given if not check_of(task).is_given]
+    bare = [task.id for _, task in planned if not check_of(task).is_given]
     if bare:
         yield (
             f"Without a check, which they need to be completed: {some(bare, PLACES)}. "

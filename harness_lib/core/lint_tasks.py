@@ -36,7 +36,7 @@ def _about(ctx: Context, ground: _Ground, task: Task) -> Iterator[str]:
     if not (ground.top / cwd).is_dir():
         yield f"{task.id}: validation.cwd {_quoted(cwd)} is no directory"
         return
-    needed = (ground.missing(text or "", there or "") for text, there in check.commands())
+    needed = (ground.missing(text or "", directory or "") for text, directory in check.commands())
     for missing in filter(None, needed):
         yield f"{task.id}: its check needs {_quoted(missing)}, which is not on the PATH"
     for glob in task.validation.protect:
@@ -71,8 +71,7 @@ class _Ground:
         """Return the first word of `check` if there is no such program."""
         key = (check, cwd)
         if key not in self._missing:
-            found = command.missing_command(check, cwd=self.top / cwd, env=self._ctx.env)
-            self._missing[key] = found
+            self._missing[key] = command.missing_command(check, cwd=self.top / cwd, env=self._ctx.env)
         return self._missing[key]
 
     def matches(self, glob: str, cwd: str) -> bool:

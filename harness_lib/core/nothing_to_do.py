@@ -58,10 +58,10 @@ def reply(
     verb: str,
     questions: Questions,
     stop: StopReason | None,
-    told: tuple[str, ...] = (),
+    preface: tuple[str, ...] = (),
     extra: Mapping[str, object] | None = None,
 ) -> Reply:
-    """Return the reply of `verb` for the reason `stop`, after the lines already `told`."""
+    """Return the reply of `verb` for the reason `stop`, after the lines of `preface`."""
     reason: StopReason = stop or "done"
     counts, said = questions.counts(), words(questions, reason)
     go_on = answer(reason).next if counts.total else ADD
@@ -70,7 +70,7 @@ def reply(
         halted, go_on = _halted(questions)
     return Reply(
         verb,
-        "\n".join([*told, said, *halted, stats.told(counts)]),
+        "\n".join([*preface, said, *halted, stats.told(counts)]),
         exit=Exit.STOP,
         stop=reason,
         next=go_on,

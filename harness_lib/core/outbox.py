@@ -20,15 +20,15 @@ from harness_lib.system.files import atomic
 NAME = "mail"
 
 
-def place(ctx: Context) -> Path | None:
+def directory_of(ctx: Context) -> Path | None:
     """Return where letters lie in this work tree, which is a worker's; None in any other."""
-    there = ctx.private_here
-    return None if there is None or ctx.git.top == ctx.root.path else there / NAME
+    private = ctx.private_here
+    return None if private is None or ctx.git.top == ctx.root.path else private / NAME
 
 
-def is_linked(place: Path) -> bool:
+def is_linked(directory: Path) -> bool:
     """Return whether a symbolic link of a commit would lead letters elsewhere."""
-    return place.is_symlink() or place.parent.is_symlink()
+    return directory.is_symlink() or directory.parent.is_symlink()
 
 
 def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: str, *words: str) -> Reply:
@@ -36,17 +36,17 @@ def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: st
 
     Raises `refused` if nobody looks after this agent, or a letter cannot be written either.
     """
-    there = place(ctx)
-    if not ctx.env.get(ownership.SUPERVISED) or there is None:
+    directory = directory_of(ctx)
+    if not ctx.env.get(ownership.SUPERVISED) or directory is None:
         raise refused
-    if is_linked(there):
+    if is_linked(directory):
         raise refused
     task = ownership.require_task(ctx.store.ask(), task_id)
     # In the order in which they were written.
     name = f"{time.time_ns():020}-{os.urandom(4).hex()}.json"
     letter = json.dumps({"verb": verb, "task": task_id, "words": words})
     try:
-        atomic.write(there / name, letter.encode(), durable=False, make=True)
+        atomic.write(directory / name, letter.encode(), durable=False, make=True)
     except OSError:
         raise refused from None
     return Reply(verb, f"{verb} for {task.id}: left for the run, which records it.", task=task)

@@ -27,13 +27,13 @@ from harness_lib.text import some
 MOST = 50
 
 
-def propose(ctx: Context, wanted: Task) -> Reply:
-    """Leave `wanted` for a person to decide; UsageError if it cannot be a task, or too many wait already."""
+def propose(ctx: Context, draft: Task) -> Reply:
+    """Leave `draft` for a person to decide; UsageError if it cannot be a task, or too many wait already."""
     by = ctx.env[ownership.SUPERVISED]
     try:
-        task = _record(ctx, by, wanted)
+        task = _record(ctx, by, draft)
     except (EnvSetupError, OSError) as error:
-        return outbox.leave(ctx, error, "add", by, json.dumps(codec.encode_task(wanted)))
+        return outbox.leave(ctx, error, "add", by, json.dumps(codec.encode_task(draft)))
     return Reply("add", f"proposed: {quoting.title(task)}\nA person decides; go on with your own task.")
 
 
@@ -41,20 +41,20 @@ def from_letter(ctx: Context, by: str, text: str) -> Reply:
     """Do what `propose` does for the agent that works on task `by`; `text` is what it has left."""
     try:
         fields: dict[str, Any] = json.loads(text)
-        wanted = {name: fields[name] for name in given.NAMES & fields.keys()}
-        task = _record(ctx, by, codec.decode_task({**wanted, "id": proposed.PREFIX, "status": "pending"}))
+        allowed = {name: fields[name] for name in given.NAMES & fields.keys()}
+        task = _record(ctx, by, codec.decode_task({**allowed, "id": proposed.PREFIX, "status": "pending"}))
     except (ValueError, TypeError, AttributeError, ContractError) as error:
         raise UsageError(f"A proposal cannot be read: {error}", "harness add --help") from error
     return Reply("add", f"proposed: {quoting.title(task)}")
 
 
-def _record(ctx: Context, by: str, wanted: Task) -> Task:
-    if not wanted.title.strip():
+def _record(ctx: Context, by: str, draft: Task) -> Task:
+    if not draft.title.strip():
         raise UsageError("A task needs a title.", typed.harness("add", rest='"what is to be done"'))
     with ctx.store.transaction() as tx:
         ownership.require_task(tx, by)
         waiting = tx.proposals()
-        task = wanted._replace(id=_next(waiting), notes=(f"proposed by whoever worked on {by}",))
+        task = draft._replace(id=_next(waiting), notes=(f"proposed by whoever worked on {by}",))
         add_tasks.require_writable(task)
         same = next((old for old in waiting if old._replace(id=task.id) == task), None)
         if same is not None:
@@ -105,8 +105,8 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
     spent = add_tasks.spent_ids(ctx)
     added = []
     with manual_edit.change(ctx) as tx:
-        for wanted in numbers:
-            chosen = _find(tx, wanted)
+        for each in numbers:
+            chosen = _find(tx, each)
             task = chosen._replace(id=add_tasks.next_id(tx, spent))
             tx.drop_proposal(chosen.id)
             add_tasks.append(tx, ctx, (task,))
@@ -128,15 +128,15 @@ def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
         ctx, "Which proposed task is dismissed", typed.harness("add", "--proposed", *numbers, "--dismiss")
     )
     with manual_edit.change(ctx) as tx:
-        for wanted in numbers:
-            chosen = _find(tx, wanted)
+        for each in numbers:
+            chosen = _find(tx, each)
             tx.drop_proposal(chosen.id)
             manual_edit.log(tx, ctx, f"dismissed {chosen.id}: {quoting.title(chosen)}")
     return Reply("add", f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
 
 
-def _find(questions: Questions, wanted: int) -> Task:
-    found = next((task for task in questions.proposals() if number(task) == wanted), None)
-    if found is None:
-        raise UsageError(f"There is no proposed task {wanted}.", "See what there is: harness add --proposed")
-    return found
+def _find(questions: Questions, asked: int) -> Task:
+    proposal = next((task for task in questions.proposals() if number(task) == asked), None)
+    if proposal is None:
+        raise UsageError(f"There is no proposed task {asked}.", "See what there is: harness add --proposed")
+    return proposal

@@ -17,7 +17,7 @@ def number(task: Task) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
-def told(questions: Questions) -> list[str]:
+def lines(questions: Questions) -> list[str]:
     """Return the lines for whoever looks at the list or at the end of a run: what waits, and what to type."""
     waiting = questions.proposals()
     if not waiting:

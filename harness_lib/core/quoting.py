@@ -49,8 +49,8 @@ def quoted(text: str, rest: str, limit: int = QUOTED_LENGTH) -> list[str]:
 
 def touched(files: Sequence[str]) -> str:
     """Return the sentence about the files of its judge that an attempt has changed."""
-    told = named(files, TOUCHED, TITLE_LENGTH)
-    return f"the attempt changed what judges it: {told}"
+    names = named(files, TOUCHED, TITLE_LENGTH)
+    return f"the attempt changed what judges it: {names}"
 
 
 def notes(questions: Questions, task: Task, *, most: int = NOTES, length: int = NOTES_LENGTH) -> list[str]:

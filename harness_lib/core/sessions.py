@@ -80,21 +80,21 @@ def comes_back(questions: Questions, ctx: Context) -> bool:
 def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
     """Let `session` stand for the process that its conversation has now."""
     me = ctx.owner
-    here = session._replace(
+    current = session._replace(
         host=me.host,
         boot_id=me.boot_id,
         pid=me.pid or None,
         pid_started=me.pid_started,
         agent_session_id=me.agent_session_id or session.agent_session_id,
     )
-    if here != session:
-        update(tx, here)
+    if current != session:
+        update(tx, current)
         if not tx.concurrent:
             tx.drop_session(session.pid)
             tx.hold_session(me.pid or None)
-        tx.on_commit(lambda: session_notes.remove(_end_note(here, ctx)))
+        tx.on_commit(lambda: session_notes.remove(_end_note(current, ctx)))
         tx.log("LOCK", f"acquired again (pid={me.pid})", session=session.number)
-    return here
+    return current
 
 
 def has_ended(session: Session, ctx: Context) -> bool:
@@ -200,17 +200,17 @@ def update(tx: Tx, session: Session) -> None:
     tx.replace_session(session)
 
 
-def close(tx: Tx, session: Session, *, told: bool = False) -> None:
+def close(tx: Tx, session: Session, *, stats_logged: bool = False) -> None:
     """End a session as the protocol's "Session Statistics" says: STATS, `last_session`, locks released.
 
-    `told`: its statistics stand in the log already, or will.
+    `stats_logged`: its statistics stand in the log already, or will.
     """
-    if not told:
+    if not stats_logged:
         tx.log("STATS", stats.told(tx.counts()), session=session.number)
     _remove(tx, session)
 
 
-def follow(tx: Tx, session: Session) -> Session:
+def begin_next(tx: Tx, session: Session) -> Session:
     """Let the next session of the same worker begin where `session` has finished as much as it may.
 
     What its slots have in progress goes on in the new one.
@@ -255,16 +255,16 @@ def halt(tx: Tx, session: Session, why: Halt) -> None:
     update(tx, session._replace(halt=why.words, halt_kind=why.kind))
 
 
-def after_attempt(tx: Tx, session: Session, *, told: bool = False) -> StopReason | None:
+def after_attempt(tx: Tx, session: Session, *, stats_logged: bool = False) -> StopReason | None:
     """End or halt the session if it has nothing to go on with; return the stop reason.
 
-    `told` as in `close`.
+    `stats_logged` as in `close`.
     """
     dependencies.record_blocked(tx, session.number)
     spent = tx.session_spent(session)
     reason = tx.no_work()
     if reason in ("done", "blocked"):
-        close(tx, session, told=told)
+        close(tx, session, stats_logged=stats_logged)
         return reason
     if spent:
         tx.log("STATS", stats.told(tx.counts()), session=session.number)

@@ -38,7 +38,7 @@ class Route(NamedTuple):
 
 def project(ctx: Context) -> Path:
     """Return the top of the work tree that the caller stands in, else the current directory."""
-    return ctx.here.top if ctx.here else ctx.cwd
+    return ctx.git_at_cwd.top if ctx.git_at_cwd else ctx.cwd
 
 
 def of(ctx: Context, host: Host) -> list[Route]:

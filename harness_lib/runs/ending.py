@@ -75,7 +75,7 @@ def _close(ctx: Context, *, recorded: bool) -> None:
     with ctx.store.transaction() as tx:
         mine = sessions.mine(tx, ctx)
         if mine is not None:
-            sessions.close(tx, mine, told=recorded)
+            sessions.close(tx, mine, stats_logged=recorded)
         marker.lower_when_finished(tx, ctx.store)
 
 

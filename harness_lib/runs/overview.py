@@ -108,7 +108,7 @@ def gather(ctx: Context, limit: int | None) -> View:
             **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
             **_unproven(shown),
         },
-        halts=tuple(_bounded([*_halts(questions), *_waiting(ctx), *proposed.told(questions)])),
+        halts=tuple(_bounded([*_halts(questions), *_waiting(ctx), *proposed.lines(questions)])),
         hooks=_hooks(ctx, questions),
         log=tuple(quoting.one_line(line, LINE_LENGTH) for line in _news(_log_lines(ctx))),
         people=tuple(_bounded([_session(ctx, session) for session in questions.sessions()])),

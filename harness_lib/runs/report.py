@@ -31,7 +31,7 @@ def lines(ctx: Context, began: datetime, first: list[str], spent: Spent) -> list
     told = [*first, _counted(questions, began)]
     told += _some("failed", [_failed(ctx, task) for task in questions.search("failed")], FAILED)
     told += _some("halted", [_halted(task) for task in questions.halted() if _waits(task)], HALTED)
-    told += proposed.told(questions)
+    told += proposed.lines(questions)
     told += _dearest(questions, began)
     if spent.tokens or spent.cost:
         told.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")

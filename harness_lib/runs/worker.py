@@ -285,7 +285,7 @@ class Worker:
             if tx.sessions_spent():
                 self.tell(Idle("max_sessions"))
                 return False
-            sessions.follow(tx, current)
+            sessions.begin_next(tx, current)
         return True
 
     def _wait(self, seen: object) -> None:

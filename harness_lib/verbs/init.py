@@ -99,7 +99,7 @@ def _is_in(git: Git, directory: Path) -> bool:
 def _restored(ctx: Context, reply: Reply) -> Reply:
     tasks = ctx.store.ask().counts().total
     message = f"the task list of {ctx.root.path} was lost and is restored ({tasks} tasks)."
-    instead = f"To begin an empty one instead: {typed.harness('init', '--start-instead')}"
+    instead = f"To begin an empty one instead: {typed.harness('init', '--start-over')}"
     warnings = (*ctx.store.warnings, *reply.warnings)
     return reply._replace(message=f"{message}\n{instead}", next="harness status", warnings=warnings)
 

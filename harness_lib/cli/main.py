@@ -72,7 +72,9 @@ def _context(screen: Screen) -> Context:
         raise EnvSetupError(
             "The current directory no longer exists.", "cd to the project and try again"
         ) from error
-    return Context(env=dict(os.environ), cwd=cwd, say=screen.talk, busy=screen.busy)
+    return Context(
+        env=dict(os.environ), cwd=cwd, say=screen.talk, busy=screen.busy, at_terminal=screen.is_answerable
+    )
 
 
 def _complete(reply: Reply, ctx: Context) -> Reply:

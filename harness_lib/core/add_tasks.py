@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import ownership, trust_policy
+from harness_lib.core import ownership, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import intents
@@ -20,10 +20,11 @@ NOT_TRUSTED = "This list's commands are not trusted here yet: look with harness 
 
 
 class Added(NamedTuple):
-    """A task that stands in the list now, and whether the list's commands are this person's with it."""
+    """A task that stands in the list, whether its commands are this person's with it, and what to type."""
 
     task: Task
     is_trusted: bool
+    next: str
 
 
 def add(ctx: Context, draft: Task) -> Added:
@@ -37,7 +38,8 @@ def add(ctx: Context, draft: Task) -> Added:
         append(tx, ctx, (task,))
         if mine:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
-    return Added(task, mine)
+        then = sessions.unless_held(tx, ctx, "harness start")
+    return Added(task, mine, then)
 
 
 def no_check(task_id: str) -> str:

@@ -38,6 +38,7 @@ class Context:
 
     `say` tells on stderr what one should know; `busy` what takes long, and only a person who waits for it:
     an agent reads it when all is over, and pays for it.
+    `at_terminal`: a person types, and can be asked.
     `target` is the full name of the branch that finished work is merged into; None: it is committed where it
     was made.
     """
@@ -50,6 +51,7 @@ class Context:
         clock: Clock = SYSTEM,
         say: Callable[[str], None] = _silent,
         busy: Callable[[str], None] = _silent,
+        at_terminal: bool = False,
         target: str | None = None,
     ) -> None:
         self.env = env
@@ -57,6 +59,7 @@ class Context:
         self.clock = clock
         self.say = say
         self.busy = busy
+        self.at_terminal = at_terminal
         self.target = target
         # Whose view of the same list this is, from another work tree.
         self._origin: Context | None = None
@@ -123,7 +126,13 @@ class Context:
     def at(self, git: Git) -> Context:
         """Return this context as seen from another work tree of the same repository."""
         view = Context(
-            env=self.env, cwd=git.top, clock=self.clock, say=self.say, busy=self.busy, target=self.target
+            env=self.env,
+            cwd=git.top,
+            clock=self.clock,
+            say=self.say,
+            busy=self.busy,
+            at_terminal=self.at_terminal,
+            target=self.target,
         )
         known = {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "git_at_cwd": git}
         view.__dict__.update(known)

@@ -42,7 +42,8 @@ def run(
         tx.configure(new)
         _lift_limits(tx)
         manual_edit.log(tx, ctx, f"edited {story}")
-    return Reply("edit", f"the list is edited: {story}", next="harness start", warnings=tuple(tx.warnings))
+        then = sessions.unless_held(tx, ctx, "harness start")
+    return Reply("edit", f"the list is edited: {story}", next=then, warnings=tuple(tx.warnings))
 
 
 def _limit(new: int | None, old: int) -> int:

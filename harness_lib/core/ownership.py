@@ -34,19 +34,24 @@ def finish_command(ctx: Context, task: Task) -> str | None:
     """
     if ctx.env.get(SUPERVISED):
         return None
+    if not check_of(task).is_given and not is_judged(ctx, task):
+        return typed.give_check(task.id)
+    session = sessions.mine(ctx.store.ask(), ctx)
+    if session is None:
+        return "harness start"
     if check_of(task).is_given:
         return typed.harness("finish", task.id)
-    if not is_judged(ctx, task):
-        return typed.give_check(task.id)
     # It halts the session, so that an agent may stop until a person has acted; a second time it does no more.
-    session = sessions.mine(ctx.store.ask(), ctx)
-    return "harness stop" if session and session.halt else typed.harness("finish", task.id)
+    return "harness stop" if session.halt else typed.harness("finish", task.id)
 
 
 def is_judged(ctx: Context, task: Task) -> bool:
-    """Return whether the caller is an agent whose own work the check of `task` judges: it may not set it."""
+    """Return whether the caller is an agent whose own work the check of `task` judges: it may not set it.
+
+    Its worker may be an agent that we do not know, unless a person types.
+    """
     if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
-        return False
+        return not ctx.at_terminal and is_mine(ctx.store.ask(), task, ctx)
     mine = any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by)
     return mine or task.status == "in_progress" or halting.is_for_a_person(task)
 

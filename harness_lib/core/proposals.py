@@ -12,7 +12,7 @@ from typing import Any
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, manual_edit, outbox, ownership, proposed, quoting, rights
+from harness_lib.core import add_tasks, manual_edit, outbox, ownership, proposed, quoting, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.proposed import number
 from harness_lib.core.reply import Reply
@@ -112,12 +112,13 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
             add_tasks.append(tx, ctx, (task,))
             manual_edit.log(tx, ctx, f"accepted {chosen.id}", task.id)
             added.append(task)
+        then = sessions.unless_held(tx, ctx, "harness start")
     warnings = [add_tasks.no_check(task.id) for task in added if not check_of(task).is_given]
     return Reply(
         "add",
         "\n".join(f"added {task.id} [{task.priority}]: {quoting.title(task)}" for task in added),
         task=added[-1] if added else None,
-        next="harness start",
+        next=then,
         warnings=(*warnings, *tx.warnings),
     )
 

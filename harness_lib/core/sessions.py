@@ -19,6 +19,9 @@ from harness_lib.system.place import session_notes
 from harness_lib.system.processes import owner, presence
 from harness_lib.task import Session, StopReason, Task
 
+# What is left to whoever finds the list held by somebody else.
+WATCH = "harness status --watch"
+
 
 def mine(questions: Questions, ctx: Context) -> Session | None:
     """Return the open session that this worker works in."""
@@ -138,17 +141,28 @@ def _gone(session: Session) -> str:
     return f"its owner (pid {session.pid}) is gone" if session.pid else "its owner is gone"
 
 
+def holder(questions: Questions, ctx: Context) -> Session | None:
+    """Return the live session of somebody else that has this list for itself, if there is one."""
+    if questions.concurrent:
+        return None
+    others = (s for s in questions.sessions() if not leases.works_for(ctx.owner.worker, s.worker))
+    return next((session for session in others if is_live(session, ctx)), None)
+
+
 def refuse_other(questions: Questions, ctx: Context) -> None:
     """Raise HeldError if the list is exclusive and a live session of somebody else is open."""
-    if questions.concurrent:
-        return
-    for session in questions.sessions():
-        if not leases.works_for(ctx.owner.worker, session.worker) and is_live(session, ctx):
-            raise HeldError(
-                f"Session {session.number} of {session.worker} ({_place(session)}) "
-                f"holds this list since {session.started_at}.",
-                f"Wait until it ends. A person can end it: {how_to_end(session)}",
-            )
+    session = holder(questions, ctx)
+    if session is not None:
+        raise HeldError(
+            f"Session {session.number} of {session.worker} ({_place(session)}) "
+            f"holds this list since {session.started_at}.",
+            f"Wait until it ends. A person can end it: {how_to_end(session)}",
+        )
+
+
+def unless_held(questions: Questions, ctx: Context, command: str) -> str:
+    """Return `command`, which needs the list; where somebody else holds it, the one that watches them."""
+    return command if holder(questions, ctx) is None else WATCH
 
 
 def _place(session: Session) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -36,9 +36,6 @@ PEOPLE = 5
 
 
 BAR_WIDTH = 20
-
-
-WATCH = "harness status --watch"
 
 
 _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
@@ -111,8 +108,8 @@ def gather(ctx: Context, limit: int | None) -> View:
         halts=tuple(_bounded([*_halts(questions), *_waiting(ctx), *proposed.lines(questions)])),
         hooks=_hooks(ctx, questions),
         log=tuple(quoting.one_line(line, LINE_LENGTH) for line in _news(_log_lines(ctx))),
-        people=tuple(_bounded([_session(ctx, session) for session in questions.sessions()])),
-        next=WATCH if runs and ownership.held_by_me(questions, ctx) is None else upcoming(ctx, questions),
+        people=tuple(_bounded([_session(ctx, questions, session) for session in questions.sessions()])),
+        next=upcoming(ctx, questions, runs),
         is_finished=not questions.work_remains(),
         warnings=tuple(questions.warnings),
         sessions=_counted_sessions(questions),
@@ -199,18 +196,21 @@ def _counted_sessions(questions: Questions) -> str:
     return f"sessions: {questions.session_count}{most}, last {questions.last_session or 'none'}"
 
 
-def upcoming(ctx: Context, questions: Questions) -> str | None:
-    """Return the command that goes on with the list."""
+def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> str | None:
+    """Return the command that goes on with the list, or that watches the `runs` which do."""
     held = ownership.held_by_me(questions, ctx)
     if held:
         return ownership.finish_command(ctx, held)
+    if runs:
+        return sessions.WATCH
     if not questions.counts().total:
         return nothing_to_do.ADD
     if questions.in_progress() and sessions.mine(questions, ctx) is None:
-        return "harness start"
+        return sessions.unless_held(questions, ctx, "harness start")
     if questions.next_ready() is None and not questions.provable():
         return _nothing_to_take(questions)
-    return "harness claim" if sessions.mine(questions, ctx) else "harness start"
+    begin = "harness claim" if sessions.mine(questions, ctx) else "harness start"
+    return sessions.unless_held(questions, ctx, begin)
 
 
 def _nothing_to_take(questions: Questions) -> str | None:
@@ -218,7 +218,7 @@ def _nothing_to_take(questions: Questions) -> str | None:
     stuck = next((t for t in questions.interesting() if t.status == "failed" or t.halt), None)
     if stuck is not None and stuck.status != "completed":
         return typed.harness("show", stuck.id)
-    return WATCH if questions.work_remains() else "harness log"
+    return sessions.WATCH if questions.work_remains() else "harness log"
 
 
 def one_line(task: Task) -> str:
@@ -257,10 +257,16 @@ def _name(worker: str | None) -> str:
     return quoting.one_line(worker, 80) if worker else "nobody"
 
 
-def _session(ctx: Context, session: Session) -> str:
-    gone = "" if sessions.is_live(session, ctx) else "; its owner is gone, harness start ends it"
+def _session(ctx: Context, questions: Questions, session: Session) -> str:
     since = session.started_at or "an unknown time"
-    return f"open: session {session.number} of {_name(session.worker)} since {since}{gone}"
+    told = f"open: session {session.number} of {_name(session.worker)} since {since}"
+    if not sessions.is_live(session, ctx):
+        return f"{told}; its owner is gone, harness start ends it"
+    if session != sessions.holder(questions, ctx) or sessions.is_live_run(session):
+        # What a run does, its own lines tell.
+        return told
+    end = f"a person can end it: {sessions.how_to_end(session)}"
+    return f"{told}; it holds the list: others can look, and add and edit tasks ({end})"
 
 
 def _halts(questions: Questions) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import ownership
+from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import failures, leases
 from harness_lib.state.api import Questions
@@ -16,15 +16,15 @@ def remedy(ctx: Context, questions: Questions, task: Task) -> str | None:
     if task.is_done:
         return None
     if task.status == "completed":
-        return "harness start"
+        return sessions.unless_held(questions, ctx, "harness start")
     if task.status == "in_progress":
         return _in_progress(ctx, questions, task)
     if task.halt is not None:
         return _halted(ctx, task)
-    return _waiting(questions, task)
+    return _waiting(ctx, questions, task)
 
 
-def _waiting(questions: Questions, task: Task) -> str:
+def _waiting(ctx: Context, questions: Questions, task: Task) -> str | None:
     rings = questions.rings()
     if task.id in rings:
         return typed.harness("edit", task.id, "--depends-on", "ID")
@@ -32,16 +32,24 @@ def _waiting(questions: Questions, task: Task) -> str:
     if cause is not None:
         return typed.harness("why" if cause in rings else "retry", cause)
     awaited = _awaited(questions, task)
-    return typed.harness("why", awaited) if awaited else typed.harness("claim", task.id)
+    return typed.harness("why", awaited) if awaited else take(ctx, questions, task)
 
 
-def _in_progress(ctx: Context, questions: Questions, task: Task) -> str:
+def take(ctx: Context, questions: Questions, task: Task) -> str | None:
+    """Return how the caller comes to work on `task`, which may be claimed: who holds one ends that first."""
+    held = ownership.held_by_me(questions, ctx)
+    if held is not None:
+        return ownership.finish_command(ctx, held)
+    return sessions.unless_held(questions, ctx, typed.harness("claim", task.id))
+
+
+def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:
     if task.halt is not None:
         return _halted(ctx, task)
     if ownership.is_mine(questions, task, ctx):
-        return typed.harness("finish", task.id)
+        return ownership.finish_command(ctx, task)
     if leases.expired(task, ctx.clock.now()) or task.claimed_by is None:
-        return "harness recover"
+        return sessions.unless_held(questions, ctx, "harness recover")
     return "harness status"
 
 

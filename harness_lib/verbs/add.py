@@ -18,7 +18,7 @@ def run(ctx: Context, draft: Task) -> Reply:
     """
     if not draft.title.strip():
         raise UsageError("A task needs a title.", 'harness add "what is to be done" --validate "command"')
-    task, is_trusted = add_tasks.add(ctx, draft)
+    task, is_trusted, then = add_tasks.add(ctx, draft)
     warnings = [] if check_of(task).is_given else [add_tasks.no_check(task.id)]
     if not is_trusted:
         warnings.append(add_tasks.NOT_TRUSTED)
@@ -26,7 +26,7 @@ def run(ctx: Context, draft: Task) -> Reply:
         "add",
         f"added {task.id} [{task.priority}]: {quoting.title(task)}" + _place(ctx, task),
         task=task,
-        next="harness start",
+        next=then,
         warnings=tuple(warnings),
     )
 

@@ -13,13 +13,14 @@ from typing import Any
 from harness_lib import typed
 from harness_lib.attempts import baseline, gate_copy
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, manual_edit, ownership, quoting, rights
+from harness_lib.core import add_tasks, manual_edit, ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.records import given
 from harness_lib.records.given import Given
 from harness_lib.rules import failures, halting, transitions
+from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
@@ -31,21 +32,26 @@ SHOWN = 120
 Changes = Mapping[str, Any]
 
 
-def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = False) -> Reply:
+def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
     """Change the fields of `task_id` that `changes` names, and lift what it was halted for.
 
-    `at_terminal`: a person types. Raises UsageError (no such task or value), RefusedError (completed; or the
-    check of a task in progress, asked by the agent or by its worker).
+    Raises UsageError (no such task or value), RefusedError (completed; or the check of a task in progress,
+    asked by the agent or, where no person types, by its worker).
     """
     while True:
         questions = ctx.store.ask()
         old = ownership.require_task(questions, task_id)
         if "depends_on" in changes:
             changes = {**changes, "depends_on": ownership.ids_of(questions, changes["depends_on"])}
-        _require_right(ctx, questions, old, changes, at_terminal=at_terminal)
+        _require_right(ctx, questions, old, changes)
         new = _changed(old, changes)
         if new == old:
-            return Reply("edit", f"{old.id} is so already; nothing was changed.", task=old, next=_next(old))
+            return Reply(
+                "edit",
+                f"{old.id} is so already; nothing was changed.",
+                task=old,
+                next=_next(ctx, questions, old),
+            )
         # The gate needs git, and no git runs under the lock: prepare, then look again.
         regated = _regated(ctx, old, new)
         with manual_edit.change(ctx) as tx:
@@ -57,12 +63,10 @@ def run(ctx: Context, task_id: str, changes: Changes, *, at_terminal: bool = Fal
                 add_tasks.require_sound(tx, (regated,))
             manual_edit.lift_halts(tx, regated)
             manual_edit.log(tx, ctx, f"edited {_story(old, regated)}", old.id)
-        return _reply(old, regated, tuple(tx.warnings))
+        return _reply(old, regated, tuple(tx.warnings), _next(ctx, ctx.store.ask(), regated))
 
 
-def _require_right(
-    ctx: Context, questions: Questions, task: Task, changes: Changes, *, at_terminal: bool
-) -> None:
+def _require_right(ctx: Context, questions: Questions, task: Task, changes: Changes) -> None:
     if task.status == "completed":
         raise RefusedError(
             f"{task.id} is completed; what its check has proven cannot be changed afterwards.",
@@ -73,7 +77,7 @@ def _require_right(
     if task.status != "in_progress" or new.validation == task.validation:
         return
     agent = owner.in_agent(ctx.env)
-    if agent or (ownership.is_mine(questions, task, ctx) and not at_terminal):
+    if agent or (ownership.is_mine(questions, task, ctx) and not ctx.at_terminal):
         give_up = typed.harness(
             "fail", task.id, "--category", "CONFIG", rest="--message 'what is wrong with the check'"
         )
@@ -156,13 +160,15 @@ def _shown(value: object) -> str:
     return quoting.one_line(json.dumps(value, ensure_ascii=False), SHOWN)
 
 
-def _next(task: Task) -> str:
+def _next(ctx: Context, questions: Questions, task: Task) -> str | None:
     if task.status == "in_progress":
-        return typed.harness("finish", task.id)
-    return typed.harness("retry", task.id) if failures.is_permanent(task) else "harness start"
+        return remedies.remedy(ctx, questions, task)
+    if failures.is_permanent(task):
+        return typed.harness("retry", task.id)
+    return sessions.unless_held(questions, ctx, "harness start")
 
 
-def _reply(old: Task, new: Task, warnings: tuple[str, ...]) -> Reply:
+def _reply(old: Task, new: Task, warnings: tuple[str, ...], then: str | None) -> Reply:
     lines = [f"{new.id} edited: {_story(old, new)}"]
     if old.halt:
         lines.append(f"it was halted ({quoting.one_line(old.halt, SHOWN)}) and can go on")
@@ -170,4 +176,4 @@ def _reply(old: Task, new: Task, warnings: tuple[str, ...]) -> Reply:
         lines.append("its attempt under way is judged by the new check")
     if not check_of(new).is_given:
         warnings = (*warnings, add_tasks.no_check(new.id))
-    return Reply("edit", "\n".join(lines), task=new, next=_next(new), warnings=warnings)
+    return Reply("edit", "\n".join(lines), task=new, next=then, warnings=warnings)

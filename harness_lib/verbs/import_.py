@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, import_parse, import_plan, quoting, trust_policy
+from harness_lib.core import add_tasks, import_parse, import_plan, quoting, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.import_plan import Plan
 from harness_lib.core.reply import Reply
@@ -50,8 +50,9 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
             add_tasks.append(tx, ctx, plan.tasks)
         if mine:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
+        then = sessions.unless_held(tx, ctx, "harness start")
     warnings = tuple(tx.warnings) if mine else (*tx.warnings, add_tasks.NOT_TRUSTED)
-    return _reply(plan, warnings, dry_run=False, then="harness start")
+    return _reply(plan, warnings, dry_run=False, then=then)
 
 
 def read_file(ctx: Context, path: str) -> Source:

@@ -11,8 +11,9 @@ def run(ctx: Context) -> Reply:
     was_on = ctx.store.hooks_are_on()
     ctx.store.switch_hooks(on=False)
     message = (
-        "The hooks are off: no agent is held here any more. The list, sessions and claims stay as they are."
+        "The hooks are off: no agent is held here any more. The list, sessions and claims stay as they are. "
+        "harness start switches them on again."
         if was_on
         else "The hooks were off already."
     )
-    return Reply("pause", message, next="harness start")
+    return Reply("pause", message, next="harness status")

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from harness_lib import timestamps, typed
 from harness_lib.attempts import check, rescue_refs
 from harness_lib.attempts.rescue_refs import RESCUE_REFS
-from harness_lib.core import manual_edit, ownership, quoting, rights
+from harness_lib.core import manual_edit, ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
@@ -127,7 +127,8 @@ def save(ctx: Context, task_id: str) -> Reply:
         staged = None if head is None else rescue_refs.staged_alone(git, head, made, ctx.keep_out)
         if head is None or (staged is None and (untracked_stays or made == git.tree_of(head))):
             message = "Nothing has changed here, so there is nothing to save."
-            return Reply("rescue", message, next="harness claim")
+            then = sessions.unless_held(ctx.store.ask(), ctx, "harness claim")
+            return Reply("rescue", message, next=then)
         place = f"{RESCUE_REFS}{check.safe_name(task_id)}/late-saved"
         ref = _keep(git, place, made, head, f"saved work of {task_id}")
         about = f"what was staged of {task_id} and then changed further"
@@ -135,13 +136,14 @@ def save(ctx: Context, task_id: str) -> Reply:
         left = _clear(ctx, git, head, made)
     with manual_edit.change(ctx) as tx:
         manual_edit.log(tx, ctx, " ".join(filter(None, ("saved", ref, staged_ref))), task_id)
+        then = sessions.unless_held(tx, ctx, "harness claim")
     lines = [f"saved in {ref}; to look at it: {rescue_refs.look_at(ref)}"]
     if staged_ref:
         lines.append(f"what was staged and then changed further: {rescue_refs.look_at(staged_ref)}")
     return Reply(
         "rescue",
         "\n".join(lines),
-        next="harness claim",
+        next=then,
         warnings=(*left, *tx.warnings),
         extra={
             "rescue": _facts(_find(ctx, ref)),

@@ -152,10 +152,10 @@ def _logs(ctx: Context, task: Task) -> list[Path]:
 
 
 def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> str | None:
-    if task.status == "in_progress":
-        return ownership.finish_command(ctx, task)
-    if eligible:
-        return typed.harness("claim", task.id)
+    if task.status == "in_progress" and not check_of(task).is_given and not ownership.is_judged(ctx, task):
+        return typed.give_check(task.id)
+    if task.status != "in_progress" and eligible:
+        return remedies.take(ctx, questions, task)
     if task.halt is not None and check_of(task).is_given:
         # `why` would lead back here; the line above says what a person must act on.
         return typed.harness("retry", task.id)

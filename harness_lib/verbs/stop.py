@@ -24,7 +24,8 @@ def run(ctx: Context, number: int | None = None) -> Reply:
     with ctx.store.transaction() as tx:
         session = _named(tx, ctx, number)
         if session is None:
-            return Reply("stop", "No session of yours is open.", next="harness start")
+            then = sessions.unless_held(tx, ctx, "harness start")
+            return Reply("stop", "No session of yours is open.", next=then)
         held = ownership.held_by_me(tx, ctx) if number is None else None
         _record(tx, ctx, session, standing)
         sessions.close(tx, session)

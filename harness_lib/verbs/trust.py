@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from harness_lib.core import quoting, trust_policy
+from harness_lib.core import quoting, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
@@ -38,7 +38,6 @@ def run(
     *,
     yes: bool = False,
     everything: bool = False,
-    at_terminal: bool = False,
     ask: Callable[[str], bool] | None = None,
 ) -> Reply:
     """Show what the list would run, and note it as this person's if they say `yes`, or when asked.
@@ -58,9 +57,14 @@ def run(
         "count": len(commands),
     }
     if trust_policy.is_trusted(ctx, questions):
-        return Reply("trust", f"{listing}\nThese are trusted already.", next="harness start", extra=extra)
+        return Reply(
+            "trust",
+            f"{listing}\nThese are trusted already.",
+            next=sessions.unless_held(questions, ctx, "harness start"),
+            extra=extra,
+        )
     agent = owner.in_agent(ctx.env)
-    if yes and (agent or (not at_terminal and ctx.env.get(MAY_SAY_YES, "0") in ("", "0"))):
+    if yes and (agent or (not ctx.at_terminal and ctx.env.get(MAY_SAY_YES, "0") in ("", "0"))):
         raise RefusedError(
             f"Whether the commands of {ctx.store.list_file} may run is for a person to say"
             + (f", not for {agent}." if agent else ", at a terminal."),
@@ -76,7 +80,12 @@ def run(
             extra={**extra, "trusted": False},
         )
     _note(ctx, questions)
-    return Reply("trust", f"{listing}\nTrusted on this machine.", next="harness start", extra=extra)
+    return Reply(
+        "trust",
+        f"{listing}\nTrusted on this machine.",
+        next=sessions.unless_held(questions, ctx, "harness start"),
+        extra=extra,
+    )
 
 
 def _note(ctx: Context, shown: Questions) -> None:

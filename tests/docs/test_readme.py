@@ -13,7 +13,7 @@ import pytest
 from harness_lib.agents import ADAPTERS
 from harness_lib.attempts import worktree_slots
 from harness_lib.cli.parser import VERBS
-from harness_lib.core import nothing_to_do
+from harness_lib.core import nothing_to_do, sessions
 from harness_lib.errors import Exit
 from harness_lib.rules import checklist, stats
 from harness_lib.rules.budget import Spent
@@ -167,13 +167,13 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
         hooks="hooks: on; Claude Code is held until the list is finished (harness pause switches them off)",
         log=(f"[{moment}6Z] [SESSION-1] Completed [task-001] (commit f49b52689fe5)",),
         people=(f"open: session 1 of run-7508-29d3b349 since {moment}5Z",),
-        next=overview.WATCH,
+        next=sessions.WATCH,
         is_finished=False,
         warnings=(),
         runs=(Seen(7508, Board(0.0, {2: row}, Spent(0.03, 3400, 0.0, 1))),),
     )
 
-    assert sample.splitlines() == [*overview.plain(view, 10.0), f"next: {overview.WATCH}"]
+    assert sample.splitlines() == [*overview.plain(view, 10.0), f"next: {sessions.WATCH}"]
 
 
 def test_what_is_needed_stands_above_the_first_command() -> None:

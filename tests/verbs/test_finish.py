@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from harness_lib.cli.screen import Screen
 from tests.system.git.gitrepo import NASTY
 from tests.verbs.project import Agent, Project, begin
 
+if TYPE_CHECKING:
+    import pytest
 
-def test_of_a_task_without_a_check_every_reply_says_how_to_give_it_one(agent: Agent) -> None:
+
+def test_of_a_task_without_a_check_every_reply_says_at_a_terminal_how_to_give_it_one(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Screen, "is_answerable", True)
     agent.ok("add", "One")
     give = "harness edit task-001 --validate 'COMMAND'"
     assert agent.ok("claim")["next"] == give
     assert give in agent.fails(3, "finish")["error"]["hint"]
     assert agent.ok("status")["next"] == give
+    agent.ok("edit", "task-001", "--validate", "true")
+    assert agent.ok("finish")["task"]["status"] == "completed"
 
 
 def test_ending_another_task_than_the_held_one_names_the_held_one(agent: Agent) -> None:

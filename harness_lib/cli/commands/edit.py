@@ -25,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
     whole.add_argument("--max-sessions", metavar="N", type=int)
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness edit`."""
     changes = task_options.typed(args)
     whole = (args.mode, args.max_tasks_per_session, args.max_sessions)
@@ -37,7 +37,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     if not of_list and not changes:
         raise UsageError("What shall be changed?", "See: harness edit --help")
     if args.id is not None:
-        return edit.run(ctx, args.id, changes, at_terminal=screen.is_answerable)
+        return edit.run(ctx, args.id, changes)
     return edit_settings.run(
         ctx,
         mode=args.mode,

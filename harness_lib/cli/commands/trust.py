@@ -19,4 +19,4 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     """Answer `harness trust`."""
     ask = screen.ask if screen.is_answerable and not screen.json else None
-    return trust.run(ctx, yes=args.yes, everything=args.all, at_terminal=screen.is_answerable, ask=ask)
+    return trust.run(ctx, yes=args.yes, everything=args.all, ask=ask)

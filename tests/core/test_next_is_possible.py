@@ -1,0 +1,99 @@
+"""What a reply names as the next command is never refused to whoever reads the reply."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from tests.verbs.project import Agent, Project, begin
+
+LOOKS = [
+    ("status",),
+    ("graph",),
+    ("log",),
+    ("rescue", "list"),
+    ("check",),
+    ("why", "task-001"),
+    ("why", "task-002"),
+    ("show", "task-001"),
+    ("show", "task-002"),
+]
+CHANGES = [
+    ("add", "Another", "--validate", "true"),
+    ("import", "plan.json"),
+    ("edit", "task-001", "--priority", "P2"),
+    ("edit", "task-002", "--priority", "P2"),
+    ("edit", "--max-tasks-per-session", "9"),
+    ("retry", "task-002"),
+    ("trust",),
+    ("pause",),
+    ("stop",),
+]
+
+
+def _typed(agent: Agent, command: str) -> None:
+    """Type what was advised; `--watch` goes on until the list is finished, so its first look will do."""
+    words = shlex.split(command.replace("COMMAND", "true"))
+    assert words[0] == "harness"
+    said = agent(*(word for word in words[1:] if word != "--watch"))
+    assert said.code in (0, 9), f"{command}: {said.text}"
+
+
+@pytest.fixture
+def other(project: Project) -> Agent:
+    return project.agent("other")
+
+
+@pytest.fixture
+def held(project: Project, agent: Agent) -> Agent:
+    """Return an agent whose session holds the list, with one task in progress and one that waits."""
+    begin(agent)
+    agent.ok("add", "Two", "--validate", "true")
+    (project.top / "plan.json").write_text('[{"title": "Of a plan", "check": "true"}]')
+    return agent
+
+
+@pytest.mark.parametrize("argv", [*LOOKS, *CHANGES], ids=" ".join)
+def test_while_another_session_holds_the_list(held: Agent, other: Agent, argv: tuple[str, ...]) -> None:
+    said = other(*argv)
+    command = next(
+        (line.removeprefix("next: ") for line in said.out.splitlines() if line.startswith("next: ")), None
+    )
+
+    assert command is not None, said.text
+    _typed(other, command)
+    assert held.ok("status")["sessions"]
+
+
+def test_status_says_who_holds_the_list_and_what_others_may_do(held: Agent, other: Agent) -> None:
+    (line,) = [line for line in other("status").out.splitlines() if line.startswith("open: ")]
+    assert "session 1 of agent " in line
+    assert "it holds the list: others can look, and add and edit tasks" in line
+    assert "a person can end it: harness stop --session 1" in line
+    assert "holds the list" not in held("status").out
+
+
+@pytest.mark.parametrize("argv", LOOKS, ids=" ".join)
+def test_after_its_own_session_has_ended_with_a_task_in_progress(held: Agent, argv: tuple[str, ...]) -> None:
+    held.ok("stop")
+    command = held.ok(*argv)["next"]
+    assert command is not None
+    _typed(held, command)
+
+
+def test_where_nobody_types_a_check_is_not_the_worker_s_to_give(agent: Agent, project: Project) -> None:
+    """Neither a known agent nor at a terminal: it may be an agent that we do not know."""
+    agent.ok("add", "Without a check")
+    claimed = agent.ok("claim")
+    told = [agent(*argv) for argv in (("why", "1"), ("show", "1"), ("check",), ("validate", "1"), ("claim",))]
+
+    assert claimed["next"] == "harness finish task-001"
+    for said in told:
+        assert "next: harness edit" not in said.text
+    stuck = agent.fails(3, "finish")
+    assert "in a terminal: harness edit task-001 --validate 'COMMAND'" in stuck["error"]["hint"]
+    assert agent.ok("status")["next"] == "harness stop"
+    agent.ok("stop")
+    assert agent.ok("status")["next"] == "harness start"
+    assert project.task()["status"] == "in_progress"

@@ -70,7 +70,7 @@ def reply(
         halted, go_on = _halted(questions)
     return Reply(
         verb,
-        "\n".join([*preface, said, *halted, stats.told(counts)]),
+        "\n".join([*preface, said, *halted, stats.render(counts)]),
         exit=Exit.STOP,
         stop=reason,
         next=go_on,

@@ -220,7 +220,7 @@ def close(tx: Tx, session: Session, *, stats_logged: bool = False) -> None:
     `stats_logged`: its statistics stand in the log already, or will.
     """
     if not stats_logged:
-        tx.log("STATS", stats.told(tx.counts()), session=session.number)
+        tx.log("STATS", stats.render(tx.counts()), session=session.number)
     _remove(tx, session)
 
 
@@ -229,7 +229,7 @@ def begin_next(tx: Tx, session: Session) -> Session:
 
     What its slots have in progress goes on in the new one.
     """
-    tx.log("STATS", stats.told(tx.counts()), session=session.number)
+    tx.log("STATS", stats.render(tx.counts()), session=session.number)
     tx.log("LOCK", "released", session=session.number)
     number = max(tx.session_count, session.number) + 1
     began = session._replace(
@@ -281,7 +281,7 @@ def after_attempt(tx: Tx, session: Session, *, stats_logged: bool = False) -> St
         close(tx, session, stats_logged=stats_logged)
         return reason
     if spent:
-        tx.log("STATS", stats.told(tx.counts()), session=session.number)
+        tx.log("STATS", stats.render(tx.counts()), session=session.number)
         # What the Stop hook says then must be true: no other session may start, either.
         halt(tx, session, Halt("SPENT", tx.sessions_spent() or spent))
         return spent

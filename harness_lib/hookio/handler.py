@@ -169,7 +169,7 @@ def _finish(visit: Visit) -> None:
     if not policy.stop(now, visit.said).finished or now.digest is None:
         return
     counts = now.digest["counts"]
-    told = stats.told(
+    told = stats.render(
         stats.Counts(
             total=counts["total"],
             completed=counts["completed"],

@@ -61,7 +61,7 @@ def cost_left(budget: Budget, spent: Spent) -> float | None:
     return max(LEAST_COST, budget.task_cost - spent.cost) if budget.task_cost else None
 
 
-def told(budget: Budget, spent: Spent) -> tuple[str, ...]:
+def usage(budget: Budget, spent: Spent) -> tuple[str, ...]:
     """Return what the run has used up of each limit, in words; `no limit` where there is none."""
     return (
         _used("cost", spent.cost, budget.max_cost, "${:.2f}"),
@@ -71,7 +71,7 @@ def told(budget: Budget, spent: Spent) -> tuple[str, ...]:
     )
 
 
-def task_told(budget: Budget) -> str:
+def task_limits(budget: Budget) -> str:
     """Return the limits of a single task, in words."""
     limits = (
         ("cost", budget.task_cost, "${:.2f}"),
@@ -87,15 +87,15 @@ def read(document: object) -> Budget:
         raise UsageError("A budget is an object of limits.", "See: harness budget --help")
     none = Budget()
     known = {name: type(getattr(none, name)) for name in Budget._fields}
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for name, value in document.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if name not in known or not number or not 0 <= value < float("inf"):
             raise UsageError(
                 f"{name!s:.40} is no limit, or {value!r:.40} no amount of it.", "See: harness budget --help"
             )
-        found[name] = known[name](value)
-    return Budget(**found)
+        limits[name] = known[name](value)
+    return Budget(**limits)
 
 
 def changed(budget: Budget, changes: Mapping[str, float]) -> Budget:

@@ -100,11 +100,11 @@ def parse(text: str) -> tuple[list[Item], list[Problem]]:
     items: list[Item] = []
     current: Item | None = None
     for line, row, is_code in _rows(text):
-        found = None if is_code else _ITEM.match(row)
-        if found:
-            title = (found[3] or "").strip()
-            indent = len(found[1])
-            current = Item(line, title, done=found[2] != " ", indent=indent, parent=_around(current, indent))
+        match = None if is_code else _ITEM.match(row)
+        if match:
+            title = (match[3] or "").strip()
+            indent = len(match[1])
+            current = Item(line, title, done=match[2] != " ", indent=indent, parent=_around(current, indent))
             items.append(current)
         elif row:
             current = _around(current, _indent(row), by=1)

@@ -29,7 +29,7 @@ class Deaths(NamedTuple):
         return len(self.times) > MOST
 
 
-def told(code: int, last_words: str) -> str:
+def describe(code: int, last_words: str) -> str:
     """Return how a process ended, in words: `code` is negative for a signal, as in `subprocess`."""
     how = f"ended with {code}"
     if code < 0:

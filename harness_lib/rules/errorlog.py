@@ -42,8 +42,8 @@ def category_of(text: str) -> Category | None:
     The first category named decides: prose-following agents put other things before it, and a failed check
     may quote any category in its output.
     """
-    found = _CATEGORY.search(text)
-    return cast("Category", found[1]) if found else None
+    match = _CATEGORY.search(text)
+    return cast("Category", match[1]) if match else None
 
 
 def _rows(message: str) -> list[str]:

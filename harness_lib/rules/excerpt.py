@@ -24,10 +24,10 @@ def of(lines: Sequence[str], limit: int = LIMIT) -> str:
     if not failed:
         return _ends(lines, limit)
     for rows in (runners.MESSAGE_LINES, 3, 1, 0):
-        text = "\n".join(_told(failed, rows))
+        text = "\n".join(_failed_lines(failed, rows))
         if len(text) <= limit:
             return text
-    return _counted(_told(failed, 0), limit, "\n")
+    return _counted(_failed_lines(failed, 0), limit, "\n")
 
 
 def in_a_line(lines: Sequence[str]) -> str:
@@ -38,13 +38,13 @@ def in_a_line(lines: Sequence[str]) -> str:
     return " / ".join([line.strip() for line in lines if line.strip()][-LAST_ROWS:])
 
 
-def _told(failed: Iterable[Failed], rows: int) -> list[str]:
-    told = []
+def _failed_lines(failed: Iterable[Failed], rows: int) -> list[str]:
+    lines = []
     for each in failed:
-        told.append(cut(each.name, ROW_LENGTH))
-        told += [cut(f"  {row}", ROW_LENGTH) for row in each.message[:rows]]
-        told += [cut(f"  at {each.place}", ROW_LENGTH)] if each.place and rows else []
-    return told
+        lines.append(cut(each.name, ROW_LENGTH))
+        lines += [cut(f"  {row}", ROW_LENGTH) for row in each.message[:rows]]
+        lines += [cut(f"  at {each.place}", ROW_LENGTH)] if each.place and rows else []
+    return lines
 
 
 def _counted(rows: Sequence[str], limit: int, between: str) -> str:

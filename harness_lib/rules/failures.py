@@ -135,14 +135,14 @@ def blocked_through(state: State, task_id: str) -> tuple[str, ...]:
     They are what a person who retries `task_id` will want back as well; in the order of the chain.
     """
     waiting = _dependents(task for task in state.tasks if task.status == "failed" and _names_dependency(task))
-    found: dict[str, None] = {}
+    blocked: dict[str, None] = {}
     queue = deque([task_id])
     while queue:
         for task in waiting.get(queue.popleft(), ()):
-            if task.id != task_id and task.id not in found:
-                found[task.id] = None
+            if task.id != task_id and task.id not in blocked:
+                blocked[task.id] = None
                 queue.append(task.id)
-    return tuple(found)
+    return tuple(blocked)
 
 
 def _names_dependency(task: Task) -> bool:

@@ -51,15 +51,15 @@ def cycle_members(tasks: Iterable[Task]) -> dict[str, str]:
 
     The text is `a -> b -> a` as in `cycles`; the middle of a long one is left out.
     """
-    found: dict[str, str] = {}
+    rings: dict[str, str] = {}
     for knot, ring in _knots(_edges(tasks)):
         for task_id in knot:
-            if task_id not in found:
+            if task_id not in rings:
                 members = ring(task_id)
                 text = describe(members)
                 for member in members:
-                    found.setdefault(member, text)
-    return found
+                    rings.setdefault(member, text)
+    return rings
 
 
 def longest_chain(tasks: Iterable[Task]) -> int:

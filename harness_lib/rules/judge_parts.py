@@ -23,11 +23,11 @@ def part(name: str, content: bytes) -> bytes | None:
     reader = _PARTS.get(name.rpartition("/")[2])
     if reader is None:
         return content
-    told = reader(content.decode("utf-8", "surrogateescape"))
-    return told.encode("utf-8", "surrogateescape") or None
+    deciding = reader(content.decode("utf-8", "surrogateescape"))
+    return deciding.encode("utf-8", "surrogateescape") or None
 
 
-def _sections(text: str, wanted: re.Pattern[str]) -> str:
+def _sections(text: str, pattern: re.Pattern[str]) -> str:
     kept, section = [], ""
     for line in text.splitlines():
         if not line.strip() or line.lstrip().startswith("#"):
@@ -37,7 +37,7 @@ def _sections(text: str, wanted: re.Pattern[str]) -> str:
             section = header[1].replace('"', "").replace("'", "")
         # In TOML a key may carry the name of its section: tool.pytest.ini_options.addopts = …
         place = section if header else f"{section}.{line.strip()}".lstrip(".")
-        if wanted.match(place):
+        if pattern.match(place):
             kept.append(line.rstrip())
     return "\n".join(kept)
 

@@ -125,13 +125,13 @@ def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
     with suppress(ValueError):  # A quote that does not close: the shell will say so.
         for word in lexer:
             if word and set(word) <= _OPERATORS:
-                if told := _without_settings(words):
-                    yield told, word
+                if bare_words := _without_settings(words):
+                    yield bare_words, word
                 words = []
             else:
                 words.append(word)
-    if told := _without_settings(words):
-        yield told, ""
+    if bare_words := _without_settings(words):
+        yield bare_words, ""
 
 
 def _without_settings(words: list[str]) -> list[str]:

@@ -145,18 +145,18 @@ def recoverable(task: Task, *, concurrent: bool, worker: str, now: datetime, liv
 
 
 def _fits(row: Row, facts: Facts) -> bool:
-    asked = (
+    pairs = (
         (row.uncommitted, facts.uncommitted),
         (row.task_commits, facts.task_commits),
         (row.checkpoints, facts.checkpoints),
         (row.reflects, facts.reflects),
     )
-    return all(wanted is None or wanted == fact for wanted, fact in asked)
+    return all(expected is None or expected == fact for expected, fact in pairs)
 
 
-def _priced(found: Plan, facts: Facts) -> Plan:
-    if found.action != "fail" or facts.base_exists:
-        return found
-    return found._replace(
-        reason=f"{found.reason}; base commit is gone", ending=endings.without_base(found.ending)
+def _priced(plan: Plan, facts: Facts) -> Plan:
+    if plan.action != "fail" or facts.base_exists:
+        return plan
+    return plan._replace(
+        reason=f"{plan.reason}; base commit is gone", ending=endings.without_base(plan.ending)
     )

@@ -30,8 +30,8 @@ class Failed(NamedTuple):
 def failures(lines: Lines) -> list[Failed]:
     """Return what any known runner says in `lines` (plain text) has failed, each once, MOST at most."""
     bounded = [line[:LINE_LENGTH] for line in lines]
-    found = islice((failed for read in READERS for failed in read(bounded)), MOST)
-    return list(dict.fromkeys(each._replace(message=_short(each.message)) for each in found))
+    reported = islice((failed for read in READERS for failed in read(bounded)), MOST)
+    return list(dict.fromkeys(each._replace(message=_short(each.message)) for each in reported))
 
 
 def _short(message: Lines) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def _short(message: Lines) -> tuple[str, ...]:
 
 def _find(pattern: str, lines: Iterable[str]) -> str:
     """Return the first group of the first of `lines` that `pattern` is found in, "" if it is in none."""
-    return next((found[1] for line in lines if (found := re.search(pattern, line))), "")
+    return next((match[1] for line in lines if (match := re.search(pattern, line))), "")
 
 
 # -- Python
@@ -59,14 +59,14 @@ def pytest(lines: Lines) -> Iterator[Failed]:
     reports = _pytest_reports(lines)
     start = next((at for at, line in enumerate(lines) if "short test summary info ===" in line), None)
     if start is None:
-        yield from (each for found in reports.values() for each in found)
+        yield from (each for of_test in reports.values() for each in of_test)
         return
     for line in takewhile(lambda line: not _BANNER.fullmatch(line), lines[start + 1 :]):
-        found = _PYTEST_SUMMARY.fullmatch(line)
-        if found:
-            name, said = found.groups()
-            told = reports.get(".".join(name.split("::")[1:]) or name)
-            yield told.pop(0)._replace(name=name) if told else Failed(name, (said or "",))
+        match = _PYTEST_SUMMARY.fullmatch(line)
+        if match:
+            name, said = match.groups()
+            reported = reports.get(".".join(name.split("::")[1:]) or name)
+            yield reported.pop(0)._replace(name=name) if reported else Failed(name, (said or "",))
 
 
 def _pytest_reports(lines: Lines) -> dict[str, list[Failed]]:
@@ -131,9 +131,9 @@ def vitest(lines: Lines) -> Iterator[Failed]:
 def tsc(lines: Lines) -> Iterator[Failed]:
     """Yield each error of the TypeScript compiler, in its plain and its pretty form."""
     for line in lines:
-        found = _TSC.fullmatch(line)
-        if found:
-            file, row, column, pretty_row, pretty_column, said = found.groups()
+        match = _TSC.fullmatch(line)
+        if match:
+            file, row, column, pretty_row, pretty_column, said = match.groups()
             yield Failed(f"{file}:{row or pretty_row}:{column or pretty_column}", (said,))
 
 

@@ -60,13 +60,14 @@ def line(state: State) -> str:
     The protocol's fields in its order; `in_progress`, for which it has none, stands last and only if
     there are some, so that an old reader finds everything where it was.
     """
-    return told(count(state))
+    return render(count(state))
 
 
-def told(n: Counts) -> str:
+def render(counts: Counts) -> str:
     """Return `line` of numbers that were counted before."""
     text = (
-        f"tasks_total={n.total} completed={n.completed} failed={n.failed} pending={n.pending} "
-        f"blocked={n.blocked} attempts_total={n.attempts} checkpoints={n.checkpoints}"
+        f"tasks_total={counts.total} completed={counts.completed} failed={counts.failed} "
+        f"pending={counts.pending} blocked={counts.blocked} "
+        f"attempts_total={counts.attempts} checkpoints={counts.checkpoints}"
     )
-    return f"{text} in_progress={n.in_progress}" if n.in_progress else text
+    return f"{text} in_progress={counts.in_progress}" if counts.in_progress else text

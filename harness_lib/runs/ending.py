@@ -90,7 +90,7 @@ def record(ctx: Context, why: Why, kind: str, told: str, spent: Spent) -> None:
         elif why == "interrupted" and told:
             tx.log("WARN", f"the run ended: {told}", session=number)
         used = f"run={why} cost_usd={spent.cost:.2f} tokens={spent.tokens} seconds={spent.seconds:.0f}"
-        tx.log("STATS", f"{stats.told(tx.counts())} {used}", session=number)
+        tx.log("STATS", f"{stats.render(tx.counts())} {used}", session=number)
 
 
 def nothing_to_do(ctx: Context, why: StopReason | None, told: tuple[str, ...]) -> Reply:

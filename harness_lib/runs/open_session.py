@@ -187,7 +187,7 @@ def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, .
         if stop == "waiting" and not tx.concurrent:
             sessions.refuse_other(tx, ctx)
         if stop is not None:
-            tx.log("STATS", stats.told(tx.counts()), session=tx.session_count)
+            tx.log("STATS", stats.render(tx.counts()), session=tx.session_count)
             marker.lower_when_finished(tx, ctx.store)
             return None, stop, tuple(tx.warnings)
         sessions.refuse_other(tx, ctx)
@@ -239,7 +239,10 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         return nothing_to_do.reply("start", questions, opened.stop, opened.recovered, extra)
     held = ownership.held_by_me(questions, ctx)
     upcoming = held or questions.next_ready()
-    lines = [f"session {opened.session.number} is open; {stats.told(questions.counts())}", *opened.recovered]
+    lines = [
+        f"session {opened.session.number} is open; {stats.render(questions.counts())}",
+        *opened.recovered,
+    ]
     lines += _told(facts)
     return Reply(
         "start",

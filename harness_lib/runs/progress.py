@@ -62,7 +62,7 @@ def span(seconds: float) -> str:
 
 def summary(now_board: Board, ahead: Ahead, now: float) -> str:
     """Return what the run has used up of its limits, and how long it will go on at least."""
-    used = ", ".join(budget.told(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
+    used = ", ".join(budget.usage(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
     seconds = run_state.estimate(now_board, ahead, len(now_board.rows))
     return used if not seconds else f"{used}; at least {span(seconds)} more"
 

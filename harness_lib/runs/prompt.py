@@ -73,7 +73,7 @@ def _limits(rules: Rules) -> str:
         f"You are stopped after {_minutes(rules.longest)}, and after {_minutes(rules.silence)} without "
         "a word: let long commands print."
     )
-    spend = budget.task_told(rules.budget)
+    spend = budget.task_limits(rules.budget)
     return told if spend == budget.NO_LIMIT else f"{told} This task may use: {spend}."
 
 

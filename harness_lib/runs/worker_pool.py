@@ -126,7 +126,7 @@ class WorkerPool:
         words = complaint.decode("utf-8", "replace").strip()
         # One that was killed could have started.
         unstarted = code > 0 and not hand.started
-        news = Unstarted(code, _cause(words)) if unstarted else Gone(code, deaths.told(code, words))
+        news = Unstarted(code, _cause(words)) if unstarted else Gone(code, deaths.describe(code, words))
         return Event(hand.orders.number, self._ctx.clock.now().timestamp(), news)
 
     @property

@@ -54,8 +54,8 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
 
 def _lines(seen: Seen, now: float) -> list[str]:
     limits = seen.board.limits
-    used = budget.told(limits, seen.board.spent(now))
-    task = f"each attempt: {budget.task_told(limits)}"
+    used = budget.usage(limits, seen.board.spent(now))
+    task = f"each attempt: {budget.task_limits(limits)}"
     return [f"the run of process {seen.pid}:", *(f"  {line}" for line in used), f"  {task}"]
 
 

@@ -61,7 +61,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Categor
     if stops:
         lines.append(f"stop here: {failures.strategy(category).summary}")
     if ended.stop:
-        lines.append(f"stop: {ended.stop}; {stats.told(ctx.store.ask().counts())}")
+        lines.append(f"stop: {ended.stop}; {stats.render(ctx.store.ask().counts())}")
     return Reply(
         "fail",
         "\n".join(lines),

@@ -40,7 +40,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         extra.update(verdict=checked.verdict, tail=checked.tail, check_log=str(checked.log))
     lines = _completed(task) if task.status == "completed" else _rolled_back(task, ended, checked)
     if ended.stop:
-        lines.append(f"stop: {ended.stop}; {stats.told(ctx.store.ask().counts())}")
+        lines.append(f"stop: {ended.stop}; {stats.render(ctx.store.ask().counts())}")
     return Reply(
         "finish",
         "\n".join(lines),

@@ -30,7 +30,7 @@ def run(ctx: Context, number: int | None = None) -> Reply:
         _record(tx, ctx, session, standing)
         sessions.close(tx, session)
         marker.lower_when_finished(tx, ctx.store)
-        line = stats.told(tx.counts())
+        line = stats.render(tx.counts())
     lines = [f"session {session.number} has ended; {line}"]
     if held:
         lines.append(f"{held.id} stays in progress with its work in place; the next session goes on with it.")

@@ -36,21 +36,21 @@ def test_which_limit_is_reached(spent: Spent, run: str | None, task: str | None)
 
 def test_what_was_spent_is_told_beside_each_limit() -> None:
     half = Budget(max_cost=5.0, max_tasks=3, task_tokens=1000)
-    assert budget.told(half, Spent(1.5, 12000, 1800.0, 2)) == (
+    assert budget.usage(half, Spent(1.5, 12000, 1800.0, 2)) == (
         "cost: $1.50 of $5.00",
         "tokens: 12,000 (no limit)",
         "hours: 0.50 (no limit)",
         "attempts: 2 of 3",
     )
-    assert budget.told(ALL, Spent(tokens=7, seconds=900.0)) == (
+    assert budget.usage(ALL, Spent(tokens=7, seconds=900.0)) == (
         "cost: $0.00 of $5.00",
         "tokens: 7 of 1,000",
         "hours: 0.25 of 2.00",
         "attempts: 0 of 3",
     )
-    assert budget.task_told(half) == "tokens 1,000"
-    assert budget.task_told(ALL) == "cost $1.00, tokens 100, hours 0.50"
-    assert budget.task_told(Budget()) == "no limit"
+    assert budget.task_limits(half) == "tokens 1,000"
+    assert budget.task_limits(ALL) == "cost $1.00, tokens 100, hours 0.50"
+    assert budget.task_limits(Budget()) == "no limit"
 
 
 def test_what_an_attempt_may_still_cost_is_never_nothing() -> None:

@@ -40,4 +40,4 @@ def test_a_clock_that_was_set_back_makes_no_death_eternal() -> None:
     ],
 )
 def test_how_it_died_is_always_said(code: int, words: str, told: str) -> None:
-    assert deaths.told(code, words) == told
+    assert deaths.describe(code, words) == told

@@ -43,13 +43,13 @@ def run(check: Command, worktree: Worktree) -> Checked:
 
 def directory(check: Command, top: Path) -> Path:
     """Return where `check` runs; ConfigError if that is no directory of the work tree at `top`."""
-    wanted = (top / (check.cwd or "")).resolve()
+    path = (top / (check.cwd or "")).resolve()
     cure = f"Name a directory of the project: {typed.harness('edit', check.task, '--cwd', 'DIRECTORY')}"
-    if wanted != top and top not in wanted.parents:
+    if path != top and top not in path.parents:
         raise ConfigError(f"Task {check.task}: validation.cwd {check.cwd!r} is outside of {top}.", cure)
-    if not wanted.is_dir():
+    if not path.is_dir():
         raise ConfigError(f"Task {check.task}: validation.cwd {check.cwd!r} is no directory in {top}.", cure)
-    return wanted
+    return path
 
 
 def _judge(finished: runner.Finished, check: Command, log: Path) -> Checked:

@@ -22,13 +22,13 @@ from harness_lib.system.processes import owner
 def loaded(ctx: Context) -> Diagnoses:
     """Say of each agent that is used here on which way it gets the hooks, and what stands in that way."""
     agent = owner.in_agent(ctx.env)
-    here = [host for host in hosts.HOSTS.values() if host.name == agent or routes.is_here(ctx, host)]
-    for host in here:
-        found = routes.readable(ctx, host)
-        if isinstance(found, HarnessError):
-            yield failed(found)
-        elif found:
-            yield from _ways(ctx, host, found)
+    used = [host for host in hosts.HOSTS.values() if host.name == agent or routes.is_here(ctx, host)]
+    for host in used:
+        readable = routes.readable(ctx, host)
+        if isinstance(readable, HarnessError):
+            yield failed(readable)
+        elif readable:
+            yield from _ways(ctx, host, readable)
         elif host.name == agent:
             yield warn(f"{host.title} does not load the hooks: it may stop early", _install(host))
         else:
@@ -37,13 +37,13 @@ def loaded(ctx: Context) -> Diagnoses:
         yield ok(hosts.WITHOUT_HOOKS[agent].split(";")[0])
 
 
-def _ways(ctx: Context, host: Host, found: list[Route]) -> Iterator[Diagnosis]:
-    for route in found:
+def _ways(ctx: Context, host: Host, readable: list[Route]) -> Iterator[Diagnosis]:
+    for route in readable:
         if route.missing:
             yield warn(f"a hook of {host.title} is gone: {route.missing[0]}", _install(host))
         elif route.doubt:
             yield warn(f"{route.what}: {route.doubt}", f"start {host.name} here and trust the folder")
-    working = [route for route in found if not route.missing]
+    working = [route for route in readable if not route.missing]
     if len(working) > 1:
         ways = " and ".join(route.what for route in working)
         yield warn(f"{host.title} loads the hooks twice: {ways}", _less(host, working))
@@ -69,14 +69,14 @@ def _less(host: Host, working: list[Route]) -> str:
 
 def python(ctx: Context) -> Diagnoses:
     """Say whether the `python3` that hooks are started with is new enough."""
-    found = interpreter.python3(ctx.env)
-    if found is None:
+    executable = interpreter.python3(ctx.env)
+    if executable is None:
         yield warn("python3 is not on the PATH, so no hook can run", "Install Python 3.10 or newer.")
         return
-    problem = interpreter.problem(found, ctx.env)
+    problem = interpreter.problem(executable, ctx.env)
     if problem:
         cure = "Put Python 3.10 or newer first on the PATH that the agent is started with."
-        yield bad(f"{found}, which starts the hooks, {problem}: they hold nobody", cure)
+        yield bad(f"{executable}, which starts the hooks, {problem}: they hold nobody", cure)
 
 
 def sandbox(ctx: Context) -> Diagnoses:
@@ -87,8 +87,8 @@ def sandbox(ctx: Context) -> Diagnoses:
         return
     place = git_access.closed(git)
     if place is not None:
-        told = f"nothing can be committed: {place} cannot be written from here"
-        yield bad(told, git_access.cure(ctx, git, place))
+        problem = f"nothing can be committed: {place} cannot be written from here"
+        yield bad(problem, git_access.cure(ctx, git, place))
 
 
 def worktree(ctx: Context) -> Diagnoses:

@@ -18,11 +18,11 @@ def examine(ctx: Context) -> Diagnoses:
     if place is None or not launcher.has_packages(ctx.env):
         yield ok("hs: not in use yet; its first call fetches its packages")
         return
-    found = _ask(place, ctx)
-    if found is None:
+    answer = _ask(place, ctx)
+    if answer is None:
         yield warn("hs cannot be asked how it is", f"{place} doctor")
         return
-    for each in found:
+    for each in answer:
         what, cure = f"hs: {each.get('what')}", str(each.get("cure") or "")
         if cure and each.get("about") != "provider":
             yield warn(what, cure)
@@ -42,7 +42,7 @@ def _ask(place: str, ctx: Context) -> list[dict[str, object]] | None:
             timeout=_SECONDS,
             check=False,
         )
-        found = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return None
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else None
+    return [each for each in answer if isinstance(each, dict)] if isinstance(answer, list) else None

@@ -26,13 +26,13 @@ PACKAGES = ("filelock", "jsonschema", "rich", "tomlkit")
 def python(_ctx: Context) -> Diagnoses:
     """Say which Python runs us, and with which packages."""
     yield ok(f"Python {platform.python_version()} ({sys.executable})")
-    found = [f"{name} {version}" for name in PACKAGES if (version := _version(name))]
+    installed = [f"{name} {version}" for name in PACKAGES if (version := _version(name))]
     lacking = [name for name in PACKAGES if not _version(name)]
     if lacking:
         cure = "where a package registry is in reach, type: harness --version"
         yield bad(f"not installed: {', '.join(lacking)}", cure)
     else:
-        yield ok(", ".join(found))
+        yield ok(", ".join(installed))
 
 
 def worker(ctx: Context) -> Diagnoses:
@@ -148,7 +148,7 @@ def _how(ctx: Context, path: Path) -> str:
         ("CLAUDE_PROJECT_DIR", ctx.env.get("CLAUDE_PROJECT_DIR")),
         ("the current directory", str(ctx.cwd)),
     ):
-        here = Path(os.path.realpath(start)) if start else None
-        if here is not None and (path == here or path in here.parents):
-            return f"at {name}" if path == here else f"above {name}"
+        directory = Path(os.path.realpath(start)) if start else None
+        if directory is not None and (path == directory or path in directory.parents):
+            return f"at {name}" if path == directory else f"above {name}"
     return "through the repository of this linked worktree"

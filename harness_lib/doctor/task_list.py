@@ -96,5 +96,5 @@ def files(ctx: Context) -> Diagnoses:
 
 def store(ctx: Context) -> Diagnoses:
     """Say what is unusual about how the list is kept and locked."""
-    for found in ctx.store.oddities():
-        yield Diagnosis(*found)
+    for oddity in ctx.store.oddities():
+        yield Diagnosis(*oddity)

@@ -78,7 +78,7 @@ class Typed:
         self,
         option: str = "",
         metavar: str | None = None,
-        told: str | None = None,
+        help_text: str | None = None,
         edit_help: str | None = None,
         *,
         splits: bool = False,
@@ -87,7 +87,7 @@ class Typed:
     ) -> None:
         self.option = option
         self.metavar = metavar
-        self.help = told
+        self.help = help_text
         self.edit_help = edit_help
         self.splits = splits
         self.repeats = repeats

@@ -41,15 +41,15 @@ def values(task: Task) -> dict[str, Any]:
 
 def value(task: Task, path: str) -> Any:
     """Return what stands at `path` in `task`."""
-    found: Any = task
+    part: Any = task
     for name in path.split("."):
-        found = getattr(found, name)
-    return found
+        part = getattr(part, name)
+    return part
 
 
-def with_values(task: Task, wanted: Mapping[str, Any]) -> Task:
-    """Return `task` with each path of `wanted` set to its value."""
-    for path, new in wanted.items():
+def with_values(task: Task, changes: Mapping[str, Any]) -> Task:
+    """Return `task` with each path of `changes` set to its value."""
+    for path, new in changes.items():
         within, _, name = path.rpartition(".")
         if within:
             task = task._replace(**{within: getattr(task, within)._replace(**{name: new})})

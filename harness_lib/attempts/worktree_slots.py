@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +19,7 @@ from harness_lib.attempts import quarantine, rescue_refs
 from harness_lib.core import init_script
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.system.files import atomic
+from harness_lib.system.files import atomic, tree_ops
 from harness_lib.system.git import dead_locks, locks, snapshot, status, submodules, worktrees
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.locks import family_lock
@@ -250,10 +249,7 @@ def copy_ignored(ctx: Context, git: Git) -> None:
         if not ignored or (git.top / name).exists():
             continue
         (git.top / name).parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, git.top / name, symlinks=True)
-        else:
-            shutil.copy2(source, git.top / name, follow_symlinks=False)
+        tree_ops.copy(source, git.top / name)
 
 
 def _wanted(top: Path, project: Path) -> Iterator[Path]:
@@ -288,7 +284,7 @@ def teardown(ctx: Context, found: Place, commit: str) -> list[str]:
         kept += [str(aside)] if aside else []
         worktrees.remove(ctx.git, path)
     if not found.numbers():
-        shutil.rmtree(found.path, ignore_errors=True)
+        tree_ops.remove(found.path)
         # Unless another run is in it.
         with suppress(OSError), family_lock.alone(ctx.git.common_dir / worktrees.LOCK):
             found.path.parent.rmdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,9 +16,9 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.system import os_errors
 from harness_lib.system.place import roots, session_notes
-from harness_lib.system.processes import search_path
+from harness_lib.system.processes import search_path, signals
 
-SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signals.END, signals.HANG_UP)
 
 
 class Terminated(KeyboardInterrupt):
@@ -60,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
         return render.error(_machine(error), verb, screen, _list_warnings(ctx))
     except KeyboardInterrupt as interrupt:
         screen.talk("interrupted; nothing is lost. Go on with: harness recover")
-        return 128 + getattr(interrupt, "number", signal.SIGINT)
+        return 128 + getattr(interrupt, "number", signals.INTERRUPT)
     except Exception:  # noqa: BLE001 - the outermost counter: a bug of ours is reported, not shown as a traceback
         return render.error(_bug(), verb, screen, _list_warnings(ctx))
 
@@ -97,16 +96,10 @@ def _accept_any_text() -> None:
 
 def _end_in_order() -> None:
     """Turn the signals that ask us to end into an exception: a check that runs is ended with us."""
-
-    def end(number: int, _frame: object) -> None:
-        # A second one must not break what the first one set off.
-        signal.signal(number, signal.SIG_IGN)
-        raise Terminated(number)
-
     for number in SIGNALS:
         # nohup sets SIGHUP to be ignored, and means it.
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, end)
+        if signals.is_default(number):
+            signals.raise_once(number, Terminated)
 
 
 def _machine(error: OSError) -> HarnessError:

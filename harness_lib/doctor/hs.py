@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 from harness_lib.core.context import Context
 from harness_lib.doctor.diagnosis import Diagnoses, ok, warn
 from harness_lib.system.install import launcher
+from harness_lib.system.processes import child
 
 _SECONDS = 60.0
 
@@ -33,16 +33,10 @@ def examine(ctx: Context) -> Diagnoses:
 
 def _ask(place: str, ctx: Context) -> list[dict[str, object]] | None:
     try:
-        done = subprocess.run(
-            [place, "doctor", "--json"],
-            cwd=ctx.cwd,
-            env={**ctx.env, "HARNESS_LOG": "/dev/null"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
+        env = {**ctx.env, "HARNESS_LOG": "/dev/null"}
+        answer = json.loads(
+            child.ask([place, "doctor", "--json"], env=env, cwd=ctx.cwd, seconds=_SECONDS).output
         )
-        answer = json.loads(done.stdout)
-    except (OSError, subprocess.TimeoutExpired, ValueError):
+    except (OSError, ValueError):
         return None
     return [each for each in answer if isinstance(each, dict)] if isinstance(answer, list) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from harness_lib.doctor.diagnosis import Diagnoses, Diagnosis, bad, failed, has_
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import leases
 from harness_lib.runs import worker_pool
+from harness_lib.system.files import tree_ops
 from harness_lib.system.git import locks
 from harness_lib.system.git import version as git_version
 from harness_lib.system.git.repository import Git
@@ -134,7 +134,7 @@ def root(ctx: Context) -> Diagnoses:
     for place in (path, ctx.root.private, ctx.store.list_file, ctx.store.log_file):
         if place.exists() and not os.access(place, os.W_OK):
             yield bad(f"{place} cannot be written by you", f"give yourself the right: ls -ld {place}")
-    free = shutil.disk_usage(path).free
+    free = tree_ops.free_bytes(path)
     if free < LOW_BYTES:
         yield bad(f"only {free // 2**20} MB are free on the disk of {path}", "Make room there.")
     else:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
-import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -27,7 +25,7 @@ from harness_lib.rules import budget
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.git import snapshot
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import runner
+from harness_lib.system.processes import child, runner, search_path
 from harness_lib.task import Task
 
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
@@ -86,19 +84,10 @@ def is_ready(adapter: Adapter, ctx: Context) -> bool:
         # Its first call would fetch its packages, only to say so.
         return False
     try:
-        done = subprocess.run(
-            [place, "provider", "--ready"],
-            cwd=ctx.cwd,
-            env=dict(ctx.env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=READY_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        command = [place, "provider", "--ready"]
+        return child.exit_code(command, env=ctx.env, cwd=ctx.cwd, seconds=READY_SECONDS) == 0
+    except OSError:
         return False
-    return done.returncode == 0
 
 
 def _names_a_provider(env: Mapping[str, str]) -> bool:
@@ -108,7 +97,7 @@ def _names_a_provider(env: Mapping[str, str]) -> bool:
 
 def _place(adapter: Adapter, ctx: Context) -> str | None:
     """Return the path of the adapter's program; ours need not be on the PATH."""
-    found = shutil.which(adapter.program, path=ctx.env.get("PATH", os.defpath))
+    found = search_path.find(adapter.program, ctx.env.get("PATH", os.defpath))
     return launcher.beside(OURS) if found is None and adapter.program == OURS else found
 
 

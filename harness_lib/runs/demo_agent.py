@@ -7,14 +7,13 @@ answer first, a task it cannot do.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from harness_lib.core.context import Context
-from harness_lib.system.processes import process
+from harness_lib.system.processes import process, signals
 
 ADD = "def add(a, b):\n    return a + b\n"
 MULTIPLY = "\n\ndef mul(a, b):\n    return a * b\n"
@@ -51,8 +50,8 @@ def _kill_the_run() -> None:
     assert run is not None
     above = list(process.ancestors())
     worker = next(each.pid for each in above if each.parent == run)
-    os.kill(run, signal.SIGKILL)
-    os.kill(worker, signal.SIGKILL)
+    signals.kill(run)
+    signals.kill(worker)
 
 
 def _append(text: str) -> Callable[[str], None]:

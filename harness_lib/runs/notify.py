@@ -5,7 +5,6 @@ It never holds up the run: it goes on beside it, for a minute at most. That it f
 
 from __future__ import annotations
 
-import subprocess
 from typing import Literal
 
 from harness_lib.core import quoting
@@ -17,6 +16,7 @@ from harness_lib.rules.events import Ended, Event, Notice, Stepped, Stuck
 from harness_lib.rules.run_state import Board
 from harness_lib.runs.scheduler import Watch
 from harness_lib.system.processes import timed_child
+from harness_lib.system.processes.child import Child
 
 Kind = Literal["done", "stopped", "failed", "stuck", "limit"]
 
@@ -34,7 +34,7 @@ class Notifier:
 
     def __init__(self, ctx: Context, command: str, watch: Watch) -> None:
         self._ctx, self._command, self._watch = ctx, command, watch
-        self._told: list[subprocess.Popen[bytes]] = []
+        self._told: list[Child] = []
         self._board = Board()
         self._limited_until = 0.0
         self._began = self._stuck = False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 from harness_lib import typed
 from harness_lib.attempts import task_brief
 from harness_lib.core import quoting
@@ -11,6 +9,7 @@ from harness_lib.core.context import Context
 from harness_lib.rules import budget
 from harness_lib.runs.agent_process import Rules
 from harness_lib.system.place import checkout
+from harness_lib.system.processes import search_path
 from harness_lib.task import Task
 
 NOTES = 20
@@ -84,4 +83,4 @@ def _minutes(seconds: float) -> str:
 
 def _program() -> str:
     """Return what to type for `harness` in any directory, not quoted."""
-    return checkout.launcher() or shutil.which("harness") or "harness"
+    return checkout.launcher() or search_path.find("harness") or "harness"

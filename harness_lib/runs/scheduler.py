@@ -7,9 +7,7 @@ what concerns them all: who may take a task, limits, Ctrl-C, the final pass, and
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from harness_lib.attempts import branch_guard, worktree_slots
 from harness_lib.core import sessions
@@ -39,7 +37,7 @@ from harness_lib.runs.worker_pool import WorkerPool
 from harness_lib.state.api import Questions
 from harness_lib.system import os_errors
 from harness_lib.system.locks import family_lock
-from harness_lib.system.processes import detached, owner
+from harness_lib.system.processes import detached, owner, signals
 from harness_lib.task import StopReason
 
 Watch = Callable[[Event, Board], None]
@@ -132,7 +130,7 @@ class Scheduler:
     def go_on(self, crew: WorkerPool, found: worktree_slots.Place) -> None:
         """Start the workers, and see them through to the end."""
         count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
-        with self._signals_noted():
+        with signals.noted(self._signals.append):
             try:
                 for number in range(1, count + 1):
                     self._start(crew, found, number)
@@ -233,10 +231,10 @@ class Scheduler:
         while self._signals:
             number = self._signals.pop(0)
             self._interrupts += 1
-            if number == signal.SIGHUP:
+            if number == signals.HANG_UP:
                 detached.leave_terminal()
-            self._drain(crew, "interrupted", HUNG_UP if number == signal.SIGHUP else "")
-            if number == signal.SIGINT and self._interrupts == 1:
+            self._drain(crew, "interrupted", HUNG_UP if number == signals.HANG_UP else "")
+            if number == signals.INTERRUPT and self._interrupts == 1:
                 self.tell("interrupted", ONCE)
             else:
                 self.tell("interrupted", TWICE)
@@ -338,20 +336,3 @@ class Scheduler:
             self.why, self._message, self._hint = why, message, hint
         self._draining = True
         crew.drain()
-
-    @contextmanager
-    def _signals_noted(self) -> Iterator[None]:
-        """Note what somebody asks of us; the loop acts on it, as a handler comes between any two lines."""
-
-        def note(number: int, _frame: object) -> None:
-            self._signals.append(number)
-
-        wanted = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            wanted.append(signal.SIGHUP)
-        before = [signal.signal(number, note) for number in wanted]
-        try:
-            yield
-        finally:
-            for number, handler in zip(wanted, before, strict=True):
-                signal.signal(number, handler)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -21,7 +20,7 @@ from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
 from harness_lib.runs import worker_config
 from harness_lib.runs.worker import Worker
 from harness_lib.system import os_errors
-from harness_lib.system.processes import orphan_groups
+from harness_lib.system.processes import orphan_groups, signals
 
 
 def main() -> None:
@@ -45,7 +44,7 @@ def main() -> None:
     worker.tell(Started())
     note = Path(given.place) / f"worker-{given.number}.log"
     orphan_groups.note(note, os.getpid())
-    signal.signal(signal.SIGTERM, _interrupt)
+    signals.raise_once(signals.END, lambda _number: KeyboardInterrupt())
     threading.Thread(target=_listen, args=(worker,), daemon=True).start()
     try:
         worker.work()
@@ -57,14 +56,8 @@ def main() -> None:
     except KeyboardInterrupt:
         worker.tell(Idle("stopped"))
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signals.ignore(signals.END)
         orphan_groups.forget(note)
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    # A second one must not break what the first one set off: what was done is being kept.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 def _listen(worker: Worker) -> None:
@@ -78,4 +71,4 @@ def _listen(worker: Worker) -> None:
     # The run is dead, or wants no more of us.
     worker.draining.set()
     worker.allowed.release()
-    os.kill(os.getpid(), signal.SIGTERM)
+    signals.end_ourselves()

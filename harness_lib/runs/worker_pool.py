@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +17,8 @@ from harness_lib.rules.events import Event, Gone, Unstarted
 from harness_lib.runs import worker_config as orders
 from harness_lib.runs.worker_config import WorkerConfig
 from harness_lib.system.install import launcher
+from harness_lib.system.processes import child
+from harness_lib.system.processes.child import Child
 
 ENDING_SECONDS = 60.0
 REHEARSAL_SECONDS = 60.0
@@ -34,7 +34,7 @@ class WorkerHandle:
     """
 
     orders: WorkerConfig
-    process: subprocess.Popen[bytes]
+    process: Child
     errors: Path
     skip: int
     rest: bytes = b""
@@ -44,20 +44,11 @@ class WorkerHandle:
 def rehearse(ctx: Context) -> str | None:
     """Start a worker as a run does, one without orders; return why it cannot start, None if it can."""
     try:
-        done = subprocess.run(
-            _command(),
-            cwd=ctx.cwd,
-            env=dict(ctx.env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=REHEARSAL_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        answer = child.ask(_command(), env=ctx.env, cwd=ctx.cwd, seconds=REHEARSAL_SECONDS)
+    except OSError as error:
         return str(error)
-    words = done.stderr.decode("utf-8", "replace").strip()
-    return _cause(words) or f"exit {done.returncode}" if done.returncode else None
+    words = answer.complaint.decode("utf-8", "replace").strip()
+    return _cause(words) or f"exit {answer.code}" if answer.code else None
 
 
 def _command() -> list[str]:
@@ -82,15 +73,12 @@ class WorkerPool:
         errors = Path(given.place) / f"worker-{given.number}.err"
         with errors.open("ab") as stream:
             skip = stream.tell()
-            process = subprocess.Popen(
+            process = child.start_piped(
                 _command(),
-                cwd=self._ctx.root.path,
                 env={**self._ctx.env, "HARNESS_STATE_ROOT": str(self._ctx.root.path)},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stream,
-                pass_fds=(self._lock,),
-                start_new_session=True,
+                cwd=self._ctx.root.path,
+                complaints=stream,
+                inherited=(self._lock,),
             )
         assert process.stdin is not None
         assert process.stdout is not None
@@ -152,7 +140,7 @@ class WorkerPool:
     def stop(self) -> None:
         """Let every worker stop now, and keep what was done."""
         for hand in self._hands.values():
-            hand.process.send_signal(signal.SIGTERM)
+            hand.process.terminate()
 
     def end(self) -> Iterator[Event]:
         """End all that are left, yielding what they still say; those that do not end are killed."""

@@ -7,7 +7,6 @@ Only the agent is a script (`harness_lib.runs.demo_agent`), and what it will do 
 from __future__ import annotations
 
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.git import status, version, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import owner
+from harness_lib.system.processes import child, owner
 from harness_lib.task import Priority, Task, Validation
 from harness_lib.verbs import add, init
 
@@ -105,19 +104,7 @@ def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
 def _run(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
     agent = shlex.join(launcher.python("from harness_lib.runs.demo_agent import main; main()"))
     command = [*launcher.harness(), "run", "-j", str(WORKERS), "--agent-command", agent]
-    with subprocess.Popen(
-        command,
-        cwd=project,
-        env=dict(ctx.env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as run:
-        assert run.stdout is not None
-        for line in run.stdout:
-            show(f"  {line.rstrip()}")
-    return run.returncode
+    return child.follow(command, lambda line: show(f"  {line.rstrip()}"), env=ctx.env, cwd=project)
 
 
 def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple[str, bool]]:

@@ -6,12 +6,18 @@ With `.`, an empty or another relative entry, the project's own `git` and `pytho
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import MutableMapping
 
 
 def absolute(path: str) -> str:
     """Return `path` (as in PATH) less its relative entries; the system's own where nothing is left."""
     return os.pathsep.join(filter(os.path.isabs, path.split(os.pathsep))) or os.defpath.lstrip(os.pathsep)
+
+
+def find(program: str, path: str | None = None) -> str | None:
+    """Return where `program` lies on `path`, by default on ours; None if nowhere."""
+    return shutil.which(program, path=path)
 
 
 def settle(env: MutableMapping[str, str]) -> None:

@@ -16,14 +16,13 @@ from pathlib import Path
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import reaper
+from harness_lib.system.processes.child import Child
 
 TIMED_OUT = 124
 _GRACE_SECONDS = 5.0
 
 
-def start(
-    command: str, *, env: Mapping[str, str], cwd: Path, log: Path, seconds: float
-) -> subprocess.Popen[bytes]:
+def start(command: str, *, env: Mapping[str, str], cwd: Path, log: Path, seconds: float) -> Child:
     """Start `sh -c command`, its output added to `log`; return its guard, which exits as the command does.
 
     After `seconds` the command's process group is ended, and the guard exits with TIMED_OUT. Raises OSError.
@@ -58,7 +57,7 @@ def guard() -> None:
     sys.exit(code if code >= 0 else 128 - code)
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _end(child: Child) -> None:
     reaper.signal_group(child.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         child.wait(_GRACE_SECONDS)

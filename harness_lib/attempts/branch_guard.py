@@ -16,15 +16,15 @@ from harness_lib.system.git import locks, reflog, worktrees
 from harness_lib.system.git.repository import Git, GitError
 
 
-def begin(ctx: Context, wanted: str) -> None:
+def begin(ctx: Context, target: str) -> None:
     """Note where the branches stand when a run begins: what was before is a person's."""
-    for ref in (wanted, target_branch.waiting(wanted)):
-        here = ctx.git.ref(ref)
+    for ref in (target, target_branch.waiting(target)):
+        tip = ctx.git.ref(ref)
         with locks.hold(ctx.git):
-            if here is None:
+            if tip is None:
                 ctx.git.delete_ref(lost_branch.seen_ref(ref))
             else:
-                ctx.git.set_ref(lost_branch.seen_ref(ref), here)
+                ctx.git.set_ref(lost_branch.seen_ref(ref), tip)
 
 
 def all_of(ctx: Context) -> frozenset[str]:
@@ -35,80 +35,80 @@ def all_of(ctx: Context) -> frozenset[str]:
     return frozenset(target_branch.short(name) for name in names)
 
 
-def end(ctx: Context, wanted: str) -> None:
+def end(ctx: Context, target: str) -> None:
     """Forget what `begin` has noted, where the branch is there."""
-    for ref in (wanted, target_branch.waiting(wanted)):
-        if ctx.git.ref(ref) is not None or ref != wanted:
+    for ref in (target, target_branch.waiting(target)):
+        if ctx.git.ref(ref) is not None or ref != target:
             with locks.hold(ctx.git):
                 ctx.git.delete_ref(lost_branch.seen_ref(ref))
 
 
-def after_agent(there: Context, wanted: str, base: str) -> list[str]:
-    """Put back what the agent in the work tree of `there` has done to the branches; return what to tell.
+def after_agent(ctx: Context, target: str, base: str) -> list[str]:
+    """Put back what the agent in the work tree of `ctx` has done to the branches; return what to tell.
 
     `base`: what its attempt began with.
     """
-    refs = (wanted, target_branch.waiting(wanted))
-    return [told for ref in refs if (told := _look_after(there, ref, wanted, base))]
+    refs = (target, target_branch.waiting(target))
+    return [warning for ref in refs if (warning := _look_after(ctx, ref, target, base))]
 
 
-def put_back(ctx: Context, wanted: str) -> list[str]:
+def put_back(ctx: Context, target: str) -> list[str]:
     """Make the branches again that are gone, and put back where agents at work now have moved them.
 
     Otherwise others would go on from commits that no check has seen. Return what to tell.
     """
-    refs = (wanted, target_branch.waiting(wanted))
+    refs = (target, target_branch.waiting(target))
     places = dict(ctx.git.refs(*refs, *map(lost_branch.seen_ref, refs)))
-    told = []
+    warnings = []
     for ref in refs:
-        here, seen = places.get(ref), places.get(lost_branch.seen_ref(ref))
-        if seen is None or here == seen:
+        tip, seen = places.get(ref), places.get(lost_branch.seen_ref(ref))
+        if seen is None or tip == seen:
             continue
-        told.append(_make_again(ctx, ref, wanted) if here is None else _undo_move(ctx, ref, here, seen))
-    return [each for each in told if each]
+        warnings.append(_make_again(ctx, ref, target) if tip is None else _undo_move(ctx, ref, tip, seen))
+    return [each for each in warnings if each]
 
 
-def _undo_move(ctx: Context, ref: str, here: str, seen: str) -> str | None:
-    back = _before_agents(ctx, ref, here, seen)
-    return None if back == here else _put_back(ctx.git, ref, here, back)
+def _undo_move(ctx: Context, ref: str, tip: str, seen: str) -> str | None:
+    back = _before_agents(ctx, ref, tip, seen)
+    return None if back == tip else _put_back(ctx.git, ref, tip, back)
 
 
-def _look_after(there: Context, ref: str, wanted: str, base: str) -> str | None:
-    git = there.git
-    here, seen = git.ref(ref), git.ref(lost_branch.seen_ref(ref))
-    if here is None:
-        return _make_again(there, ref, wanted)
-    if seen in (None, here):
+def _look_after(ctx: Context, ref: str, target: str, base: str) -> str | None:
+    git = ctx.git
+    tip, seen = git.ref(ref), git.ref(lost_branch.seen_ref(ref))
+    if tip is None:
+        return _make_again(ctx, ref, target)
+    if seen in (None, tip):
         return None
     assert seen is not None
-    back = _before_agents(there, ref, here, seen, _made_by_the_agent(git, seen, base))
-    if back == here:
-        _note(git, ref, here)
+    back = _before_agents(ctx, ref, tip, seen, _made_by_the_agent(git, seen, base))
+    if back == tip:
+        _note(git, ref, tip)
         return None
-    return _put_back(git, ref, here, back)
+    return _put_back(git, ref, tip, back)
 
 
-def _before_agents(ctx: Context, ref: str, here: str, seen: str, made: Collection[str] = frozenset()) -> str:
-    """Return where `ref`, now at `here`, was before the agents of this run moved it; `here` if they did not.
+def _before_agents(ctx: Context, ref: str, tip: str, seen: str, made: Collection[str] = frozenset()) -> str:
+    """Return where `ref`, now at `tip`, was before the agents of this run moved it; `tip` if they did not.
 
     `made`: what one of them has made, whose task may have ended; the others are at work now.
     """
     questions = ctx.store.ask()
-    if questions.made(here):
+    if questions.made(tip):
         # Whoever has moved it was killed before that was noted.
-        return here
+        return tip
     by_agents = set(made)
     for task in questions.in_progress():
-        there = worktrees.at(Path(task.worktree)) if task.worktree else None
-        if there is not None and task.started_at_commit:
-            by_agents |= _made_by_the_agent(there, seen, task.started_at_commit)
-    return _before_the_agent(ctx.git, ref, here, seen, by_agents)
+        worktree = worktrees.at(Path(task.worktree)) if task.worktree else None
+        if worktree is not None and task.started_at_commit:
+            by_agents |= _made_by_the_agent(worktree, seen, task.started_at_commit)
+    return _before_the_agent(ctx.git, ref, tip, seen, by_agents)
 
 
-def _make_again(ctx: Context, ref: str, wanted: str) -> str | None:
+def _make_again(ctx: Context, ref: str, target: str) -> str | None:
     git = ctx.git
     seen = git.ref(lost_branch.seen_ref(ref))
-    if seen is None or (ref != wanted and git.ref(wanted) and git.is_ancestor(seen, wanted)):
+    if seen is None or (ref != target and git.ref(target) and git.is_ancestor(seen, target)):
         # Not one of a run's, or taken over.
         return None
     holder = worktrees.holder(git, ref)
@@ -116,15 +116,15 @@ def _make_again(ctx: Context, ref: str, wanted: str) -> str | None:
     return _put_back(git, ref, "", stood)
 
 
-def _put_back(git: Git, ref: str, here: str, back: str) -> str | None:
+def _put_back(git: Git, ref: str, tip: str, back: str) -> str | None:
     try:
         with locks.hold(git):
-            git.set_ref(ref, back, here, why=reflog.PUT_BACK)
+            git.set_ref(ref, back, tip, why=reflog.PUT_BACK)
     except GitError:
         # Somebody has moved it this moment; it is looked at again after the next agent.
         return None
     _note(git, ref, back)
-    what = f"moved to {here[:12]}" if here else "removed"
+    what = f"moved to {tip[:12]}" if tip else "removed"
     return f"An agent has {what} a branch: {target_branch.short(ref)} is put back to {back[:12]}."
 
 
@@ -133,11 +133,11 @@ def _note(git: Git, ref: str, place: str) -> None:
         git.set_ref(lost_branch.seen_ref(ref), place)
 
 
-def _before_the_agent(git: Git, ref: str, here: str, seen: str, made: set[str]) -> str:
-    """Return where `ref`, now at `here`, was before the last moves, if they are the agent's; else `here`."""
+def _before_the_agent(git: Git, ref: str, tip: str, seen: str, made: set[str]) -> str:
+    """Return where `ref`, now at `tip`, was before the last moves, if they are the agent's; else `tip`."""
     holder = worktrees.holder(git, ref)
     by_person = set(reflog.of_checkout(Git.open(holder))) if holder else set()
-    back = here
+    back = tip
     for step in reflog.of_branch(git, ref):
         ours = step.new == seen or step.new != back
         backwards = holder is not None and step.old and not git.is_ancestor(step.old, step.new)

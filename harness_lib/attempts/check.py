@@ -24,7 +24,7 @@ JUDGING = re.compile(r"\d+(-merged)?\.log")
 
 def safe_name(task_id: str) -> str:
     """Return `task_id` as one harmless component of a path or a ref name."""
-    return re.sub(r"[^A-Za-z0-9_-]", lambda found: "%" + found[0].encode().hex(), task_id)
+    return re.sub(r"[^A-Za-z0-9_-]", lambda match: "%" + match[0].encode().hex(), task_id)
 
 
 def require_check(task: Task, index: int, cure: str | None = None) -> None:
@@ -72,13 +72,13 @@ def failed_logs(ctx: Context, task: Task) -> list[Path]:
 
     Not those of a person's `validate`, of cleanups and of agents.
     """
-    found = []
+    logs = []
     for path in listing.matching(log_directory(ctx, task), "*.log"):
         # `.harness/` may be deleted at any time.
         with suppress(FileNotFoundError):
             if JUDGING.fullmatch(path.name):
-                found.append((path.stat().st_mtime_ns, path))
-    return [path for _, path in sorted(found, reverse=True)]
+                logs.append((path.stat().st_mtime_ns, path))
+    return [path for _, path in sorted(logs, reverse=True)]
 
 
 def last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
@@ -86,8 +86,8 @@ def last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
 
     None where the last failure was no check's, or its log is gone.
     """
-    told = task.handback.reason if task.handback else (task.error_log or ("",))[-1]
-    if not any(words in told for words in (FAILED, DID_NOT, PRINTED)):
+    reason = task.handback.reason if task.handback else (task.error_log or ("",))[-1]
+    if not any(words in reason for words in (FAILED, DID_NOT, PRINTED)):
         return None
     log = next(iter(failed_logs(ctx, task)), None)
     text = excerpt.of(printed.ends_of(log)) if log else ""

@@ -35,9 +35,9 @@ def record(ctx: Context, held: HeldTask, step: tuple[int, int], description: str
 
 def parse(step: str) -> tuple[int, int]:
     """Return M and N of "M/N"; UsageError if `step` is no such thing."""
-    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", step)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", step)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(
             f"{step!r} is no step.", 'Write it as M/N: harness checkpoint task-001 2/4 "what was done"'
         )
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])

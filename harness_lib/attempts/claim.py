@@ -41,22 +41,22 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     held = ownership.held_by_me(questions, ctx)
     if held:
         return Taken(_again(ctx, held, task_id), resumed=True, questions=questions)
-    wanted = choose(questions, task_id)
-    if wanted is None:
+    chosen = choose(questions, task_id)
+    if chosen is None:
         return _settle_nothing(ctx, session)
-    with halts.halting_on_error(ctx, session, wanted.id):
+    with halts.halting_on_error(ctx, session, chosen.id):
         ground = baseline.survey(ctx)
-        baseline.require_dependencies(ctx, questions, wanted)
-        gate = baseline.gate_for(ctx, wanted, ground)
-    taken = _claim(ctx, task_id, wanted, ground, gate)
+        baseline.require_dependencies(ctx, questions, chosen)
+        gate = baseline.gate_for(ctx, chosen, ground)
+    taken = _claim(ctx, task_id, chosen, ground, gate)
     if taken.task is None:
         return taken
     with halts.halting_on_error(ctx, session, taken.task.id):
         return taken._replace(task=red_first.prove(ctx, taken.task))
 
 
-def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Baseline, gate: Gate) -> Taken:
-    """Claim `wanted`, for which `gate` was made, or what comes before it by now, if that needs no git."""
+def _claim(ctx: Context, task_id: str | None, chosen: Task, ground: Baseline, gate: Gate) -> Taken:
+    """Claim `chosen`, for which `gate` was made, or what comes before it by now, if that needs no git."""
     with ctx.store.transaction() as tx:
         current = sessions.mine(tx, ctx)
         dependencies.record_blocked(tx, current.number if current else tx.session_count)
@@ -67,7 +67,7 @@ def _claim(ctx: Context, task_id: str | None, wanted: Task, ground: Baseline, ga
         task = choose(tx, task_id)
         if task is None:
             return _nothing(tx, ctx, current)
-        if task != wanted:
+        if task != chosen:
             cheap = _cheap_gate(task, ground)
             if cheap is None:
                 return Taken()
@@ -156,12 +156,12 @@ def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
     """Raise HeldError if another live worker has a task in progress in this work tree (concurrent mode)."""
     if not questions.concurrent:
         return
-    here, now = str(ctx.git.top), ctx.clock.now()
+    top, now = str(ctx.git.top), ctx.clock.now()
     for task in questions.in_progress():
-        if task.worktree != here or leases.is_mine(task, ctx.owner.worker):
+        if task.worktree != top or leases.is_mine(task, ctx.owner.worker):
             continue
         if sessions.worker_is_live(task.claimed_by, questions, ctx) or not leases.expired(task, now):
             raise HeldError(
-                f"{task.claimed_by} works on {task.id} in {here}; two workers never share a work tree.",
+                f"{task.claimed_by} works on {task.id} in {top}; two workers never share a work tree.",
                 "Make one of your own (git worktree add ../worker-2) and claim there.",
             )

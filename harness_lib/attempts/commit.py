@@ -41,14 +41,14 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     """
     git, base = ctx.git, task.started_at_commit
     own = history.without(git, base, head, ctx.keep_out) if base else head
-    wanted = snapshot.without(git, tree, rescue_refs.still_untracked(git, head, task))
+    content = snapshot.without(git, tree, rescue_refs.still_untracked(git, head, task))
     if own != head:
-        wanted = snapshot.with_from(git, wanted, own, ctx.keep_out)
+        content = snapshot.with_from(git, content, own, ctx.keep_out)
         head = own
     parents = [head, *git.merge_heads()]
-    if len(parents) == 1 and wanted == git.tree_of(head):
+    if len(parents) == 1 and content == git.tree_of(head):
         return head
-    return snapshot.commit(git, wanted, parents, message(task))
+    return snapshot.commit(git, content, parents, message(task))
 
 
 def message(task: Task) -> str:
@@ -89,11 +89,13 @@ def publish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 
 def _moved_branch(git: Git, task: Task) -> list[str]:
-    here = git.branch()
-    if task.gate is None or here == task.gate.branch:
+    branch = git.branch()
+    if task.gate is None or branch == task.gate.branch:
         return []
-    was, now = (ref.removeprefix("refs/heads/") if ref else "no branch" for ref in (task.gate.branch, here))
-    return [f"{task.id} was claimed on {was}, and HEAD is on {now} now: its commit is there."]
+    claimed_on, current = (
+        ref.removeprefix("refs/heads/") if ref else "no branch" for ref in (task.gate.branch, branch)
+    )
+    return [f"{task.id} was claimed on {claimed_on}, and HEAD is on {current} now: its commit is there."]
 
 
 def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:

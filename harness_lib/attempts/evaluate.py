@@ -36,7 +36,7 @@ class Evaluation(NamedTuple):
     tree: str = ""
     head: str = ""
     halt: Halt | None = None
-    against: merge_blockers.Found = merge_blockers.Found()
+    against: merge_blockers.Blockers = merge_blockers.Blockers()
 
     def verdict(self) -> outcome.Verdict:
         """Return what follows where the check did not pass."""

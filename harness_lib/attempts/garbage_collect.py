@@ -37,19 +37,19 @@ def sweep(ctx: Context) -> tuple[str, ...]:
 
 def _temporary_files(ctx: Context) -> None:
     ctx.store.sweep()
-    for found, _, _ in os.walk(ctx.root.private):
-        atomic.sweep(Path(found), "*")
+    for path, _, _ in os.walk(ctx.root.private):
+        atomic.sweep(Path(path), "*")
     # Attempts are recovered from here in other work trees, too.
     for directory in (ctx.git.git_dir, ctx.git.common_dir, *(ctx.git.common_dir / "worktrees").glob("*/")):
         atomic.sweep(directory, "harness-*")
 
 
 def _copies(ctx: Context) -> None:
-    wanted = {task.gate.before for task in ctx.store.ask().in_progress() if task.gate}
+    in_use = {task.gate.before for task in ctx.store.ask().in_progress() if task.gate}
     # Held even if there is none: that also takes away the locks of a git that was killed.
     with locks.hold(ctx.git):
         for ref, oid in _old_copies(ctx):
-            if oid not in wanted:
+            if oid not in in_use:
                 ctx.git.delete_ref(ref, oid)
 
 

@@ -46,10 +46,10 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
         if transitions.may("begin_rollback", mine):
             mine = transitions.release(mine, now=tx.now, message=reason, rescue=None, head=None)
         retry = typed.harness("retry", task.id)
-        told = f"ENV_SETUP: the attempt could not be ended: {reason} {kept} Then type: {retry}"
-        ended = transitions.fail(transitions.halt(mine, Halt("ENV_SETUP", told)), now=tx.now)
+        message = f"ENV_SETUP: the attempt could not be ended: {reason} {kept} Then type: {retry}"
+        ended = transitions.fail(transitions.halt(mine, Halt("ENV_SETUP", message)), now=tx.now)
         tx.replace(ended)
-        tx.log("WARN", f"given up after {TRIES} tries: {told}", session=session.number, task=task.id)
+        tx.log("WARN", f"given up after {TRIES} tries: {message}", session=session.number, task=task.id)
     return ended
 
 
@@ -59,10 +59,10 @@ def _keep(ctx: Context, task: Task) -> str:
         return ""
     place = Path(task.worktree)
     try:
-        there = ctx.at(Git.open(place))
+        view = ctx.at(Git.open(place))
         if task.intent is not None and task.intent.commit is not None:
-            there.git.set_ref(rescue_refs.free_ref(there.git, task, "-checked"), task.intent.commit)
-        return f"Its work is kept: {rescue_refs.look_at(rescue_refs.rescue_only(there, task))}"
+            view.git.set_ref(rescue_refs.free_ref(view.git, task, "-checked"), task.intent.commit)
+        return f"Its work is kept: {rescue_refs.look_at(rescue_refs.rescue_only(view, task))}"
     except (EnvSetupError, HarnessError, OSError):
         # Not even that: then the whole directory is kept.
         aside = quarantine.whole(ctx, place, None)

@@ -57,8 +57,8 @@ def _letters(place: Path | None) -> list[Path]:
     # Behind a link there may be anybody's files, and a letter is removed.
     if place is None or outbox.is_linked(place):
         return []
-    found = (path for path in listing.matching(place, "*.json") if path.is_file() and not path.is_symlink())
-    return sorted(found)[:MOST]
+    letters = (path for path in listing.matching(place, "*.json") if path.is_file() and not path.is_symlink())
+    return sorted(letters)[:MOST]
 
 
 def _open(ctx: Context, letter: Path) -> Iterator[str]:

@@ -72,12 +72,12 @@ def _is_as_it_was(ctx: Context, task: Task) -> bool:
 def _leave_as_it_is(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Take the attempt as failed, and rescue its work, without moving a branch that somebody has moved."""
     rescue = rescue_refs.rescue_only(ctx, task)
-    told = (
+    reason = (
         f"HEAD has moved since the rollback was interrupted; nothing was rolled back, a copy is in {rescue}."
     )
-    verdict = outcome.Verdict("SESSION_TIMEOUT", told)
+    verdict = outcome.Verdict("SESSION_TIMEOUT", reason)
     ended = rollback.fail_without_git(ctx, session, task, verdict)
-    return ended._replace(rescue=rescue, warnings=(*ended.warnings, f"{task.id}: {told}"))
+    return ended._replace(rescue=rescue, warnings=(*ended.warnings, f"{task.id}: {reason}"))
 
 
 def _may_publish(ctx: Context, task: Task) -> bool:

@@ -85,10 +85,10 @@ def go_on(
 
 def put_back(ctx: Context, session: Session, task: Task, *, stays: bool) -> tuple[str, outcome.Ended | None]:
     """Go on with an attempt that was cut off before the work that it was to continue was there."""
-    told = restore_handback.apply(ctx, task) if stays else ""
+    restored = restore_handback.apply(ctx, task) if stays else ""
     reason = "the work that it was to continue was not there yet"
     line, ended = go_on(ctx, session, task, "resume", reason, stays=stays)
-    return "\n".join(filter(None, (line, told))), ended
+    return "\n".join(filter(None, (line, restored))), ended
 
 
 def _is_where_it_was(ctx: Context, task: Task) -> bool:

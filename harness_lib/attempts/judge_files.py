@@ -28,16 +28,18 @@ def is_judged_by_files(task: Task) -> bool:
 
 def tree(ctx: Context, task: Task) -> str | None:
     """Return the tree of the files that judge `task` now; None if none can be told."""
-    found = _judges(task)
-    if found == judges.Judges():
+    judging = _judges(task)
+    if judging == judges.Judges():
         return None
-    here = task.validation.cwd or ""
-    named = [_joined(here, name) for name in found.named]
+    cwd = task.validation.cwd or ""
+    named = [_joined(cwd, name) for name in judging.named]
     files = [name for name in named if (ctx.git.top / name).is_file()]
     folders = [name for name in named if (ctx.git.top / name).is_dir()]
-    config = [*(_joined(here, glob) for glob in found.config), *found.config]
+    config = [*(_joined(cwd, glob) for glob in judging.config), *judging.config]
     # A runner that is told which files to run runs no others.
-    tests = [_joined(folder, glob) for folder in folders or ([] if files else [here]) for glob in found.tests]
+    tests = [
+        _joined(folder, glob) for folder in folders or ([] if files else [cwd]) for glob in judging.tests
+    ]
     excluded = tuple(glob[1:] for glob in task.validation.protect if glob.startswith("!"))
     entries: dict[str, trees.Entry] = {}
     for kind, globs in ((CONFIG, config), (NAMED, files), (TESTS, tests)):
@@ -75,13 +77,13 @@ def _joined(folder: str, name: str) -> str:
 def _parts(ctx: Context, paths: list[str]) -> dict[str, trees.Entry]:
     """Return the entries of `paths`, each with only what of it judges."""
     whole = [path for path in paths if not judge_parts.is_partial(path)]
-    found = raw_files.hashed(ctx.git, whole, store=True)
+    entries = raw_files.hashed(ctx.git, whole, store=True)
     for path in paths:
-        content = None if path in found else _read(ctx.git.top / path)
+        content = None if path in entries else _read(ctx.git.top / path)
         part = None if content is None else judge_parts.part(path, content)
         if part is not None:
-            found[path] = ("100644", raw_files.stored(ctx.git, part))
-    return found
+            entries[path] = ("100644", raw_files.stored(ctx.git, part))
+    return entries
 
 
 def _read(path: Path) -> bytes | None:

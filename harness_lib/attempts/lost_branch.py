@@ -14,7 +14,7 @@ SEEN = "refs/harness/seen/"
 
 def error(git: Git, branch: str | None) -> EnvSetupError:
     """Return the error of an attempt that has nothing to begin with: `branch` (full name) has no commit."""
-    there = [name for name, _ in git.refs(HEADS)]
+    branches = [name for name, _ in git.refs(HEADS)]
     name = (branch or "HEAD").removeprefix(HEADS)
     stood = last_place(git, branch) if branch else None
     if branch and stood:
@@ -22,8 +22,8 @@ def error(git: Git, branch: str | None) -> EnvSetupError:
             f"The branch {name} is gone; it stood at {stood[:12]}.",
             f"Make it again: {typed.git('branch', name, stood)}",
         )
-    if there:
-        other = there[0].removeprefix(HEADS)
+    if branches:
+        other = branches[0].removeprefix(HEADS)
         return EnvSetupError(
             f"The branch {name} of {git.top} has no commit; there are others, {other} for one.",
             f"Go to one of them: {typed.git('switch', other)}",

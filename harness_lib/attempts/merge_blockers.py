@@ -15,7 +15,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
 
-class Found(NamedTuple):
+class Blockers(NamedTuple):
     """What stands against merging some work; all of it paths from the top.
 
     `repositories` are new and of their own; `submodules` name a commit that nobody else has; `marked` have
@@ -31,30 +31,35 @@ class Found(NamedTuple):
         return bool(self.repositories or self.submodules or self.marked)
 
 
-def find(ctx: Context, task: Task, tree: str) -> Found:
+def find(ctx: Context, task: Task, tree: str) -> Blockers:
     """Return what stands against merging `tree`, which was just captured from the work tree.
 
     Before the check runs: what that makes in the work tree is not merged.
     """
     if task.gate is None or task.gate.target is None:
-        return Found()
+        return Blockers()
     git, base = ctx.git, task.started_at_commit
     before = git.tree_of(base if base and git.exists(base) else "HEAD")
-    known, now = nested.links(git, before), nested.links(git, tree)
-    there = {*nested.untracked(git), *(path for path in now if now[path] != known.get(path))}
-    new = {path for path in there if path not in known}
-    new -= {path for path in new if path in now and nested.is_submodule(git, tree, path)}
-    moved = sorted(path for path in (there - new) if path in now and now[path] != known.get(path))
-    lost = [path for path in moved if not _is_held(ctx, task.gate.target, path, now[path])]
-    return Found(tuple(sorted(new)), tuple(lost), tuple(conflict_markers.left(git, before, tree)))
+    links_before, links = nested.links(git, before), nested.links(git, tree)
+    repositories = {
+        *nested.untracked(git),
+        *(path for path in links if links[path] != links_before.get(path)),
+    }
+    new = {path for path in repositories if path not in links_before}
+    new -= {path for path in new if path in links and nested.is_submodule(git, tree, path)}
+    moved = sorted(
+        path for path in (repositories - new) if path in links and links[path] != links_before.get(path)
+    )
+    lost = [path for path in moved if not _is_held(ctx, task.gate.target, path, links[path])]
+    return Blockers(tuple(sorted(new)), tuple(lost), tuple(conflict_markers.left(git, before, tree)))
 
 
-def _is_held(ctx: Context, wanted: str, path: str, commit: str) -> bool:
+def _is_held(ctx: Context, target: str, path: str, commit: str) -> bool:
     """Return whether others can have `commit` of the submodule at `path`, or its target names it already."""
-    there = nested.at(ctx.git, path)
-    if there is not None and nested.is_published(there, commit):
+    submodule = nested.at(ctx.git, path)
+    if submodule is not None and nested.is_published(submodule, commit):
         return True
     own = nested.at(Git.open(ctx.root.path), path)
     if own is not None and own.exists(commit):
         return True
-    return ctx.git.ref(f"{target_branch.tip(ctx.git, wanted)}:{path}") == commit
+    return ctx.git.ref(f"{target_branch.tip(ctx.git, target)}:{path}") == commit

@@ -112,20 +112,20 @@ def _as_it_is(ctx: Context, task: Task) -> Task:
 
 
 def _has_arrived(ctx: Context, task: Task) -> bool:
-    commit, wanted = _named(outcome.intent_of(task).commit), _target(task)
-    return any(ctx.git.is_ancestor(commit, ref) for ref in (wanted, target_branch.waiting(wanted)))
+    commit, target = _named(outcome.intent_of(task).commit), _target(task)
+    return any(ctx.git.is_ancestor(commit, ref) for ref in (target, target_branch.waiting(target)))
 
 
 def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.Ended:
     """Merge the task and those that wait behind it; return how its attempt ended.
 
-    Raises target.MovedError.
+    Raises target_branch.MovedError.
     """
-    git, wanted = ctx.git, _target(task)
-    for told in branch_guard.put_back(ctx, wanted):
+    git, target = ctx.git, _target(task)
+    for warning in branch_guard.put_back(ctx, target):
         # An agent of another worker has removed or moved it.
-        ctx.say(told)
-    move = target_branch.next_move(ctx, wanted, aside=aside)
+        ctx.say(warning)
+    move = target_branch.next_move(ctx, target, aside=aside)
     tasks = merge_batch.waiting(ctx, session, task)
     while True:
         batch = merge_batch.stack(git, tasks, move.tip)
@@ -140,7 +140,7 @@ def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.
         tasks = batch.half()
     moving = merge_batch.begin(ctx, batch, move.ref)
     try:
-        target_branch.carry_out(ctx, wanted, move, batch.tip)
+        target_branch.carry_out(ctx, target, move, batch.tip)
     except target_branch.MovedError:
         merge_batch.take_back(ctx, batch)
         raise
@@ -169,16 +169,16 @@ def _completed(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         stop = outcome.count_attempt(tx, ctx, session)
     _leave(ctx.git, commit)
     rescue_refs.drop_before(ctx.git, task)
-    wanted = _target(task)
-    waits = pending_merges.bring_over(ctx, wanted) or pending_merges.told(ctx, wanted)
+    target = _target(task)
+    waits = pending_merges.bring_over(ctx, target) or pending_merges.describe(ctx, target)
     return outcome.Ended(done, stop, warnings=(waits,) if waits else ())
 
 
 def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Finish the merge that a killed process had under way."""
-    git, intent, wanted = ctx.git, outcome.intent_of(task), _target(task)
+    git, intent, target = ctx.git, outcome.intent_of(task), _target(task)
     with locks.hold(git):
-        outcome.clear_dead_locks(git, intent, (wanted, target_branch.waiting(wanted)))
+        outcome.clear_dead_locks(git, intent, (target, target_branch.waiting(target)))
     commit = _named(intent.commit)
     if intent.action == "merge":
         _stand_on(ctx, task, commit)
@@ -190,7 +190,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     ref, tip = _named(intent.ref), intent.head
     try:
         move = target_branch.Move(ref, tip, tip if git.ref(ref) else "")
-        target_branch.carry_out(ctx, wanted, move, commit)
+        target_branch.carry_out(ctx, target, move, commit)
     except target_branch.MovedError:
         return merge_in_turn(ctx, session, _begin_again(ctx, task))
     return _completed(ctx, session, task)

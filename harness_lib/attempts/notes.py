@@ -17,12 +17,12 @@ MOST = 20
 
 def line(task_id: str, text: str) -> str:
     """Return `text` as the one line that is recorded of it; UsageError if nothing is left."""
-    found = quoting.one_line(text, TEXT_LENGTH)
-    if not found:
+    noted = quoting.one_line(text, TEXT_LENGTH)
+    if not noted:
         raise UsageError(
             "Say what is to be noted.", typed.harness("note", task_id, rest='"what later tasks should know"')
         )
-    return found
+    return noted
 
 
 def record(ctx: Context, task_id: str, note: str) -> tuple[Task, list[str]]:

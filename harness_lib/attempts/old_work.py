@@ -32,11 +32,11 @@ def by_itself(ctx: Context) -> str | None:
 
     Rescued work is never taken by itself.
     """
-    found = outdated.outdated(logs(ctx), ctx.clock.now().timestamp(), DAYS, MEGABYTES * MEGABYTE)
-    take(ctx, found, [])
-    size = sum(each.size for each in found) / MEGABYTE
+    taken = outdated.outdated(logs(ctx), ctx.clock.now().timestamp(), DAYS, MEGABYTES * MEGABYTE)
+    take(ctx, taken, [])
+    size = sum(each.size for each in taken) / MEGABYTE
     old = f"older than {DAYS:g} days, or the oldest beyond {MEGABYTES} MB in all"
-    return f"{len(found)} logs of {size:.1f} MB were taken away: {old}" if found else None
+    return f"{len(taken)} logs of {size:.1f} MB were taken away: {old}" if taken else None
 
 
 def logs(ctx: Context) -> Iterator[Old]:
@@ -47,15 +47,15 @@ def logs(ctx: Context) -> Iterator[Old]:
         name = path.relative_to(ctx.root.logs)
         # `.harness/` may be deleted at any time.
         with suppress(FileNotFoundError):
-            found = path.lstat()
-            if stat.S_ISREG(found.st_mode) and name.parts[0] not in busy:
-                yield Old(str(name), found.st_mtime, found.st_size)
+            info = path.lstat()
+            if stat.S_ISREG(info.st_mode) and name.parts[0] not in busy:
+                yield Old(str(name), info.st_mtime, info.st_size)
 
 
 def rescues(ctx: Context, now: float, days: float) -> list[Kept]:
     """Return the rescued work that is older than `days` at `now`, in seconds since the epoch."""
-    found = rescue_apply.listed(ctx.git, RESCUE_REFS)
-    return [each for each in found if now - each.at > days * outdated.SECONDS_PER_DAY]
+    rescued = rescue_apply.listed(ctx.git, RESCUE_REFS)
+    return [each for each in rescued if now - each.at > days * outdated.SECONDS_PER_DAY]
 
 
 def take(ctx: Context, logs: tuple[Old, ...], works: list[Kept]) -> None:

@@ -18,56 +18,56 @@ NAMED = 3
 PATH_LENGTH = 200
 
 
-def told(ctx: Context, wanted: str) -> str | None:
+def describe(ctx: Context, target: str) -> str | None:
     """Return why work waits for a person and how to take it over, in a sentence; None if none does."""
-    git, ours = ctx.git, target_branch.waiting(wanted)
-    here, there = git.ref(wanted), git.ref(ours)
-    if there is None or here is None or git.is_ancestor(there, here):
+    git, ours = ctx.git, target_branch.waiting(target)
+    target_tip, waiting_tip = git.ref(target), git.ref(ours)
+    if waiting_tip is None or target_tip is None or git.is_ancestor(waiting_tip, target_tip):
         return None
-    reasons = "; ".join(_reasons(ctx, wanted, here, there))
+    reasons = "; ".join(_reasons(ctx, target, target_tip, waiting_tip))
     name = target_branch.short(ours)
-    waits = f"Finished work waits on the branch {name}{reasons and f': {reasons}'}"
-    return f"{waits}. Take it over with: {typed.git('merge', name)}"
+    sentence = f"Finished work waits on the branch {name}{reasons and f': {reasons}'}"
+    return f"{sentence}. Take it over with: {typed.git('merge', name)}"
 
 
-def bring_over(ctx: Context, wanted: str, checked: str | None = None) -> str | None:
-    """Bring what waits for `wanted` there if nothing is in the way; return a sentence if it has gone over.
+def bring_over(ctx: Context, target: str, checked: str | None = None) -> str | None:
+    """Bring what waits for `target` there if nothing is in the way; return a sentence if it has gone over.
 
     `checked`: as `target_branch.deliver` has it.
     """
-    git, ours = ctx.git, target_branch.waiting(wanted)
-    here, waited = git.ref(wanted), git.ref(ours)
-    blocked = target_branch.deliver(ctx, wanted, checked)
-    there = git.ref(wanted)
-    if blocked or None in (here, waited, there) or here == there:
+    git, ours = ctx.git, target_branch.waiting(target)
+    before, waited = git.ref(target), git.ref(ours)
+    blocked = target_branch.deliver(ctx, target, checked)
+    after = git.ref(target)
+    if blocked or None in (before, waited, after) or before == after:
         return None
-    log = typed.git("log", "--oneline", f"{here}..{there}")
-    waited, now_on = target_branch.short(ours), target_branch.short(wanted)
+    log = typed.git("log", "--oneline", f"{before}..{after}")
+    waited, now_on = target_branch.short(ours), target_branch.short(target)
     return f"What waited on the branch {waited} has gone to {now_on}: {log}"
 
 
-def _reasons(ctx: Context, wanted: str, here: str, there: str) -> Iterator[str]:
-    """Yield what keeps the work of `there` from going to `wanted`, which is at `here`."""
-    if not ctx.git.is_ancestor(here, there):
-        yield f"{target_branch.short(wanted)} has commits of its own"
+def _reasons(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> Iterator[str]:
+    """Yield what keeps the work of `waiting_tip` from going to `target`, which is at `target_tip`."""
+    if not ctx.git.is_ancestor(target_tip, waiting_tip):
+        yield f"{target_branch.short(target)} has commits of its own"
     try:
-        found = _obstacles(ctx, wanted, here, there)
+        obstacles = _obstacles(ctx, target, target_tip, waiting_tip)
     except (HarnessError, OSError):
         # A full disk, or a repository that one may only read: what waits is to be told there as well.
         return
-    if found.refused:
-        what = "that" if len(found.refused) == 1 else "them"
+    if obstacles.refused:
+        what = "that" if len(obstacles.refused) == 1 else "them"
         yield (
-            f"you have changes in {_listed(found.refused)}, for which git would not merge: "
+            f"you have changes in {_listed(obstacles.refused)}, for which git would not merge: "
             f"commit {what} first, or put {what} away"
         )
-    if found.changed:
-        yield f"you have changes in {_listed(found.changed)}"
-    if found.standing:
+    if obstacles.changed:
+        yield f"you have changes in {_listed(obstacles.changed)}"
+    if obstacles.standing:
         # A plain `git merge` would write over it where git ignores it.
-        stands = "stands where it has a file" if len(found.standing) == 1 else "stand where it has files"
-        what = "that" if len(found.standing) == 1 else "them"
-        yield f"your own {_listed(found.standing)} {stands}: move {what} away first"
+        stands = "stands where it has a file" if len(obstacles.standing) == 1 else "stand where it has files"
+        what = "that" if len(obstacles.standing) == 1 else "them"
+        yield f"your own {_listed(obstacles.standing)} {stands}: move {what} away first"
 
 
 class _Obstacles(NamedTuple):
@@ -82,27 +82,27 @@ class _Obstacles(NamedTuple):
     standing: Sequence[str] = ()
 
 
-def _obstacles(ctx: Context, wanted: str, here: str, there: str) -> _Obstacles:
-    """Return what is in the way of the work of `there` in the checkout of `wanted`, which is at `here`."""
-    holder = worktrees.holder(ctx.git, wanted)
+def _obstacles(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> _Obstacles:
+    """Return what is in the way of `waiting_tip` in the checkout of `target`, which is at `target_tip`."""
+    holder = worktrees.holder(ctx.git, target)
     if holder is None:
         return _Obstacles()
     checkout = ctx.at(Git.open(holder))
-    found = fast_forward.obstacles(checkout.git, here, there, checkout.keep_out)
-    changed = set(status.changes(checkout.git, checkout.keep_out).tracked if found else ())
-    refused = changed and changed.intersection(_merged(checkout.git, here, there))
+    paths = fast_forward.obstacles(checkout.git, target_tip, waiting_tip, checkout.keep_out)
+    changed = set(status.changes(checkout.git, checkout.keep_out).tracked if paths else ())
+    refused = changed and changed.intersection(_merged(checkout.git, target_tip, waiting_tip))
     return _Obstacles(
-        refused=[path for path in found if path in refused],
-        changed=[path for path in found if path in changed and path not in refused],
-        standing=[path for path in found if path not in changed],
+        refused=[path for path in paths if path in refused],
+        changed=[path for path in paths if path in changed and path not in refused],
+        standing=[path for path in paths if path not in changed],
     )
 
 
-def _merged(git: Git, here: str, there: str) -> set[str]:
-    """Return the files that must be without changes for `git merge` of `there` into `here`."""
-    base = merge.parted(git, here, there)
-    theirs = set(trees.difference(git, base or git.empty_tree(), there))
-    if base == here:
+def _merged(git: Git, target_tip: str, waiting_tip: str) -> set[str]:
+    """Return the files that must be without changes for `git merge` of `waiting_tip` into `target_tip`."""
+    base = merge.parted(git, target_tip, waiting_tip)
+    theirs = set(trees.difference(git, base or git.empty_tree(), waiting_tip))
+    if base == target_tip:
         return theirs
     # A merge commit is made from the index, so nothing may stand in it.
     return theirs.union(trees.staged(git))

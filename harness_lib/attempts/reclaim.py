@@ -21,7 +21,7 @@ class Reclaimed(NamedTuple):
     """
 
     how: Literal["handed back", "later", "given up", "lost"]
-    told: str
+    message: str
 
 
 class Reclaims:

@@ -39,7 +39,7 @@ from harness_lib.task import Gate, Session, StopReason, Task
 class Report(NamedTuple):
     """What recovery did, one line per task, and why the session is over if it is."""
 
-    told: tuple[str, ...] = ()
+    recovered: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     stop: StopReason | None = None
 
@@ -52,13 +52,13 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
     Raises RefusedError (untrusted commands), ConfigError (no check), EnvSetupError; the session is halted.
     """
     target_branch.mend(ctx)
-    told: list[str] = []
+    recovered: list[str] = []
     warnings: list[str] = []
     seen: set[str] = set()
     while True:
         task = _take_over_next(ctx, session, seen, fresh=fresh)
         if task is None:
-            return Report(tuple(told), tuple(warnings))
+            return Report(tuple(recovered), tuple(warnings))
         is_ours = leases.works_for(task.claimed_by, session.worker)
         if is_ours:
             # What a worker that lives has started is its own, like its files.
@@ -71,28 +71,28 @@ def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
             # Several saw that the lease of a living worker had run out, and another one was faster.
             continue
         warnings += warned
-        told.append(line)
+        recovered.append(line)
         if ended:
             warnings += ended.warnings
             if ended.stop in ("done", "blocked", "max_tasks_per_session"):
-                return Report(tuple(told), tuple(warnings), ended.stop)
+                return Report(tuple(recovered), tuple(warnings), ended.stop)
 
 
 def _recover_next(
     ctx: Context, session: Session, task: Task
 ) -> tuple[str, outcome.Ended | None, tuple[str, ...]]:
     """Recover one task; return the line that tells it, how the attempt ended if it did, and warnings."""
-    there = work_tree(ctx, task)
-    if there is None:
+    worktree = work_tree(ctx, task)
+    if worktree is None:
         return *_give_up_lost(ctx, session, task), ()
     is_ours = leases.works_for(task.claimed_by, session.worker)
-    warned = tuple(inbox.open_all(ctx.at(there))) if is_ours else ()
-    worktree_slots.unlock(ctx, there)
+    warned = tuple(inbox.open_all(ctx.at(worktree))) if is_ours else ()
+    worktree_slots.unlock(ctx, worktree)
     try:
-        stays = there.top == ctx.git.top
-        return *_recover_one(ctx.at(there), session, task, stays=stays), warned
+        stays = worktree.top == ctx.git.top
+        return *_recover_one(ctx.at(worktree), session, task, stays=stays), warned
     except HeldError as error:
-        if not is_ours or not worktree_slots.is_ours(ctx, there):
+        if not is_ours or not worktree_slots.is_ours(ctx, worktree):
             raise
         # Nobody is to wait for it: another work tree is made for the rest.
         return f"{task.id}: {giving_up.give_up(ctx, session, task, error).halt}", None, warned
@@ -122,15 +122,15 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> str:
     That the worker died is nobody's fault: what is under way in git is finished, other work is handed back as
     it stands.
     """
-    there = work_tree(ctx, taken)
-    if there is None:
+    worktree = work_tree(ctx, taken)
+    if worktree is None:
         return _give_up_lost(ctx, session, taken)[0]
-    worktree_slots.unlock(ctx, there)
+    worktree_slots.unlock(ctx, worktree)
     if taken.intent is not None:
-        return _recover_one(ctx.at(there), session, taken, stays=False)[0]
-    problems = inbox.open_all(ctx.at(there))
+        return _recover_one(ctx.at(worktree), session, taken, stays=False)[0]
+    problems = inbox.open_all(ctx.at(worktree))
     reason = "its worker was killed"
-    requeue.interrupted(ctx.at(there), session, taken, reason)
+    requeue.interrupted(ctx.at(worktree), session, taken, reason)
     return " ".join([interrupting.log(ctx, session, taken, "hand back what was done", reason), *problems])
 
 
@@ -201,10 +201,10 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
     if not place.is_dir():
         return ctx.git if _has_moved(ctx, task) else None
     try:
-        there = Git.open(place)
+        worktree = Git.open(place)
     except EnvSetupError:
         return None
-    return there if (there.top, there.common_dir) == (place.resolve(), ctx.git.common_dir) else None
+    return worktree if (worktree.top, worktree.common_dir) == (place.resolve(), ctx.git.common_dir) else None
 
 
 def _has_moved(ctx: Context, task: Task) -> bool:
@@ -290,12 +290,12 @@ def _validate(
     left = interrupting.standing(ctx)
     with halts.halting_on_error(ctx, session, task.id):
         questions = ctx.store.ask()
-        judged = evaluate.judge(ctx, questions, ownership.require_task(questions, task.id))
-    if judged.checked.passed:
-        then = "hand back" if judged.against else "mark completed"
+        evaluation = evaluate.judge(ctx, questions, ownership.require_task(questions, task.id))
+    if evaluation.checked.passed:
+        then = "hand back" if evaluation.against else "mark completed"
         line = interrupting.log(
             ctx, session, task, f"{plan.words}; {then}", f"{plan.reason}; the check passed"
         )
-        return line, complete.complete(ctx, session, task, judged)
-    reason = f"{plan.reason}; {judged.checked.message}"
+        return line, complete.complete(ctx, session, task, evaluation)
+    reason = f"{plan.reason}; {evaluation.checked.message}"
     return interrupting.go_on(ctx, session, task, "resume", reason, stays=stays, left=left)

@@ -46,33 +46,33 @@ def because_of_check(ctx: Context, session: Session, task: Task, tip: str, check
 
 
 def because_of_content(
-    ctx: Context, session: Session, task: Task, found: merge_blockers.Found
+    ctx: Context, session: Session, task: Task, blockers: merge_blockers.Blockers
 ) -> outcome.Ended:
     """Hand back work with something in it that must not be merged; repositories are moved aside first."""
-    kept = quarantine.parts(ctx, found.repositories, found.submodules)
-    told = ["The work passed its check, but cannot be merged."]
-    if found.repositories:
-        told.append(
-            f"A repository of its own: {_named(found.repositories)}. "
+    kept = quarantine.parts(ctx, blockers.repositories, blockers.submodules)
+    sentences = ["The work passed its check, but cannot be merged."]
+    if blockers.repositories:
+        sentences.append(
+            f"A repository of its own: {_named(blockers.repositories)}. "
             "No commit of the project can hold its files. "
             + (f"It was moved to {kept}. " if kept else "")
             + "If its files belong to the work, put them into the work tree without its .git (that stays "
             "outside), so that they are plain files; otherwise leave the directory out of the work tree."
         )
-    if found.submodules:
-        told.append(
-            f"A submodule at a commit that only this work tree had: {_named(found.submodules)}. "
+    if blockers.submodules:
+        sentences.append(
+            f"A submodule at a commit that only this work tree had: {_named(blockers.submodules)}. "
             + (f"It was moved to {kept}, with its commits. " if kept else "")
             + "Push the commit to the submodule's remote, so that one of its remote-tracking branches has "
             "it, or leave the submodule as it was."
         )
-    if found.marked:
-        told.append(
-            f"Conflict marks still stand in {_named(found.marked)}. Resolve them: what belongs to both sides "
-            "stays, and the lines with <<<<<<<, ======= and >>>>>>> go."
+    if blockers.marked:
+        sentences.append(
+            f"Conflict marks still stand in {_named(blockers.marked)}. Resolve them: what belongs to both "
+            "sides stays, and the lines with <<<<<<<, ======= and >>>>>>> go."
         )
     base = task.started_at_commit or ctx.git.head() or ""
-    return _hand_back(ctx, session, task, " ".join(told), base, "TASK_EXEC")
+    return _hand_back(ctx, session, task, " ".join(sentences), base, "TASK_EXEC")
 
 
 def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
@@ -85,8 +85,8 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
             "What it had done stands in the work tree."
         )
         rounds = handback.rounds if handback else 0
-        told = quoting.one_line(reason, quoting.FAILURE_LENGTH)
-        handback = Handback(told, rounds, _without_a_persons(ctx, task), task.started_at_commit)
+        line = quoting.one_line(reason, quoting.FAILURE_LENGTH)
+        handback = Handback(line, rounds, _without_a_persons(ctx, task), task.started_at_commit)
     verdict = outcome.requeued("SESSION_TIMEOUT", why, handback)
     return rollback.roll_back(ctx, session, task, verdict)
 
@@ -119,12 +119,12 @@ def has_changes(ctx: Context, task: Task) -> bool:
 def _hand_back(
     ctx: Context, session: Session, task: Task, reason: str, base: str, category: Category
 ) -> outcome.Ended:
-    told = quoting.one_line(reason, quoting.REASON_LENGTH)
+    line = quoting.one_line(reason, quoting.REASON_LENGTH)
     rounds = (task.handback.rounds if task.handback else 0) + 1
     if rounds > FREE_ROUNDS:
-        return rollback.roll_back(ctx, session, task, outcome.Verdict(category, told))
-    handback = Handback(told, rounds, base=base)
-    verdict = outcome.requeued(category, told, handback)
+        return rollback.roll_back(ctx, session, task, outcome.Verdict(category, line))
+    handback = Handback(line, rounds, base=base)
+    verdict = outcome.requeued(category, line, handback)
     return rollback.roll_back(ctx, session, task, verdict)
 
 

@@ -108,8 +108,8 @@ def changed_before(git: Git, task: Task) -> list[str]:
         message = f"harness: files that were untracked before {task.id}, as they were\n"
         git.set_ref(ref, snapshot.commit(git, tree, [base] if base else [], message))
     names = f"{len(changed)} untracked file{'s' if len(changed) > 1 else ''} that {task.id} did not make"
-    told = some([repr(path) for path in sorted(changed)], NAMED)
-    return [f"{names} changed or went: {told}. As before they are kept: {look_at(ref)}"]
+    paths = some([repr(path) for path in sorted(changed)], NAMED)
+    return [f"{names} changed or went: {paths}. As before they are kept: {look_at(ref)}"]
 
 
 def _before_ref(git: Git, task: Task, tree: str) -> str:

@@ -28,21 +28,21 @@ def apply(ctx: Context, task: Task) -> str:
     assert picked.tree is not None
     moves = trees.changed(git, git.tree_of(head), picked.tree)
     as_it_was = rescue_refs.look_at(back.rescue)
-    told = [f"that work stands in this work tree, uncommitted (git diff; as it was: {as_it_was})"]
+    lines = [f"that work stands in this work tree, uncommitted (git diff; as it was: {as_it_was})"]
     # What is fetched, or thrown away, of another repository is not for us to say.
     for path in [path for path, (old, new) in moves.items() if trees.GITLINK in (new or old or ())]:
         _, new = moves.pop(path)
         what = f"stands at {new[1]}" if new else "is removed"
-        told.append(f"but for one thing: there the submodule {path!r} {what}")
+        lines.append(f"but for one thing: there the submodule {path!r} {what}")
     with locks.hold(git):
         blocked = checkout.follow(git, moves)
     if blocked:
-        told.append(f"but for what something stands in the way of: {', '.join(blocked[:NAMED])}")
+        lines.append(f"but for what something stands in the way of: {', '.join(blocked[:NAMED])}")
     marked = list(
         dict.fromkeys((*picked.conflicts, *conflict_markers.left(git, git.tree_of(head), picked.tree)))
     )
     if marked:
         shown = ", ".join(marked[:NAMED])
-        told.append(f"conflict marks (<<<<<<< ours: merged meanwhile, >>>>>>> yours) stand in: {shown}")
-        told.append("it is merged only when they are gone: resolve each, and leave no line of them")
-    return "\n".join(told)
+        lines.append(f"conflict marks (<<<<<<< ours: merged meanwhile, >>>>>>> yours) stand in: {shown}")
+        lines.append("it is merged only when they are gone: resolve each, and leave no line of them")
+    return "\n".join(lines)

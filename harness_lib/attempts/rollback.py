@@ -77,10 +77,10 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
                 keep_out=ctx.keep_out,
             )
             warnings += _taken_off(git, task, intent, tip)
-            told = f"to {intent.base[:12]}"
+            result = f"to {intent.base[:12]}"
         else:
             gone = f"base commit {intent.base or '(none)'} is gone"
-            told = f"not possible: {gone}; the work tree is left as it is"
+            result = f"not possible: {gone}; the work tree is left as it is"
             warnings.append(f"The base commit of {task.id} is gone, so nothing was rolled back.")
     warnings += _clean_up(ctx, task)
     with ctx.store.transaction() as tx:
@@ -90,7 +90,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
         if intent.outcome == "failed":
             category = intent.category or "TASK_EXEC"
             tx.log("ERROR", intent.message or "", session=session.number, task=task.id, category=category)
-        tx.log("ROLLBACK", told + kept, session=session.number, task=task.id)
+        tx.log("ROLLBACK", result + kept, session=session.number, task=task.id)
         for warning in warnings:
             tx.log("WARN", warning, session=session.number, task=task.id)
         stop = outcome.count_attempt(tx, ctx, session) if intent.outcome == "failed" else None
@@ -101,21 +101,23 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
 def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[str]:
     """Say which commits the branch had and has no more: a person may have made some of them."""
     assert intent.base is not None
-    told = []
+    warnings = []
     if intent.base != task.started_at_commit:
-        told.append(f"{task.id} went back to {intent.base[:12]} only: a remote has what came before that.")
+        warnings.append(
+            f"{task.id} went back to {intent.base[:12]} only: a remote has what came before that."
+        )
     gone = history.since(git, intent.base, tip) if tip else []
     if gone:
         branch = (rescue_refs.branch(git, task) or "HEAD").removeprefix("refs/heads/")
         count = f"{len(gone)} commit{'s' if len(gone) > 1 else ''} left {branch}"
         shown = quoting.named(gone, NAMED, SUBJECT_LENGTH)
         kept = rescue_refs.look_at(intent.rescue or task.id)
-        told.append(
+        warnings.append(
             f"{count}: {shown}. Kept: {kept}. Those that are a person's "
             f"come back one by one with git cherry-pick COMMIT, all of them with: "
             f"{_bring_back(git, intent, tip)}"
         )
-    return told
+    return warnings
 
 
 def _bring_back(git: Git, intent: Intent, tip: str | None) -> str:

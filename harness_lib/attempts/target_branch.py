@@ -75,22 +75,22 @@ def tip(git: Git, target: str) -> str:
 
     Where a person has committed to the target beside what waits, that is a merge of both, if it can be made.
     """
-    here, waits = git.ref(target), git.ref(waiting(target))
+    target_tip, waits = git.ref(target), git.ref(waiting(target))
     if waits is None:
-        if here is None:
+        if target_tip is None:
             raise lost_branch.error(git, target)
-        return here
-    if here is None or git.is_ancestor(here, waits):
+        return target_tip
+    if target_tip is None or git.is_ancestor(target_tip, waits):
         return waits
     message = f"Merge branch '{short(target)}' into {short(waiting(target))}\n"
-    return merge.join(git, waits, here, message) or waits
+    return merge.join(git, waits, target_tip, message) or waits
 
 
 def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
     """Return what the next merge has to move; `aside`: not the target, for its checkout is not free."""
     git, ours = ctx.git, waiting(target)
-    here, waits = git.ref(target), git.ref(ours)
-    if waits and here and git.is_ancestor(waits, here):
+    target_tip, waits = git.ref(target), git.ref(ours)
+    if waits and target_tip and git.is_ancestor(waits, target_tip):
         # A person has taken it over.
         _forget(git, ours, waits)
         waits = None
@@ -121,27 +121,27 @@ def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
 
 def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
     git, ours = ctx.git, waiting(target)
-    here, waits = git.ref(target), git.ref(ours)
-    if here != new and waits and not git.is_ancestor(waits, new):
+    target_tip, waits = git.ref(target), git.ref(ours)
+    if target_tip != new and waits and not git.is_ancestor(waits, new):
         raise MovedError
     unparted = (ours, waits or "")
-    there = _holder(ctx, target)
-    if there is None:
+    checkout = _holder(ctx, target)
+    if checkout is None:
         if worktrees.is_hidden(git, target):
             raise MovedError(blocked=True)
-        if here != new:
+        if target_tip != new:
             _set(git, move, new, unparted)
         return
-    with locks.hold(there.git):
-        if not _is_free(there, move.tip, new):
+    with locks.hold(checkout.git):
+        if not _is_free(checkout, move.tip, new):
             raise MovedError(blocked=True)
         try:
-            restore.require_unlocked(there.git)
+            restore.require_unlocked(checkout.git)
         except HeldError as error:
             # An editor, or a git command that asks its person something: hours, perhaps.
             raise MovedError(blocked=True) from error
         try:
-            fast_forward.forward(there.git, move.tip, new, only_while=unparted)
+            fast_forward.forward(checkout.git, move.tip, new, only_while=unparted)
         except restore.HeadMovedError as error:
             raise MovedError from error
 
@@ -158,9 +158,9 @@ def _set(git: Git, move: Move, new: str, only_while: tuple[str, str] | None) -> 
         raise MovedError from error
 
 
-def mend(there: Context) -> None:
-    """Put right what we have left in the checkout of `there`: half a move, or a branch moved without it."""
-    git = there.git
+def mend(checkout: Context) -> None:
+    """Put right what we have left in `checkout`: half a move, or a branch moved without it."""
+    git = checkout.git
     if fast_forward.is_half_done(git):
         # Whoever is still at it comes to the end first.
         with locks.hold(git):
@@ -168,19 +168,19 @@ def mend(there: Context) -> None:
     stood = reflog.stood_last(git)
     if stood not in (None, git.head()):
         with locks.hold(git):
-            _catch_up(there, stood)
+            _catch_up(checkout, stood)
 
 
-def _catch_up(there: Context, stood: str | None) -> None:
+def _catch_up(checkout: Context, stood: str | None) -> None:
     """Let a checkout that stands where its branch was before we moved it come after.
 
     Only where all of it proves that: its own record ends at `stood`, the branch holds that, and stands where
     the list says that we have brought it. Otherwise the difference is a person's.
     """
-    git, head = there.git, there.git.head()
+    git, head = checkout.git, checkout.git.head()
     if stood is None or head is None or stood == head or not git.exists(stood):
         return
-    if git.under_way() or not git.is_ancestor(stood, head) or not there.store.ask().made(head):
+    if git.under_way() or not git.is_ancestor(stood, head) or not checkout.store.ask().made(head):
         return
     fast_forward.catch_up(git, stood, head)
 
@@ -191,20 +191,20 @@ def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None
     `checked`: a merge of both, on which every check has passed, for when they have parted.
     """
     git, ours = ctx.git, waiting(target)
-    here, waits = git.ref(target), git.ref(ours)
-    if waits is None or here is None:
+    target_tip, waits = git.ref(target), git.ref(ours)
+    if waits is None or target_tip is None:
         return None
-    if git.is_ancestor(waits, here):
+    if git.is_ancestor(waits, target_tip):
         _forget(git, ours, waits)
         return None
-    joined = checked is not None and all(git.is_ancestor(each, checked) for each in (here, waits))
-    if not joined and not git.is_ancestor(here, waits):
+    joined = checked is not None and all(git.is_ancestor(each, checked) for each in (target_tip, waits))
+    if not joined and not git.is_ancestor(target_tip, waits):
         return f"{short(target)} has commits of its own"
     try:
         if joined and checked is not None:
             _set(git, Move(ours, checked, waits), checked, None)
             waits = checked
-        carry_out(ctx, target, Move(target, here, here), waits)
+        carry_out(ctx, target, Move(target, target_tip, target_tip), waits)
     except MovedError:
         return f"there are changes in the checkout of {short(target)}"
     _forget(git, ours, waits)
@@ -232,8 +232,8 @@ def _forget(git: Git, ours: str, waits: str) -> None:
 
 def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
     """Return whether nobody has `target` checked out, or nothing of theirs would be touched."""
-    there = _holder(ctx, target)
-    return not worktrees.is_hidden(ctx.git, target) if there is None else _is_free(there, old, new)
+    checkout = _holder(ctx, target)
+    return not worktrees.is_hidden(ctx.git, target) if checkout is None else _is_free(checkout, old, new)
 
 
 def _holder(ctx: Context, target: str) -> Context | None:
@@ -247,16 +247,16 @@ def _holder(ctx: Context, target: str) -> Context | None:
     return None if holder is None else ctx.at(Git.open(holder))
 
 
-def _is_free(there: Context, old: str, new: str) -> bool:
+def _is_free(checkout: Context, old: str, new: str) -> bool:
     """Return whether nothing of a person's, and no attempt, would be touched in this checkout."""
-    mend(there)
-    if there.git.under_way() or _is_worked_in(there):
+    mend(checkout)
+    if checkout.git.under_way() or _is_worked_in(checkout):
         return False
-    if there.git.head() == new and old != new:
+    if checkout.git.head() == new and old != new:
         return True
-    return not fast_forward.obstacles(there.git, old, new, there.keep_out)
+    return not fast_forward.obstacles(checkout.git, old, new, checkout.keep_out)
 
 
-def _is_worked_in(there: Context) -> bool:
-    here = str(there.git.top)
-    return any(task.worktree == here for task in there.store.ask().in_progress())
+def _is_worked_in(checkout: Context) -> bool:
+    top = str(checkout.git.top)
+    return any(task.worktree == top for task in checkout.store.ask().in_progress())

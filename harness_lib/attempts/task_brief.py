@@ -65,8 +65,8 @@ def _not_kept(task: Task, git: Git) -> list[str]:
     if task.gate is None or task.gate.before is None:
         return []
     names = snapshot.read_untracked(git, task.gate.before).unprotected
-    told = quoting.named(names, quoting.NOTES, TITLE_LENGTH)
-    return [f"not yours, and too large to keep a copy of (leave alone): {told}"] if names else []
+    shown = quoting.named(names, quoting.NOTES, TITLE_LENGTH)
+    return [f"not yours, and too large to keep a copy of (leave alone): {shown}"] if names else []
 
 
 def _check(task: Task, whole: str, cure: str) -> list[str]:
@@ -91,8 +91,8 @@ def attempts_kept(task: Task, git: Git) -> list[str]:
 
 def rescues(task: Task, git: Git) -> list[str]:
     """Return the refs that keep the work of this task's earlier attempts, oldest first."""
-    found = [name for name, _oid in git.refs(f"{RESCUE_REFS}{check.safe_name(task.id)}/")]
+    refs = [name for name, _oid in git.refs(f"{RESCUE_REFS}{check.safe_name(task.id)}/")]
     # Git sorts them as texts: 10 before 2.
     return sorted(
-        found, key=lambda ref: [int(number) for number in re.findall(r"\d+", ref.rpartition("/")[2])]
+        refs, key=lambda ref: [int(number) for number in re.findall(r"\d+", ref.rpartition("/")[2])]
     )

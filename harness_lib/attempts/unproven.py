@@ -36,7 +36,7 @@ def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, 
 
 
 def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
-    told: list[str] = []
+    lines: list[str] = []
     for known in tasks:
         questions = ctx.store.ask()
         task = questions.task(known.id)
@@ -48,8 +48,8 @@ def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
         passed, why = _check(ctx, task)
         head = ctx.git.head()
         with ctx.store.transaction() as tx:
-            told += _record(tx, session, task, head, why, passed=passed)
-    return told
+            lines += _record(tx, session, task, head, why, passed=passed)
+    return lines
 
 
 def _check(ctx: Context, task: Task) -> tuple[bool, str]:

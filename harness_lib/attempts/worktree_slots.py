@@ -61,7 +61,7 @@ def home(ctx: Context) -> Path:
     return Path(os.path.realpath(data_home.place(ctx.env))) / "worktrees" / quarantine.project(ctx)
 
 
-def place(ctx: Context, run: str) -> Place:
+def directory_of(ctx: Context, run: str) -> Place:
     """Return the directory of the run called `run`, made if it is not there."""
     path = home(ctx) / run
     # A run that ends takes the directory of all runs away if it is empty: not between our two.
@@ -83,13 +83,13 @@ def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
 
     One of `alive` may have made its place and not have locked it yet.
     """
-    for found in _places(ctx):
-        if found.path.name in alive:
+    for place in _places(ctx):
+        if place.path.name in alive:
             continue
         try:
-            with family_lock.attempt(found.lock) as free:
+            with family_lock.attempt(place.lock) as free:
                 if free:
-                    yield found
+                    yield place
         except FileNotFoundError:
             # Another run, which looked for dead ones too, has just taken it away.
             continue
@@ -110,13 +110,13 @@ def unlock(ctx: Context, git: Git) -> None:
 
 def end_survivors(ctx: Context, alive: set[str]) -> None:
     """Wait for the workers of runs that are dead themselves (not in `alive`), and end those that stay."""
-    for found in _places(ctx):
-        if found.path.name in alive:
+    for place in _places(ctx):
+        if place.path.name in alive:
             continue
         deadline = ctx.clock.monotonic() + DYING_SECONDS
-        while not family_lock.is_free(found.lock) and ctx.clock.monotonic() < deadline:
+        while not family_lock.is_free(place.lock) and ctx.clock.monotonic() < deadline:
             ctx.clock.sleep(0.1)
-        orphan_groups.end_all(found.path)
+        orphan_groups.end_all(place.path)
 
 
 def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
@@ -191,27 +191,27 @@ def _has_more_than_git_keeps(git: Git, commit: str, changes: status.Changes) -> 
     if submodules.among(changes) or any(submodules.is_broken(git, path) for path in submodules.staged(git)):
         return True
     return any(
-        status.changes(there).tracked or submodules.has_own_commits(there, known)
-        for there, known in _repositories(git, commit)
+        status.changes(repository).tracked or submodules.has_own_commits(repository, known)
+        for repository, known in _repositories(git, commit)
     )
 
 
 def _has_new_files_below(git: Git, commit: str) -> bool:
-    return any(status.changes(there).untracked for there, _ in _repositories(git, commit))
+    return any(status.changes(repository).untracked for repository, _ in _repositories(git, commit))
 
 
 def _repositories(git: Git, commit: str) -> list[tuple[Git, str | None]]:
     """Return the repositories in the work tree that git or `commit` know, and the commit of `commit`'s."""
-    wanted = submodules.links(git, commit)
-    named = {**submodules.staged(git), **wanted}
-    return [(there, wanted.get(path)) for path in named if (there := submodules.at(git, path))]
+    links = submodules.links(git, commit)
+    named = {**submodules.staged(git), **links}
+    return [(repository, links.get(path)) for path in named if (repository := submodules.at(git, path))]
 
 
 def _is_whole(git: Git, commit: str) -> bool:
     """Return whether the work tree, which stands clean at `commit`, is as a new one would be."""
     if (git.git_dir / quarantine.INCOMPLETE).exists():
         return False
-    return all(there.head() == known for there, known in _repositories(git, commit))
+    return all(repository.head() == known for repository, known in _repositories(git, commit))
 
 
 def is_there(git: Git) -> bool:
@@ -264,14 +264,14 @@ def _wanted(top: Path, project: Path) -> Iterator[Path]:
                 yield from sorted(place.glob(pattern))
 
 
-def teardown(ctx: Context, found: Place, commit: str) -> list[str]:
+def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
     """Remove the work trees of a run and its directory; return how a person gets at what is kept of the rest.
 
     One in which a task still is in progress stays as it is: whoever recovers the task needs it.
     """
     kept, used = [], _used(ctx)
-    for number in found.numbers():
-        path = found.slot(number)
+    for number in place.numbers():
+        path = place.slot(number)
         if str(path) in used:
             continue
         git = _opened(ctx.git, path)
@@ -283,19 +283,19 @@ def teardown(ctx: Context, found: Place, commit: str) -> list[str]:
         aside = _make_way(ctx, path, git, commit)
         kept += [str(aside)] if aside else []
         worktrees.remove(ctx.git, path)
-    if not found.numbers():
-        tree_ops.remove(found.path)
+    if not place.numbers():
+        tree_ops.remove(place.path)
         # Unless another run is in it.
         with suppress(OSError), family_lock.alone(ctx.git.common_dir / worktrees.LOCK):
-            found.path.parent.rmdir()
+            place.path.parent.rmdir()
     return kept
 
 
-def free(ctx: Context, found: Place, number: int) -> Path:
+def free(ctx: Context, place: Place, number: int) -> Path:
     """Return where worker `number` may work: not where an attempt stands that could not be ended yet."""
     used = _used(ctx)
-    places = (found.slot(each) for each in itertools.count(number, BESIDE))
-    return next(place for place in places if str(place) not in used)
+    paths = (place.slot(each) for each in itertools.count(number, BESIDE))
+    return next(path for path in paths if str(path) not in used)
 
 
 def _used(ctx: Context) -> set[str]:
@@ -304,10 +304,12 @@ def _used(ctx: Context) -> set[str]:
 
 def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
     """Take away what dead runs (none of `alive`) have left; return warnings."""
-    told = []
-    for found in _dead(ctx, alive):
+    warnings = []
+    for place in _dead(ctx, alive):
         try:
-            told += [f"What a run had left over is kept: {where}" for where in teardown(ctx, found, commit)]
+            warnings += [
+                f"What a run had left over is kept: {where}" for where in teardown(ctx, place, commit)
+            ]
         except (OSError, HarnessError) as error:
-            told.append(f"What a run had left in {found.path} could not be taken away: {error}")
-    return told
+            warnings.append(f"What a run had left in {place.path} could not be taken away: {error}")
+    return warnings

@@ -96,7 +96,7 @@ def record(ctx: Context, why: Why, kind: str, told: str, spent: Spent) -> None:
 def nothing_to_do(ctx: Context, why: StopReason | None, told: tuple[str, ...]) -> Reply:
     """Return the answer of a run that had nothing to do; `told` is what recovery did."""
     found = stopped.reply("run", ctx.store.ask(), why)
-    waits = pending_merges.told(ctx, target_of(ctx))
+    waits = pending_merges.describe(ctx, target_of(ctx))
     first = [*told, stopped.words(ctx.store.ask(), why or "done")]
     message = "\n".join(run_report.lines(ctx, ctx.clock.now(), first, Spent()))
     return found._replace(message=message, **_stopped(why, waits))
@@ -141,7 +141,7 @@ def reply(ctx: Context, why: Why, told: str, began: float, spent: Spent) -> Repl
     return Reply(
         "run",
         "\n".join(run_report.lines(ctx, since, first, spent)),
-        **_stopped(why, pending_merges.told(ctx, target_of(ctx))),
+        **_stopped(why, pending_merges.describe(ctx, target_of(ctx))),
         next="harness run" if why in ("interrupted", "limit") else "harness status",
         extra={
             "spent": {

@@ -72,7 +72,7 @@ def _go_on(ctx: Context) -> Opened:
     if held is None or held.intent is None:
         return Opened(session)
     report = reconcile.interrupted(ctx, session, fresh=False)
-    return Opened(None if report.stop else session, report.stop, report.told, report.warnings)
+    return Opened(None if report.stop else session, report.stop, report.recovered, report.warnings)
 
 
 def _comes_back(ctx: Context) -> bool:
@@ -116,10 +116,10 @@ def open_session(ctx: Context) -> Opened:
     if report.stop:
         with ctx.store.transaction() as tx:
             _count(tx, session)
-        return Opened(None, report.stop, report.told, (*warnings, *report.warnings))
+        return Opened(None, report.stop, report.recovered, (*warnings, *report.warnings))
     warnings += _sweep(ctx)
     _check_environment(ctx, session)
-    opened = Opened(session, None, report.told, (*warnings, *report.warnings))
+    opened = Opened(session, None, report.recovered, (*warnings, *report.warnings))
     with ctx.store.transaction() as tx:
         _count(tx, session)
         stop = _end_when_done(tx, ctx)

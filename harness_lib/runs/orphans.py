@@ -43,9 +43,9 @@ class Orphans:
             return
         tried = self._reclaims.of(session, held)
         if tried.how == "handed back":
-            self._tell("recovered", tried.told)
+            self._tell("recovered", tried.message)
         elif tried.how in ("later", "given up"):
-            self._tell("warning", tried.told)
+            self._tell("warning", tried.message)
 
     def left(self, questions: Questions) -> None:
         """Try again what could not be handed back when its worker died; every worker is idle now."""

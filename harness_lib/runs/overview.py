@@ -133,7 +133,7 @@ def _waiting(ctx: Context) -> list[str]:
     from harness_lib.attempts import pending_merges  # noqa: PLC0415 (all of merging comes with it)
 
     targets = [intents.HEADS + ref.removeprefix(intents.WAITING) for ref, _ in refs]
-    return [waits for each in targets if (waits := pending_merges.told(ctx, each))]
+    return [waits for each in targets if (waits := pending_merges.describe(ctx, each))]
 
 
 def plain(view: View, now: float) -> Iterator[str]:

@@ -116,7 +116,7 @@ def _used(total: tuple[float, int, float]) -> str:
 def _where(ctx: Context, questions: Questions, began: datetime) -> str:
     """Return where a person finds the work."""
     assert ctx.target is not None, "BUG: a run without a target."
-    waits = pending_merges.told(ctx, ctx.target)
+    waits = pending_merges.describe(ctx, ctx.target)
     if waits:
         return waits
     tasks = questions.worked_on_since(began)

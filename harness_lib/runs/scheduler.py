@@ -66,7 +66,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     if opened.session is None and not (opened.stop == "done" and supervisor.must_check()):
         ending.tidy(there, supervisor.warn)
         return ending.nothing_to_do(there, opened.stop, opened.recovered)
-    found = worktree_slots.place(there, there.owner.worker)
+    found = worktree_slots.directory_of(there, there.owner.worker)
     lock = family_lock.hold(found.lock)
     assert lock is not None, f"BUG: somebody holds {found.lock}"
     try:

@@ -123,11 +123,11 @@ class Worker:
         """Hand back what the worker before us had, if the run could not when it was killed."""
         tried = self._reclaims.of(session, held)
         if tried.how == "handed back":
-            self.tell(Notice("recovered", tried.told))
+            self.tell(Notice("recovered", tried.message))
         elif tried.how == "given up":
-            self.tell(Ended(held.id, "pending", tried.told))
+            self.tell(Ended(held.id, "pending", tried.message))
         else:
-            self.tell(Idle(tried.told))
+            self.tell(Idle(tried.message))
         return tried.how in ("handed back", "given up")
 
     def _take(self, session: Session, questions: Questions, wanted: Task) -> bool:

@@ -47,9 +47,10 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
             # Its worker has been silent for too long, and this session was opened before that.
             report = reconcile.interrupted(ctx, session, fresh=False)
             opened = opened._replace(
-                recovered=(*opened.recovered, *report.told), warnings=(*opened.warnings, *report.warnings)
+                recovered=(*opened.recovered, *report.recovered),
+                warnings=(*opened.warnings, *report.warnings),
             )
-            if report.told and not report.stop:
+            if report.recovered and not report.stop:
                 continue
             taken = taken._replace(stop=report.stop or taken.stop)
         if taken.stop:

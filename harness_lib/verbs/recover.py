@@ -21,7 +21,7 @@ def run(ctx: Context) -> Reply:
         session = opened.session
     else:
         report = reconcile.interrupted(ctx, session, fresh=False)
-        recovered, warnings = report.told, report.warnings
+        recovered, warnings = report.recovered, report.warnings
     held = ownership.held_by_me(ctx.store.ask(), ctx)
     return Reply(
         "recover",

@@ -247,7 +247,7 @@ def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(works
     workshop.file_task("f")
     assert workshop.run().returncode == 0
     ctx = Context(env=workshop.env, cwd=workshop.top)
-    place = worktree_slots.place(ctx, "run-1-dead").slot(1)
+    place = worktree_slots.directory_of(ctx, "run-1-dead").slot(1)
     sh(workshop.top, "worktree", "add", "-q", "--detach", str(place))
 
     assert workshop.run().returncode == 0

@@ -278,9 +278,9 @@ def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop:
 def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> None:
     workshop.file_task("one")
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
-    dead = worktree_slots.place(ctx, "run-dead")
+    dead = worktree_slots.directory_of(ctx, "run-dead")
     put(dead.slot(1) / "half" / "made", "x\n")
-    place = worktree_slots.place(ctx, "run-next")
+    place = worktree_slots.directory_of(ctx, "run-next")
     put(place.slot(1) / "half" / "made", "x\n")
     put(place.slot(2), "a file\n")
 
@@ -303,7 +303,7 @@ def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop)
     def begin_and_end(name: str) -> None:
         ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
         for _ in range(200):
-            place = worktree_slots.place(ctx, name)
+            place = worktree_slots.directory_of(ctx, name)
             put(place.lock, "")
             assert worktree_slots.teardown(ctx, place, commit) == []
 
@@ -317,7 +317,7 @@ def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop)
 def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
     commit = sh(workshop.top, "rev-parse", "HEAD")
-    first, second = (worktree_slots.place(ctx, name) for name in ("run-1", "run-2"))
+    first, second = (worktree_slots.directory_of(ctx, name) for name in ("run-1", "run-2"))
     assert worktree_slots.teardown(ctx, first, commit) == []
     assert second.path.is_dir()
     assert worktree_slots.teardown(ctx, second, commit) == []

@@ -196,7 +196,7 @@ def test_files_of_a_submodule_that_nobody_has_committed_are_kept(submodule: Work
 
 def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
-    place = worktree_slots.place(ctx, "run-one").slot(1)
+    place = worktree_slots.directory_of(ctx, "run-one").slot(1)
     git, _ = worktree_slots.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
     same, new = worktree_slots.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
@@ -212,7 +212,7 @@ def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submod
 
 def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
-    place, head = worktree_slots.place(ctx, "run-one").slot(1), sh(submodule.top, "rev-parse", "HEAD")
+    place, head = worktree_slots.directory_of(ctx, "run-one").slot(1), sh(submodule.top, "rev-parse", "HEAD")
     git, _ = worktree_slots.checkout_clean(ctx, place, head)
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
     (git.top / "lib" / ".git").rename(git.top / "lib" / ".git-coming")

@@ -43,7 +43,7 @@ class Crew:
     def take(self, number: int) -> Task:
         """Let worker `number` claim the task in its own work tree, and make something there."""
         ctx = self.context(f"{RUN}#{number}")
-        slot = worktree_slots.place(ctx, RUN).slot(number)
+        slot = worktree_slots.directory_of(ctx, RUN).slot(number)
         git, _new = worktree_slots.checkout_clean(ctx, slot, sh(self.workshop.top, "rev-parse", "HEAD"))
         taken = claim.take(ctx.at(git), self.session(ctx)).task
         assert taken is not None

@@ -13,7 +13,7 @@ from harness_lib import typed
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
-from harness_lib.hookinstall import diff, entries, files, hosts, routes
+from harness_lib.hookinstall import diff, entries, files, hosts, made_directories, routes
 from harness_lib.hookinstall.files import HostFile
 from harness_lib.hookinstall.hosts import Host, Scope
 from harness_lib.hookinstall.routes import Route
@@ -50,7 +50,7 @@ def install(
         warnings.append(f"{entries.folder()} lies in a cache; the hooks fall silent when that is emptied")
     trust = f"Trust: {host.trust[scope]}"
     return _carry_out(
-        file, changed, f"The hooks are in {file.path}.\n{trust}", warnings, dry_run=dry_run, ask=ask
+        ctx, file, changed, f"The hooks are in {file.path}.\n{trust}", warnings, dry_run=dry_run, ask=ask
     )
 
 
@@ -67,7 +67,7 @@ def uninstall(
     installed = [file for where, file in routes.files(ctx, host) if scope in (None, where) and file.ours()]
     replies = [
         _carry_out(
-            file, file.uninstalled(), f"{file.path} has no hooks of ours.", [], dry_run=dry_run, ask=ask
+            ctx, file, file.uninstalled(), f"{file.path} has no hooks of ours.", [], dry_run=dry_run, ask=ask
         )
         for file in installed
     ]
@@ -123,6 +123,7 @@ def _target(ctx: Context, host: Host, scope: Scope) -> Path:
 
 
 def _carry_out(
+    ctx: Context,
     file: HostFile,
     changed: bytes | None,
     done: str,
@@ -141,7 +142,12 @@ def _carry_out(
         return _reply(f"{text}\nNothing was written: --dry-run.", warnings=warnings, extra=extra)
     if ask and not ask(f"{text}\nWrite this? [y/N] "):
         return _reply("Nothing was written.", warnings=warnings, exit_code=Exit.REFUSED, extra=extra)
+    made = made_directories.missing(file.path)
     files.write(file, changed)
+    if changed is None:
+        made_directories.remove(ctx.env, file.path)
+    else:
+        made_directories.note(ctx.env, file.path, made)
     if file.backup.exists():
         done += f"\nThe file as it was before: {file.backup}"
     return _reply(f"{text}\n{done}" if not ask else done, warnings=warnings, extra={**extra, "written": True})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
+from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
 
 SAY = "say " + json.dumps({"cost_usd": 0.5, "tokens": 1200})
@@ -48,6 +50,22 @@ def test_it_ends_with_what_is_done_what_failed_what_is_halted_and_what_it_cost(
     assert len([line for line in workshop.harness("log").stdout.splitlines() if " STATS " in line]) == 1
     assert "1: completed, from 20" in workshop.harness("show", "task-001").stdout
     assert ", $0.50, 1,200 tokens" in workshop.harness("show", "task-001").stdout
+
+
+def test_what_agents_have_proposed_stands_in_it_and_nothing_of_it_has_run(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    propose = f"PYTHONPATH={CHECKOUT} {sys.executable} -m harness_lib add More --validate 'touch {ran}'"
+    workshop.add("One", "grep -q done f", do=f"sh {propose}\nwrite f done")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    told = "1 proposed by agents, nothing of it runs yet: 1. More (harness add --proposed)"
+    assert told in ending(said.stdout)
+    assert workshop.statuses() == {"task-001": "completed"}
+    assert not ran.exists()
 
 
 def test_many_failures_are_bounded(workshop: Workshop) -> None:

@@ -32,10 +32,13 @@ from tests.mutation.ordering import ORDER
 # What a test may use of the processor with a mutant before that counts as one that does not end.
 LEAST_SECONDS = 3
 TIMES = 10
+# What the tests of a mutant may take together: the promising and the quick come first, and one that outlives
+# them by then has survived, though a slow one might notice. To be sure: MUTANT_SECONDS=600 bin/mutate
+PATIENCE_SECONDS = float(os.environ.get("MUTANT_SECONDS", "5"))
 # And what all of them may take where they are run by themselves.
 APART_SECONDS = 1200
 _SURVIVED, _KILLED, _TIMED_OUT = 0, 1, 2
-_SAVED_EACH = 20
+_SAVED_EACH = 10
 
 config()  # it is read where we start, and tests go elsewhere
 
@@ -188,7 +191,10 @@ def _try(tests: Tests, mutant: Mutant, items: Sequence[pytest.Item], place: Path
     _forget()
     set_mutant_under_test(mutant.name)
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    begun = _used()
     for item in items:
+        if _used() > begun + PATIENCE_SECONDS:
+            break
         limit = int(_used() + LEAST_SECONDS + TIMES * tests.seconds[item.nodeid])
         resource.setrlimit(resource.RLIMIT_CPU, (limit, most))
         tests.run(item)

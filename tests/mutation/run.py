@@ -54,7 +54,7 @@ def main(argv: list[str]) -> int:
         _copy(place, room)
         made = [each for file in _modules(place, room) for each in mutants.of(file, _module(place, file))]
         memory = WORK / f"{room}.json"
-        dead = {(each.name, each.body) for each in mutants.known(memory) if each.fate == "killed"}
+        dead = {_key(each) for each in mutants.known(memory) if each.fate == "killed"}
         mutants.remember(memory, [_again(each, dead) for each in made])
         env = {**os.environ, "MUTANTS": str(memory), "MUTANT_UNDER_TEST": "stats"}
         command = [sys.executable, "-m", "pytest", "-ptests.mutation.trying", *_PYTEST, *TESTS[room]]
@@ -64,7 +64,12 @@ def main(argv: list[str]) -> int:
 
 
 def _again(mutant: Mutant, dead: set[tuple[str, str]]) -> Mutant:
-    return replace(mutant, fate="killed") if (mutant.name, mutant.body) in dead else mutant
+    return replace(mutant, fate="killed") if _key(mutant) in dead else mutant
+
+
+def _key(mutant: Mutant) -> tuple[str, str]:
+    """Return by what a mutant is known again, in a module of another name too."""
+    return mutant.name.rpartition(".")[2], mutant.body
 
 
 def _copy(place: Path, room: str) -> None:

@@ -19,12 +19,12 @@ def test_only_a_halt_over_the_check_itself_or_over_nobody_knows_what_is_for_a_pe
 
 
 def test_an_edit_of_the_task_lifts_what_its_configuration_has_halted() -> None:
-    lifted = [kind for kind in HALT_KINDS if halting.is_lifted_by_an_edit(kind)]
-    assert lifted == ["CONFIG", "CHECK_CHANGED"]
-    assert not halting.is_lifted_by_an_edit(None)
+    for kind in (*HALT_KINDS, None):
+        assert halting.is_lifted_by_an_edit(kind) is (kind in {"CONFIG", "CHECK_CHANGED"})
 
 
 def test_an_error_and_a_failure_say_what_must_be_seen_to() -> None:
     errors = (ConfigError("x"), EnvSetupError("x"), RefusedError("x"))
     assert [halting.of_error(error) for error in errors] == ["CONFIG", "ENV_SETUP", "REFUSED"]
-    assert {category for category in CATEGORIES if halting.of_category(category) == "CONFIG"} == {"CONFIG"}
+    for category in CATEGORIES:
+        assert halting.of_category(category) == ("CONFIG" if category == "CONFIG" else "ENV_SETUP")

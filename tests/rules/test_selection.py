@@ -49,6 +49,30 @@ def test_when_a_pending_task_once_failed_plays_no_part() -> None:
     assert _order(*tasks) == ["t1", "t2", "t3"]
 
 
+def test_a_person_sees_first_what_is_at_work_then_what_is_halted_failed_next_and_done() -> None:
+    tasks = [
+        Task("done-10", status="completed"),
+        Task("done-9", status="completed"),
+        Task("waits-10", depends_on=("next-2",)),
+        Task("waits-9", depends_on=("next-2",)),
+        Task("next-1"),
+        Task("next-2", priority="P0"),
+        Task("again", status="failed", attempts=1),
+        Task("for-good", status="failed", attempts=3),
+        Task("said", status="completed", unproven=True),
+        Task("halted", halt="CONFIG: no check"),
+        Task("at-work-2", status="in_progress", claimed_by="w"),
+        Task("at-work-1", status="in_progress", claimed_by="w", halt="x", unproven=True),
+    ]
+
+    found = [task.id for task in selection.interesting(state(*tasks))]
+
+    assert found == [
+        *("at-work-1", "at-work-2", "halted", "said", "again", "for-good"),
+        *("next-2", "next-1", "waits-9", "waits-10", "done-9", "done-10"),
+    ]
+
+
 @pytest.mark.parametrize(
     "task",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -252,6 +253,19 @@ def test_a_commit_says_what_moves_where_from_and_where_to() -> None:
 
 def test_what_is_completed_has_not_failed() -> None:
     assert arrows.complete(commit(claim(Task("a"))._replace(failed_at="x")), now=NOW).failed_at is None
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_kind_of_a_halt_comes_and_goes_with_its_words(name: arrows.ArrowName) -> None:
+    for status, intent, unproven in itertools.product(STATUSES, INTENTS, (False, True)):
+        task = Task("a", status=status, intent=intent, unproven=unproven)
+        for before in (task, task._replace(halt="x", halt_kind="REFUSED")):
+            if arrows.may(name, before):
+                after = CALLS[name](before)
+                assert (after.halt is None) == (after.halt_kind is None)
+
+    halted = arrows.halt(Task("a"), Halt("REFUSED", "it would lose work"))
+    assert (halted.halt, halted.halt_kind) == ("it would lose work", "REFUSED")
 
 
 def test_why_a_task_is_halted_stays_until_somebody_lifts_it() -> None:

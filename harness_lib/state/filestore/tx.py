@@ -22,7 +22,7 @@ class Tx(Answers, api.Tx):
 
     warnings: list[str]
 
-    def __init__(self, state: State, now: datetime, warnings: list[str], *, name: str = "") -> None:
+    def __init__(self, state: State, now: datetime, warnings: list[str], *, name: str) -> None:
         super().__init__(state, now, warnings)
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []

@@ -116,7 +116,7 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
         head = git.head()
         made = snapshot.commit(git, now, [head] if head else [], f"harness: after the check of {task.id}\n")
         git.set_ref(rescue_refs.free_ref(git, task, suffix="-check"), made)
-        checkout.follow(git, changed)
+        checkout.apply(git, changed)
 
 
 def _record(ctx: Context, task: Task, what: Interruption) -> None:

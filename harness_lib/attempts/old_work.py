@@ -15,7 +15,7 @@ from harness_lib.rules import outdated
 from harness_lib.rules.outdated import Old
 from harness_lib.system.files import atomic, listing
 from harness_lib.system.git import rescue_apply
-from harness_lib.system.git.rescue_apply import Kept
+from harness_lib.system.git.rescue_apply import Rescue
 
 MEGABYTE = 1024 * 1024
 
@@ -33,7 +33,7 @@ def by_itself(ctx: Context) -> str | None:
     Rescued work is never taken by itself.
     """
     taken = outdated.outdated(logs(ctx), ctx.clock.now().timestamp(), DAYS, MEGABYTES * MEGABYTE)
-    take(ctx, taken, [])
+    remove(ctx, taken, [])
     size = sum(each.size for each in taken) / MEGABYTE
     old = f"older than {DAYS:g} days, or the oldest beyond {MEGABYTES} MB in all"
     return f"{len(taken)} logs of {size:.1f} MB were taken away: {old}" if taken else None
@@ -52,13 +52,13 @@ def logs(ctx: Context) -> Iterator[Old]:
                 yield Old(str(name), info.st_mtime, info.st_size)
 
 
-def rescues(ctx: Context, now: float, days: float) -> list[Kept]:
+def rescues(ctx: Context, now: float, days: float) -> list[Rescue]:
     """Return the rescued work that is older than `days` at `now`, in seconds since the epoch."""
     rescued = rescue_apply.listed(ctx.git, RESCUE_REFS)
     return [each for each in rescued if now - each.at > days * outdated.SECONDS_PER_DAY]
 
 
-def take(ctx: Context, logs: tuple[Old, ...], works: list[Kept]) -> None:
+def remove(ctx: Context, logs: tuple[Old, ...], works: list[Rescue]) -> None:
     """Remove these logs and these refs; what the refs named is written to our log first."""
     if works:
         # The names bring the work back, so they are on record before the refs go.

@@ -63,7 +63,7 @@ def parts(ctx: Context, repositories: Sequence[str], submodules: Sequence[str]) 
 
 
 def _free(ctx: Context, path: Path) -> Path:
-    above = Path(data_home.place(ctx.env)) / "set-aside" / project(ctx)
+    above = Path(data_home.directory(ctx.env)) / "set-aside" / project(ctx)
     atomic.make_directory(above)
     places = (above / f"{path.parent.name}-{path.name}-{number}" for number in count(1))
     return next(place for place in places if not place.exists())

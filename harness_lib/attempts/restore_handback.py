@@ -35,7 +35,7 @@ def apply(ctx: Context, task: Task) -> str:
         what = f"stands at {new[1]}" if new else "is removed"
         lines.append(f"but for one thing: there the submodule {path!r} {what}")
     with locks.hold(git):
-        blocked = checkout.follow(git, moves)
+        blocked = checkout.apply(git, moves)
     if blocked:
         lines.append(f"but for what something stands in the way of: {', '.join(blocked[:NAMED])}")
     marked = list(

@@ -58,7 +58,7 @@ class Place(NamedTuple):
 def home(ctx: Context) -> Path:
     """Return the directory of all runs of this list."""
     # As git writes it: places are compared by their names.
-    return Path(os.path.realpath(data_home.place(ctx.env))) / "worktrees" / quarantine.project(ctx)
+    return Path(os.path.realpath(data_home.directory(ctx.env))) / "worktrees" / quarantine.project(ctx)
 
 
 def directory_of(ctx: Context, run: str) -> Place:

@@ -39,7 +39,7 @@ def entry() -> NoReturn:
 def main(argv: Sequence[str]) -> int:
     """Run `argv` (without the program's name) and return the exit code that docs/commands.md lists."""
     _accept_any_text()
-    search_path.settle(os.environ)
+    search_path.drop_relative(os.environ)
     screen = Screen(json="--json" in argv)
     verb = next((word for word in argv if not word.startswith("-")), "harness")
     ctx: Context | None = None
@@ -104,7 +104,7 @@ def _end_in_order() -> None:
 
 def _machine(error: OSError) -> HarnessError:
     return EnvSetupError(
-        f"{os_errors.told(error)} What was recorded before stays as it was.",
+        f"{os_errors.describe(error)} What was recorded before stays as it was.",
         f"{os_errors.cure(error)}; then type the same command again.",
     )
 

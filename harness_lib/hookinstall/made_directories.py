@@ -30,7 +30,7 @@ def note(env: Mapping[str, str], file: Path, made: Sequence[Path]) -> None:
     path = _note(env, file)
     if not made or path is None:
         return
-    data_home.make(data_home.place(env))
+    data_home.make(data_home.directory(env))
     lines = [*(f"{_identity(each)} {each}" for each in made), *_lines(path)]
     atomic.make_directory(path.parent)
     atomic.write(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
@@ -54,7 +54,7 @@ def remove(env: Mapping[str, str], file: Path) -> None:
 
 def _note(env: Mapping[str, str], file: Path) -> Path | None:
     """Return where the note about `file` is; None where we have no place of our own."""
-    data = Path(data_home.place(env))
+    data = Path(data_home.directory(env))
     if not data.is_absolute():
         return None
     return Path(data, NOTES, sha256.digest(os.fsencode(os.path.realpath(file)))[:20])

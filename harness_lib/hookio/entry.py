@@ -29,7 +29,7 @@ def answer(event: str, argv: Sequence[str]) -> int:
             return 0
         if sys.dont_write_bytecode:
             # Harness is in use here: the next hook shall start fast.
-            data_home.make(data_home.place(os.environ))
+            data_home.make(data_home.directory(os.environ))
             data_home.use_byte_code(os.environ)
         from harness_lib.hookio import handler  # noqa: PLC0415 (nobody home: not needed)
 

@@ -42,7 +42,7 @@ def entry() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.CHECK_FAILED)
     except OSError as error:
-        print(f"hs: {os_errors.told(error)}", file=sys.stderr)
+        print(f"hs: {os_errors.describe(error)}", file=sys.stderr)
         return int(Exit.ENV_SETUP)
     except Exception as error:  # noqa: BLE001 - the outermost counter of hs: a bug is reported, not shown
         return _failed(error)

@@ -291,7 +291,7 @@ def _undo_check(ctx: Context, tree: str) -> None:
     """Give the work tree the content of `tree` again: what differs was made by a check of it."""
     git = ctx.git
     with locks.hold(git):
-        checkout.follow(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
+        checkout.apply(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
 
 
 def _until_reset(ctx: Context, turn: Turn) -> float:

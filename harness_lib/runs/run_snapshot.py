@@ -30,7 +30,7 @@ class Seen(NamedTuple):
 
 def write(ctx: Context, now: Board) -> None:
     """Show `now` as what this process's run looks like."""
-    me = process.look(os.getpid())
+    me = process.find(os.getpid())
     document = {
         "pid": os.getpid(),
         "started": me.started if me else "",
@@ -80,5 +80,5 @@ def _lives(ctx: Context, document: dict[str, Any]) -> bool:
         return False
     if document.get("boot") != process.boot_id():
         return abs(ctx.clock.now().timestamp() - at) <= STALE_SECONDS
-    found = process.look(pid)
+    found = process.find(pid)
     return found is not None and found.started == document.get("started")

@@ -156,7 +156,7 @@ class Scheduler:
             run_snapshot.write(self._ctx, self.board)
         except OSError as error:
             if not self._is_unseen:
-                self.warn(f"Other terminals do not see how this run stands. {os_errors.told(error)}")
+                self.warn(f"Other terminals do not see how this run stands. {os_errors.describe(error)}")
             self._is_unseen = True
 
     def record(self) -> None:

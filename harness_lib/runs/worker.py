@@ -90,7 +90,7 @@ class Worker:
                 self._mishaps += 1
                 if os_errors.is_of_the_machine(error) or self._mishaps == giving_up.TRIES:
                     raise
-                self.tell(Notice("warning", f"{os_errors.told(error)} It is tried again."))
+                self.tell(Notice("warning", f"{os_errors.describe(error)} It is tried again."))
                 goes_on = False
             else:
                 self._mishaps = 0
@@ -215,7 +215,7 @@ class Worker:
 
         It is tried again, and after some tries halted. Raises `error` where it is the machine's.
         """
-        told = os_errors.told(error) if isinstance(error, OSError) else error.message
+        told = os_errors.describe(error) if isinstance(error, OSError) else error.message
         if isinstance(error, OSError) and os_errors.is_of_the_machine(error):
             self._give_back(there, session, task, told)
             raise error

@@ -52,7 +52,7 @@ def main() -> None:
         worker.tell(Stuck(None, error.kind, error.message, error.hint or ""))
     except OSError as error:
         hint = f"{os_errors.cure(error)}; then: harness run"
-        worker.tell(Stuck(None, EnvSetupError.kind, os_errors.told(error), hint))
+        worker.tell(Stuck(None, EnvSetupError.kind, os_errors.describe(error), hint))
     except KeyboardInterrupt:
         worker.tell(Idle("stopped"))
     finally:

@@ -25,7 +25,7 @@ _OF_ONE_PLACE = {errno.EACCES: _ALLOW, errno.EPERM: _ALLOW, errno.ENOENT: _LOOK,
 _CURES = {**_OF_THE_MACHINE, **_OF_ONE_PLACE}
 
 
-def told(error: OSError) -> str:
+def describe(error: OSError) -> str:
     """Return what the system said, and of which file, as a sentence."""
     name = error.filename
     where = f" ({os.fsdecode(name)})" if isinstance(name, (str, bytes)) and name else ""

@@ -13,7 +13,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.rescue_apply import Kept
+from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.text import harmless
 
 SHOWN = 20
@@ -77,7 +77,7 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
     """
     rescue = _find(ctx, what)
     _refuse_foreign_attempt(ctx)
-    brought = rescue_apply.bring(ctx.git, rescue.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
+    brought = rescue_apply.apply(ctx.git, rescue.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
     if brought.in_the_way:
         by_name = typed.harness("rescue", "apply", rescue.ref, rest="PATH …")
         raise RefusedError(
@@ -207,7 +207,7 @@ def drop(ctx: Context, ref: str) -> Reply:
     )
 
 
-def _find(ctx: Context, what: str) -> Kept:
+def _find(ctx: Context, what: str) -> Rescue:
     task_id, slash, attempt = what.partition("/")
     named = _named(ctx, task_id) + slash + attempt
     exact = _exactly(ctx, named)
@@ -225,7 +225,7 @@ def _named(ctx: Context, task_id: str) -> str:
     return task.id if task else task_id
 
 
-def _exactly(ctx: Context, name: str) -> Kept | None:
+def _exactly(ctx: Context, name: str) -> Rescue | None:
     ref = name if name.startswith(RESCUE_REFS) else RESCUE_REFS + name
     return next((each for each in rescue_apply.listed(ctx.git, RESCUE_REFS) if each.ref == ref), None)
 
@@ -245,11 +245,11 @@ def _listed(paths: tuple[str, ...]) -> str:
     return quoting.named(paths, NAMED, DIFF_WIDTH)
 
 
-def _when(rescue: Kept) -> str:
+def _when(rescue: Rescue) -> str:
     return timestamps.render(datetime.fromtimestamp(rescue.at, timezone.utc))
 
 
-def _facts(rescue: Kept) -> dict[str, object]:
+def _facts(rescue: Rescue) -> dict[str, object]:
     return {"ref": rescue.ref, "oid": rescue.oid, "at": _when(rescue), "subject": rescue.subject}
 
 

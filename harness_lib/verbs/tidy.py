@@ -13,7 +13,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import outdated
 from harness_lib.rules.outdated import Old
-from harness_lib.system.git.rescue_apply import Kept
+from harness_lib.system.git.rescue_apply import Rescue
 
 SHOWN = 20
 
@@ -31,7 +31,7 @@ def run(ctx: Context, *, days: float, megabytes: int, rescues: float | None, tak
     logs = outdated.outdated(old_work.logs(ctx), now, days, megabytes * old_work.MEGABYTE)
     works = old_work.rescues(ctx, now, rescues) if rescues is not None else []
     if take:
-        old_work.take(ctx, logs, works)
+        old_work.remove(ctx, logs, works)
     size = sum(each.size for each in logs) / old_work.MEGABYTE
     how = "were taken" if take else "would go"
     lines = [f"{len(logs)} logs of {size:.1f} MB and {len(works)} rescues {how}"]
@@ -53,7 +53,7 @@ def _again(days: float, megabytes: int, rescues: float | None) -> str:
     return typed.harness("tidy", "--days", f"{days:g}", "--megabytes", megabytes, *old, "--yes")
 
 
-def _rows(logs: tuple[Old, ...], works: list[Kept]) -> list[str]:
+def _rows(logs: tuple[Old, ...], works: list[Rescue]) -> list[str]:
     return [f"{each.name} ({each.size / old_work.MEGABYTE:.1f} MB)" for each in logs] + [
         f"{each.ref} {each.oid[:12]} {each.subject}" for each in works
     ]

@@ -75,4 +75,4 @@ def test_of_sixteen_that_start_at_once_one_wins_and_the_others_are_told_who(tmp_
     # The lock directory stands for the session in /tmp, not in this test's own place.
     winner = next(tree for tree, found in enumerate(answers) if found["exit"] == 0)
     assert answer(typed(on, winner, "stop"))["exit"] == 0
-    assert mkdir_lock.look(mkdir_lock.path_for(on.root)) is None
+    assert mkdir_lock.holder_of(mkdir_lock.path_for(on.root)) is None

@@ -26,7 +26,7 @@ def test_a_stop_that_was_killed_before_it_let_go_locks_nobody_out(
     agent.ok("add", "One", "--validate", "true")
     agent.ok("start")
     project.edit(sessions=[])
-    lock = mkdir_lock.look(mkdir_lock.path_for(project.top))
+    lock = mkdir_lock.holder_of(mkdir_lock.path_for(project.top))
     assert lock is not None
     assert lock.pid == agent.process.pid
 

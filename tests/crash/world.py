@@ -253,7 +253,7 @@ class World:
         """Only the dead can be copied: give the open session, and its lock directory, to a living agent."""
         file = self.path("harness-tasks.json")
         state = json.loads(file.read_bytes())
-        found = process.look(agent.pid)
+        found = process.find(agent.pid)
         assert found is not None
         for session in state["sessions"]:
             session.update(pid=agent.pid, pid_started=found.started)

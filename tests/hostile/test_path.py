@@ -117,7 +117,7 @@ def test_what_is_left_of_the_path_is_still_a_path() -> None:
     assert search_path.absolute("/a:.::b:/c d:../e") == "/a:/c d"
     assert search_path.absolute(".:") == "/bin:/usr/bin"
     env: dict[str, str] = {}
-    search_path.settle(env)
+    search_path.drop_relative(env)
     assert env == {}
 
 

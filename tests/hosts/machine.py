@@ -78,7 +78,7 @@ class Machine:
     def clear(self) -> None:
         """Remove what a killed or released agent has left outside of this machine's folders."""
         lock = SeedLock(self.project)
-        holder = mkdir_lock.look(lock.path)
+        holder = mkdir_lock.holder_of(lock.path)
         if holder is not None and holder.pid is not None:
             lock.release(holder.pid)
 

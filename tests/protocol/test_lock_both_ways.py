@@ -23,12 +23,12 @@ def test_both_mean_the_same_directory_also_from_a_folder_below(project: Project,
 
     prose.lock(cwd=below)
 
-    holder = mkdir_lock.look(mkdir_lock.path_for(project.top))
+    holder = mkdir_lock.holder_of(mkdir_lock.path_for(project.top))
     assert holder is not None
     assert prose.holder is not None
     assert holder.pid == prose.holder.pid
     prose.unlock()
-    assert mkdir_lock.look(mkdir_lock.path_for(project.top)) is None
+    assert mkdir_lock.holder_of(mkdir_lock.path_for(project.top)) is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_lock_that_a_dead_agent_of_the_prose_left_is_taken_over_by_us(
 
     agent.ok("add", "Something")
 
-    assert mkdir_lock.look(mkdir_lock.path_for(project.top)) is None
+    assert mkdir_lock.holder_of(mkdir_lock.path_for(project.top)) is None
 
 
 def test_a_session_whose_owner_died_is_taken_over_by_the_prose(

@@ -28,10 +28,10 @@ def test_what_is_wrong_in_one_place_is_not_the_machine_s(number: int) -> None:
 
 
 def test_the_file_is_named_where_there_is_one() -> None:
-    assert os_errors.told(error(errno.ENOENT)) == "The system said: No such file or directory."
+    assert os_errors.describe(error(errno.ENOENT)) == "The system said: No such file or directory."
     for path in ("/a/file", b"/a/file"):
-        assert os_errors.told(error(errno.ENOENT, path)).endswith("directory (/a/file).")
-    assert os_errors.told(OSError("odd")) == "The system said: odd."
+        assert os_errors.describe(error(errno.ENOENT, path)).endswith("directory (/a/file).")
+    assert os_errors.describe(OSError("odd")) == "The system said: odd."
 
 
 def test_what_is_gone_is_not_called_full() -> None:

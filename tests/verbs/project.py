@@ -142,7 +142,7 @@ class Project:
             agent.die()
         # What a test left open in /tmp: nobody else has this root.
         path = mkdir_lock.path_for(self.top)
-        found = mkdir_lock.look(path)
+        found = mkdir_lock.holder_of(path)
         if found is not None and found.pid is not None:
             mkdir_lock.SeedLock(self.top).release(found.pid)
 

@@ -125,12 +125,12 @@ def test_for_an_exclusive_session_the_lock_of_the_prose_stands_too(project: Proj
     agent.ok("start")
     path = mkdir_lock.path_for(project.top)
 
-    held = mkdir_lock.look(path)
+    held = mkdir_lock.holder_of(path)
 
     assert held is not None
     assert held.pid == agent.process.pid
     agent.ok("stop")
-    assert mkdir_lock.look(path) is None
+    assert mkdir_lock.holder_of(path) is None
 
 
 # -- what the protocol reads

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection
 
 from harness_lib.system.clock import Clock
-from harness_lib.system.locks.mkdir_lock import Grip, Holder, SeedLock, look
+from harness_lib.system.locks.mkdir_lock import Grip, Holder, SeedLock, holder_of
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import State
@@ -63,7 +63,7 @@ class OuterLock:
     def _holder(self) -> int | None:
         if self._grip == "taken":
             return os.getpid()
-        found = look(self._lock.path) if self._grip == "shared" else None
+        found = holder_of(self._lock.path) if self._grip == "shared" else None
         return None if found is None else found.pid
 
 

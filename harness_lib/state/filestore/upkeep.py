@@ -115,7 +115,7 @@ def _of_log(log: Path) -> Iterator[Oddity]:
 
 
 def _of_directory_lock(path: Path) -> Iterator[Oddity]:
-    holder = mkdir_lock.look(path)
+    holder = mkdir_lock.holder_of(path)
     if holder is None:
         return
     if holder.foreign:

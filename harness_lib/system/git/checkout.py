@@ -62,7 +62,7 @@ def move(
     return checkout(git, put, untouched=untouched)
 
 
-def follow(git: Git, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> list[str]:
+def apply(git: Git, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> list[str]:
     """Do `move` for what `trees.changed` returned: each path gets its second entry, None takes it away."""
     put = {path: entry for path, (_, entry) in moves.items() if entry is not None}
     return move(git, put, [path for path in moves if path not in put])

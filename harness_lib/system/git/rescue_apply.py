@@ -25,7 +25,7 @@ _DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
 _REJECTED = re.compile(r"^error: (.+?): (?:patch does not apply|.*exists.*|.*No such file.*)$", re.MULTILINE)
 
 
-class Kept(NamedTuple):
+class Rescue(NamedTuple):
     """A ref, the commit it keeps, when that was made (seconds since 1970), and its subject."""
 
     ref: str
@@ -34,7 +34,7 @@ class Kept(NamedTuple):
     subject: str
 
 
-class Brought(NamedTuple):
+class Applied(NamedTuple):
     """What came of bringing work back: nothing was written if anything is in the way or does not fit."""
 
     written: tuple[str, ...] = ()
@@ -43,13 +43,13 @@ class Brought(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
-def listed(git: Git, prefix: str) -> list[Kept]:
+def listed(git: Git, prefix: str) -> list[Rescue]:
     """Return what is kept below `prefix`, newest first."""
     # The last --sort is the first key.
     order = ("--sort=-version:refname", "--sort=-committerdate")
     lines = git.lines("for-each-ref", *order, f"--format={_FIELDS}", prefix)
     parts = (line.split("\0", 3) for line in lines)
-    return [Kept(ref, oid, int(at or 0), subject) for ref, oid, at, subject in parts]
+    return [Rescue(ref, oid, int(at or 0), subject) for ref, oid, at, subject in parts]
 
 
 def origin(git: Git, oid: str) -> str:
@@ -73,7 +73,7 @@ def diff(git: Git, old: str, new: str) -> list[str]:
     return git.lines(*_DIFF, old, new, "--")
 
 
-def bring(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] = ()) -> Brought:
+def apply(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] = ()) -> Applied:
     """Make the changes between `oid` and its origin in the work tree, all or none; HEAD and index stay.
 
     `keep_out` and `only`: files, or directories with all below them, that are never written, or alone are.
@@ -93,9 +93,9 @@ def bring(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] 
         wanted = [path for path in made if path in differs and path not in foreign]
         in_the_way = _in_the_way(git, now, wanted)
         if in_the_way or not wanted:
-            return Brought(in_the_way=in_the_way, left_out=tuple(foreign))
-        unfit = _apply(git, base, oid, wanted)
-        return Brought(() if unfit else tuple(wanted), unfit=unfit, left_out=tuple(foreign))
+            return Applied(in_the_way=in_the_way, left_out=tuple(foreign))
+        unfit = _apply_patch(git, base, oid, wanted)
+        return Applied(() if unfit else tuple(wanted), unfit=unfit, left_out=tuple(foreign))
 
 
 def _in_the_way(git: Git, now: str, wanted: Collection[str]) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def _in_the_way(git: Git, now: str, wanted: Collection[str]) -> tuple[str, ...]:
     )
 
 
-def _apply(git: Git, base: str, oid: str, wanted: Collection[str]) -> tuple[str, ...]:
+def _apply_patch(git: Git, base: str, oid: str, wanted: Collection[str]) -> tuple[str, ...]:
     """Apply the change of `wanted`; return what git named as not fitting."""
     target = trees.with_from(git, git.tree_of(base), oid, wanted)
     patch = git.run(*_DIFF, "--binary", base, target, "--").stdout

@@ -27,7 +27,7 @@ def data_directory(environ: Mapping[str, str]) -> Path:
     A relative XDG_DATA_HOME is ignored, as its standard demands.
     Raises EnvSetupError when the place would depend on the current directory, which is a project.
     """
-    path = Path(data_home.place(environ))
+    path = Path(data_home.directory(environ))
     if not path.is_absolute():
         message = f"The data directory of harness is not an absolute path: {path}."
         raise EnvSetupError(message, _ELSEWHERE)

@@ -69,7 +69,7 @@ def path_for(root: Path) -> Path:
     return Path(f"/tmp/harness-{digest[:16]}.lock")  # noqa: S108 (the name is the protocol's)
 
 
-def look(path: Path) -> Holder | None:
+def holder_of(path: Path) -> Holder | None:
     """Return who holds the lock directory `path`, or None if there is none."""
     seen = _see(path)
     return None if seen is None else seen.holder
@@ -286,7 +286,7 @@ def _moment(stamp: float) -> datetime:
 
 
 def _held(path: Path) -> HeldError:
-    holder = look(path)
+    holder = holder_of(path)
     pid = holder.pid if holder is not None else None
     who = "a process that has not written its pid" if pid is None else f"pid {pid}"
     since = "" if holder is None or holder.since is None else f" since {timestamps.render(holder.since)}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def place(environ: Mapping[str, str]) -> str:
+def directory(environ: Mapping[str, str]) -> str:
     """Return HARNESS_HOME, else `harness` in the user's data directory; not absolute if there is no home.
 
     A relative XDG_DATA_HOME is ignored, as its standard demands.
@@ -58,7 +58,7 @@ def is_safe(data: str) -> bool:
 
 def use_byte_code(environ: Mapping[str, str]) -> None:
     """Read and write compiled modules in our own place, if nobody else can put code there."""
-    data = place(environ)
+    data = directory(environ)
     if is_safe(data):
         sys.pycache_prefix = byte_code(data)
         sys.dont_write_bytecode = False

@@ -18,7 +18,7 @@ _WORDS = 3
 
 def note(log: Path, pid: int) -> None:
     """Note that the process group `pid` writes `log`."""
-    leader = process.look(pid)
+    leader = process.find(pid)
     if leader is not None:
         text = f"{pid} {leader.started} {process.boot_id()}\n"
         try:
@@ -51,7 +51,7 @@ def _end(file: Path) -> bool:
     pid, started, boot = words
     if boot.strip() != process.boot_id():
         return False
-    leader = process.look(int(pid))
+    leader = process.find(int(pid))
     ours = leader is not None and leader.started == started
     if ours:
         reaper.signal_group(int(pid), signal.SIGKILL)

@@ -132,7 +132,7 @@ def in_agent(env: Mapping[str, str]) -> str | None:
 def _life_here(pid: int, pid_started: str) -> Life:
     if not process.alive(pid):
         return "dead"
-    found = process.look(pid)
+    found = process.find(pid)
     if found is None:
         # It answers to signals but may not be looked at (hidepid), or it ended between the two questions.
         return "alive" if process.alive(pid) else "dead"
@@ -167,7 +167,7 @@ def _named_process(text: str, line: list[Process]) -> Process | None:
     for ancestor in line:
         if ancestor.pid == pid:
             return ancestor
-    return process.look(pid) if _may_signal(pid) else None
+    return process.find(pid) if _may_signal(pid) else None
 
 
 def _may_signal(pid: int) -> bool:
@@ -184,7 +184,7 @@ def _is_transient(ancestor: Process) -> bool:
 
 
 def _ourselves() -> Process:
-    return process.look(os.getpid()) or Process(os.getpid(), os.getppid(), "", "")
+    return process.find(os.getpid()) or Process(os.getpid(), os.getppid(), "", "")
 
 
 def _token(owner: Process) -> str:

@@ -32,7 +32,7 @@ class Process(NamedTuple):
     started: str
 
 
-def look(pid: int) -> Process | None:
+def find(pid: int) -> Process | None:
     """Return the living process `pid`, or None if it is gone, a zombie, or hidden from us."""
     fields = _proc_fields(pid) if has_proc() else _ps_fields(pid)
     if fields is None or fields[0].startswith(("Z", "X")):
@@ -58,12 +58,12 @@ def alive(pid: int) -> bool:
 
 def ancestors(pid: int | None = None) -> Iterator[Process]:
     """Yield the ancestors of `pid` (default: of ourselves), nearest first, as far as we may see."""
-    start = look(pid) if pid is not None else None
+    start = find(pid) if pid is not None else None
     above = os.getppid() if pid is None else (start.parent if start else 0)
     seen: set[int] = set()
     while above > 0 and above not in seen:
         seen.add(above)
-        process = look(above)
+        process = find(above)
         if process is None:
             return
         yield process
@@ -86,7 +86,7 @@ def group(pid: int) -> int | None:
 def everybody() -> Iterator[Process]:
     """Yield all living processes that we may see; their names without a directory."""
     if has_proc():
-        yield from filter(None, (look(pid) for pid, _ in _parents()))
+        yield from filter(None, (find(pid) for pid, _ in _parents()))
         return
     for line in _run("ps", "-A", "-o", "pid=,stat=,ppid=,lstart=,comm=").splitlines():
         pid, *words = line.split()

@@ -20,7 +20,7 @@ def find(program: str, path: str | None = None) -> str | None:
     return shutil.which(program, path=path)
 
 
-def settle(env: MutableMapping[str, str]) -> None:
+def drop_relative(env: MutableMapping[str, str]) -> None:
     """Take relative entries out of the PATH in `env`, for us and for all that we start."""
     if "PATH" in env:
         env["PATH"] = absolute(env["PATH"])

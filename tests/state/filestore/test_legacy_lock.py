@@ -36,7 +36,7 @@ def clean_up(root: Root) -> Iterator[None]:
 
 
 def carried_pid(root: Root) -> int | None:
-    holder = mkdir_lock.look(mkdir_lock.path_for(root.path))
+    holder = mkdir_lock.holder_of(mkdir_lock.path_for(root.path))
     return None if holder is None else holder.pid
 
 

@@ -49,7 +49,7 @@ def test_the_origin_is_where_the_histories_part(repo: Path) -> None:
     sh(repo, "commit", "-q", "--allow-empty", "-m", "later")
     git = Git.open(repo)
     assert rescue_apply.origin(git, oid) == base
-    assert rescue_apply.bring(git, oid).written == ("a.txt", "b.txt")
+    assert rescue_apply.apply(git, oid).written == ("a.txt", "b.txt")
 
 
 def test_without_a_common_history_everything_in_it_is_new(repo: Path) -> None:
@@ -58,14 +58,14 @@ def test_without_a_common_history_everything_in_it_is_new(repo: Path) -> None:
     oid = git.commit(snapshot.capture(git), (), "an orphan\n")
     (repo / "a.txt").unlink()
     assert rescue_apply.origin(git, oid) == git.empty_tree()
-    assert rescue_apply.bring(git, oid).written == ("a.txt",)
+    assert rescue_apply.apply(git, oid).written == ("a.txt",)
 
 
 def test_what_may_not_be_written_is_not_and_the_rest_is(repo: Path) -> None:
     put(repo / "mine/list.json", "theirs\n")
     put(repo / "a.txt", "a\n")
     oid = _keep(repo)
-    assert rescue_apply.bring(Git.open(repo), oid, ("mine",)).written == ("a.txt",)
+    assert rescue_apply.apply(Git.open(repo), oid, ("mine",)).written == ("a.txt",)
     assert not (repo / "mine").exists()
 
 
@@ -74,7 +74,7 @@ def test_a_file_where_a_directory_would_have_to_be_is_in_the_way(repo: Path) -> 
     oid = _keep(repo)
     put(repo / "dir", "a person's\n")
     before = disk(repo)
-    assert rescue_apply.bring(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
+    assert rescue_apply.apply(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
     assert disk(repo) == before
 
 
@@ -84,7 +84,7 @@ def test_nothing_is_written_through_a_link_that_stands_in_the_way(repo: Path, tm
     outside = tmp_path / "outside"
     outside.mkdir()
     (repo / "dir").symlink_to(outside)
-    assert rescue_apply.bring(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
+    assert rescue_apply.apply(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
     assert list(outside.iterdir()) == []
 
 
@@ -98,5 +98,5 @@ def test_a_repository_inside_is_left_out_and_named(repo: Path, tmp_path: Path) -
     oid = git.commit(snapshot.capture(git), [str(git.head())], "kept\n")
     (repo / "a.txt").unlink()
     (repo / "inner").rename(inner)
-    brought = rescue_apply.bring(git, oid)
+    brought = rescue_apply.apply(git, oid)
     assert (brought.written, brought.left_out) == (("a.txt",), ("inner",))

@@ -29,10 +29,10 @@ class ActingClock(Clock):
 
 
 def test_taken_and_released(lock: SeedLock) -> None:
-    assert mkdir_lock.look(lock.path) is None
+    assert mkdir_lock.holder_of(lock.path) is None
     assert lock.acquire(os.getpid(), deadline=0) == "taken"
 
-    holder = mkdir_lock.look(lock.path)
+    holder = mkdir_lock.holder_of(lock.path)
 
     assert holder is not None
     assert (holder.pid, holder.foreign) == (os.getpid(), False)

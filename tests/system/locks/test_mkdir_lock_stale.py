@@ -70,7 +70,7 @@ def test_a_pid_file_that_is_none(lock: SeedLock) -> None:
     lock.path.mkdir()
     pid = lock.path / "pid"
     pid.symlink_to(lock.path.parent)
-    holder = mkdir_lock.look(lock.path)
+    holder = mkdir_lock.holder_of(lock.path)
     assert holder == Holder(None, holder.since if holder else None, foreign=False)
     pid.unlink()
     os.mkfifo(pid)

@@ -30,7 +30,7 @@ def ask(*command: str, **env: str) -> dict[str, object]:
 
 
 def ourselves() -> process.Process:
-    found = process.look(os.getpid())
+    found = process.find(os.getpid())
     assert found is not None
     return found
 

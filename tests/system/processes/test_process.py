@@ -35,14 +35,14 @@ def zombie() -> subprocess.Popen[bytes]:
 
 
 def test_look_tells_who_started_it(sleeper: subprocess.Popen[bytes]) -> None:
-    found = process.look(sleeper.pid)
+    found = process.find(sleeper.pid)
 
     assert found is not None
     assert (found.pid, found.parent, Path(found.name).name) == (sleeper.pid, os.getpid(), "sleep")
 
 
 def test_start_is_the_same_at_every_look(sleeper: subprocess.Popen[bytes]) -> None:
-    assert process.look(sleeper.pid) == process.look(sleeper.pid)
+    assert process.find(sleeper.pid) == process.find(sleeper.pid)
 
 
 def test_a_name_may_hold_brackets_and_spaces(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_name_may_hold_brackets_and_spaces(tmp_path: Path) -> None:
     shutil.copy(shutil.which("sleep") or "", program)
     child = subprocess.Popen([program, "60"])
     try:
-        found = process.look(child.pid)
+        found = process.find(child.pid)
     finally:
         child.kill()
         child.wait()
@@ -63,7 +63,7 @@ def test_a_name_may_hold_brackets_and_spaces(tmp_path: Path) -> None:
 def test_a_zombie_is_gone() -> None:
     child = zombie()
     try:
-        assert process.look(child.pid) is None
+        assert process.find(child.pid) is None
         assert not process.alive(child.pid)
         assert child.pid in process.children(os.getpid())
     finally:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from harness_lib.attempts import target_branch
 from harness_lib.core.context import Context
-from harness_lib.system.git import conflict_markers
-from harness_lib.system.git import submodules as nested
+from harness_lib.system.git import conflict_markers, submodules
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
@@ -40,13 +39,13 @@ def find(ctx: Context, task: Task, tree: str) -> Blockers:
         return Blockers()
     git, base = ctx.git, task.started_at_commit
     before = git.tree_of(base if base and git.exists(base) else "HEAD")
-    links_before, links = nested.links(git, before), nested.links(git, tree)
+    links_before, links = submodules.links(git, before), submodules.links(git, tree)
     repositories = {
-        *nested.untracked(git),
+        *submodules.untracked(git),
         *(path for path in links if links[path] != links_before.get(path)),
     }
     new = {path for path in repositories if path not in links_before}
-    new -= {path for path in new if path in links and nested.is_submodule(git, tree, path)}
+    new -= {path for path in new if path in links and submodules.is_submodule(git, tree, path)}
     moved = sorted(
         path for path in (repositories - new) if path in links and links[path] != links_before.get(path)
     )
@@ -56,10 +55,10 @@ def find(ctx: Context, task: Task, tree: str) -> Blockers:
 
 def _is_held(ctx: Context, target: str, path: str, commit: str) -> bool:
     """Return whether others can have `commit` of the submodule at `path`, or its target names it already."""
-    submodule = nested.at(ctx.git, path)
-    if submodule is not None and nested.is_published(submodule, commit):
+    submodule = submodules.at(ctx.git, path)
+    if submodule is not None and submodules.is_published(submodule, commit):
         return True
-    own = nested.at(Git.open(ctx.root.path), path)
+    own = submodules.at(Git.open(ctx.root.path), path)
     if own is not None and own.exists(commit):
         return True
     return ctx.git.ref(f"{target_branch.tip(ctx.git, target)}:{path}") == commit

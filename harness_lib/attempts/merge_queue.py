@@ -23,7 +23,7 @@ from harness_lib.attempts import (
     rescue_refs,
     target_branch,
 )
-from harness_lib.attempts import commit as committing
+from harness_lib.attempts.commit import NOTHING, commit_object, undo_check
 from harness_lib.checks import check_of
 from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
@@ -48,14 +48,14 @@ def merge(ctx: Context, session: Session, task: Task, tree: str, head: str) -> o
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
-        oid = committing.commit_object(ctx, head, task, tree)
+        oid = commit_object(ctx, head, task, tree)
         # First: who finds HEAD there and does not know why would commit the check's traces on top.
         with ctx.store.transaction() as tx:
             task = transitions.begin_merge(outcome.require_claim(tx, task), now=tx.now, commit=oid)
             tx.replace(task)
     warnings = _stand_on(ctx, task, oid)
     if oid == task.started_at_commit:
-        warnings.append(committing.NOTHING.format(id=task.id))
+        warnings.append(NOTHING.format(id=task.id))
     ended = merge_in_turn(ctx, session, task)
     return ended._replace(warnings=(*warnings, *ended.warnings))
 
@@ -73,7 +73,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
         _detach(git)
         restore.publish(git, oid, head)
         git.quit_under_way()
-    return committing.undo_check(ctx, task, oid)
+    return undo_check(ctx, task, oid)
 
 
 def merge_in_turn(ctx: Context, session: Session, task: Task) -> outcome.Ended:

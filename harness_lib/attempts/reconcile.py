@@ -16,6 +16,7 @@ from harness_lib.attempts import (
     evaluate,
     giving_up,
     inbox,
+    interrupted,
     outcome,
     requeue,
     rescue_refs,
@@ -23,8 +24,7 @@ from harness_lib.attempts import (
     target_branch,
     worktree_slots,
 )
-from harness_lib.attempts import intents as settling
-from harness_lib.attempts import interrupted as interrupting
+from harness_lib.attempts.intents import resume
 from harness_lib.checks import check_of
 from harness_lib.core import halts, ownership, sessions
 from harness_lib.core.context import Context
@@ -44,7 +44,7 @@ class Report(NamedTuple):
     stop: StopReason | None = None
 
 
-def interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
+def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
     """Recover all that `session` may recover, one task after another.
 
     In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed
@@ -131,7 +131,7 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> str:
     problems = inbox.open_all(ctx.at(worktree))
     reason = "its worker was killed"
     requeue.interrupted(ctx.at(worktree), session, taken, reason)
-    return " ".join([interrupting.log(ctx, session, taken, "hand back what was done", reason), *problems])
+    return " ".join([interrupted.log(ctx, session, taken, "hand back what was done", reason), *problems])
 
 
 def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bool) -> Task | None:
@@ -225,7 +225,7 @@ def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outc
     if commit and intents.is_object(commit) and ctx.git.exists(commit):
         ctx.git.set_ref(rescue_refs.free_ref(ctx.git, task), commit)
     ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
-    return interrupting.log(ctx, session, task, "mark failed", reason), ended
+    return interrupted.log(ctx, session, task, "mark failed", reason), ended
 
 
 def _recover_one(
@@ -240,18 +240,18 @@ def _recover_one(
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
         with halts.halting_on_error(ctx, session, task.id):
-            ended = settling.resume(ctx, session, task)
-        return interrupting.log(ctx, session, task, action, "a command was killed in the middle"), ended
-    plan = recovery.plan(interrupting.facts(ctx, task))
-    if plan.action == "resume" or interrupting.awaits_its_work(ctx, task):
+            ended = resume(ctx, session, task)
+        return interrupted.log(ctx, session, task, action, "a command was killed in the middle"), ended
+    plan = recovery.plan(interrupted.facts(ctx, task))
+    if plan.action == "resume" or interrupted.awaits_its_work(ctx, task):
         with halts.halting_on_error(ctx, session, task.id):
             rollback.require_trust(ctx, task)
     if plan.action == "resume":
-        return interrupting.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
+        return interrupted.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
     if plan.action == "fail":
-        if interrupting.awaits_its_work(ctx, task):
-            return interrupting.put_back(ctx, session, task, stays=stays)
-        return interrupting.log(ctx, session, task, plan.words, plan.reason), _fail_in_place(
+        if interrupted.awaits_its_work(ctx, task):
+            return interrupted.put_back(ctx, session, task, stays=stays)
+        return interrupted.log(ctx, session, task, plan.words, plan.reason), _fail_in_place(
             ctx, session, task, plan
         )
     return _validate(ctx, session, task, plan, stays=stays)
@@ -278,7 +278,7 @@ def _leave_files_to_the_living(
     expired = f"the lease of {task.claimed_by} ran out at {task.lease_expires_at}"
     reason = f"{expired}; its work so far is kept: {typed.harness('rescue', 'show', rescue)}"
     ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
-    return interrupting.log(
+    return interrupted.log(
         ctx, session, task, "mark failed, leave the work tree to its worker", reason
     ), ended
 
@@ -287,15 +287,15 @@ def _validate(
     ctx: Context, session: Session, task: Task, plan: recovery.Plan, *, stays: bool
 ) -> tuple[str, outcome.Ended | None]:
     """Let the check decide whether it is done, with everything as the interrupted attempt left it."""
-    left = interrupting.standing(ctx)
+    left = interrupted.standing(ctx)
     with halts.halting_on_error(ctx, session, task.id):
         questions = ctx.store.ask()
         evaluation = evaluate.judge(ctx, questions, ownership.require_task(questions, task.id))
     if evaluation.checked.passed:
         then = "hand back" if evaluation.against else "mark completed"
-        line = interrupting.log(
+        line = interrupted.log(
             ctx, session, task, f"{plan.words}; {then}", f"{plan.reason}; the check passed"
         )
         return line, complete.complete(ctx, session, task, evaluation)
     reason = f"{plan.reason}; {evaluation.checked.message}"
-    return interrupting.go_on(ctx, session, task, "resume", reason, stays=stays, left=left)
+    return interrupted.go_on(ctx, session, task, "resume", reason, stays=stays, left=left)

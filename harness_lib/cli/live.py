@@ -9,7 +9,7 @@ from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.runs import overview
-from harness_lib.runs import watch as watching
+from harness_lib.runs.watch import difference, follow
 from harness_lib.verbs import log
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _watch_live(ctx: Context, screen: Screen) -> overview.View | None:
 
     from harness_lib.cli import drawing  # noqa: PLC0415
 
-    views = watching.follow(ctx, drawing.height(screen.out))
+    views = follow(ctx, drawing.height(screen.out))
     last = next(views)
 
     def draw() -> Group:
@@ -47,11 +47,11 @@ def _watch_live(ctx: Context, screen: Screen) -> overview.View | None:
 
 def _watch_lines(ctx: Context, screen: Screen) -> overview.View | None:
     last = None
-    for view in watching.follow(ctx, overview.SHOWN):
+    for view in follow(ctx, overview.SHOWN):
         if last is None:
             for warning in view.warnings:
                 screen.talk(f"warning: {warning}")
-        text = overview.headline(view.counts) if last is None else watching.difference(last, view)
+        text = overview.headline(view.counts) if last is None else difference(last, view)
         if text is not None:
             screen.data(f"{timestamps.render(ctx.clock.now())} {text}")
         last = view

@@ -13,8 +13,7 @@ from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import leases
 from harness_lib.runs import worker_pool
 from harness_lib.system.files import tree_ops
-from harness_lib.system.git import locks
-from harness_lib.system.git import version as git_version
+from harness_lib.system.git import locks, version
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root
 from harness_lib.system.processes import owner
@@ -26,7 +25,7 @@ PACKAGES = ("filelock", "jsonschema", "rich", "tomlkit")
 def python(_ctx: Context) -> Diagnoses:
     """Say which Python runs us, and with which packages."""
     yield ok(f"Python {platform.python_version()} ({sys.executable})")
-    installed = [f"{name} {version}" for name in PACKAGES if (version := _version(name))]
+    installed = [f"{name} {number}" for name in PACKAGES if (number := _version(name))]
     lacking = [name for name in PACKAGES if not _version(name)]
     if lacking:
         cure = "where a package registry is in reach, type: harness --version"
@@ -56,14 +55,14 @@ def _version(package: str) -> str | None:
 def git(ctx: Context) -> Diagnoses:
     """Say whether git is there and new enough."""
     try:
-        said = git_version.said(ctx.cwd)
+        said = version.said(ctx.cwd)
     except EnvSetupError as error:
         yield failed(error)
         return
-    if git_version.is_older(said, git_version.OLDEST):
-        yield bad(f"{said} is too old", "Install git {}.{} or newer.".format(*git_version.OLDEST))
-    elif git_version.is_older(said, git_version.OLDEST_FOR_RUNS):
-        yield warn(f"{said}: {git_version.FOR_RUNS}", git_version.CURE_FOR_RUNS)
+    if version.is_older(said, version.OLDEST):
+        yield bad(f"{said} is too old", "Install git {}.{} or newer.".format(*version.OLDEST))
+    elif version.is_older(said, version.OLDEST_FOR_RUNS):
+        yield warn(f"{said}: {version.FOR_RUNS}", version.CURE_FOR_RUNS)
     else:
         yield ok(said)
 

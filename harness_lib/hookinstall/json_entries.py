@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple, NoReturn
 
 from harness_lib.errors import ConfigError
-from harness_lib.hookinstall import entries as hook_entries
-from harness_lib.hookinstall.entries import Entry
+from harness_lib.hookinstall.entries import Entry, script_of
 from harness_lib.system.files import json_edit, json_text
 from harness_lib.system.files.json_text import Node
 
@@ -75,7 +74,7 @@ def _wrong(text: str, node: Node, kind: str, key: str = "the whole") -> NoReturn
 
 def ours(text: str) -> list[Found]:
     """Return our own handlers in `text`."""
-    return [each for each in found(text) if hook_entries.script_of(each.command) is not None]
+    return [each for each in found(text) if script_of(each.command) is not None]
 
 
 def install(text: str, wanted: Mapping[str, Entry], root: Mapping[str, object]) -> str:
@@ -110,7 +109,7 @@ def keeps(before: str, after: str) -> bool:
 
 
 def _foreign(text: str, root: Node) -> list[tuple[str, str]]:
-    others = (each for each in found(text) if hook_entries.script_of(each.command) is None)
+    others = (each for each in found(text) if script_of(each.command) is None)
     return [(each.event, _dump(json_edit.at(root, each.path))) for each in others]
 
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.hookinstall import entries, hosts
-from harness_lib.hookinstall import files as hook_files
+from harness_lib.hookinstall import entries, files, hosts
 from harness_lib.hookinstall.hosts import Host, Scope
 from harness_lib.system.files import json_text
 
@@ -50,13 +49,13 @@ def others(ctx: Context, host: Host) -> list[tuple[Path, str]]:
     """Return (file, event) of hooks of another harness than ours. Raises ConfigError."""
     return [
         (file.path, event)
-        for _, file in files(ctx, host)
+        for _, file in by_scope(ctx, host)
         for event, command in file.commands()
         if entries.is_other_harness(command)
     ]
 
 
-def files(ctx: Context, host: Host) -> Iterator[tuple[Scope, hook_files.HostFile]]:
+def by_scope(ctx: Context, host: Host) -> Iterator[tuple[Scope, files.HostFile]]:
     """Yield the files of `host`, by scope; those too that do not exist. Raises RefusedError."""
     top = project(ctx)
     seen: set[str] = set()
@@ -65,14 +64,14 @@ def files(ctx: Context, host: Host) -> Iterator[tuple[Scope, hook_files.HostFile
             # A home that is a repository is its own project.
             if os.path.realpath(path) not in seen:
                 seen.add(os.path.realpath(path))
-                yield scope, hook_files.read(host, path)
+                yield scope, files.read(host, path)
 
 
 def _files(ctx: Context, host: Host) -> Iterator[Route]:
-    found = list(files(ctx, host))
+    found = list(by_scope(ctx, host))
     if host.name == "copilot":
         shared = project(ctx) / ".claude" / "settings.json"
-        found.append(("project", hook_files.read(hosts.CLAUDE, shared)))
+        found.append(("project", files.read(hosts.CLAUDE, shared)))
     for scope, file in found:
         ours = file.ours()
         if ours:
@@ -118,7 +117,7 @@ def _is_plugin(folder: Path) -> bool:
 def _switches(ctx: Context) -> dict[str, object]:
     """Return which plugins Claude Code's settings switch on or off."""
     found: dict[str, object] = {}
-    for _, file in files(ctx, hosts.CLAUDE):
+    for _, file in by_scope(ctx, hosts.CLAUDE):
         found |= _object(_loaded(file.data).get("enabledPlugins"))
     return found
 

@@ -22,8 +22,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from harness_lib import timestamps
-from harness_lib.rules import attempts as attempt_log
-from harness_lib.rules import endings, errorlog, leases
+from harness_lib.rules import attempts, endings, errorlog, leases
 from harness_lib.rules.endings import Ending
 from harness_lib.rules.halting import Halt
 from harness_lib.task import Category, Checkpoint, Gate, Handback, Intent, Interruption, Status, Task
@@ -198,7 +197,7 @@ def begin_commit(
 def complete(task: Task, *, now: datetime) -> Task:
     """Return the task completed by the commit that its intent names; base, checkpoints and errors stay."""
     _check("complete", task)
-    return _unclaimed(attempt_log.ended(task, now, "completed"))._replace(
+    return _unclaimed(attempts.ended(task, now, "completed"))._replace(
         status="completed",
         completed_at=timestamps.render(now),
         completed_commit=task.intent.commit if task.intent else None,
@@ -226,7 +225,7 @@ def begin_rollback(
     _check("begin_rollback", task)
     text = errorlog.line(message or "")
     cost = endings.cost(ending)
-    attempts = task.attempts + cost.counts
+    used = task.attempts + cost.counts
     blamed = cost.outcome == "failed"
     intent = Intent(
         "rollback",
@@ -239,7 +238,7 @@ def begin_rollback(
         outcome=cost.outcome,
     )
     return task._replace(
-        attempts=max(attempts, task.max_attempts) if cost.uses_up else attempts,
+        attempts=max(used, task.max_attempts) if cost.uses_up else used,
         error_log=(*task.error_log, _blame(task, category, text)) if blamed else task.error_log,
         intent=intent,
     )
@@ -267,7 +266,7 @@ def fail(task: Task, *, now: datetime) -> Task:
     _check("fail", task)
     assert task.intent is not None
     outcome = task.intent.outcome
-    return _unclaimed(attempt_log.ended(task, now, outcome))._replace(
+    return _unclaimed(attempts.ended(task, now, outcome))._replace(
         status=outcome,
         failed_at=timestamps.render(now) if outcome == "failed" else None,
         # Set while the rollback began, for whoever would try next.

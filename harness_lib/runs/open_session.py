@@ -71,7 +71,7 @@ def _go_on(ctx: Context) -> Opened:
         return open_session(ctx)
     if held is None or held.intent is None:
         return Opened(session)
-    report = reconcile.interrupted(ctx, session, fresh=False)
+    report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
     return Opened(None if report.stop else session, report.stop, report.recovered, report.warnings)
 
 
@@ -112,7 +112,7 @@ def open_session(ctx: Context) -> Opened:
     if session is None:
         return Opened(None, stop, warnings=warnings)
     warnings += garbage_collect.sweep(ctx)
-    report = reconcile.interrupted(ctx, session, fresh=not again)
+    report = reconcile.reclaim_interrupted(ctx, session, fresh=not again)
     if report.stop:
         with ctx.store.transaction() as tx:
             _count(tx, session)

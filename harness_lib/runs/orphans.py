@@ -61,4 +61,4 @@ class Orphans:
         """Recover what others (concurrent mode) have left in progress and let the lease of run out."""
         session = sessions.mine(questions, self._ctx)
         if session and any(not leases.works_for(t.claimed_by, session.worker) for t in questions.expired()):
-            reconcile.interrupted(self._ctx, session, fresh=False)
+            reconcile.reclaim_interrupted(self._ctx, session, fresh=False)

@@ -45,7 +45,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         taken = claim.take(ctx, session, task_id)
         if taken.stop == "waiting" and ctx.store.ask().expired():
             # Its worker has been silent for too long, and this session was opened before that.
-            report = reconcile.interrupted(ctx, session, fresh=False)
+            report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
             opened = opened._replace(
                 recovered=(*opened.recovered, *report.recovered),
                 warnings=(*opened.warnings, *report.warnings),

@@ -64,7 +64,7 @@ def uninstall(
     if agent in hosts.WITHOUT_HOOKS:
         return _limit(agent)
     host = hosts.HOSTS[agent]
-    installed = [file for where, file in routes.files(ctx, host) if scope in (None, where) and file.ours()]
+    installed = [file for where, file in routes.by_scope(ctx, host) if scope in (None, where) and file.ours()]
     replies = [
         _carry_out(
             ctx, file, file.uninstalled(), f"{file.path} has no hooks of ours.", [], dry_run=dry_run, ask=ask

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.core import git_access, nothing_to_do, trust_policy
-from harness_lib.core import start_over as starting_over
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
+from harness_lib.core.start_over import begin_anew, restore
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.system.files import atomic
 from harness_lib.system.git.repository import Git
@@ -59,8 +59,8 @@ def run(
     env = {**ctx.env, "HARNESS_STATE_ROOT": str(place)}
     list_ctx = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
     git_access.require(list_ctx, git)
-    restored = starting_over.restore(list_ctx)
-    kept = starting_over.begin_anew(list_ctx) if start_over and list_ctx.store.exists() else ""
+    restored = restore(list_ctx)
+    kept = begin_anew(list_ctx) if start_over and list_ctx.store.exists() else ""
     made = _make_files(list_ctx, git, mode or "exclusive")
     if init_script and not root.init_script.exists():
         atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)

@@ -20,7 +20,7 @@ def run(ctx: Context) -> Reply:
         recovered, warnings = opened.recovered, opened.warnings
         session = opened.session
     else:
-        report = reconcile.interrupted(ctx, session, fresh=False)
+        report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
         recovered, warnings = report.recovered, report.warnings
     held = ownership.held_by_me(ctx.store.ask(), ctx)
     return Reply(

@@ -9,7 +9,7 @@ from harness_lib.cli import limit_options, run_screen
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.rules import budget as amounts
+from harness_lib.rules import budget
 from harness_lib.runs.options import Options
 from harness_lib.verbs import run
 
@@ -60,7 +60,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         model=args.model,
         extra=tuple(args.agent_arg),
         target=args.target,
-        budget=amounts.read(limit_options.typed(args)),
+        budget=budget.read(limit_options.typed(args)),
         silence=args.silence * MINUTE,
         longest=args.longest * MINUTE,
         final_check=not args.no_final_check,

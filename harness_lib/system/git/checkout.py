@@ -17,7 +17,7 @@ from harness_lib import sha256
 from harness_lib.system.git.calls import encode
 from harness_lib.system.git.raw_files import obstructed
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.trees import INDEX, SYMLINK, Entry, scratch
+from harness_lib.system.git.trees import INDEX, SYMLINK, Entry, scratch_directory
 
 BATCH = 64
 
@@ -34,7 +34,7 @@ def checkout(git: Git, files: Mapping[str, Entry], *, untouched: Callable[[str],
     """
     free = {path: entry for path, entry in files.items() if _is_free(git.top, path)}
     if free:
-        with scratch(git) as place:
+        with scratch_directory(git) as place:
             env = {"GIT_INDEX_FILE": str(place / "index")}
             listing = encode([f"{mode} {oid}\t{path}" for path, (mode, oid) in free.items()])
             git.run(*INDEX, "update-index", "-z", "--index-info", env=env, stdin=listing)
@@ -75,7 +75,7 @@ def write_exactly(git: Git, files: Mapping[str, Entry], modes: Mapping[str, int]
     """
     free = {path: entry for path, entry in files.items() if _is_free(git.top, path)}
     if free:
-        with scratch(git) as place:
+        with scratch_directory(git) as place:
             copy = place / "file"
             for (path, (mode, _)), content in zip(free.items(), _contents(git, free.values()), strict=True):
                 _make(copy, mode, content, git.top / path)

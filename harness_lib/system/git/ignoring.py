@@ -24,7 +24,7 @@ def newly(git: Git, rules_then: str, rules_now: str) -> list[str]:
     files = list(_ignored_files(git))
     if not files:
         return []
-    with trees.scratch(git) as place:
+    with trees.scratch_directory(git) as place:
         _lay_out(git, place, rules_then, [path for path in files if _is_rules(path) and path not in changed])
         hidden_then = _check(git, place, files)
     return [path for path in files if path not in hidden_then]

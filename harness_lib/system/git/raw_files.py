@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.trees import SYMLINK, Entry, scratch
+from harness_lib.system.git.trees import SYMLINK, Entry, scratch_directory
 
 
 def obstructed(top: Path, path: str) -> bool:
@@ -38,7 +38,7 @@ def hashed(git: Git, paths: Iterable[str], *, store: bool) -> dict[str, Entry]:
     modes = {path: mode for path in paths if (mode := _mode(git.top, path))}
     if not modes:
         return {}
-    with scratch(git) as place:
+    with scratch_directory(git) as place:
         names = [
             _readable_copy(git.top / path, mode, place / str(n))
             for n, (path, mode) in enumerate(modes.items())

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness_lib.system.git import scratch as scratches
+from harness_lib.system.git import scratch
 from harness_lib.system.git.calls import covers, decode, encode
 from harness_lib.system.git.repository import Git
 
@@ -31,16 +31,16 @@ Entry = tuple[str, str]
 
 
 @contextmanager
-def scratch(git: Git) -> Iterator[Path]:
+def scratch_directory(git: Git) -> Iterator[Path]:
     """Yield a new directory beside git's own files, gone afterwards."""
-    with scratches.directory(git.git_dir) as place:
+    with scratch.directory(git.git_dir) as place:
         yield place
 
 
 @contextmanager
 def private_index(git: Git, *, copy: bool = False) -> Iterator[dict[str, str]]:
     """Yield the environment of a private index: empty, or with `copy` as the real one is now."""
-    with scratches.index(git.git_dir, copy=copy) as env:
+    with scratch.index(git.git_dir, copy=copy) as env:
         yield env
 
 

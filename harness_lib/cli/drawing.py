@@ -17,7 +17,7 @@ from rich.tree import Tree
 
 from harness_lib.cli import table
 from harness_lib.rules.ahead import Ahead
-from harness_lib.rules.run_state import Board
+from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Counts
 from harness_lib.runs import overview, progress
 from harness_lib.runs.overview import View
@@ -75,9 +75,9 @@ def _view(status: View, now: float) -> Iterator[RenderableType]:
     yield _progress(status.counts)
     yield Text(status.hooks, style="dim")
     for seen in status.runs:
-        summary = progress.summary(seen.board, status.ahead, now)
+        summary = progress.summary(seen.state, status.ahead, now)
         yield _line(f"run: process {seen.pid}; {summary}", "bold")
-        yield table.workers(seen.board, now)
+        yield table.workers(seen.state, now)
     for task in status.shown:
         yield _task(task)
         if task.id in status.beside:
@@ -95,11 +95,11 @@ def _view(status: View, now: float) -> Iterator[RenderableType]:
     yield from (_line(line) for line in status.people)
 
 
-def run(board: Board, counts: Counts | None, ahead: Ahead, now: float) -> RenderableType:
+def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> RenderableType:
     """Return a run as whoever started it sees it at `now`: its workers, the whole list, what was spent."""
-    drawn: list[RenderableType] = [table.workers(board, now)]
+    drawn: list[RenderableType] = [table.workers(state, now)]
     if counts is not None:
-        drawn += [_progress(counts), _line(progress.summary(board, ahead, now), "dim")]
+        drawn += [_progress(counts), _line(progress.summary(state, ahead, now), "dim")]
     return Group(*drawn)
 
 

@@ -16,7 +16,7 @@ from harness_lib.errors import HarnessError
 from harness_lib.rules import events, stats
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Stepped, Stuck, Unstarted
-from harness_lib.rules.run_state import Board
+from harness_lib.rules.run_state import RunState
 from harness_lib.runs import progress
 from harness_lib.runs.scheduler import Watch
 
@@ -67,28 +67,28 @@ def _table(ctx: Context, screen: Screen) -> Iterator[Watch]:
 
     def draw() -> RenderableType:
         now = ctx.clock.now().timestamp()
-        return drawing.run(shown.board, shown.counts, shown.ahead, now)
+        return drawing.run(shown.state, shown.counts, shown.ahead, now)
 
     console = drawing.console(screen.out, wrap=False)
     with Live(console=console, get_renderable=draw, refresh_per_second=2, transient=True) as live:
-        yield lambda event, board: shown.take(live, event, board)
+        yield lambda event, state: shown.take(live, event, state)
 
 
 class _Shown:
     """What the table shows; drawn by a thread of its own, as checks of the final pass take their time."""
 
     def __init__(self, ctx: Context) -> None:
-        self.board = Board(began=ctx.clock.now().timestamp())
+        self.state = RunState(began=ctx.clock.now().timestamp())
         self.counts: stats.Counts | None = None
         self.ahead = Ahead()
         self._ctx = ctx
         self._seen: object = None
 
-    def take(self, live: Live, event: Event, board: Board) -> None:
-        """Show the board, and `event` as a line above it if it has something to say."""
+    def take(self, live: Live, event: Event, state: RunState) -> None:
+        """Show the state of the run, and `event` as a line above it if it has something to say."""
         from harness_lib.cli import drawing  # noqa: PLC0415 (as above)
 
-        self.board = board
+        self.state = state
         seen = self._ctx.store.stamp()
         if seen != self._seen:
             self._count(seen)
@@ -101,7 +101,7 @@ class _Shown:
         try:
             questions = self._ctx.store.ask()
         except HarnessError:
-            # A person is editing the list; the supervisor says what is to be said about that.
+            # A person is editing the list; the scheduler says what is to be said about that.
             return
         self.counts, self.ahead, self._seen = questions.counts(), questions.ahead(), seen
 

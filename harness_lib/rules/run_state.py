@@ -33,7 +33,7 @@ class Row(NamedTuple):
 NO_ROWS: Mapping[int, Row] = MappingProxyType({})
 
 
-class Board(NamedTuple):
+class RunState(NamedTuple):
     """The whole run; `before` is what attempts that have ended have spent, `limits` its own."""
 
     began: float = 0.0
@@ -52,21 +52,21 @@ class Board(NamedTuple):
         )
 
 
-def fold(board: Board, event: events.Event) -> Board:
-    """Return the board after `event`; what is no news of a worker's place changes nothing."""
+def fold(state: RunState, event: events.Event) -> RunState:
+    """Return the state after `event`; what is no news of a worker's place changes nothing."""
     number, news = event.worker, event.news
     if number is None:
-        return board
-    row = board.rows.get(number, Row(number, since=event.at))
+        return state
+    row = state.rows.get(number, Row(number, since=event.at))
     if isinstance(news, events.Ended):
-        return _ended(board, row, event.at, news)
+        return _ended(state, row, event.at, news)
     if isinstance(news, (events.Claimed, events.Idle, events.Gone)):
         # What a worker was killed in, or could not end, was paid for all the same.
-        board = _paid(board, row)
+        state = _paid(state, row)
     if isinstance(news, events.Gone):
-        return board._replace(rows={each: kept for each, kept in board.rows.items() if each != number})
+        return state._replace(rows={each: kept for each, kept in state.rows.items() if each != number})
     changed = _row(row, event.at, news)
-    return board if changed is None else board._replace(rows={**board.rows, number: changed})
+    return state if changed is None else state._replace(rows={**state.rows, number: changed})
 
 
 def _row(row: Row, at: float, news: events.News) -> Row | None:
@@ -83,50 +83,50 @@ def _row(row: Row, at: float, news: events.News) -> Row | None:
     return None
 
 
-def _ended(board: Board, row: Row, at: float, news: events.Ended) -> Board:
-    paid = _paid(board, row).before
+def _ended(state: RunState, row: Row, at: float, news: events.Ended) -> RunState:
+    paid = _paid(state, row).before
     before = paid._replace(attempts=paid.attempts + (news.status != "pending"))
-    durations = board.durations
+    durations = state.durations
     if news.status == "completed":
         durations = (*durations, at - row.since)
     empty = Row(row.worker, step="waits", since=at)
-    return board._replace(rows={**board.rows, row.worker: empty}, before=before, durations=durations)
+    return state._replace(rows={**state.rows, row.worker: empty}, before=before, durations=durations)
 
 
-def _paid(board: Board, row: Row) -> Board:
-    """Return the board with what `row` has spent among what is paid; its row is about to go."""
-    before = board.before
-    return board._replace(
+def _paid(state: RunState, row: Row) -> RunState:
+    """Return the state with what `row` has spent among what is paid; its row is about to go."""
+    before = state.before
+    return state._replace(
         before=before._replace(cost=before.cost + row.cost, tokens=before.tokens + row.tokens)
     )
 
 
-def estimate(board: Board, ahead: Ahead, workers: int) -> float | None:
+def estimate(state: RunState, ahead: Ahead, workers: int) -> float | None:
     """Return how many seconds it takes at least to do what is `ahead`; None before the first task was done.
 
     An honest guess: the median of what was completed so far (one that had to wait for hours must not count),
     in as many rounds as the workers and the dependencies need. Failures make it longer.
     """
-    if not board.durations or not workers:
+    if not state.durations or not workers:
         return None
-    usual = sorted(board.durations)[len(board.durations) // 2]
+    usual = sorted(state.durations)[len(state.durations) // 2]
     return ahead.rounds(workers) * usual
 
 
-def write(board: Board) -> dict[str, Any]:
-    """Return `board` as a JSON object."""
+def write(state: RunState) -> dict[str, Any]:
+    """Return `state` as a JSON object."""
     return {
-        "began": board.began,
-        "rows": [row._asdict() for row in board.rows.values()],
-        "before": board.before._asdict(),
-        "durations": list(board.durations),
-        "limits": budget.write(board.limits),
+        "began": state.began,
+        "rows": [row._asdict() for row in state.rows.values()],
+        "before": state.before._asdict(),
+        "durations": list(state.durations),
+        "limits": budget.write(state.limits),
     }
 
 
-def read(document: Mapping[str, Any]) -> Board:
-    """Return the board that `write` made `document` of. Raises KeyError, TypeError or UsageError if not."""
+def read(document: Mapping[str, Any]) -> RunState:
+    """Return the state that `write` made `document` of. Raises KeyError, TypeError or UsageError if not."""
     rows = [Row(**row) for row in document["rows"]]
     before, durations = Spent(**document["before"]), tuple(document["durations"])
     limits = budget.read(document["limits"])
-    return Board(document["began"], {row.worker: row for row in rows}, before, durations, limits)
+    return RunState(document["began"], {row.worker: row for row in rows}, before, durations, limits)

@@ -40,7 +40,7 @@ from harness_lib.errors import (
 from harness_lib.rules import attempts, budget, halting
 from harness_lib.rules.events import News, Notice, Said, Step, Stepped
 from harness_lib.runs import agent_process, prompt, repository_guard
-from harness_lib.runs.agent_process import Listener, Rules, Turn
+from harness_lib.runs.agent_process import AgentExit, Listener, Rules
 from harness_lib.system.git import checkout, locks, snapshot, trees
 from harness_lib.task import Category, HaltKind, Session, Task
 
@@ -69,7 +69,7 @@ class WorkerPort(Protocol):
     adapter: Adapter
 
     @property
-    def orders(self) -> AgentOptions:
+    def config(self) -> AgentOptions:
         """Return what the run wants of agents."""
         ...
 
@@ -111,35 +111,35 @@ class StuckError(Exception):
     halts_as: HaltKind = "ENV_SETUP"
 
 
-def run(ctx: Context, session: Session, task: Task, desk: WorkerPort) -> outcome.Ended:
+def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outcome.Ended:
     """Take the claimed `task` to its end and return it.
 
     Raises StuckError (a person must act: the claim still stands), LeaseLostError.
     """
     _require_check(ctx, task)
-    turn = _work(ctx, task, desk, restore_handback.apply(ctx, task))
+    agent_exit = _work(ctx, task, worker, restore_handback.apply(ctx, task))
     if not worktree_slots.is_there(ctx.git):
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
-    desk.tell(Stepped("checks"))
+    worker.tell(Stepped("checks"))
     try:
         # Notes, checkpoints and renewals have changed it meanwhile.
         questions = ctx.store.ask()
         task = outcome.still_claimed(questions, task)
-        judged = evaluate.judge(ctx, questions, task)
-        if not judged.checked.passed:
+        evaluation = evaluate.judge(ctx, questions, task)
+        if not evaluation.checked.passed:
             # Only now is anybody to blame: the work of an agent that did not come to an end may be done.
-            verdict = _blame(turn) or judged.verdict()
+            verdict = _blame(agent_exit) or evaluation.verdict()
             return rollback.roll_back(ctx, session, task, verdict)
-        large_files.refuse(ctx, task, judged.tree, desk.orders.max_file)
-        desk.tell(Stepped("merges"))
-        return complete.complete(ctx, session, task, judged)
+        large_files.refuse(ctx, task, evaluation.tree, worker.config.max_file)
+        worker.tell(Stepped("merges"))
+        return complete.complete(ctx, session, task, evaluation)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise _stuck(error) from error
 
 
-def _blame(turn: Turn) -> outcome.Verdict | None:
-    return outcome.Verdict(BLAME[turn.how], turn.why) if turn.how in BLAME else None
+def _blame(agent_exit: AgentExit) -> outcome.Verdict | None:
+    return outcome.Verdict(BLAME[agent_exit.how], agent_exit.why) if agent_exit.how in BLAME else None
 
 
 def _require_check(ctx: Context, task: Task) -> None:
@@ -165,28 +165,30 @@ class _Tries:
         self.spent = budget.Spent()
 
 
-def _work(ctx: Context, task: Task, desk: WorkerPort, carried: str) -> Turn:
+def _work(ctx: Context, task: Task, worker: WorkerPort, handback: str) -> AgentExit:
     """Let agents work until one has ended by itself, or for a reason that ends the attempt."""
     tries, interrupted = _Tries(), ""
     while True:
         tries.agents += 1
-        desk.tell(Stepped("works"))
-        turn = _one(ctx, task, desk, tries, prompt.of(ctx, task, desk.rules(), carried, interrupted))
-        tries.spent = _add(tries.spent, turn)
-        _keep_spent(ctx, task, turn)
-        desk.tell(Said(turn.report.last, tries.spent.tokens, tries.spent.cost))
-        if turn.how == "told":
+        worker.tell(Stepped("works"))
+        agent_exit = _one(
+            ctx, task, worker, tries, prompt.of(ctx, task, worker.rules(), handback, interrupted)
+        )
+        tries.spent = _add(tries.spent, agent_exit)
+        _keep_spent(ctx, task, agent_exit)
+        worker.tell(Said(agent_exit.report.last, tries.spent.tokens, tries.spent.cost))
+        if agent_exit.how == "told":
             raise KeyboardInterrupt
-        if turn.how == "login":
-            raise StuckError("ENV_SETUP", turn.why, SEE_TO_IT, everywhere=True)
-        if not _goes_on(ctx, task, desk, turn, tries):
-            return turn
-        interrupted = turn.why
+        if agent_exit.how == "login":
+            raise StuckError("ENV_SETUP", agent_exit.why, SEE_TO_IT, everywhere=True)
+        if not _goes_on(ctx, task, worker, agent_exit, tries):
+            return agent_exit
+        interrupted = agent_exit.why
 
 
-def _keep_spent(ctx: Context, task: Task, turn: Turn) -> None:
+def _keep_spent(ctx: Context, task: Task, agent_exit: AgentExit) -> None:
     """Write down what an agent has used up; what nobody can write now is told by the run all the same."""
-    cost, tokens = turn.report.cost_usd or 0.0, turn.report.tokens
+    cost, tokens = agent_exit.report.cost_usd or 0.0, agent_exit.report.tokens
     if not cost and not tokens:
         return
     with (
@@ -196,7 +198,7 @@ def _keep_spent(ctx: Context, task: Task, turn: Turn) -> None:
         tx.replace(attempts.spend(outcome.require_claim(tx, task), cost, tokens))
 
 
-def _one(ctx: Context, task: Task, desk: WorkerPort, tries: _Tries, brief: str) -> Turn:
+def _one(ctx: Context, task: Task, worker: WorkerPort, tries: _Tries, brief: str) -> AgentExit:
     said = Report()
 
     def on_look(listener: Listener) -> bool:
@@ -204,86 +206,95 @@ def _one(ctx: Context, task: Task, desk: WorkerPort, tries: _Tries, brief: str) 
         if listener.report != said:
             said = listener.report
             spent = listener.spent()
-            desk.tell(Said(said.last, spent.tokens, spent.cost))
+            worker.tell(Said(said.last, spent.tokens, spent.cost))
         _renew(ctx, task, listener)
-        _open_letters(ctx, desk)
-        listener.hold_to(desk.rules())
+        _read_inbox(ctx, worker)
+        listener.hold_to(worker.rules())
         return True
 
     seen = repository_guard.look(ctx.git)
-    turn = agent_process.run(
+    agent_exit = agent_process.run(
         ctx,
         task,
-        desk.adapter,
+        worker.adapter,
         brief,
-        desk.rules(),
+        worker.rules(),
         on_look,
         number=tries.agents,
         before=tries.spent,
-        model=desk.orders.model,
-        extra=desk.orders.extra,
+        model=worker.config.model,
+        extra=worker.config.extra,
     )
-    _open_letters(ctx, desk)
+    _read_inbox(ctx, worker)
     if worktree_slots.is_there(ctx.git):
         # Whatever git the agent had started is dead now.
         worktree_slots.unlock(ctx, ctx.git)
-        _look_after_repository(ctx, seen, task, desk)
-    return turn
+        _look_after_repository(ctx, seen, task, worker)
+    return agent_exit
 
 
-def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task, desk: WorkerPort) -> None:
+def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task, worker: WorkerPort) -> None:
     """Undo what the agent has done to what is not its own."""
     wanted, base = task.gate.target if task.gate else None, task.started_at_commit
     undone = repository_guard.undo(ctx, seen, task)
     for told in [*undone, *(branch_guard.after_agent(ctx, wanted, base) if wanted and base else ())]:
-        desk.tell(Notice("warning", told))
+        worker.tell(Notice("warning", told))
 
 
-def _open_letters(ctx: Context, desk: WorkerPort) -> None:
+def _read_inbox(ctx: Context, worker: WorkerPort) -> None:
     for problem in inbox.open_all(ctx):
-        desk.tell(Notice("warning", problem))
+        worker.tell(Notice("warning", problem))
 
 
-def _goes_on(ctx: Context, task: Task, desk: WorkerPort, turn: Turn, tries: _Tries) -> bool:
+def _goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit, tries: _Tries) -> bool:
     """Return whether another agent goes on with this attempt, once what stands in its way is over."""
     if not worktree_slots.is_there(ctx.git):
         return False
-    if turn.how == "limit":
-        _pause(ctx, task, desk, "limit", _until_reset(ctx, turn) or UNKNOWN_LIMIT_SECONDS, turn.why)
+    if agent_exit.how == "limit":
+        _pause(
+            ctx, task, worker, "limit", _until_reset(ctx, agent_exit) or UNKNOWN_LIMIT_SECONDS, agent_exit.why
+        )
         return True
-    if turn.how == "transient":
+    if agent_exit.how == "transient":
         if tries.pauses == len(PAUSES):
-            reason = f"the agent cannot reach its provider: {turn.why}"
+            reason = f"the agent cannot reach its provider: {agent_exit.why}"
             raise StuckError("ENV_SETUP", reason, "Try again later: harness run", everywhere=True)
         tries.pauses += 1
-        _pause(ctx, task, desk, "pauses", max(PAUSES[tries.pauses - 1], _until_reset(ctx, turn)), turn.why)
+        _pause(
+            ctx,
+            task,
+            worker,
+            "pauses",
+            max(PAUSES[tries.pauses - 1], _until_reset(ctx, agent_exit)),
+            agent_exit.why,
+        )
         return True
-    if turn.how != "crashed" or _has_finished(ctx, task, desk, turn):
+    if agent_exit.how != "crashed" or _has_finished(ctx, task, worker, agent_exit):
         return False
     tries.crashes += 1
     if tries.crashes <= CRASHES:
-        _pause(ctx, task, desk, "pauses", float(tries.crashes), turn.why)
+        _pause(ctx, task, worker, "pauses", float(tries.crashes), agent_exit.why)
         return True
-    if turn.seconds < AT_ONCE_SECONDS and _has_done_nothing(ctx):
-        hint = f"See what it said: {turn.log}. Then: harness run"
-        raise StuckError("ENV_SETUP", f"the agent cannot start: {turn.why}", hint, unstarted=True)
+    if agent_exit.seconds < AT_ONCE_SECONDS and _has_done_nothing(ctx):
+        hint = f"See what it said: {agent_exit.log}. Then: harness run"
+        raise StuckError("ENV_SETUP", f"the agent cannot start: {agent_exit.why}", hint, unstarted=True)
     return False
 
 
-def _has_finished(ctx: Context, task: Task, desk: WorkerPort, turn: Turn) -> bool:
+def _has_finished(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit) -> bool:
     """Return whether the check passes after an agent whose exit code says little."""
-    if desk.adapter.exit_tells or not 0 < (turn.code or 0) < BY_SIGNAL or _has_done_nothing(ctx):
+    if worker.adapter.exit_tells or not 0 < (agent_exit.code or 0) < BY_SIGNAL or _has_done_nothing(ctx):
         return False
-    desk.tell(Stepped("checks"))
+    worker.tell(Stepped("checks"))
     try:
         questions = ctx.store.ask()
-        judged = evaluate.judge(ctx, questions, outcome.still_claimed(questions, task))
+        evaluation = evaluate.judge(ctx, questions, outcome.still_claimed(questions, task))
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise _stuck(error) from error
-    if judged.checked.passed:
+    if evaluation.checked.passed:
         return True
-    if judged.tree:
-        _undo_check(ctx, judged.tree)
+    if evaluation.tree:
+        _undo_check(ctx, evaluation.tree)
     return False
 
 
@@ -294,9 +305,9 @@ def _undo_check(ctx: Context, tree: str) -> None:
         checkout.apply(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
 
 
-def _until_reset(ctx: Context, turn: Turn) -> float:
+def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:
     """Return in how many seconds the agent may go on, as far as its provider has said; 0 where it has not."""
-    resets = turn.report.trouble.resets_at if turn.report.trouble else None
+    resets = agent_exit.report.trouble.resets_at if agent_exit.report.trouble else None
     if resets is None:
         return 0.0
     return max(0.0, (resets - ctx.clock.now()).total_seconds()) + AFTER_RESET_SECONDS
@@ -307,19 +318,19 @@ def _has_done_nothing(ctx: Context) -> bool:
     return head is not None and snapshot.capture(ctx.git, ctx.keep_out) == ctx.git.tree_of(head)
 
 
-def _add(before: budget.Spent, turn: Turn) -> budget.Spent:
+def _add(before: budget.Spent, agent_exit: AgentExit) -> budget.Spent:
     return budget.Spent(
-        before.cost + (turn.report.cost_usd or 0.0),
-        before.tokens + turn.report.tokens,
-        before.seconds + turn.seconds,
+        before.cost + (agent_exit.report.cost_usd or 0.0),
+        before.tokens + agent_exit.report.tokens,
+        before.seconds + agent_exit.seconds,
     )
 
 
-def _pause(ctx: Context, task: Task, desk: WorkerPort, step: Step, seconds: float, why: str) -> None:
+def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: float, why: str) -> None:
     """Wait, with the claim kept alive; the run shows until when."""
     until = ctx.clock.now() + timedelta(seconds=max(0.0, seconds))
     # The monotonic clock stands still while a laptop sleeps, the other one may be set back.
-    desk.tell(Stepped(step, until.timestamp(), why))
+    worker.tell(Stepped(step, until.timestamp(), why))
     end = ctx.clock.monotonic() + max(0.0, seconds)
     renewed = ctx.clock.monotonic()
     while (left := end - ctx.clock.monotonic()) > 0 and ctx.clock.now() < until:

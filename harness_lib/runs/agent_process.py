@@ -56,7 +56,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Turn:
+class AgentExit:
     """How an agent ended, in one sentence where it was not by itself, and what it had said until then.
 
     `code`: what its process ended with, None if it was stopped.
@@ -72,12 +72,12 @@ class Turn:
 
 def is_here(adapter: Adapter, ctx: Context) -> bool:
     """Return whether the adapter's program is on this machine."""
-    return _place(adapter, ctx) is not None
+    return _program_path(adapter, ctx) is not None
 
 
 def is_ready(adapter: Adapter, ctx: Context) -> bool:
     """Return whether the adapter's program is here and, where that is ours, has a provider to ask."""
-    place = _place(adapter, ctx)
+    place = _program_path(adapter, ctx)
     if place is None or adapter.program != OURS:
         return place is not None
     if place == launcher.beside(OURS) and not (_names_a_provider(ctx.env) or launcher.has_packages(ctx.env)):
@@ -95,10 +95,10 @@ def _names_a_provider(env: Mapping[str, str]) -> bool:
     return any(env.get(name) for name in PROVIDED)
 
 
-def _place(adapter: Adapter, ctx: Context) -> str | None:
+def _program_path(adapter: Adapter, ctx: Context) -> str | None:
     """Return the path of the adapter's program; ours need not be on the PATH."""
-    found = search_path.find(adapter.program, ctx.env.get("PATH", os.defpath))
-    return launcher.beside(OURS) if found is None and adapter.program == OURS else found
+    path = search_path.find(adapter.program, ctx.env.get("PATH", os.defpath))
+    return launcher.beside(OURS) if path is None and adapter.program == OURS else path
 
 
 def require(adapter: Adapter, ctx: Context) -> None:
@@ -225,7 +225,7 @@ def run(
     before: budget.Spent,
     model: str | None = None,
     extra: tuple[str, ...] = (),
-) -> Turn:
+) -> AgentExit:
     """Let the agent work on `task` until it ends or has to.
 
     `on_look` is asked several times a second whether it may go on; `number` tells the agents of one attempt
@@ -243,7 +243,7 @@ def run(
     atomic.remove(usage)
     command = launch.command(budget.cost_left(rules.budget, before), str(usage))
     if adapter.program == OURS:
-        command = (_place(adapter, ctx) or OURS, *command[1:])
+        command = (_program_path(adapter, ctx) or OURS, *command[1:])
     finished = runner.run(
         shlex.join(command),
         cwd=ctx.git.top,
@@ -267,7 +267,7 @@ def run(
     )
     ended = listener.ending
     how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report)
-    return Turn(how, why, listener.report, finished.seconds, log, finished.returncode)
+    return AgentExit(how, why, listener.report, finished.seconds, log, finished.returncode)
 
 
 def _at_its_limit(finished: runner.Finished, listener: Listener, rules: Rules) -> tuple[How, str] | None:

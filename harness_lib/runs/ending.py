@@ -13,14 +13,13 @@ from harness_lib.attempts import (
     target_branch,
     worktree_slots,
 )
-from harness_lib.core import marker, quoting, sessions
-from harness_lib.core import nothing_to_do as stopped
+from harness_lib.core import marker, nothing_to_do, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import stats
 from harness_lib.rules.budget import Spent
-from harness_lib.runs import report as run_report
+from harness_lib.runs import report
 from harness_lib.task import RunStop, StopReason
 
 Why = StopReason | RunStop
@@ -35,15 +34,15 @@ def target_of(ctx: Context) -> str:
 def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
     """Take away what runs that were killed have left, and bring over what waits for the person's checkout."""
     alive = sessions.living(ctx.store.ask(), ctx)
-    for told in worktree_slots.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx)), alive):
-        warn(told)
+    for message in worktree_slots.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx)), alive):
+        warn(message)
     if gone := pending_merges.bring_over(ctx, target_of(ctx)):
         warn(gone)
 
 
 def leave(
     ctx: Context,
-    found: worktree_slots.Place,
+    place: worktree_slots.Place,
     warn: Callable[[str], None],
     checked: str | None = None,
     *,
@@ -55,13 +54,13 @@ def leave(
     The machine may be what has ended the run (a full disk): what cannot be done is said and left to the next.
     """
     try:
-        for where in worktree_slots.teardown(ctx, found, target_branch.tip(ctx.git, target_of(ctx))):
+        for where in worktree_slots.teardown(ctx, place, target_branch.tip(ctx.git, target_of(ctx))):
             warn(f"What was left over is kept: {where}")
         if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
             warn(gone)
         branch_guard.end(ctx, target_of(ctx))
-        if told := old_work.by_itself(ctx):
-            warn(told)
+        if message := old_work.by_itself(ctx):
+            warn(message)
     except (HarnessError, OSError) as error:
         warn(f"Not all was tidied up: {error}")
     try:
@@ -79,27 +78,27 @@ def _close(ctx: Context, *, recorded: bool) -> None:
         marker.lower_when_finished(tx, ctx.store)
 
 
-def record(ctx: Context, why: Why, kind: str, told: str, spent: Spent) -> None:
-    """Add to the log how a run ended because of `why` (`told` says more, `kind` is that of a trouble)."""
+def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> None:
+    """Add to the log how a run ended because of `why` (`message` says more, `kind` is that of a trouble)."""
     with ctx.store.transaction() as tx:
         session = sessions.mine(tx, ctx)
         number = session.number if session else tx.session_count
         if kind or why == "broken":
-            trouble = quoting.one_line(f"the run ended: {told}", quoting.FAILURE_LENGTH)
+            trouble = quoting.one_line(f"the run ended: {message}", quoting.FAILURE_LENGTH)
             tx.log("ERROR", f"[{kind or 'TEST_FAIL'}] {trouble}", session=number)
-        elif why == "interrupted" and told:
-            tx.log("WARN", f"the run ended: {told}", session=number)
+        elif why == "interrupted" and message:
+            tx.log("WARN", f"the run ended: {message}", session=number)
         used = f"run={why} cost_usd={spent.cost:.2f} tokens={spent.tokens} seconds={spent.seconds:.0f}"
         tx.log("STATS", f"{stats.render(tx.counts())} {used}", session=number)
 
 
-def nothing_to_do(ctx: Context, why: StopReason | None, told: tuple[str, ...]) -> Reply:
-    """Return the answer of a run that had nothing to do; `told` is what recovery did."""
-    found = stopped.reply("run", ctx.store.ask(), why)
+def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:
+    """Return the answer of a run that had nothing to do; `recovered` is what recovery did."""
+    answer = nothing_to_do.reply("run", ctx.store.ask(), why)
     waits = pending_merges.describe(ctx, target_of(ctx))
-    first = [*told, stopped.words(ctx.store.ask(), why or "done")]
-    message = "\n".join(run_report.lines(ctx, ctx.clock.now(), first, Spent()))
-    return found._replace(message=message, **_stopped(why, waits))
+    first = [*recovered, nothing_to_do.words(ctx.store.ask(), why or "done")]
+    message = "\n".join(report.lines(ctx, ctx.clock.now(), first, Spent()))
+    return answer._replace(message=message, **_stopped(why, waits))
 
 
 def _words(ctx: Context, why: Why) -> str:
@@ -113,7 +112,7 @@ def _words(ctx: Context, why: Why) -> str:
         case "broken":
             return "Every task is completed, but the whole is not."
         case "done" | "blocked" | "waiting" | "max_sessions" | "max_tasks_per_session":
-            return stopped.words(ctx.store.ask(), why)
+            return nothing_to_do.words(ctx.store.ask(), why)
 
 
 class _Stopped(TypedDict):
@@ -130,17 +129,17 @@ def _stopped(why: Why | None, waits: str | None) -> _Stopped:
     return {"exit": Exit.STOP, "stop": "waiting" if why == "done" else why}
 
 
-def reply(ctx: Context, why: Why, told: str, began: float, spent: Spent) -> Reply:
-    """Return the answer of a run that ended because of `why`; `told` says more about it.
+def reply(ctx: Context, why: Why, message: str, began: float, spent: Spent) -> Reply:
+    """Return the answer of a run that ended because of `why`; `message` says more about it.
 
     `began` is in seconds since the epoch.
     """
-    first = [f"{_words(ctx, why)} {told}".strip()]
+    first = [f"{_words(ctx, why)} {message}".strip()]
     # Moments on disk have no fractions.
     since = datetime.fromtimestamp(int(began), timezone.utc)
     return Reply(
         "run",
-        "\n".join(run_report.lines(ctx, since, first, spent)),
+        "\n".join(report.lines(ctx, since, first, spent)),
         **_stopped(why, pending_merges.describe(ctx, target_of(ctx))),
         next="harness run" if why in ("interrupted", "limit") else "harness status",
         extra={
@@ -153,7 +152,7 @@ def reply(ctx: Context, why: Why, told: str, began: float, spent: Spent) -> Repl
     )
 
 
-def problem(kind: str, report: str, hint: str) -> HarnessError:
-    """Return the error of a run that a person must help first; `report` is how it has ended."""
+def problem(kind: str, outcome: str, hint: str) -> HarnessError:
+    """Return the error of a run that a person must help first; `outcome` is how it has ended."""
     error = ConfigError if kind == ConfigError.kind else EnvSetupError
-    return error(report, hint or "See: harness status")
+    return error(outcome, hint or "See: harness status")

@@ -13,9 +13,9 @@ from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state.filestore import run_files
 
 
-def ask(ctx: Context, found: list[Seen], changes: Mapping[str, float]) -> None:
+def ask(ctx: Context, runs: list[Seen], changes: Mapping[str, float]) -> None:
     """Ask every run for other limits."""
-    for seen in found:
+    for seen in runs:
         # What was asked a moment before, and is not taken yet, is still wanted.
         raw = run_files.read(ctx.root, "budget", seen.pid)
         known = None if raw is None else _changes(raw)
@@ -30,12 +30,12 @@ def asked(ctx: Context) -> Mapping[str, float] | None:
     raw = run_files.read(ctx.root, "budget", os.getpid())
     if raw is None:
         return None
-    found = _changes(raw)
+    changes = _changes(raw)
     forget(ctx)
-    if found is None:
+    if changes is None:
         name = run_files.name("budget", os.getpid())
         raise UsageError(f"Other limits were asked for, but {name} was torn.", "Ask again: harness budget")
-    return found
+    return changes
 
 
 def forget(ctx: Context) -> None:
@@ -45,8 +45,8 @@ def forget(ctx: Context) -> None:
 
 def _changes(raw: bytes) -> Mapping[str, float] | None:
     try:
-        found = json.loads(raw)
-        budget.read(found)
+        document = json.loads(raw)
+        budget.read(document)
     except (ValueError, UsageError):
         return None
-    return dict(found)
+    return dict(document)

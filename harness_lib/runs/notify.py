@@ -13,7 +13,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError
 from harness_lib.rules import failures
 from harness_lib.rules.events import Ended, Event, Notice, Stepped, Stuck
-from harness_lib.rules.run_state import Board
+from harness_lib.rules.run_state import RunState
 from harness_lib.runs.scheduler import Watch
 from harness_lib.system.processes import timed_child
 from harness_lib.system.processes.child import Child
@@ -35,14 +35,14 @@ class Notifier:
     def __init__(self, ctx: Context, command: str, watch: Watch) -> None:
         self._ctx, self._command, self._watch = ctx, command, watch
         self._told: list[Child] = []
-        self._board = Board()
+        self._board = RunState()
         self._limited_until = 0.0
         self._began = self._stuck = False
 
-    def watch(self, event: Event, board: Board) -> None:
+    def watch(self, event: Event, state: RunState) -> None:
         """Take one event of the run."""
-        self._began, self._board = True, board
-        self._watch(event, board)
+        self._began, self._board = True, state
+        self._watch(event, state)
         found = self._news(event)
         if found is not None:
             self._tell(*found)

@@ -6,13 +6,11 @@ import difflib
 from dataclasses import dataclass, field, replace
 
 from harness_lib import agents
-from harness_lib.attempts import lost_branch
-from harness_lib.attempts import target_branch as target
+from harness_lib.attempts import lost_branch, target_branch
 from harness_lib.core import trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.rules import budget as amounts
-from harness_lib.rules import leases
+from harness_lib.rules import budget, leases
 from harness_lib.rules.budget import Budget
 from harness_lib.runs import agent_process
 from harness_lib.runs.worker_config import WorkerConfig
@@ -46,13 +44,13 @@ class Options:
     final_check: bool = True
     max_file: float = 100.0
 
-    def orders(self, run: str, number: int, place: str, wanted: str, limits: Budget) -> WorkerConfig:
+    def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:
         """Return what worker `number` of the session `run` is told when it is started."""
         return WorkerConfig(
             worker=leases.slot(run, number),
             number=number,
             place=place,
-            target=wanted,
+            target=branch,
             agent=self.agent,
             agent_command=self.agent_command,
             model=self.model,
@@ -61,7 +59,7 @@ class Options:
             longest=self.longest,
             first_port=FIRST_PORT,
             max_file=self.max_file,
-            limits=amounts.write(limits),
+            limits=budget.write(limits),
         )
 
 
@@ -79,31 +77,31 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
             "--agent and --agent-command name two different agents.", "Give one of them: harness run --help"
         )
     questions = ctx.store.ask_to_change()
-    there = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
-    trust_policy.require(there, questions)
-    version.require_for_runs(there.cwd)
-    there.target = _target(there.git, options.target)
-    target.require_room(there.git, there.target)
-    return there, replace(options, agent=_agent(there, options))
+    existing = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
+    trust_policy.require(existing, questions)
+    version.require_for_runs(existing.cwd)
+    existing.target = _target(existing.git, options.target)
+    target_branch.require_room(existing.git, existing.target)
+    return existing, replace(options, agent=_agent(existing, options))
 
 
 def _target(git: Git, asked: str | None) -> str:
     """Return the full name of the branch to merge into: the one asked for, or the one that is here."""
     if asked is None:
-        wanted = target.current(git)
+        branch = target_branch.current(git)
     else:
-        wanted = asked if asked.startswith(target.HEADS) else target.HEADS + asked
+        branch = asked if asked.startswith(target_branch.HEADS) else target_branch.HEADS + asked
     # By name: `git.ref` would take main~1 for a branch as well.
-    there = [name for name, _ in git.refs(target.HEADS)]
-    if wanted in there or target.waiting(wanted) in there:
-        return wanted
-    if not there or asked is None:
-        raise lost_branch.error(git, wanted)
-    raise _no_branch(target.short(wanted), there)
+    existing = [name for name, _ in git.refs(target_branch.HEADS)]
+    if branch in existing or target_branch.waiting(branch) in existing:
+        return branch
+    if not existing or asked is None:
+        raise lost_branch.error(git, branch)
+    raise _no_branch(target_branch.short(branch), existing)
 
 
-def _no_branch(name: str, there: list[str]) -> UsageError:
-    theirs = [target.short(ref) for ref in there if not ref.startswith(target.WAITING)]
+def _no_branch(name: str, existing: list[str]) -> UsageError:
+    theirs = [target_branch.short(ref) for ref in existing if not ref.startswith(target_branch.WAITING)]
     alike = difflib.get_close_matches(name, theirs, n=NAMED)
     named = some(list(dict.fromkeys([*alike, *theirs])), NAMED)
     return UsageError(
@@ -119,11 +117,11 @@ def _agent(ctx: Context, options: Options) -> str | None:
     if options.agent is not None:
         agent_process.require(agents.named(options.agent), ctx)
         return options.agent
-    found = next((name for name, each in agents.ADAPTERS.items() if agent_process.is_ready(each, ctx)), None)
-    if found is None:
+    name = next((name for name, each in agents.ADAPTERS.items() if agent_process.is_ready(each, ctx)), None)
+    if name is None:
         raise EnvSetupError(
             f"No agent was found on the PATH (looked for {', '.join(agents.ADAPTERS)}).",
             "Install one, give hs a key (ANTHROPIC_API_KEY, OPENAI_API_KEY), or name a command "
             "that reads the brief: harness run --agent-command 'my-agent'",
         )
-    return found
+    return name

@@ -30,9 +30,9 @@ class Orphans:
         session = sessions.mine(questions, ctx)
         for task in questions.in_progress() if session else ():
             if task.claimed_by == ctx.owner.worker and task.worktree:
-                there = ctx.at(Git.open(Path(task.worktree)))
+                context = ctx.at(Git.open(Path(task.worktree)))
                 assert session is not None
-                requeue.interrupted(there, session, task, "an earlier session ended")
+                requeue.interrupted(context, session, task, "an earlier session ended")
 
     def of(self, worker: str) -> None:
         """Hand back what `worker`, whose process is dead, had in progress."""

@@ -156,8 +156,8 @@ def plain(view: View, now: float) -> Iterator[str]:
 
 def _news(lines: list[str]) -> list[str]:
     """Return the last lines that tell a person something: not which process locked, nor the counts above."""
-    told = [line for line in lines if not _BOOKKEEPING.search(line)]
-    return told[-LOG_LINES:]
+    message = [line for line in lines if not _BOOKKEEPING.search(line)]
+    return message[-LOG_LINES:]
 
 
 def _section(title: str, lines: tuple[str, ...]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from harness_lib.core import quoting
 from harness_lib.rules import budget, run_state
 from harness_lib.rules.ahead import Ahead
-from harness_lib.rules.run_state import Board, Row
+from harness_lib.rules.run_state import Row, RunState
 from harness_lib.runs.run_snapshot import Seen
 
 ROWS = 10
@@ -60,7 +60,7 @@ def span(seconds: float) -> str:
     return f"{whole // HOUR}:{minutes:0>2}:{whole % MINUTE:02}"
 
 
-def summary(now_board: Board, ahead: Ahead, now: float) -> str:
+def summary(now_board: RunState, ahead: Ahead, now: float) -> str:
     """Return what the run has used up of its limits, and how long it will go on at least."""
     used = ", ".join(budget.usage(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
     seconds = run_state.estimate(now_board, ahead, len(now_board.rows))
@@ -69,8 +69,8 @@ def summary(now_board: Board, ahead: Ahead, now: float) -> str:
 
 def lines(seen: Seen, ahead: Ahead, now: float) -> Iterator[str]:
     """Yield the run as lines, the first ROWS workers at most."""
-    yield f"run: process {seen.pid}; {summary(seen.board, ahead, now)}"
-    rows = list(seen.board.rows.values())
+    yield f"run: process {seen.pid}; {summary(seen.state, ahead, now)}"
+    rows = list(seen.state.rows.values())
     for row in rows[:ROWS]:
         found = cells(row, now)
         tokens = found.tokens and f"{found.tokens} tokens"

@@ -39,22 +39,22 @@ How to work:
 """
 
 
-def of(ctx: Context, task: Task, rules: Rules, carried: str, interrupted: str = "") -> str:
-    """Return the brief; `carried` is what was handed back, `interrupted` why the agent before ended."""
+def of(ctx: Context, task: Task, rules: Rules, handback: str, interrupted: str = "") -> str:
+    """Return the brief; `handback` is what was handed back, `interrupted` why the agent before ended."""
     questions = ctx.store.ask()
     # An agent before this one may have written checkpoints.
     task = questions.task(task.id) or task
-    told = [task_brief.render(task, ctx, program=_program())]
-    if carried:
-        told.append(carried)
+    parts = [task_brief.render(task, ctx, program=_program())]
+    if handback:
+        parts.append(handback)
     if interrupted:
         why = quoting.one_line(interrupted, quoting.FAILURE_LENGTH)
-        told.append(
+        parts.append(
             f"An agent before you worked on this and ended ({why}). What it did stands in this work tree: "
             "look at git status and git diff, and go on from there."
         )
-    told += quoting.notes(questions, task, most=NOTES, length=NOTES_LENGTH)
-    lines = "\n".join(told)
+    parts += quoting.notes(questions, task, most=NOTES, length=NOTES_LENGTH)
+    lines = "\n".join(parts)
     program = _program()
     return FRAME.format(
         top=ctx.git.top,
@@ -68,12 +68,12 @@ def of(ctx: Context, task: Task, rules: Rules, carried: str, interrupted: str = 
 
 def _limits(rules: Rules) -> str:
     """Return what ends the agent, so that it can plan for it."""
-    told = (
+    limits = (
         f"You are stopped after {_minutes(rules.longest)}, and after {_minutes(rules.silence)} without "
         "a word: let long commands print."
     )
     spend = budget.task_limits(rules.budget)
-    return told if spend == budget.NO_LIMIT else f"{told} This task may use: {spend}."
+    return limits if spend == budget.NO_LIMIT else f"{limits} This task may use: {spend}."
 
 
 def _minutes(seconds: float) -> str:

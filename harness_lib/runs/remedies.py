@@ -66,18 +66,18 @@ def root_cause(questions: Questions, task: Task) -> str | None:
     """
     seen: set[str] = set()
     waiting = [task.id]
-    found: str | None = None
+    cause: str | None = None
     while waiting:
         current = questions.task(waiting.pop())
         if current is None or current.id in seen:
             continue
         seen.add(current.id)
         if failures.is_permanent(current):
-            found = current.id
+            cause = current.id
             # Whatever failed for good below this one came first.
             waiting = []
         waiting += [other.id for other in questions.tasks(current.depends_on) if not other.is_done]
-    return found
+    return cause
 
 
 def _awaited(questions: Questions, task: Task) -> str | None:

@@ -28,23 +28,23 @@ DEAREST = 3
 def lines(ctx: Context, began: datetime, first: list[str], spent: Spent) -> list[str]:
     """Return the report of a run that began at `began` and has used up `spent`; it begins with `first`."""
     questions = ctx.store.ask()
-    told = [*first, _counted(questions, began)]
-    told += _some("failed", [_failed(ctx, task) for task in questions.search("failed")], FAILED)
-    told += _some("halted", [_halted(task) for task in questions.halted() if _waits(task)], HALTED)
-    told += proposed.lines(questions)
-    told += _dearest(questions, began)
+    report = [*first, _counted(questions, began)]
+    report += _some("failed", [_failed(ctx, task) for task in questions.search("failed")], FAILED)
+    report += _some("halted", [_halted(task) for task in questions.halted() if _waits(task)], HALTED)
+    report += proposed.lines(questions)
+    report += _dearest(questions, began)
     if spent.tokens or spent.cost:
-        told.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
-    told.append(_where(ctx, questions, began))
-    return [quoting.one_line(line, LINE_LENGTH) for line in told if line][:MOST_LINES]
+        report.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
+    report.append(_where(ctx, questions, began))
+    return [quoting.one_line(line, LINE_LENGTH) for line in report if line][:MOST_LINES]
 
 
 def _counted(questions: Questions, began: datetime) -> str:
     n = questions.counts()
     tasks = questions.worked_on_since(began)
-    now = sum(_is_done(each) for task in tasks for each in attempts.since(task, began)[-1:])
-    told = [
-        f"{n.completed} completed" + (f" ({now} in this run)" if now else ""),
+    in_run = sum(_is_done(each) for task in tasks for each in attempts.since(task, began)[-1:])
+    parts = [
+        f"{n.completed} completed" + (f" ({in_run} in this run)" if in_run else ""),
         f"{n.permanent} failed for good" if n.permanent else "",
         f"{n.retryable} failed, to be tried again" if n.retryable else "",
         f"{n.pending} pending" + (f" ({n.blocked} wait for a failed one)" if n.blocked else "")
@@ -52,7 +52,7 @@ def _counted(questions: Questions, began: datetime) -> str:
         else "",
         f"{n.in_progress} in progress" if n.in_progress else "",
     ]
-    return f"{n.total} tasks: {', '.join(filter(None, told))}"
+    return f"{n.total} tasks: {', '.join(filter(None, parts))}"
 
 
 def _is_done(attempt: Attempt) -> bool:
@@ -109,8 +109,8 @@ def _total(task: Task, began: datetime) -> tuple[float, int, float]:
 
 def _used(total: tuple[float, int, float]) -> str:
     cost, tokens, seconds = total
-    told = (f"${cost:.2f}" if cost else "", f"{tokens:,} tokens" if tokens else "", progress.span(seconds))
-    return ", ".join(filter(None, told))
+    parts = (f"${cost:.2f}" if cost else "", f"{tokens:,} tokens" if tokens else "", progress.span(seconds))
+    return ", ".join(filter(None, parts))
 
 
 def _where(ctx: Context, questions: Questions, began: datetime) -> str:

@@ -30,25 +30,25 @@ def look(git: Git) -> Seen:
 
 def undo(ctx: Context, seen: Seen, task: Task) -> list[str]:
     """Undo what has changed since `seen` and in the work tree's HEAD; return what to tell."""
-    git, told = ctx.git, undo_shared(ctx, seen)
+    git, undone = ctx.git, undo_shared(ctx, seen)
     base = task.started_at_commit
     if git.head() is None and base is not None and git.exists(base):
         with locks.hold(git):
             # Files and index stay: they are its work.
             git.run("update-ref", "--no-deref", "-m", reflog.PUT_BACK, "HEAD", base)
-    return told
+    return undone
 
 
 def undo_shared(ctx: Context, seen: Seen) -> list[str]:
     """Undo what has changed since `seen` in the project's own checkout; return what to tell."""
-    git, now, told = ctx.git, look(ctx.git), []
-    if now.bare and not seen.bare:
+    git, current, undone = ctx.git, look(ctx.git), []
+    if current.bare and not seen.bare:
         _main(git, "config", "core.bare", "false")
-        told.append("An agent has set core.bare, which makes git refuse your checkout: it is unset again.")
-    if seen.branch and now.branch != seen.branch and now.last == seen.last:
+        undone.append("An agent has set core.bare, which makes git refuse your checkout: it is unset again.")
+    if seen.branch and current.branch != seen.branch and current.last == seen.last:
         _main(git, "symbolic-ref", "-m", reflog.PUT_BACK, "HEAD", seen.branch)
-        told.append(f"An agent has pointed HEAD of your checkout elsewhere: it is on {seen.branch} again.")
-    return told
+        undone.append(f"An agent has pointed HEAD of your checkout elsewhere: it is on {seen.branch} again.")
+    return undone
 
 
 def _main(git: Git, *args: str) -> str | None:

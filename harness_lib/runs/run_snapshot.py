@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import run_state
-from harness_lib.rules.run_state import Board
+from harness_lib.rules.run_state import RunState
 from harness_lib.state.filestore import run_files
 from harness_lib.system.processes import process
 
@@ -25,18 +25,18 @@ class Seen(NamedTuple):
     """A run that goes on: its process, and how it stood a second ago."""
 
     pid: int
-    board: Board
+    state: RunState
 
 
-def write(ctx: Context, now: Board) -> None:
-    """Show `now` as what this process's run looks like."""
+def write(ctx: Context, state: RunState) -> None:
+    """Show `state` as what this process's run looks like."""
     me = process.find(os.getpid())
     document = {
         "pid": os.getpid(),
         "started": me.started if me else "",
         "boot": process.boot_id(),
         "at": ctx.clock.now().timestamp(),
-        "board": run_state.write(now),
+        "board": run_state.write(state),
     }
     run_files.write(ctx.root, "board", os.getpid(), document)
 
@@ -51,15 +51,15 @@ def remove(ctx: Context) -> None:
 
 def runs(ctx: Context) -> list[Seen]:
     """Return the runs of this list that go on now; takes no lock."""
-    found = []
+    known = []
     for _pid, document in _documents(ctx):
         if _lives(ctx, document):
             try:
-                found.append(Seen(document["pid"], run_state.read(document["board"])))
+                known.append(Seen(document["pid"], run_state.read(document["board"])))
             except (KeyError, TypeError, UsageError):
                 # Another version of us wrote it; what it shows there is its own affair.
                 continue
-    return found
+    return known
 
 
 def _documents(ctx: Context) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -80,5 +80,5 @@ def _lives(ctx: Context, document: dict[str, Any]) -> bool:
         return False
     if document.get("boot") != process.boot_id():
         return abs(ctx.clock.now().timestamp() - at) <= STALE_SECONDS
-    found = process.find(pid)
-    return found is not None and found.started == document.get("started")
+    running = process.find(pid)
+    return running is not None and running.started == document.get("started")

@@ -27,11 +27,10 @@ from harness_lib.rules.events import (
     Stuck,
     Unstarted,
 )
-from harness_lib.rules.run_state import Board
+from harness_lib.rules.run_state import RunState
 from harness_lib.runs import ending, final_check, limits, open_session, repository_guard, run_snapshot
-from harness_lib.runs import options as run_options
 from harness_lib.runs.ending import Why
-from harness_lib.runs.options import Options
+from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.orphans import Orphans
 from harness_lib.runs.worker_pool import WorkerPool
 from harness_lib.state.api import Questions
@@ -40,7 +39,7 @@ from harness_lib.system.locks import family_lock
 from harness_lib.system.processes import detached, owner, signals
 from harness_lib.task import StopReason
 
-Watch = Callable[[Event, Board], None]
+Watch = Callable[[Event, RunState], None]
 
 LOOK_SECONDS = 0.25
 PUBLISH_SECONDS = 1.0
@@ -56,37 +55,37 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     Raises HeldError (somebody else's session), RefusedError (untrusted commands), UsageError, and ConfigError
     and EnvSetupError for what a person must see to first.
     """
-    there, options = run_options.prepare(ctx, options)
-    there.__dict__["owner"] = owner.ourselves("run")
-    worktree_slots.end_survivors(there, sessions.living(there.store.ask(), there))
-    opened = open_session.open_session(there)
-    supervisor = Scheduler(there, options, watch)
+    ctx, options = prepare(ctx, options)
+    ctx.__dict__["owner"] = owner.ourselves("run")
+    worktree_slots.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
+    opened = open_session.open_session(ctx)
+    scheduler = Scheduler(ctx, options, watch)
     for line in opened.recovered:
-        supervisor.tell("recovered", line)
-    if opened.session is None and not (opened.stop == "done" and supervisor.must_check()):
-        ending.tidy(there, supervisor.warn)
-        return ending.nothing_to_do(there, opened.stop, opened.recovered)
-    found = worktree_slots.directory_of(there, there.owner.worker)
-    lock = family_lock.hold(found.lock)
-    assert lock is not None, f"BUG: somebody holds {found.lock}"
+        scheduler.tell("recovered", line)
+    if opened.session is None and not (opened.stop == "done" and scheduler.must_check()):
+        ending.tidy(ctx, scheduler.warn)
+        return ending.without_work(ctx, opened.stop, opened.recovered)
+    place = worktree_slots.directory_of(ctx, ctx.owner.worker)
+    lock = family_lock.hold(place.lock)
+    assert lock is not None, f"BUG: somebody holds {place.lock}"
     try:
-        supervisor.orphans.of_earlier_sessions()
-        ending.tidy(there, supervisor.warn)
-        branch_guard.begin(there, ending.target_of(there))
-        supervisor.branches = branch_guard.all_of(there)
-        supervisor.repository = repository_guard.look(there.git)
-        limits.forget(there)
+        scheduler.orphans.of_earlier_sessions()
+        ending.tidy(ctx, scheduler.warn)
+        branch_guard.begin(ctx, ending.target_of(ctx))
+        scheduler.branches = branch_guard.all_of(ctx)
+        scheduler.repository = repository_guard.look(ctx.git)
+        limits.forget(ctx)
         # What was broken when the last run ended, or has not been looked at, is not done.
-        if opened.session is not None or supervisor.something_broke(found):
-            supervisor.go_on(WorkerPool(there, lock), found)
-        supervisor.record()
+        if opened.session is not None or scheduler.something_broke(place):
+            scheduler.run_workers(WorkerPool(ctx, lock), place)
+        scheduler.record()
     finally:
-        supervisor.tell_new_branches()
-        ending.leave(there, found, supervisor.warn, supervisor.checked, recorded=supervisor.recorded)
+        scheduler.tell_new_branches()
+        ending.leave(ctx, place, scheduler.warn, scheduler.checked, recorded=scheduler.recorded)
         os.close(lock)
-        run_snapshot.remove(there)
-        limits.forget(there)
-    return supervisor.reply()
+        run_snapshot.remove(ctx)
+        limits.forget(ctx)
+    return scheduler.reply()
 
 
 class Scheduler:
@@ -97,7 +96,7 @@ class Scheduler:
     """
 
     def __init__(self, ctx: Context, options: Options, watch: Watch) -> None:
-        self.board = Board(began=ctx.clock.now().timestamp(), limits=options.budget)
+        self.state = RunState(began=ctx.clock.now().timestamp(), limits=options.budget)
         self.why: Why | None = None
         self.checked: str | None = None
         self.recorded = False
@@ -115,7 +114,7 @@ class Scheduler:
     def tell(self, kind: NoticeKind, message: str = "") -> None:
         """Show the watcher something that concerns no single worker."""
         at = self._ctx.clock.now().timestamp()
-        self._watch(Event(None, at, Notice(kind, message)), self.board)
+        self._watch(Event(None, at, Notice(kind, message)), self.state)
 
     def warn(self, message: str) -> None:
         """Tell what did not go as it should, and stops nothing."""
@@ -127,33 +126,33 @@ class Scheduler:
         if self.branches and new:
             self.warn(f"New branches since the run began, which an agent may have made: {', '.join(new)}")
 
-    def go_on(self, crew: WorkerPool, found: worktree_slots.Place) -> None:
+    def run_workers(self, pool: WorkerPool, place: worktree_slots.Place) -> None:
         """Start the workers, and see them through to the end."""
         count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
         with signals.noted(self._signals.append):
             try:
                 for number in range(1, count + 1):
-                    self._start(crew, found, number)
+                    self._start(pool, place, number)
                 published = 0.0
-                while crew.numbers:
-                    for event in crew.listen(LOOK_SECONDS):
-                        self._hear(crew, found, event)
-                    self._obey(crew)
-                    changed = self._take_limits(crew)
-                    self._decide(crew, found)
+                while pool.numbers:
+                    for event in pool.listen(LOOK_SECONDS):
+                        self._handle(pool, place, event)
+                    self._handle_signals(pool)
+                    changed = self._take_limits(pool)
+                    self._decide(pool, place)
                     if changed or self._ctx.clock.monotonic() - published > PUBLISH_SECONDS:
                         published = self._ctx.clock.monotonic()
                         self._show()
                         self.tell("tick")
             finally:
                 self._draining = True
-                for event in crew.end():
-                    self._hear(crew, found, event)
+                for event in pool.end():
+                    self._handle(pool, place, event)
 
     def _show(self) -> None:
         """Show other terminals how the run stands; where that cannot be written it is said once."""
         try:
-            run_snapshot.write(self._ctx, self.board)
+            run_snapshot.write(self._ctx, self.state)
         except OSError as error:
             if not self._is_unseen:
                 self.warn(f"Other terminals do not see how this run stands. {os_errors.describe(error)}")
@@ -170,7 +169,7 @@ class Scheduler:
     def reply(self) -> Reply:
         """Return what the run answers; raises ConfigError or EnvSetupError where a person must help first."""
         why = self._how()
-        answer = ending.reply(self._ctx, why, self._message, self.board.began, self._spent())
+        answer = ending.reply(self._ctx, why, self._message, self.state.began, self._spent())
         if why == "stuck":
             raise ending.problem(self._kind, answer.message, self._hint)
         return answer
@@ -179,123 +178,123 @@ class Scheduler:
         return self.why or self._ctx.store.ask().no_work() or "interrupted"
 
     def _spent(self) -> budget.Spent:
-        return self.board.spent(self._ctx.clock.now().timestamp())
+        return self.state.spent(self._ctx.clock.now().timestamp())
 
-    def _start(self, crew: WorkerPool, found: worktree_slots.Place, number: int) -> None:
-        me, wanted = self._ctx.owner.worker, ending.target_of(self._ctx)
-        crew.start(self._options.orders(me, number, str(found.path), wanted, self.board.limits))
+    def _start(self, pool: WorkerPool, place: worktree_slots.Place, number: int) -> None:
+        me, target = self._ctx.owner.worker, ending.target_of(self._ctx)
+        pool.start(self._options.worker_config(me, number, str(place.path), target, self.state.limits))
 
-    def _hear(self, crew: WorkerPool, found: worktree_slots.Place, event: Event) -> None:
-        self.board = run_state.fold(self.board, event)
+    def _handle(self, pool: WorkerPool, place: worktree_slots.Place, event: Event) -> None:
+        self.state = run_state.fold(self.state, event)
         number, news = event.worker, event.news
         if isinstance(news, Ready) and number is not None:
             # It has no task, also where it was let take one and another worker was faster.
             self._ready.append(number)
             return
-        self._watch(event, self.board)
+        self._watch(event, self.state)
         if isinstance(news, Stuck):
             self._kind = news.kind
-            self._drain(crew, "stuck", news.message, news.hint)
+            self._drain(pool, "stuck", news.message, news.hint)
         elif isinstance(news, Ended) and news.status != "pending":
             self._deaths = Deaths()
         elif isinstance(news, Gone) and number is not None:
-            self._bury(crew, found, number, news, event.at)
+            self._replace_dead(pool, place, number, news, event.at)
 
-    def _bury(
-        self, crew: WorkerPool, found: worktree_slots.Place, number: int, news: Gone, at: float
+    def _replace_dead(
+        self, pool: WorkerPool, place: worktree_slots.Place, number: int, news: Gone, at: float
     ) -> None:
         """Hand back what a worker that has ended had in progress, and start another one if it was killed."""
         if self.repository is not None:
             # Its agent may have been at work, and nobody has looked after it.
-            for told in repository_guard.undo_shared(self._ctx, self.repository):
-                self.warn(told)
+            for message in repository_guard.undo_shared(self._ctx, self.repository):
+                self.warn(message)
         self.orphans.of(leases.slot(self._ctx.owner.worker, number))
         if self._draining or news.code == 0:
             return
         if isinstance(news, Unstarted):
             # The next one would not start either.
             self._kind = EnvSetupError.kind
-            told = f"A worker cannot start: {news.message}"
-            self._drain(crew, "stuck", told, "See: harness doctor")
+            message = f"A worker cannot start: {news.message}"
+            self._drain(pool, "stuck", message, "See: harness doctor")
             return
         self._deaths = self._deaths.another(at)
         if self._deaths.too_many:
             self._kind = EnvSetupError.kind
-            told = f"Workers keep dying, and no task gets finished; the last one: {news.message}"
-            self._drain(crew, "stuck", told, "See: harness doctor")
+            message = f"Workers keep dying, and no task gets finished; the last one: {news.message}"
+            self._drain(pool, "stuck", message, "See: harness doctor")
             return
-        self._start(crew, found, number)
+        self._start(pool, place, number)
 
-    def _obey(self, crew: WorkerPool) -> None:
+    def _handle_signals(self, pool: WorkerPool) -> None:
         """Ctrl-C once: finish what runs, start nothing new. Twice, or a request to end: stop now."""
         while self._signals:
             number = self._signals.pop(0)
             self._interrupts += 1
             if number == signals.HANG_UP:
                 detached.leave_terminal()
-            self._drain(crew, "interrupted", HUNG_UP if number == signals.HANG_UP else "")
+            self._drain(pool, "interrupted", HUNG_UP if number == signals.HANG_UP else "")
             if number == signals.INTERRUPT and self._interrupts == 1:
                 self.tell("interrupted", ONCE)
             else:
                 self.tell("interrupted", TWICE)
-                crew.stop()
+                pool.stop()
 
-    def _take_limits(self, crew: WorkerPool) -> bool:
+    def _take_limits(self, pool: WorkerPool) -> bool:
         """Take other limits that a person has asked for; return whether there were any."""
         try:
             changes = limits.asked(self._ctx)
             if changes is None:
                 return False
-            now = budget.changed(self.board.limits, changes)
+            now = budget.changed(self.state.limits, changes)
         except UsageError as error:
             self.warn(f"{error.message} The limits of this run stay as they are.")
             return False
-        self.board = self.board._replace(limits=now)
-        crew.limit(now)
+        self.state = self.state._replace(limits=now)
+        pool.limit(now)
         return True
 
-    def _decide(self, crew: WorkerPool, found: worktree_slots.Place) -> None:
+    def _decide(self, pool: WorkerPool, place: worktree_slots.Place) -> None:
         """Let workers take tasks, and end the run when there is a reason to."""
         if self._draining:
             return
-        reached = budget.over(self.board.limits, self._spent())
+        reached = budget.over(self.state.limits, self._spent())
         if reached:
-            self._hold_back(crew, reached)
+            self._hold_back(pool, reached)
         else:
             self._limited = False
-            self._let(crew, self.board.limits)
-        rows = self.board.rows
-        if set(rows) != set(crew.numbers) or not all(row.idle for row in rows.values()):
+            self._admit(pool, self.state.limits)
+        rows = self.state.rows
+        if set(rows) != set(pool.numbers) or not all(row.idle for row in rows.values()):
             return
         why = self._why_idle(self._ctx.store.ask(), {row.idle or "" for row in rows.values()})
-        if why is not None and not (why == "done" and self._is_not_done(found)):
-            self._drain(crew, why)
+        if why is not None and not (why == "done" and self._is_not_done(place)):
+            self._drain(pool, why)
 
-    def _is_not_done(self, found: worktree_slots.Place) -> bool:
+    def _is_not_done(self, place: worktree_slots.Place) -> bool:
         """Return whether the final pass has made new tasks, or somebody has changed the list meanwhile."""
-        return self.something_broke(found) or self._ctx.store.ask().no_work() != "done"
+        return self.something_broke(place) or self._ctx.store.ask().no_work() != "done"
 
-    def _hold_back(self, crew: WorkerPool, reached: str) -> None:
+    def _hold_back(self, pool: WorkerPool, reached: str) -> None:
         """Start nothing new; when nobody is at work any more the run ends. Until then it can be raised."""
         if not self._limited:
             self.tell("limit", f"a limit is reached ({reached}); finishing what runs, starting nothing new")
         self._limited = True
         if self._at_work() == 0 and self._ready:
-            self._drain(crew, "limit", reached)
+            self._drain(pool, "limit", reached)
 
     def _at_work(self) -> int:
         """Return how many workers have a task, or leave to take one."""
-        return sum(row.task is not None or row.step == "takes" for row in self.board.rows.values())
+        return sum(row.task is not None or row.step == "takes" for row in self.state.rows.values())
 
-    def _let(self, crew: WorkerPool, allowed: budget.Budget) -> None:
+    def _admit(self, pool: WorkerPool, allowed: budget.Budget) -> None:
         """Let those who are ready take a task, as many as the limit of attempts still allows."""
         while self._ready:
-            if 0 < allowed.max_tasks <= self.board.before.attempts + self._at_work():
+            if 0 < allowed.max_tasks <= self.state.before.attempts + self._at_work():
                 return
             number = self._ready.pop(0)
             at = self._ctx.clock.now().timestamp()
-            self.board = run_state.fold(self.board, Event(number, at, Stepped("takes")))
-            crew.let(number)
+            self.state = run_state.fold(self.state, Event(number, at, Stepped("takes")))
+            pool.admit(number)
 
     def _why_idle(self, questions: Questions, said: set[str]) -> StopReason | None:
         """Return why no worker has anything to do; None if one will have, or waits for others to finish.
@@ -317,13 +316,13 @@ class Scheduler:
         """Return whether the final pass is wanted for a list that was done before the run began."""
         return self._options.final_check and final_check.is_due(self._ctx)
 
-    def something_broke(self, found: worktree_slots.Place) -> bool:
+    def something_broke(self, place: worktree_slots.Place) -> bool:
         """Run every check on the final tree; return whether that has made new tasks."""
         if not self._options.final_check:
             return False
         self.tell("final", "every check runs once more on the final tree")
         passed = final_check.run(
-            self._ctx, found, lambda told: self.tell("final", told), lambda: not self._signals
+            self._ctx, place, lambda message: self.tell("final", message), lambda: not self._signals
         )
         if passed.broken:
             self.why, self._message = "broken", passed.told()
@@ -331,8 +330,8 @@ class Scheduler:
             self.checked = passed.tip
         return passed.goes_on
 
-    def _drain(self, crew: WorkerPool, why: Why, message: str = "", hint: str = "") -> None:
+    def _drain(self, pool: WorkerPool, why: Why, message: str = "", hint: str = "") -> None:
         if not self.why:
             self.why, self._message, self._hint = why, message, hint
         self._draining = True
-        crew.drain()
+        pool.drain()

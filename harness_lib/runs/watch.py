@@ -57,5 +57,5 @@ def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:
 
 
 def _all_stamps(ctx: Context) -> list[object]:
-    """Return what changes with the list or with the board of a run."""
+    """Return what changes with the list or with the state of a run."""
     return [ctx.store.stamp(), *run_files.stamps(ctx.root, "board")]

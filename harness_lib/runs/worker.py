@@ -52,10 +52,10 @@ LOOK_ANYWAY_SECONDS = 5.0
 class Worker:
     """What a worker knows, and its two lines to the run."""
 
-    def __init__(self, ctx: Context, orders: WorkerConfig, say: Callable[[Event], None]) -> None:
-        self.ctx, self.orders, self._say = ctx, orders, say
-        self.adapter = orders.adapter()
-        self.limits = budget.read(orders.limits)
+    def __init__(self, ctx: Context, config: WorkerConfig, say: Callable[[Event], None]) -> None:
+        self.ctx, self.config, self._say = ctx, config, say
+        self.adapter = config.adapter()
+        self.limits = budget.read(config.limits)
         self.draining = threading.Event()
         self.allowed = threading.Semaphore(0)
         self._idle = ""
@@ -70,11 +70,11 @@ class Worker:
         if why and why == self._idle:
             return
         self._idle = why
-        self._say(Event(self.orders.number, self.ctx.clock.now().timestamp(), news))
+        self._say(Event(self.config.number, self.ctx.clock.now().timestamp(), news))
 
     def rules(self) -> Rules:
         """Return what an agent may take, the limits as they are now."""
-        return Rules(self.orders.silence, self.orders.longest, self.limits)
+        return Rules(self.config.silence, self.config.longest, self.limits)
 
     def work(self) -> None:
         """Take tasks until the run says that it is enough."""
@@ -110,14 +110,14 @@ class Worker:
         if questions.session_spent(session):
             return self._next_session()
         if questions.provable():
-            for line in unproven.prove(self._ground(), session):
+            for line in unproven.prove(self._clean_context(), session):
                 self.tell(Notice("recovered", line))
             questions = self.ctx.store.ask()
-        wanted = questions.next_ready()
-        if wanted is None:
+        task = questions.next_ready()
+        if task is None:
             self.tell(Idle(questions.no_work() or "waiting"))
             return False
-        return not self._may() or self._take(session, questions, wanted)
+        return not self._is_admitted() or self._take(session, questions, task)
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Hand back what the worker before us had, if the run could not when it was killed."""
@@ -130,25 +130,25 @@ class Worker:
             self.tell(Idle(tried.message))
         return tried.how in ("handed back", "given up")
 
-    def _take(self, session: Session, questions: Questions, wanted: Task) -> bool:
+    def _take(self, session: Session, questions: Questions, task: Task) -> bool:
         """Claim a task and see it through; return False if none can be taken now.
 
         What stands against `wanted`, the first in order, must not keep the others waiting.
         """
-        there = self._ground()
+        context = self._clean_context()
         try:
             # Without a check it can never be done: no agent is started for it.
-            check.require_check(wanted, questions.place(wanted.id))
-            taken = claim.take(there, session, wanted.id)
+            check.require_check(task, questions.place(task.id))
+            taken = claim.take(context, session, task.id)
         except UsageError:
             # Somebody else was faster.
             return True
         except (ConfigError, RefusedError) as error:
-            has_check = check_of(wanted).is_given
-            then = typed.harness("retry", wanted.id) if has_check else typed.give_check(wanted.id)
+            has_check = check_of(task).is_given
+            then = typed.harness("retry", task.id) if has_check else typed.give_check(task.id)
             reason = f"{error.message} Then type: {then}"
             self._halt(
-                wanted,
+                task,
                 agent_attempt.StuckError(
                     error.kind, reason, error.hint or "", halts_as=halting.of_error(error)
                 ),
@@ -157,90 +157,97 @@ class Worker:
         if taken.task is None:
             self.tell(Idle(taken.stop or "waiting"))
             return taken.stop is None
-        self._attempt(there, session, taken.task)
+        self._attempt(context, session, taken.task)
         return True
 
-    def _may(self) -> bool:
+    def _is_admitted(self) -> bool:
         """Ask the run for leave to take a task: only it knows what all of them have spent."""
         self.tell(Ready())
         self.allowed.acquire()
         return not self.draining.is_set()
 
-    def _ground(self) -> Context:
+    def _clean_context(self) -> Context:
         """Return the context of a clean work tree that has all that was merged so far."""
-        for told in branch_guard.put_back(self.ctx, self.orders.target):
-            self.tell(Notice("warning", told))
-        commit = target_branch.tip(self.ctx.git, self.orders.target)
+        for message in branch_guard.put_back(self.ctx, self.config.target):
+            self.tell(Notice("warning", message))
+        commit = target_branch.tip(self.ctx.git, self.config.target)
         path = worktree_slots.free(
-            self.ctx, worktree_slots.Place(Path(self.orders.place)), self.orders.number
+            self.ctx, worktree_slots.Place(Path(self.config.place)), self.config.number
         )
         git, new = worktree_slots.checkout_clean(self.ctx, path, commit)
-        there = self.ctx.at(git)
+        context = self.ctx.at(git)
         if new:
             self.tell(Stepped("prepares"))
-            worktree_slots.set_up(there)
-        return there
+            worktree_slots.set_up(context)
+        return context
 
-    def _attempt(self, there: Context, session: Session, task: Task) -> None:
+    def _attempt(self, context: Context, session: Session, task: Task) -> None:
         self.tell(Claimed(task.id, task.title, task.attempts + 1))
         try:
-            ended = agent_attempt.run(there, session, task, self)
+            ended = agent_attempt.run(context, session, task, self)
         except LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))
         except KeyboardInterrupt:
-            self._give_back(there, session, task, "the run was stopped")
+            self._give_back(context, session, task, "the run was stopped")
             raise
         except agent_attempt.StuckError as stuck:
-            if self._is_given_back(there, session, task, stuck.reason) or stuck.everywhere:
+            if self._is_given_back(context, session, task, stuck.reason) or stuck.everywhere:
                 self._halt(task, stuck)
         except HeldError:
             raise
         except (GitError, OSError) as error:
-            self._leave(there, session, task, error)
+            self._leave(context, session, task, error)
         except HarnessError as error:
-            self._give_back(there, session, task, str(error))
+            self._give_back(context, session, task, str(error))
             raise
         else:
             self._has_worked = True
-            now = ended.task
-            message = now.error_log[-1] if now.status == "failed" and now.error_log else ""
-            if now.status == "pending" and now.handback:
-                message = now.handback.reason
+            final = ended.task
+            message = final.error_log[-1] if final.status == "failed" and final.error_log else ""
+            if final.status == "pending" and final.handback:
+                message = final.handback.reason
             self.tell(
-                Ended(now.id, now.status, message, now.completed_commit, ended.rescue, tuple(ended.warnings))
+                Ended(
+                    final.id,
+                    final.status,
+                    message,
+                    final.completed_commit,
+                    ended.rescue,
+                    tuple(ended.warnings),
+                )
             )
 
-    def _leave(self, there: Context, session: Session, task: Task, error: GitError | OSError) -> None:
+    def _leave(self, context: Context, session: Session, task: Task, error: GitError | OSError) -> None:
         """Hand back a task that something of its own stands against, its agent's doing perhaps: others go on.
 
         It is tried again, and after some tries halted. Raises `error` where it is the machine's.
         """
-        told = os_errors.describe(error) if isinstance(error, OSError) else error.message
+        cause = os_errors.describe(error) if isinstance(error, OSError) else error.message
         if isinstance(error, OSError) and os_errors.is_of_the_machine(error):
-            self._give_back(there, session, task, told)
+            self._give_back(context, session, task, cause)
             raise error
-        if self._is_given_back(there, session, task, told) and self._tries.spent(task):
+        if self._is_given_back(context, session, task, cause) and self._tries.spent(task):
             again = typed.harness("retry", task.id)
-            self._halt(task, agent_attempt.StuckError(EnvSetupError.kind, f"{told} Then type: {again}"))
+            self._halt(task, agent_attempt.StuckError(EnvSetupError.kind, f"{cause} Then type: {again}"))
 
-    def _is_given_back(self, there: Context, session: Session, task: Task, why: str) -> bool:
+    def _is_given_back(self, context: Context, session: Session, task: Task, why: str) -> bool:
         """Return whether the task could be handed back; if not it is held still, for the next look."""
         try:
-            self._give_back(there, session, task, why)
+            self._give_back(context, session, task, why)
         except (GitError, OSError):
             return False
         return True
 
-    def _give_back(self, there: Context, session: Session, task: Task, why: str) -> None:
+    def _give_back(self, context: Context, session: Session, task: Task, why: str) -> None:
         """Keep what was done, and leave the task to whoever goes on."""
-        now = self.ctx.store.ask().task(task.id)
-        if now is None or now.status != "in_progress" or now.claimed_by != self.ctx.owner.worker:
+        current = self.ctx.store.ask().task(task.id)
+        if current is None or current.status != "in_progress" or current.claimed_by != self.ctx.owner.worker:
             return
         try:
-            if now.intent is not None:
-                ended = intents.resume(there, session, now)
+            if current.intent is not None:
+                ended = intents.resume(context, session, current)
             else:
-                ended = requeue.interrupted(there, session, now, why)
+                ended = requeue.interrupted(context, session, current, why)
         except LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))
             return
@@ -257,11 +264,11 @@ class Worker:
                 _lift_halts(tx)
             else:
                 hint = f" Then type: {typed.harness('retry', task.id)}" if stuck.unstarted else ""
-                now = tx.task(task.id)
-                if now is not None and transitions.may("halt", now):
+                current = tx.task(task.id)
+                if current is not None and transitions.may("halt", current):
                     kind: HaltKind = "UNSTARTED" if stuck.unstarted else stuck.halts_as
                     why = Halt(kind, f"{stuck.kind}: {stuck.reason}{hint}")
-                    tx.replace(transitions.halt(now, why))
+                    tx.replace(transitions.halt(current, why))
         if everywhere:
             self.tell(Stuck(task.id, stuck.kind, stuck.reason, stuck.hint))
             self.draining.set()

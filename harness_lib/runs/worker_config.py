@@ -53,18 +53,18 @@ class WorkerConfig:
         }
 
 
-def limits(now: Budget) -> str:
+def limits(allowed: Budget) -> str:
     """Return other limits of a task as a line without its end."""
-    return LIMITS + json.dumps(budget.write(now))
+    return LIMITS + json.dumps(budget.write(allowed))
 
 
-def write(orders: WorkerConfig) -> str:
-    """Return `orders` as a line without its end."""
-    return json.dumps(asdict(orders))
+def write(config: WorkerConfig) -> str:
+    """Return `config` as a line without its end."""
+    return json.dumps(asdict(config))
 
 
 def read(line: str) -> WorkerConfig:
-    """Return the orders that `write` made `line` of."""
+    """Return the configuration that `write` made `line` of."""
     return WorkerConfig(**json.loads(line, object_hook=_tuples))
 
 

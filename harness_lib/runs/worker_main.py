@@ -1,8 +1,8 @@
 """The process of a worker, and its two lines to the run.
 
 It speaks in JSON lines on standard output (`rules.events` says which), and hears the run on standard input:
-its orders first; then `go` lets it take a task, `limits` gives it others, `drain` means to take no further
-task, and the end of the input that the run is dead.
+its configuration first; then `go` lets it take a task, `limits` gives it others, `drain` means to take no
+further task, and the end of the input that the run is dead.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from harness_lib.system.processes import orphan_groups, signals
 
 
 def main() -> None:
-    """Work as the orders in the first line of standard input say; without any, there is nothing to do."""
+    """Work as the first line of standard input, a WorkerConfig, says; without any there is nothing to do."""
     line = sys.stdin.readline()
     if not line:
         return
-    given = worker_config.read(line)
-    env = {**os.environ, **given.env()}
+    config = worker_config.read(line)
+    env = {**os.environ, **config.env()}
     out = sys.stdout
 
     def say(event: Event) -> None:
@@ -40,9 +40,9 @@ def main() -> None:
         worker.tell(Notice("warning", text))
 
     root = Path(os.environ["HARNESS_STATE_ROOT"])
-    worker = Worker(Context(env=env, cwd=root, target=given.target, say=tell), given, say)
+    worker = Worker(Context(env=env, cwd=root, target=config.target, say=tell), config, say)
     worker.tell(Started())
-    note = Path(given.place) / f"worker-{given.number}.log"
+    note = Path(config.place) / f"worker-{config.number}.log"
     orphan_groups.note(note, os.getpid())
     signals.raise_once(signals.END, lambda _number: KeyboardInterrupt())
     threading.Thread(target=_listen, args=(worker,), daemon=True).start()

@@ -14,7 +14,7 @@ from harness_lib.core.context import Context
 from harness_lib.rules import deaths, events
 from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Event, Gone, Unstarted
-from harness_lib.runs import worker_config as orders
+from harness_lib.runs import worker_config
 from harness_lib.runs.worker_config import WorkerConfig
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child
@@ -33,7 +33,7 @@ class WorkerHandle:
     has said a word, so its process can run our code.
     """
 
-    orders: WorkerConfig
+    config: WorkerConfig
     process: Child
     errors: Path
     skip: int
@@ -42,7 +42,7 @@ class WorkerHandle:
 
 
 def rehearse(ctx: Context) -> str | None:
-    """Start a worker as a run does, one without orders; return why it cannot start, None if it can."""
+    """Start a worker as a run does, with nothing to do; return why it cannot start, None if it can."""
     try:
         answer = child.ask(_command(), env=ctx.env, cwd=ctx.cwd, seconds=REHEARSAL_SECONDS)
     except OSError as error:
@@ -65,12 +65,12 @@ class WorkerPool:
 
     def __init__(self, ctx: Context, lock: int) -> None:
         self._ctx, self._lock = ctx, lock
-        self._hands: dict[int, WorkerHandle] = {}
+        self._handles: dict[int, WorkerHandle] = {}
         self._selector = selectors.DefaultSelector()
 
-    def start(self, given: WorkerConfig) -> None:
+    def start(self, config: WorkerConfig) -> None:
         """Start a worker, in a session of its own so that Ctrl-C on a terminal reaches only the run."""
-        errors = Path(given.place) / f"worker-{given.number}.err"
+        errors = Path(config.place) / f"worker-{config.number}.err"
         with errors.open("ab") as stream:
             skip = stream.tell()
             process = child.start_piped(
@@ -82,81 +82,81 @@ class WorkerPool:
             )
         assert process.stdin is not None
         assert process.stdout is not None
-        hand = WorkerHandle(given, process, errors, skip)
-        self._hands[given.number] = hand
+        handle = WorkerHandle(config, process, errors, skip)
+        self._handles[config.number] = handle
         os.set_blocking(process.stdout.fileno(), False)
-        self._selector.register(process.stdout, selectors.EVENT_READ, hand)
-        self._say(hand, orders.write(given))
+        self._selector.register(process.stdout, selectors.EVENT_READ, handle)
+        self._say(handle, worker_config.write(config))
 
     def listen(self, seconds: float) -> Iterator[Event]:
         """Yield what workers say within `seconds`, and `gone` for each whose process has ended."""
         for key, _ in self._selector.select(seconds):
-            hand: WorkerHandle = key.data
+            handle: WorkerHandle = key.data
             new = os.read(key.fd, READ_BYTES)
             if not new:
-                yield self._bury(hand)
+                yield self._reap(handle)
                 continue
-            hand.started = True
-            *lines, hand.rest = (hand.rest + new).split(b"\n")
+            handle.started = True
+            *lines, handle.rest = (handle.rest + new).split(b"\n")
             yield from (events.read(json.loads(line)) for line in lines)
 
-    def _bury(self, hand: WorkerHandle) -> Event:
-        assert hand.process.stdout is not None
-        self._selector.unregister(hand.process.stdout)
-        hand.process.stdout.close()
-        code = hand.process.wait()
-        assert hand.process.stdin is not None
+    def _reap(self, handle: WorkerHandle) -> Event:
+        assert handle.process.stdout is not None
+        self._selector.unregister(handle.process.stdout)
+        handle.process.stdout.close()
+        code = handle.process.wait()
+        assert handle.process.stdin is not None
         with suppress(BrokenPipeError):
             # What could not be told to a dead one needs no telling.
-            hand.process.stdin.close()
-        del self._hands[hand.orders.number]
-        complaint = hand.errors.read_bytes()[hand.skip :][-2000:]
+            handle.process.stdin.close()
+        del self._handles[handle.config.number]
+        complaint = handle.errors.read_bytes()[handle.skip :][-2000:]
         words = complaint.decode("utf-8", "replace").strip()
         # One that was killed could have started.
-        unstarted = code > 0 and not hand.started
+        unstarted = code > 0 and not handle.started
         news = Unstarted(code, _cause(words)) if unstarted else Gone(code, deaths.describe(code, words))
-        return Event(hand.orders.number, self._ctx.clock.now().timestamp(), news)
+        return Event(handle.config.number, self._ctx.clock.now().timestamp(), news)
 
     @property
     def numbers(self) -> list[int]:
         """Return which workers are there."""
-        return sorted(self._hands)
+        return sorted(self._handles)
 
-    def let(self, number: int) -> None:
+    def admit(self, number: int) -> None:
         """Let worker `number` take a task."""
-        if number in self._hands:
-            self._say(self._hands[number], "go")
+        if number in self._handles:
+            self._say(self._handles[number], "go")
 
     def limit(self, limits: Budget) -> None:
         """Hold every worker to these limits of a task from now on."""
-        for hand in self._hands.values():
-            self._say(hand, orders.limits(limits))
+        for handle in self._handles.values():
+            self._say(handle, worker_config.limits(limits))
 
     def drain(self) -> None:
         """Let every worker finish what it has and take no more."""
-        for hand in self._hands.values():
-            self._say(hand, "drain")
+        for handle in self._handles.values():
+            self._say(handle, "drain")
 
     def stop(self) -> None:
         """Let every worker stop now, and keep what was done."""
-        for hand in self._hands.values():
-            hand.process.terminate()
+        for handle in self._handles.values():
+            handle.process.terminate()
 
     def end(self) -> Iterator[Event]:
         """End all that are left, yielding what they still say; those that do not end are killed."""
         self.stop()
         until = self._ctx.clock.monotonic() + ENDING_SECONDS
-        while self._hands and self._ctx.clock.monotonic() < until:
+        while self._handles and self._ctx.clock.monotonic() < until:
             yield from self.listen(0.2)
-        for hand in list(self._hands.values()):
-            hand.process.kill()
-            yield self._bury(hand)
+        for handle in list(self._handles.values()):
+            handle.process.kill()
+            yield self._reap(handle)
 
-    def _say(self, hand: WorkerHandle, line: str) -> None:
-        assert hand.process.stdin is not None
+    def _say(self, handle: WorkerHandle, line: str) -> None:
+        assert handle.process.stdin is not None
         try:
-            hand.process.stdin.write(line.encode() + b"\n")
-            hand.process.stdin.flush()
+            handle.process.stdin.write(line.encode() + b"\n")
+            handle.process.stdin.flush()
         except BrokenPipeError:
             # It has ended; `listen` will say so.
             return

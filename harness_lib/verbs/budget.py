@@ -40,7 +40,7 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
         running, warnings = _wait(ctx, changes)
     now = ctx.clock.now().timestamp()
     runs = [
-        {"pid": seen.pid, "spent": seen.board.spent(now)._asdict(), "limits": budget.write(seen.board.limits)}
+        {"pid": seen.pid, "spent": seen.state.spent(now)._asdict(), "limits": budget.write(seen.state.limits)}
         for seen in running
     ]
     return Reply(
@@ -53,8 +53,8 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
 
 
 def _lines(seen: Seen, now: float) -> list[str]:
-    limits = seen.board.limits
-    used = budget.usage(limits, seen.board.spent(now))
+    limits = seen.state.limits
+    used = budget.usage(limits, seen.state.spent(now))
     task = f"each attempt: {budget.task_limits(limits)}"
     return [f"the run of process {seen.pid}:", *(f"  {line}" for line in used), f"  {task}"]
 
@@ -64,7 +64,7 @@ def _wait(ctx: Context, changes: Mapping[str, float]) -> tuple[list[Seen], tuple
     until = ctx.clock.monotonic() + PATIENCE_SECONDS
     while True:
         running = run_snapshot.runs(ctx)
-        slow = [seen for seen in running if budget.changed(seen.board.limits, changes) != seen.board.limits]
+        slow = [seen for seen in running if budget.changed(seen.state.limits, changes) != seen.state.limits]
         if not slow or ctx.clock.monotonic() > until:
             break
         ctx.clock.sleep(LOOK_SECONDS)

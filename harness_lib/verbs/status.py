@@ -45,6 +45,6 @@ def answer(ctx: Context, view: overview.View) -> Reply:
 def _run(seen: Seen, now: float) -> dict[str, object]:
     return {
         "pid": seen.pid,
-        "workers": [row._asdict() for row in seen.board.rows.values()],
-        "spent": seen.board.spent(now)._asdict(),
+        "workers": [row._asdict() for row in seen.state.rows.values()],
+        "spent": seen.state.spent(now)._asdict(),
     }

@@ -14,7 +14,7 @@ from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.rules import events
 from harness_lib.rules.events import Event
-from harness_lib.rules.run_state import Board
+from harness_lib.rules.run_state import RunState
 from tests.cli.test_terminal import ESCAPE, read_to_end, read_until, typed
 from tests.verbs import project as projects
 
@@ -60,7 +60,7 @@ def piped(*events: Event, as_json: bool = False) -> list[str]:
     ctx = Context(env={}, cwd=Path.cwd())
     with run_screen.watching_run(ctx, screen) as watch:
         for each in events:
-            watch(each, Board())
+            watch(each, RunState())
     assert isinstance(screen.out, io.StringIO)
     return screen.out.getvalue().splitlines()
 

@@ -17,7 +17,7 @@ from harness_lib.core import nothing_to_do, sessions
 from harness_lib.errors import Exit
 from harness_lib.rules import checklist, stats
 from harness_lib.rules.budget import Spent
-from harness_lib.rules.run_state import Board, Row
+from harness_lib.rules.run_state import Row, RunState
 from harness_lib.runs import overview
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.system.git import version
@@ -170,7 +170,7 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
         next=sessions.WATCH,
         is_finished=False,
         warnings=(),
-        runs=(Seen(7508, Board(0.0, {2: row}, Spent(0.03, 3400, 0.0, 1))),),
+        runs=(Seen(7508, RunState(0.0, {2: row}, Spent(0.03, 3400, 0.0, 1))),),
     )
 
     assert sample.splitlines() == [*overview.plain(view, 10.0), f"next: {sessions.WATCH}"]

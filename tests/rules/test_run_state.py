@@ -13,16 +13,16 @@ from harness_lib.rules import events, run_state
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.budget import Budget, Spent
 from harness_lib.rules.events import Ended, Event
-from harness_lib.rules.run_state import Board, Row
+from harness_lib.rules.run_state import Row, RunState
 
 
 def event(kind: str, worker: int | None = 1, at: float = 0.0, **facts: Any) -> Event:
     return events.read({"event": kind, "worker": worker, "at": at, **facts})
 
 
-def told(*those: Event) -> Board:
+def told(*those: Event) -> RunState:
     """Return the board after `those` events."""
-    now = Board()
+    now = RunState()
     for each in those:
         now = run_state.fold(now, each)
     return now
@@ -82,7 +82,7 @@ def test_the_row_of_a_worker_after_its_events(those: list[Event], row: Row) -> N
     "other", [event("tick", None), event("warning", None, message="x"), event("warning", 7, message="x")]
 )
 def test_what_is_no_news_of_a_worker_changes_nothing(other: Event) -> None:
-    assert told(other) == Board()
+    assert told(other) == RunState()
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_what_was_spent_is_what_is_paid_and_what_is_under_way() -> None:
 
 
 def test_limits_go_with_the_board() -> None:
-    limited = Board(limits=Budget(max_cost=2.5, task_tokens=7))
+    limited = RunState(limits=Budget(max_cost=2.5, task_tokens=7))
 
     assert run_state.read(json.loads(json.dumps(run_state.write(limited)))) == limited
 
@@ -143,7 +143,7 @@ def test_limits_go_with_the_board() -> None:
 def test_the_estimate(
     durations: tuple[float, ...], ahead: Ahead, workers: int, seconds: float | None
 ) -> None:
-    assert run_state.estimate(Board(durations=durations), ahead, workers) == seconds
+    assert run_state.estimate(RunState(durations=durations), ahead, workers) == seconds
 
 
 EVENTS = st.lists(
@@ -178,7 +178,7 @@ def test_a_board_is_the_same_after_its_way_through_a_file(those: list[Event]) ->
 
 @given(EVENTS)
 def test_what_was_spent_on_ended_attempts_is_never_forgotten(those: list[Event]) -> None:
-    now = Board()
+    now = RunState()
     for each in those:
         following = run_state.fold(now, each)
         if isinstance(each.news, Ended):

@@ -6,7 +6,7 @@ import pytest
 
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.budget import Budget, Spent
-from harness_lib.rules.run_state import Board, Row
+from harness_lib.rules.run_state import Row, RunState
 from harness_lib.runs import progress
 from harness_lib.runs.run_snapshot import Seen
 
@@ -46,20 +46,20 @@ def test_a_length_of_time(seconds: float, words: str) -> None:
     ],
 )
 def test_a_worker_is_one_line(row: Row, line: str) -> None:
-    seen = Seen(7, Board(rows={row.worker: row}))
+    seen = Seen(7, RunState(rows={row.worker: row}))
     assert list(progress.lines(seen, AHEAD, 100.0))[1:] == [line]
 
 
 def test_the_first_line_has_what_was_spent_of_which_limit_and_an_estimate() -> None:
-    board = Board(0.0, {1: Row(1), 2: Row(2)}, Spent(1.5, 12000, 0.0, 5), (60.0,), Budget(max_cost=5.0))
-    (first, *_) = progress.lines(Seen(7, board), AHEAD, 1800.0)
+    state = RunState(0.0, {1: Row(1), 2: Row(2)}, Spent(1.5, 12000, 0.0, 5), (60.0,), Budget(max_cost=5.0))
+    (first, *_) = progress.lines(Seen(7, state), AHEAD, 1800.0)
     assert first == (
         "run: process 7; cost: $1.50 of $5.00, tokens: 12,000, hours: 0.50, attempts: 5; at least 2:00 more"
     )
 
 
 def test_many_workers_are_bounded() -> None:
-    board = Board(rows={number: Row(number) for number in range(64)})
-    found = list(progress.lines(Seen(7, board), AHEAD, 0.0))
+    state = RunState(rows={number: Row(number) for number in range(64)})
+    found = list(progress.lines(Seen(7, state), AHEAD, 0.0))
     assert len(found) == 12
     assert found[-1] == "  … and 54 more workers"

@@ -79,9 +79,9 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
     options = Options(workers=2, budget=Budget(max_tasks=2), final_check=False)
     run, crew = Scheduler(ctx, options, lambda _event, _board: None), Script()
 
-    run.go_on(crew, worktree_slots.directory_of(ctx, "run-1"))
+    run.run_workers(crew, worktree_slots.directory_of(ctx, "run-1"))
 
     assert crew.let_go[:2] == [FAST, LATE]
     assert len(crew.let_go) == 3
     assert run.why == "limit"
-    assert run.board.before.attempts == 2
+    assert run.state.before.attempts == 2

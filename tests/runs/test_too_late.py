@@ -31,7 +31,7 @@ class Script(WorkerPool):
 
     def __init__(self) -> None:
         self.told: list[Event] = []
-        self.let_go: list[int] = []
+        self.admitted: list[int] = []
         self.silences = 0
         self._there: list[int] = []
 
@@ -43,19 +43,19 @@ class Script(WorkerPool):
         self._there = [*self._there, given.number]
         self._says(given.number, Ready())
 
-    def let(self, number: int) -> None:
-        self.let_go.append(number)
-        if number == LATE and self.let_go.count(LATE) == 1:
+    def admit(self, number: int) -> None:
+        self.admitted.append(number)
+        if number == LATE and self.admitted.count(LATE) == 1:
             self._says(LATE, Ready())
             return
-        task = f"task-00{len(self.let_go)}"
+        task = f"task-00{len(self.admitted)}"
         for news in (Claimed(task, task, 1), Ended(task, "completed"), Ready()):
             self._says(number, news)
 
     def listen(self, _seconds: float) -> Iterator[Event]:
         self.silences = 0 if self.told else self.silences + 1
         if self.silences > PATIENCE:
-            pytest.fail(f"the run waits for ever: only {self.let_go} were let take a task")
+            pytest.fail(f"the run waits for ever: only {self.admitted} were let take a task")
         said, self.told = self.told, []
         yield from said
 
@@ -77,11 +77,11 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
     env = {**os.environ, "HARNESS_HOME": str(workshop.home)}
     ctx = Context(env=env, cwd=Path(workshop.top), target="refs/heads/main")
     options = Options(workers=2, budget=Budget(max_tasks=2), final_check=False)
-    run, crew = Scheduler(ctx, options, lambda _event, _board: None), Script()
+    run, pool = Scheduler(ctx, options, lambda _event, _state: None), Script()
 
-    run.run_workers(crew, worktree_slots.directory_of(ctx, "run-1"))
+    run.run_workers(pool, worktree_slots.directory_of(ctx, "run-1"))
 
-    assert crew.let_go[:2] == [FAST, LATE]
-    assert len(crew.let_go) == 3
+    assert pool.admitted[:2] == [FAST, LATE]
+    assert len(pool.admitted) == 3
     assert run.why == "limit"
     assert run.state.before.attempts == 2

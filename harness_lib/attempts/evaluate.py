@@ -58,7 +58,7 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
         return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
     if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
         return _off_its_base(ctx, task, task.started_at_commit)
-    check.require_check(task, questions.place(task.id), ownership.give_check(ctx, task))
+    check.require_check(task, questions.position(task.id), ownership.give_check(ctx, task))
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.keep_out)

@@ -38,7 +38,7 @@ def require_ours(ctx: Context, task: Task) -> None:
     trust_policy.require(ctx, questions)
     wrong = intents.problem(task) or _wrong_base(ctx, task)
     if wrong is not None:
-        place = questions.place(task.id)
+        place = questions.position(task.id)
         raise ConfigError(
             f"tasks[{place}].{wrong}: harness has not written that, so nothing of it is done.",
             f"If nothing is under way for {task.id}, take its `intent` out of {ctx.store.list_file} by hand, "

@@ -230,7 +230,7 @@ def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
 
 def _check_merged(ctx: Context, task: Task, holder: Task) -> Checked:
     """Run the check of `task`, while the claim of `holder`, which is ours, is kept alive."""
-    check.require_check(task, ctx.store.ask().place(task.id))
+    check.require_check(task, ctx.store.ask().position(task.id))
     try:
         # It has just run on the work alone, so what is missing now is missing because of the others.
         return leased_check.run(ctx, task, suffix="-merged", holder=holder)

@@ -28,7 +28,7 @@ def prove(ctx: Context, task: Task) -> Task:
     questions = ctx.store.ask()
     try:
         trust_policy.require(ctx, questions)
-        check.require_check(task, questions.place(task.id), ownership.give_check(ctx, task))
+        check.require_check(task, questions.position(task.id), ownership.give_check(ctx, task))
         checked = leased_check.run(ctx, task, suffix="-red-first")
     except LeaseLostError:
         raise

@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness_lib.state.filestore.load import Found
+    from harness_lib.state.filestore.load import Loaded
     from harness_lib.state.summary_shape import Summary
 
 # Beyond it the schema takes longer than hosts wait for a hook, and a hook that is cancelled holds nobody.
@@ -46,23 +46,23 @@ def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summ
     from harness_lib.system.place.roots import Root  # noqa: PLC0415
 
     try:
-        found = load.find(Root(Path(root)))
+        loaded = load.find(Root(Path(root)))
     except HarnessError as error:
         return None, error.message
-    trouble = _broken_contract(found, env) if thorough else ""
-    made = None if trouble else summary.build(found.state, SYSTEM.now(), [])
-    if found.stamp is not None and found.source is None:
-        verdict.write(root, found.stamp, made, trouble, thorough=thorough)
+    trouble = _broken_contract(loaded, env) if thorough else ""
+    made = None if trouble else summary.build(loaded.state, SYSTEM.now(), [])
+    if loaded.stamp is not None and loaded.source is None:
+        verdict.write(root, loaded.stamp, made, trouble, thorough=thorough)
     return made, trouble
 
 
-def _broken_contract(found: Found, env: Mapping[str, str]) -> str:
+def _broken_contract(loaded: Loaded, env: Mapping[str, str]) -> str:
     """Return what the schema says against a list that the codec has let pass; "" without jsonschema."""
-    if found.document is None or len(found.data or b"") > CHECKED_BYTES or not _has_jsonschema(env):
+    if loaded.document is None or len(loaded.data or b"") > CHECKED_BYTES or not _has_jsonschema(env):
         return ""
     from harness_lib.state import schema  # noqa: PLC0415
 
-    return "; ".join(map(str, schema.problems(found.document)[:3]))
+    return "; ".join(map(str, schema.problems(loaded.document)[:3]))
 
 
 def _has_jsonschema(env: Mapping[str, str]) -> bool:

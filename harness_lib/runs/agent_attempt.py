@@ -145,7 +145,7 @@ def _blame(agent_exit: AgentExit) -> outcome.Verdict | None:
 def _require_check(ctx: Context, task: Task) -> None:
     try:
         questions = ctx.store.ask()
-        check.require_check(task, questions.place(outcome.still_claimed(questions, task).id))
+        check.require_check(task, questions.position(outcome.still_claimed(questions, task).id))
         check_of(task).require_place(ctx.git.top)
     except ConfigError as error:
         raise _stuck(error) from error

@@ -138,7 +138,7 @@ class Worker:
         context = self._clean_context()
         try:
             # Without a check it can never be done: no agent is started for it.
-            check.require_check(task, questions.place(task.id))
+            check.require_check(task, questions.position(task.id))
             taken = claim.take(context, session, task.id)
         except UsageError:
             # Somebody else was faster.

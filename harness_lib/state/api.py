@@ -109,7 +109,7 @@ class Questions(Protocol):
     def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
         """Return those of the tasks called `task_ids` that there are, in the order of `task_ids`."""
 
-    def place(self, task_id: str) -> int:
+    def position(self, task_id: str) -> int:
         """Return how many tasks stand before `task_id`, which is there; errors name a field by it."""
 
     def why(self, task_id: str) -> Why:

@@ -70,5 +70,5 @@ def _sealed(task: Task) -> Task:
 
 def _proof(task: Task) -> str:
     check = check_of(task)
-    told = [task.id, task.fence, check.text, check.cwd, task.completed_commit]
-    return "sha256:" + sha256.digest(json.dumps(told).encode())
+    parts = [task.id, task.fence, check.text, check.cwd, task.completed_commit]
+    return "sha256:" + sha256.digest(json.dumps(parts).encode())

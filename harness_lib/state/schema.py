@@ -88,8 +88,8 @@ def _validator(part: str) -> Draft202012Validator:
 def _check(validator: Draft202012Validator, document: object, prefix: str) -> list[Problem]:
     from jsonschema.exceptions import relevance  # noqa: PLC0415 (see the top of this file)
 
-    found = sorted(validator.iter_errors(document), key=relevance, reverse=True)
-    return [Problem(_path(prefix, error), _message(error)) for error in found]
+    errors = sorted(validator.iter_errors(document), key=relevance, reverse=True)
+    return [Problem(_path(prefix, error), _message(error)) for error in errors]
 
 
 def _path(prefix: str, error: ValidationError) -> str:

@@ -30,9 +30,9 @@ SHORT = 300
 Stamp = list[int]
 
 
-def stamp(found: os.stat_result) -> Stamp:
+def stamp(info: os.stat_result) -> Stamp:
     """Return [size in bytes, inode, mtime in ns, ctime in ns]."""
-    return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
+    return [info.st_size, info.st_ino, info.st_mtime_ns, info.st_ctime_ns]
 
 
 def build(state: State, now: datetime, made_from: Stamp) -> Summary:
@@ -96,11 +96,11 @@ def _worked_on(task: Task) -> WorkingTask:
 
 
 def _last_failure(state: State) -> Failure | None:
-    told = [task for task in state.tasks if task.error_log and not task.is_done]
-    if not told:
+    failed = [task for task in state.tasks if task.error_log and not task.is_done]
+    if not failed:
         return None
     # A failure without a time (made by the prose) counts as older than every one that has it.
-    last = max(told, key=lambda task: task.failed_at or "")
+    last = max(failed, key=lambda task: task.failed_at or "")
     return {"id": last.id, "text": _short(last.error_log[-1])}
 
 
@@ -122,15 +122,15 @@ def read_at(state: str, summary: str) -> Summary | None:
 def read_stamped(state: str, path: str) -> Any:
     """Return the document at `path` if it was made from the file `state` as that lies there, else None."""
     try:
-        found = os.stat(state)  # noqa: PTH116 (importing pathlib takes longer than all the rest of a hook)
+        info = os.stat(state)  # noqa: PTH116 (importing pathlib takes longer than all the rest of a hook)
     except OSError:
         return None
-    return _fitting(_last(path), found)
+    return _fitting(_last(path), info)
 
 
-def read_for(root: Root, found: os.stat_result) -> Summary | None:
-    """Return the summary if it was made from the file that `found` describes, else None."""
-    kept: Summary | None = _fitting(_last(os.fspath(root.summary)), found)
+def read_for(root: Root, info: os.stat_result) -> Summary | None:
+    """Return the summary if it was made from the file that `info` describes, else None."""
+    kept: Summary | None = _fitting(_last(os.fspath(root.summary)), info)
     return kept
 
 
@@ -149,8 +149,8 @@ def _last(path: str) -> Any:
     return data if isinstance(data, dict) and data.get("format") == FORMAT else None
 
 
-def _fitting(data: Any, found: os.stat_result) -> Any:
-    return data if data is not None and data.get("stamp") == stamp(found) else None
+def _fitting(data: Any, info: os.stat_result) -> Any:
+    return data if data is not None and data.get("stamp") == stamp(info) else None
 
 
 def write(root: Root, data: Summary) -> None:

@@ -47,10 +47,10 @@ def trusted(git_common_dir: Path, root: Path, current: str, *, tracked: bool) ->
     A list that is not tracked by git can only be changed by who may write here, so the note is enough;
     a tracked one changes with every pull, so the note covers only the commands it was made for.
     """
-    found = _notes(_file(git_common_dir)).get(os.fspath(root))
-    if not isinstance(found, Mapping):
+    note = _notes(_file(git_common_dir)).get(os.fspath(root))
+    if not isinstance(note, Mapping):
         return False
-    return not tracked or found.get("fingerprint") == current
+    return not tracked or note.get("fingerprint") == current
 
 
 def changed(
@@ -60,14 +60,14 @@ def changed(
 
     Empty if that is not known: there is no note, or one of before, which says less.
     """
-    found = _notes(_file(git_common_dir)).get(os.fspath(root))
+    note = _notes(_file(git_common_dir)).get(os.fspath(root))
     parts = _parts(commands, init_script)
-    if not isinstance(found, Mapping):
+    if not isinstance(note, Mapping):
         return frozenset()
-    if found.get("fingerprint") == parts["commands"]:
+    if note.get("fingerprint") == parts["commands"]:
         # There was no script then.
         return frozenset(["init_script"])
-    return frozenset(name for name, now in parts.items() if name in found and found[name] != now)
+    return frozenset(name for name, value in parts.items() if name in note and note[name] != value)
 
 
 def _parts(commands: Sequence[TaskCommands], init_script: bytes | None) -> dict[str, str | None]:

@@ -49,7 +49,7 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
     trust_policy.require(ctx, questions)
     before = snapshot.capture(ctx.git, ctx.keep_out)
     if task_id is not None:
-        check.require_check(tasks[0], questions.place(tasks[0].id), ownership.give_check(ctx, tasks[0]))
+        check.require_check(tasks[0], questions.position(tasks[0].id), ownership.give_check(ctx, tasks[0]))
         results = [_single(ctx, tasks[0])]
     else:
         results = list(_all(ctx, tasks))

@@ -60,10 +60,10 @@ class Answers(Questions):
         return None if place is None else self._state.tasks[place]
 
     def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
-        found = (self.task(task_id) for task_id in task_ids)
-        return tuple(task for task in found if task is not None)
+        tasks = (self.task(task_id) for task_id in task_ids)
+        return tuple(task for task in tasks if task is not None)
 
-    def place(self, task_id: str) -> int:
+    def position(self, task_id: str) -> int:
         return self._index().places[task_id]
 
     def why(self, task_id: str) -> Why:
@@ -125,8 +125,8 @@ class Answers(Questions):
         return tuple(self._index().titles.get(folded(title), ()))
 
     def highest_number(self) -> int:
-        numbers = (re.fullmatch(r"task-(\d+)", task.id) for task in self._state.tasks)
-        return max((int(found[1]) for found in numbers if found), default=0)
+        matches = (re.fullmatch(r"task-(\d+)", task.id) for task in self._state.tasks)
+        return max((int(match[1]) for match in matches if match), default=0)
 
     def rings(self) -> Mapping[str, str]:
         return graph.cycle_members(self._state.tasks)
@@ -185,20 +185,20 @@ class _Indexes:
 
     @cached_property
     def titles(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        ids_by_title: dict[str, list[str]] = {}
         for task in self.state.tasks:
-            found.setdefault(folded(task.title), []).append(task.id)
-        return found
+            ids_by_title.setdefault(folded(task.title), []).append(task.id)
+        return ids_by_title
 
     @cached_property
     def commits(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        ids_by_commit: dict[str, list[str]] = {}
         for task in self.state.tasks:
             moving = task.intent.commit if task.intent and task.intent.action == "commit" else None
             for commit in dict.fromkeys((task.completed_commit, moving)):
                 if commit is not None:
-                    found.setdefault(commit, []).append(task.id)
-        return found
+                    ids_by_commit.setdefault(commit, []).append(task.id)
+        return ids_by_commit
 
 
 def folded(title: str) -> str:

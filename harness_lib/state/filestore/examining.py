@@ -53,9 +53,9 @@ def _unproven(state: State) -> Iterator[Problem]:
             yield Problem(f"tasks[{index}].status", f"{task.id}: {UNPROVEN}; harness start has its check run")
 
 
-def _more(document: object, told: ContractError) -> list[Problem]:
+def _more(document: object, error: ContractError) -> list[Problem]:
     """Return what only the schema sees, or sees somewhere else."""
-    named = {problem.path for problem in told.problems}
+    named = {problem.path for problem in error.problems}
     return [problem for problem in schema.problems(document) if problem.path not in named]
 
 
@@ -66,7 +66,7 @@ def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:
 def _rest(root: Root) -> str:
     """Say what a repair would put in its place."""
     try:
-        found = load.find(root)
+        loaded = load.find(root)
     except StateUnreadableError:
         return "no good earlier state is left"
-    return f"the newest good state is {found.source} with {len(found.state.tasks)} tasks"
+    return f"the newest good state is {loaded.source} with {len(loaded.state.tasks)} tasks"

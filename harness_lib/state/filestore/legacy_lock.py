@@ -63,8 +63,8 @@ class OuterLock:
     def _holder(self) -> int | None:
         if self._grip == "taken":
             return os.getpid()
-        found = holder_of(self._lock.path) if self._grip == "shared" else None
-        return None if found is None else found.pid
+        holder = holder_of(self._lock.path) if self._grip == "shared" else None
+        return None if holder is None else holder.pid
 
 
 def carrier_of(state: State, without: Collection[int] = ()) -> int | None:
@@ -80,7 +80,9 @@ def carrier_of(state: State, without: Collection[int] = ()) -> int | None:
 
 def _local_pids(state: State) -> frozenset[int]:
     # Inside of a sandbox and out of it the same number is another process.
-    here = (os.uname().nodename, process.boot_id())
+    machine = (os.uname().nodename, process.boot_id())
     return frozenset(
-        s.pid for s in state.sessions or () if s.pid is not None and (s.host, s.boot_id or here[1]) == here
+        s.pid
+        for s in state.sessions or ()
+        if s.pid is not None and (s.host, s.boot_id or machine[1]) == machine
     )

@@ -21,7 +21,7 @@ from harness_lib.system.place.roots import Root
 from harness_lib.task import State
 
 
-class Found(NamedTuple):
+class Loaded(NamedTuple):
     """A readable list, and how it was come by.
 
     `data` and `stamp` are of the file as it lies there, None if it is missing; `ours`: nobody has touched it
@@ -43,7 +43,7 @@ class Found(NamedTuple):
         return {id(task): text for task, text in zip(self.state.tasks, self.texts, strict=False)}
 
 
-def find(root: Root) -> Found:
+def find(root: Root) -> Loaded:
     """Return the list at `root`, or the newest good one that can stand in for a broken or missing file.
 
     Raises ContractError if the file holds tasks but is no list (a person edited it, so no older one takes its
@@ -52,9 +52,9 @@ def find(root: Root) -> Found:
     content = _content(root.state)
     if content is None:
         return _substitute(root, "is missing", None, None)
-    data, found = content
-    stamp = summary.stamp(found)
-    if summary.read_for(root, found) is not None:
+    data, info = content
+    stamp = summary.stamp(info)
+    if summary.read_for(root, info) is not None:
         return _memory.recall(root, data, stamp)
     try:
         document: Any = codec.parse(data)
@@ -63,10 +63,10 @@ def find(root: Root) -> Found:
     if codec.is_emptied(document):
         return _substitute(root, "has no tasks in it", data, stamp)
     state = proofs.examined(codec.decode(document, root.state.name))
-    return Found(state, document, data, stamp, ours=False)
+    return Loaded(state, document, data, stamp, ours=False)
 
 
-def find_instead(root: Root) -> Found:
+def find_instead(root: Root) -> Loaded:
     """Return the newest good list that can take the place of one that a person's edit has broken.
 
     Raises as `find` does where the file cannot be read or nothing good is left.
@@ -86,16 +86,16 @@ class _Memory:
 
     def __init__(self) -> None:
         self._root: Root | None = None
-        self._found: Found | None = None
+        self._last: Loaded | None = None
 
-    def recall(self, root: Root, data: bytes, stamp: Stamp) -> Found:
+    def recall(self, root: Root, data: bytes, stamp: Stamp) -> Loaded:
         """Return the list that we wrote as `data` to the file that has this `stamp`."""
-        last = self._found if self._root == root else None
+        last = self._last if self._root == root else None
         if last is None or last.stamp != stamp:
             known = {} if last is None else dict(zip(last.texts, last.state.tasks, strict=True))
             state, texts = codec.decode_rendered(data.decode(), known)
-            last = Found(state, None, data, stamp, ours=True, texts=texts)
-            self._root, self._found = root, last
+            last = Loaded(state, None, data, stamp, ours=True, texts=texts)
+            self._root, self._last = root, last
         return last
 
 
@@ -123,10 +123,10 @@ def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
         raise EnvSetupError(f"{path} cannot be read: {error.strerror}", hint) from error
 
 
-def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -> Found:
+def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -> Loaded:
     for source, document in _good(root):
         state = proofs.examined(codec.decode(document, source))
-        return Found(state, document, data, stamp, ours=False, source=source, why=why)
+        return Loaded(state, document, data, stamp, ours=False, source=source, why=why)
     if data is None:
         message = f"{root.state} {why}, and no earlier state is left."
         raise StateUnreadableError(message, "Make a new list: harness init")
@@ -137,16 +137,16 @@ def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -
 def _good(root: Root) -> Iterator[tuple[str, object]]:
     """Yield the names and documents of good earlier states, the newest first."""
     newest = generations.newest_good(root)
-    found: list[tuple[Path, object]] = []
+    candidates: list[tuple[Path, object]] = []
     if newest is not None:
-        found.append((root.generations / newest[0], newest[1]))
+        candidates.append((root.generations / newest[0], newest[1]))
     copy = find_root.spare(os.path.realpath(root.path))
     for path in (root.backup, *([Path(copy)] if copy else [])):
         document = generations.good_document(path)
         if document is not None:
-            found.append((path, document))
+            candidates.append((path, document))
     # Who follows the prose writes .bak and no generations: then .bak is the newer one.
-    for path, document in sorted(found, key=lambda each: _moment(each[0]), reverse=True):
+    for path, document in sorted(candidates, key=lambda each: _moment(each[0]), reverse=True):
         inside = path.is_relative_to(root.path) and path != Path(copy or "")
         yield os.fspath(path.relative_to(root.path)) if inside else os.fspath(path), document
 

@@ -104,10 +104,10 @@ def _stands(root: Root, data: bytes) -> bool:
 
 
 def _summarize(root: Root, digest: Summary, size: int) -> None:
-    found = root.state.stat()
+    info = root.state.stat()
     # Another size: somebody saved the list since; a stamp of their file would pass it off as ours.
-    if found.st_size == size:
-        digest["stamp"] = summary.stamp(found)
+    if info.st_size == size:
+        digest["stamp"] = summary.stamp(info)
         summary.write(root, digest)
 
 
@@ -133,15 +133,15 @@ def append(root: Root, lines: Iterable[str]) -> list[str]:
 
     A log that went alone, as `git clean` takes it where git tracks the list, is put back first.
     """
-    told: list[str] = []
+    warnings: list[str] = []
     try:
         for line in lines:
-            if not told and not os.path.lexists(root.log) and generations.give_back_log(root):
-                told.append(f"{root.log.name} was gone and has been put back.")
+            if not warnings and not os.path.lexists(root.log) and generations.give_back_log(root):
+                warnings.append(f"{root.log.name} was gone and has been put back.")
             append_log.append(root.log, line)
     except (OSError, EnvSetupError) as error:
-        return [*told, f"The change is made, but the log could not be written: {error}"]
-    return told
+        return [*warnings, f"The change is made, but the log could not be written: {error}"]
+    return warnings
 
 
 @contextmanager

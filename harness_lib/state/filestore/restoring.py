@@ -11,25 +11,25 @@ from datetime import datetime
 
 from harness_lib.state import journal
 from harness_lib.state.filestore import generations, publishing
-from harness_lib.state.filestore.load import Found
+from harness_lib.state.filestore.load import Loaded
 from harness_lib.system.files import append_log, atomic
 from harness_lib.system.place.roots import Root
 
 
-def restore(root: Root, found: Found, now: datetime) -> list[str]:
-    """Make `found`, which stands in for the file, the list again; return what to tell people.
+def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
+    """Make `loaded`, which stands in for the file, the list again; return what to tell people.
 
     Raises EnvSetupError if the disk does not take it; then the broken file still stands.
     """
-    text = f"{root.state.name} {found.why}: restored from {found.source} ({len(found.state.tasks)} tasks)"
-    if found.data is None:
+    text = f"{root.state.name} {loaded.why}: restored from {loaded.source} ({len(loaded.state.tasks)} tasks)"
+    if loaded.data is None:
         text += "; what was written after that is lost"
         text += _log_too(root)
     else:
-        text += f"; what only the broken file holds is kept in {_set_aside(root, found.data, now)}"
+        text += f"; what only the broken file holds is kept in {_set_aside(root, loaded.data, now)}"
     # .bak stays as it is: it may be what we restore from, and the broken bytes are no backup.
-    warnings = [text, *publishing.publish(root, found.state, now, old=None)]
-    line = journal.line("WARN", text, now=now, session=found.state.session_count)
+    warnings = [text, *publishing.publish(root, loaded.state, now, old=None)]
+    line = journal.line("WARN", text, now=now, session=loaded.state.session_count)
     return warnings + publishing.append(root, [line])
 
 

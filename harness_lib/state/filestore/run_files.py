@@ -45,15 +45,15 @@ def pids(root: Root, kind: Kind) -> Iterator[int]:
 
 def stamps(root: Root, kind: Kind) -> list[object]:
     """Return what is another value after each change of these files."""
-    found: list[object] = []
+    values: list[object] = []
     for path in sorted(listing.matching(root.private, f"{kind}-*.json")):
         try:
             seen = path.stat()
         except OSError:
             # Its run has ended this moment.
             continue
-        found.append((path.name, seen.st_ino, seen.st_size, seen.st_mtime_ns))
-    return found
+        values.append((path.name, seen.st_ino, seen.st_size, seen.st_mtime_ns))
+    return values
 
 
 def name(kind: Kind, pid: int) -> str:

@@ -24,7 +24,7 @@ from harness_lib.state.codec import ContractError
 from harness_lib.state.filestore import generations, load, publishing, restoring
 from harness_lib.state.filestore.answers import Answers
 from harness_lib.state.filestore.legacy_lock import OuterLock, carrier_of
-from harness_lib.state.filestore.load import Found
+from harness_lib.state.filestore.load import Loaded
 from harness_lib.state.filestore.schema_cache import OPINION
 from harness_lib.state.filestore.tx import Tx
 from harness_lib.state.filestore.upkeep import Upkeep
@@ -95,11 +95,11 @@ class Store(Upkeep):
         """
         return self._shown(self._find())
 
-    def _shown(self, found: Found) -> Snapshot:
-        if found.source is None:
-            return Snapshot(found.state)
-        told = f"{self.root.state.name} {found.why}; this is the state of {found.source}."
-        return Snapshot(found.state, (f"{told} Restore it with: harness check --repair",))
+    def _shown(self, loaded: Loaded) -> Snapshot:
+        if loaded.source is None:
+            return Snapshot(loaded.state)
+        message = f"{self.root.state.name} {loaded.why}; this is the state of {loaded.source}."
+        return Snapshot(loaded.state, (f"{message} Restore it with: harness check --repair",))
 
     def examine(self) -> api.Examined:
         """Return what is wrong with the file of the list, and what can be asked of it if it can be read."""
@@ -118,20 +118,20 @@ class Store(Upkeep):
         with ExitStack() as stack:
             deadline = self._clock.monotonic() + self._timeout
             self._enter(stack)
-            found = self._find()
-            outer, warnings = self._keep_out(stack, found.state, deadline)
+            loaded = self._find()
+            outer, warnings = self._keep_out(stack, loaded.state, deadline)
             # Who follows the prose may have written between our look and its giving up the lock.
-            if load.stamp_now(self.root) != found.stamp:
-                found = self._find()
-            found = self._settled(found, warnings)
-            outer.carrier = carrier_of(found.state)
-            tx = Tx(found.state, self._clock.now(), warnings, name=self.root.state.name)
+            if load.stamp_now(self.root) != loaded.stamp:
+                loaded = self._find()
+            loaded = self._settled(loaded, warnings)
+            outer.carrier = carrier_of(loaded.state)
+            tx = Tx(loaded.state, self._clock.now(), warnings, name=self.root.state.name)
             self._transactions.append(tx)
             try:
                 yield tx
             finally:
                 tx.close()
-            self._publish(tx, found)
+            self._publish(tx, loaded)
             outer.carrier = tx.held or carrier_of(tx.state, without=tx.dropped)
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
@@ -167,10 +167,10 @@ class Store(Upkeep):
         with ExitStack() as stack:
             deadline = self._clock.monotonic() + self._timeout
             self._enter(stack)
-            found = load.find_instead(self.root)
-            _, warnings = self._keep_out(stack, found.state, deadline)
-            self._assert_untouched(found)
-            warnings += restoring.restore(self.root, found, self._clock.now())
+            loaded = load.find_instead(self.root)
+            _, warnings = self._keep_out(stack, loaded.state, deadline)
+            self._assert_untouched(loaded)
+            warnings += restoring.restore(self.root, loaded, self._clock.now())
         return tuple(warnings)
 
     def _enter(self, stack: ExitStack) -> None:
@@ -185,7 +185,7 @@ class Store(Upkeep):
         stack.callback(lambda: warnings.extend(outer.leave()))
         return outer, warnings
 
-    def _find(self) -> Found:
+    def _find(self) -> Loaded:
         try:
             return load.find(self.root)
         except StateUnreadableError:
@@ -193,53 +193,53 @@ class Store(Upkeep):
                 restoring.note_loss(self.root, self._clock.now())
             raise
 
-    def _settled(self, found: Found, warnings: list[str]) -> Found:
-        """Return `found` as a list that stands in its file and keeps the contract."""
-        if found.source is not None:
-            self._assert_untouched(found)
-            warnings += restoring.restore(self.root, found, self._clock.now())
+    def _settled(self, loaded: Loaded, warnings: list[str]) -> Loaded:
+        """Return `loaded` as a list that stands in its file and keeps the contract."""
+        if loaded.source is not None:
+            self._assert_untouched(loaded)
+            warnings += restoring.restore(self.root, loaded, self._clock.now())
             return load.find(self.root)
-        if not found.ours:
-            problems = OPINION.problems(found.document, found.state.tasks, self._written_last)
+        if not loaded.ours:
+            problems = OPINION.problems(loaded.document, loaded.state.tasks, self._written_last)
             if problems:
                 raise ContractError(problems, self.root.state.name)
-        return found
+        return loaded
 
     def _written_last(self) -> tuple[Task, ...]:
         return generations.newest_tasks(self.root)
 
-    def _publish(self, tx: Tx, found: Found) -> None:
-        if tx.state is not found.state:
-            publishing.check(tx.state, found.state)
-            reuse = found.reuse()
-            self._assert_untouched(found)
+    def _publish(self, tx: Tx, loaded: Loaded) -> None:
+        if tx.state is not loaded.state:
+            publishing.check(tx.state, loaded.state)
+            reuse = loaded.reuse()
+            self._assert_untouched(loaded)
             if tx.keeps_old:
-                assert found.data is not None
+                assert loaded.data is not None
                 with publishing.explained(self.root):
-                    atomic.write(self.root.path / tx.keeps_old, found.data)
-            state = proofs.sealed(tx.state, found.state)
+                    atomic.write(self.root.path / tx.keeps_old, loaded.data)
+            state = proofs.sealed(tx.state, loaded.state)
             # Once more at the last moment: to reach the disk takes longer than all the rest.
             tx.warnings += publishing.publish(
                 self.root,
                 state,
                 tx.now,
-                old=found.data,
+                old=loaded.data,
                 reuse=reuse,
-                last_look=lambda: self._assert_untouched(found),
+                last_look=lambda: self._assert_untouched(loaded),
             )
-            if not found.ours:
-                _tell_unproven(tx, found.state)
+            if not loaded.ours:
+                _tell_unproven(tx, loaded.state)
         tx.warnings += publishing.append(self.root, tx.lines)
         for act in tx.callbacks:
             tx.warnings += publishing.attempt("what follows it", act)
 
-    def _assert_untouched(self, found: Found) -> None:
+    def _assert_untouched(self, loaded: Loaded) -> None:
         """Raise HeldError if the file is no longer the one we read.
 
         An editor takes no lock, and what a person has saved since must not be written over; nor what another
         process of ours has, which took a lock in a `.harness/` that was made anew meanwhile.
         """
-        if load.stamp_now(self.root) != found.stamp:
+        if load.stamp_now(self.root) != loaded.stamp:
             message = f"{self.root.state} was saved by somebody else just now, so nothing was changed."
             raise HeldError(message, "Type the command again.")
 

@@ -98,8 +98,8 @@ class Tx(Answers, api.Tx):
         self._put_sessions((*self.sessions(), session))
 
     def replace_session(self, session: Session, number: int | None = None) -> None:
-        wanted = session.number if number is None else number
-        self._put_sessions(session if each.number == wanted else each for each in self.sessions())
+        replaced = session.number if number is None else number
+        self._put_sessions(session if each.number == replaced else each for each in self.sessions())
 
     def remove_session(self, number: int) -> None:
         self._put_sessions(each for each in self.sessions() if each.number != number)

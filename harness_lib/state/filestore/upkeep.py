@@ -65,7 +65,7 @@ class Upkeep(api.Store):
         return [_stamp(path) for path in (self.root.state, self.root.log, self.root.marker)]
 
     def sweep(self) -> list[str]:
-        told = []
+        lines = []
         for directory, name in (
             (self.root.path, self.root.state.name),
             (self.root.path, self.root.backup.name),
@@ -76,8 +76,8 @@ class Upkeep(api.Store):
             atomic.sweep(directory, name)
             gone = before - _temporaries(directory, name)
             if gone:
-                told.append(f"{directory}: {len(gone)} temporary files of dead writers removed")
-        return told
+                lines.append(f"{directory}: {len(gone)} temporary files of dead writers removed")
+        return lines
 
     def repair(self) -> tuple[list[str], list[str]]:
         is_lost = self.examine().is_lost
@@ -129,16 +129,16 @@ def _of_directory_lock(path: Path) -> Iterator[Oddity]:
     elif process.alive(holder.pid):
         yield Oddity("ok", f"{path} stands for the living process {holder.pid}")
     else:
-        told = f"{path} stands for process {holder.pid}, which is gone"
-        yield Oddity("warn", told, "the next command takes it over")
+        message = f"{path} stands for process {holder.pid}, which is gone"
+        yield Oddity("warn", message, "the next command takes it over")
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        info = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return info.st_ino, info.st_size, info.st_mtime_ns
 
 
 def _temporaries(directory: Path, name: str) -> set[Path]:

@@ -159,7 +159,7 @@ class RowsAnswers(Questions):
     def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
         return tuple(self.rows.tasks[task_id] for task_id in task_ids if task_id in self.rows.tasks)
 
-    def place(self, task_id: str) -> int:
+    def position(self, task_id: str) -> int:
         return list(self.rows.tasks).index(task_id)
 
     def why(self, task_id: str) -> Why:
@@ -174,13 +174,13 @@ class RowsAnswers(Questions):
     def search(
         self, *statuses: Status, after: str | None = None, limit: int | None = None
     ) -> tuple[Task, ...]:
-        wanted = {name for status in statuses or STATUSES for name in self.rows.by_status[status]}
-        found = iter(self.rows.tasks.values())
+        ids = {name for status in statuses or STATUSES for name in self.rows.by_status[status]}
+        tasks = iter(self.rows.tasks.values())
         if after is not None:
-            for task in found:
+            for task in tasks:
                 if task.id == after:
                     break
-        return tuple(islice((task for task in found if task.id in wanted), limit))
+        return tuple(islice((task for task in tasks if task.id in ids), limit))
 
     def interesting(self, limit: int | None = None) -> tuple[Task, ...]:
         return tuple(selection.interesting(self.rows.state())[:limit])
@@ -275,12 +275,12 @@ class RowsAnswers(Questions):
         is_open = task.halt is None and not failures.is_permanent(task)
         return is_open and self.rows.waits[task.id] == 0
 
-    def _those(self, wanted: Callable[[Task], bool], *statuses: Status) -> tuple[Task, ...]:
-        return tuple(filter(wanted, self.search(*statuses)))
+    def _those(self, predicate: Callable[[Task], bool], *statuses: Status) -> tuple[Task, ...]:
+        return tuple(filter(predicate, self.search(*statuses)))
 
     def _listed(self, names: Iterable[str]) -> tuple[str, ...]:
-        wanted = set(names)
-        return tuple(name for name in self.rows.tasks if name in wanted)
+        chosen = set(names)
+        return tuple(name for name in self.rows.tasks if name in chosen)
 
 
 def _queue_key(task: Task) -> tuple[bool, str, str, graph.IdKey]:

@@ -63,10 +63,10 @@ class MemoryTx(RowsAnswers, api.Tx):
         self._written().attempts_reset += count
 
     def validate_dependencies(self) -> tuple[Finding, ...]:
-        found = self.doomed()
-        for task, finding in zip(self.tasks(each.task_id for each in found), found, strict=True):
+        findings = self.doomed()
+        for task, finding in zip(self.tasks(each.task_id for each in findings), findings, strict=True):
             self.replace(transitions.doom(task, now=self.now, message=finding.message))
-        return found
+        return findings
 
     def propose(self, task: Task) -> None:
         self._written().proposals[task.id] = task
@@ -89,8 +89,8 @@ class MemoryTx(RowsAnswers, api.Tx):
         self._written().sessions[session.number] = session
 
     def replace_session(self, session: Session, number: int | None = None) -> None:
-        wanted = session.number if number is None else number
-        each = [session if was.number == wanted else was for was in self._written().sessions.values()]
+        replaced = session.number if number is None else number
+        each = [session if was.number == replaced else was for was in self._written().sessions.values()]
         self.rows.sessions = {one.number: one for one in each}
 
     def remove_session(self, number: int) -> None:

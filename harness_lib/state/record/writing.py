@@ -112,9 +112,9 @@ def cut(text: str) -> tuple[str, list[str]]:
     if not opening:
         return text, []
     inside, closing, after = rest.partition(_CLOSING)
-    found = inside.split(_BETWEEN + "{")
-    found[1:] = ["{" + each for each in found[1:]]
-    return before + opening + closing + after, found
+    tasks = inside.split(_BETWEEN + "{")
+    tasks[1:] = ["{" + each for each in tasks[1:]]
+    return before + opening + closing + after, tasks
 
 
 def _render_task(task: Task) -> str:

@@ -34,7 +34,7 @@ Environment:
   HARNESS_MODEL          model (default: the provider's)
   HARNESS_MAX_TURNS      requests in one run (100)
   HARNESS_SESSIONS       where sessions are (default: the nearest .harness/sessions, else home's)
-  HARNESS_HOME           home of plugins (~/.harness)
+  HARNESS_HOME           home of plugins (~/.harness); where set, of harness's data too
   HARNESS_LOG            where hooks and tools are shown (/dev/stderr)
   HARNESS_STREAM         1: show the answer as it comes, into a pipe too
   HARNESS_THINKING       how hard the model shall think (low, medium, high, max)

@@ -6,7 +6,6 @@ With `.`, an empty or another relative entry, the project's own `git` and `pytho
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import MutableMapping
 
 
@@ -17,6 +16,8 @@ def absolute(path: str) -> str:
 
 def find(program: str, path: str | None = None) -> str | None:
     """Return where `program` lies on `path`, by default on ours; None if nowhere."""
+    import shutil  # noqa: PLC0415 (every verb loads this file, and few look for a program)
+
     return shutil.which(program, path=path)
 
 

@@ -44,7 +44,9 @@ def test_both_find_their_own_where_it_says(workshop: Workshop, home: Path) -> No
 
 def test_without_it_each_has_its_own(workshop: Workshop, home: Path) -> None:
     tool = _tool(home / ".harness")
-    env = {name: value for name, value in workshop.env.items() if name != "HARNESS_HOME"}
+    env = {
+        name: value for name, value in workshop.env.items() if name not in ("HARNESS_HOME", "XDG_DATA_HOME")
+    }
 
     workshop.add("Greet", "test -f greeted")
     command = [sys.executable, "-m", "harness_lib", "run", "--agent-command", "pwd > greeted"]

@@ -56,11 +56,11 @@ def tail(path: Path, lines: int = TAIL_BYTES) -> list[str]:
             data, whole = _read_back(stream.fileno(), lines)
     except FileNotFoundError:
         return []
-    found = data.decode("utf-8", "replace").split("\n")
-    if found[-1] == "":
-        found.pop()
+    rows = data.decode("utf-8", "replace").split("\n")
+    if rows[-1] == "":
+        rows.pop()
     # The first one began before the bytes we read.
-    return found[-lines:] if whole or len(found) > lines else found[1:][-lines:]
+    return rows[-lines:] if whole or len(rows) > lines else rows[1:][-lines:]
 
 
 def follow(path: Path, clock: Clock) -> Iterator[str]:
@@ -75,10 +75,10 @@ def follow(path: Path, clock: Clock) -> Iterator[str]:
 def _added(path: Path, clock: Clock, identity: tuple[int, int] | None, offset: int) -> Iterator[str]:
     pending = b""
     while True:
-        now, size = _identity(path)
-        if now is not None and (now != identity or size < offset):
-            identity, offset, pending = now, 0, b""
-        chunk = _chunk(path, offset) if now is not None and size > offset else b""
+        current, size = _identity(path)
+        if current is not None and (current != identity or size < offset):
+            identity, offset, pending = current, 0, b""
+        chunk = _chunk(path, offset) if current is not None and size > offset else b""
         offset += len(chunk)
         *complete, pending = (pending + chunk).split(b"\n")
         for raw in complete:
@@ -115,10 +115,10 @@ def _read_back(descriptor: int, lines: int) -> tuple[bytes, bool]:
 
 def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
     try:
-        found = path.stat()
+        info = path.stat()
     except FileNotFoundError:
         return None, 0
-    return (found.st_dev, found.st_ino), found.st_size
+    return (info.st_dev, info.st_ino), info.st_size
 
 
 def _chunk(path: Path, offset: int) -> bytes:

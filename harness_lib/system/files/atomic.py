@@ -123,9 +123,9 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
 
 def keep_private(directory: Path) -> None:
     """Take from others what they may do in `directory`, if it is ours."""
-    found = directory.stat()
-    if found.st_uid == os.geteuid() and found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        directory.chmod(stat.S_IMODE(found.st_mode) & stat.S_IRWXU)
+    info = directory.stat()
+    if info.st_uid == os.geteuid() and info.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        directory.chmod(stat.S_IMODE(info.st_mode) & stat.S_IRWXU)
 
 
 def touch(path: Path) -> None:
@@ -153,11 +153,11 @@ def sync_directory(directory: Path) -> None:
 
 def _permissions(target: Path) -> int:
     try:
-        found = target.lstat()
+        info = target.lstat()
     except FileNotFoundError:
         return PRIVATE
     # Those of a link say nothing.
-    return PRIVATE if stat.S_ISLNK(found.st_mode) else stat.S_IMODE(found.st_mode)
+    return PRIVATE if stat.S_ISLNK(info.st_mode) else stat.S_IMODE(info.st_mode)
 
 
 def _create(target: Path, mode: int) -> tuple[Path, int]:

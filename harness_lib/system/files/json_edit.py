@@ -19,14 +19,14 @@ UNIT = "  "
 def at(node: Node, path: Path) -> Node | None:
     """Return what lies at `path` (names and indexes) below `node`, None if there is nothing."""
     for step in path:
-        found: Node | None
+        child: Node | None
         if isinstance(step, str):
-            found = node.get(step)
+            child = node.get(step)
         else:
-            found = node.items[step].node if step < len(node.items) else None
-        if found is None:
+            child = node.items[step].node if step < len(node.items) else None
+        if child is None:
             return None
-        node = found
+        node = child
     return node
 
 

@@ -51,8 +51,8 @@ class Node(NamedTuple):
 
     def get(self, key: str) -> Node | None:
         """Return the member `key` of an object: the last of that name, as all readers of JSON do."""
-        found = [item.node for item in self.items if item.key == key]
-        return found[-1] if found else None
+        nodes = [item.node for item in self.items if item.key == key]
+        return nodes[-1] if nodes else None
 
     def plain(self) -> object:
         """Return the value without the places."""
@@ -74,15 +74,15 @@ def parse(text: str) -> Node:
 
 def ends_in_line_comment(trivia: str) -> bool:
     """Return whether the last comment in `trivia` (blanks and comments) goes on to the end of its line."""
-    found = re.findall(_COMMENT, trivia, re.DOTALL)
-    return bool(found) and found[-1].startswith("//")
+    comments = re.findall(_COMMENT, trivia, re.DOTALL)
+    return bool(comments) and comments[-1].startswith("//")
 
 
 def _skip(text: str, place: int) -> int:
     """Return where the next token begins."""
-    found = _TRIVIA.match(text, place)
-    assert found is not None  # it matches nothing, too
-    return found.end()
+    match = _TRIVIA.match(text, place)
+    assert match is not None  # it matches nothing, too
+    return match.end()
 
 
 def _value(text: str, place: int, depth: int) -> Node:

@@ -26,5 +26,5 @@ def matching(directory: Path, pattern: str) -> list[Path]:
 def below(directory: Path, pattern: str) -> Iterator[Path]:
     """Yield the files in `directory`, and in all below it, whose names match `pattern`."""
     # It passes over what it cannot look into, and follows no link.
-    for found, _, names in os.walk(directory):
-        yield from (Path(found, name) for name in names if fnmatch.fnmatchcase(name, pattern))
+    for folder, _, names in os.walk(directory):
+        yield from (Path(folder, name) for name in names if fnmatch.fnmatchcase(name, pattern))

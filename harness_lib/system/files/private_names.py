@@ -44,10 +44,10 @@ def ignore_file(private: str) -> str | None:
     """Return the file of ignore rules in `private` if it is to be written; None where one is to stay."""
     path = os.path.join(private, _FILE)
     try:
-        found = nofollow.read(path, len(_FORMER) + 1)
+        content = nofollow.read(path, len(_FORMER) + 1)
     except FileNotFoundError:
         return path
     except OSError:
         # A link, or nothing that we may read: somebody else's.
         return None
-    return path if found == _FORMER else None
+    return path if content == _FORMER else None

@@ -18,8 +18,8 @@ def keep(file: Path, second: Path) -> None:
     """Let `second`, whose directory must exist, name `file`, if that is there and no symbolic link."""
     # What a file system, or a sandbox, does not allow is no reason to stop anybody's work.
     with contextlib.suppress(OSError):
-        found = os.lstat(file)
-        if not stat.S_ISREG(found.st_mode) or _is(second, found):
+        info = os.lstat(file)
+        if not stat.S_ISREG(info.st_mode) or _is(second, info):
             return
         # Whoever died here has left it; two at once the lock of the list keeps apart.
         beside = second.with_name(f".{second.name}.tmp")
@@ -40,8 +40,8 @@ def give_back(second: Path, file: Path) -> bool:
     return True
 
 
-def _is(path: Path, found: os.stat_result) -> bool:
+def _is(path: Path, info: os.stat_result) -> bool:
     try:
-        return os.path.samestat(os.lstat(path), found)
+        return os.path.samestat(os.lstat(path), info)
     except FileNotFoundError:
         return False

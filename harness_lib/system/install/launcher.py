@@ -69,6 +69,6 @@ def _packages(dependencies: tuple[str, ...]) -> list[str]:
     """
     foreign = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = [str(_HOME), *(entry for entry in sys.path if entry not in foreign)]
-    found = (PathFinder.find_spec(name, path) for name in dependencies)
-    homes = (str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin)
+    specs = (PathFinder.find_spec(name, path) for name in dependencies)
+    homes = (str(Path(spec.origin).parents[1]) for spec in specs if spec and spec.origin)
     return list(dict.fromkeys((str(_HOME), *homes)))

@@ -40,13 +40,13 @@ def is_safe(data: Path) -> bool:
     Raises EnvSetupError when there is one that others control: what lies in it will be executed.
     """
     try:
-        found = data.lstat()
+        info = data.lstat()
     except FileNotFoundError:
         return False
     except OSError as error:
         message = f"The data directory {data} cannot be used: {error.strerror}."
         raise EnvSetupError(message, _ELSEWHERE) from error
-    problem = data_home.problem(found)
+    problem = data_home.problem(info)
     if problem:
         message = f"The data directory {data} {problem}; harness runs no code from there."
         raise EnvSetupError(message, _ELSEWHERE)

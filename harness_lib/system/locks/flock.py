@@ -110,11 +110,11 @@ class StateLock:
     def _is_in_place(self) -> bool:
         """`.harness/` may have been deleted and made anew while we waited: a lock on the old file is void."""
         try:
-            there = self.path.stat()
+            info = self.path.stat()
         except FileNotFoundError:
             return False
-        ours = os.fstat(self._descriptor)
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        own = os.fstat(self._descriptor)
+        return (info.st_dev, info.st_ino) == (own.st_dev, own.st_ino)
 
     def _let_go(self) -> None:
         lock, self._lock, self._descriptor = self._lock, None, -1

@@ -225,16 +225,16 @@ class SeedLock:
 
 def _see(path: Path) -> _Seen | None:
     try:
-        found = path.lstat()
+        info = path.lstat()
     except FileNotFoundError:
         return None
-    identity = (found.st_dev, found.st_ino)
-    changed = _moment(found.st_mtime)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        return _Seen(Holder(None, changed, foreign=True), identity, found.st_mtime)
+    identity = (info.st_dev, info.st_ino)
+    changed = _moment(info.st_mtime)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
+        return _Seen(Holder(None, changed, foreign=True), identity, info.st_mtime)
     pid, since = _read_pid(path / _PID)
     handed = os.path.lexists(path / _MARK)
-    return _Seen(Holder(pid, since or changed, foreign=False, handed=handed), identity, found.st_mtime)
+    return _Seen(Holder(pid, since or changed, foreign=False, handed=handed), identity, info.st_mtime)
 
 
 def _write_pid(directory: Path, pid: int) -> None:

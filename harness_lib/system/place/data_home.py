@@ -30,15 +30,15 @@ def directory(environ: Mapping[str, str]) -> str:
     return os.path.join(os.path.expanduser("~"), ".local", "share", "harness")
 
 
-def problem(found: os.stat_result) -> str | None:
-    """Return why nothing may be executed from the place that `found` (of lstat) describes, or None."""
-    if stat.S_ISLNK(found.st_mode):
+def problem(info: os.stat_result) -> str | None:
+    """Return why nothing may be executed from the place that `info` (of lstat) describes, or None."""
+    if stat.S_ISLNK(info.st_mode):
         return "is a symbolic link"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(info.st_mode):
         return "is not a directory"
-    if found.st_uid != os.geteuid():
+    if info.st_uid != os.geteuid():
         return "belongs to another user"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return "can be written by other users"
     return None
 

@@ -47,8 +47,8 @@ def search(env: Mapping[str, str], cwd: str) -> str | None:
     """
     project = env.get("CLAUDE_PROJECT_DIR")
     starts = (project, cwd) if project and os.path.isdir(project) else (cwd,)
-    found = _above(starts) or next(filter(None, map(_remembered, starts)), None)
-    return found or _spared(starts)
+    root = _above(starts) or next(filter(None, map(_remembered, starts)), None)
+    return root or _spared(starts)
 
 
 def linked(root: str, *, thorough: bool = False) -> str | None:
@@ -68,14 +68,14 @@ def linked(root: str, *, thorough: bool = False) -> str | None:
 def _linked_in(directory: str, deeper: int) -> str | None:
     try:
         with os.scandir(directory) as entries:
-            found = list(entries)
+            listed = list(entries)
     except OSError:
         # Not there, or not for us to look into: nothing is opened in it either.
         return None
-    for entry in found:
+    for entry in listed:
         if entry.is_symlink():
             return entry.path
-    inside = (entry.path for entry in found if deeper and entry.is_dir(follow_symlinks=False))
+    inside = (entry.path for entry in listed if deeper and entry.is_dir(follow_symlinks=False))
     return next(filter(None, (_linked_in(path, deeper - 1) for path in inside)), None)
 
 
@@ -93,11 +93,11 @@ def _spared(starts: Iterable[str]) -> str | None:
         inside = []
         for directory in upwards(start):
             inside.append(directory)
-            found = git_dir(directory)
-            if found is None:
+            git_directory = git_dir(directory)
+            if git_directory is None:
                 continue
-            if os.path.isdir(os.path.join(found, SPARES)):
-                copies = ((each, _spare_in(found, directory, each)) for each in inside)
+            if os.path.isdir(os.path.join(git_directory, SPARES)):
+                copies = ((each, _spare_in(git_directory, directory, each)) for each in inside)
                 root = next((each for each, copy in copies if copy and os.path.isfile(copy)), None)
                 if root is not None and _is_ours(root):
                     return root
@@ -112,9 +112,9 @@ def spare(root: str) -> str | None:
     own part of the common git directory.
     """
     for directory in upwards(root):
-        found = git_dir(directory)
-        if found is not None:
-            return _spare_in(found, directory, root)
+        git_directory = git_dir(directory)
+        if git_directory is not None:
+            return _spare_in(git_directory, directory, root)
     return None
 
 
@@ -123,18 +123,18 @@ def elsewhere(start: str) -> list[str]:
 
     Nothing is searched for in the work tree; a directory that is gone by now is left out.
     """
-    here = os.path.realpath(start)
-    for directory in upwards(here):
-        found = git_dir(directory)
-        if found is None:
+    resolved = os.path.realpath(start)
+    for directory in upwards(resolved):
+        git_directory = git_dir(directory)
+        if git_directory is None:
             continue
         try:
-            copies = sorted(os.listdir(os.path.join(found, SPARES)))
+            copies = sorted(os.listdir(os.path.join(git_directory, SPARES)))
         except OSError:
             return []
         ways = (name[: -len(".json")] for name in copies if name.endswith(".json"))
         roots = (os.path.normpath(os.path.join(directory, _way_of(way))) for way in ways)
-        return [root for root in roots if root != here and os.path.isdir(root) and _is_ours(root)]
+        return [root for root in roots if root != resolved and os.path.isdir(root) and _is_ours(root)]
     return []
 
 
@@ -142,10 +142,12 @@ def _way_of(name: str) -> str:
     return os.curdir if name == "%" else name.replace("%2F", os.sep).replace("%25", "%")
 
 
-def _spare_in(found: str, top: str, root: str) -> str | None:
+def _spare_in(git_directory: str, top: str, root: str) -> str | None:
     way = os.path.relpath(root, top)
     name = "%" if way == os.curdir else way.replace("%", "%25").replace(os.sep, "%2F")
-    return os.path.join(found, SPARES, f"{name}.json") if len(os.fsencode(name)) <= _NAME_LIMIT else None
+    return (
+        os.path.join(git_directory, SPARES, f"{name}.json") if len(os.fsencode(name)) <= _NAME_LIMIT else None
+    )
 
 
 def upwards(start: str) -> Iterator[str]:
@@ -191,9 +193,9 @@ def _remembered(start: str) -> str | None:
 def _linked_git_dir(start: str) -> str | None:
     """Return what the nearest `.git` above `start` points to, if it is a file (git never checks one out)."""
     for directory in upwards(start):
-        found = git_dir(directory)
-        if found is not None:
-            return None if found == os.path.join(directory, ".git") else found
+        git_directory = git_dir(directory)
+        if git_directory is not None:
+            return None if git_directory == os.path.join(directory, ".git") else git_directory
     return None
 
 

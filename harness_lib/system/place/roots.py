@@ -137,18 +137,18 @@ class Root:
 
     def private_paths(self) -> tuple[Path, ...]:
         """Return what of the private directory is ours alone, whether it stands or not."""
-        found: list[Path] = []
+        paths: list[Path] = []
         for pattern in private_names.PATTERNS:
             name = pattern.rstrip("/")
-            found += sorted(listing.matching(self.private, name)) if "*" in name else [self.private / name]
-        return tuple(found)
+            paths += sorted(listing.matching(self.private, name)) if "*" in name else [self.private / name]
+        return tuple(paths)
 
     def standing_names(self) -> tuple[str, ...]:
         """Return `harness_names` with what now lies in the root in the place of each that has a `*`."""
-        found: list[str] = []
+        names: list[str] = []
         for name in self.harness_names():
-            found += [path.name for path in sorted(self.path.glob(name))] if "*" in name else [name]
-        return tuple(found)
+            names += [path.name for path in sorted(self.path.glob(name))] if "*" in name else [name]
+        return tuple(names)
 
 
 def find(env: Mapping[str, str], cwd: Path) -> Root | None:
@@ -160,8 +160,8 @@ def find(env: Mapping[str, str], cwd: Path) -> Root | None:
     """
     pinned = find_root.pinned(env)
     if pinned is None:
-        found = find_root.search(env, os.fspath(cwd))
-        return None if found is None else Root(Path(found))
+        root = find_root.search(env, os.fspath(cwd))
+        return None if root is None else Root(Path(root))
     if os.path.isdir(pinned):  # noqa: PTH112 (Path.is_dir() raises where we may not look)
         return Root(Path(pinned))
     message = f"HARNESS_STATE_ROOT is no directory: {env['HARNESS_STATE_ROOT']}"
@@ -170,7 +170,7 @@ def find(env: Mapping[str, str], cwd: Path) -> Root | None:
 
 def elsewhere(cwd: Path) -> list[Path]:
     """Return where else in this work tree lists are, as its git directory knows."""
-    return [Path(found) for found in find_root.elsewhere(os.fspath(cwd))]
+    return [Path(directory) for directory in find_root.elsewhere(os.fspath(cwd))]
 
 
 def has_list(directory: Path) -> bool:

@@ -54,12 +54,12 @@ def _start(env: Mapping[str, str], why: str, platform: str) -> subprocess.Popen[
 
 def _command(env: Mapping[str, str], why: str, platform: str) -> list[str] | None:
     name = "caffeinate" if platform == "darwin" else "systemd-inhibit"
-    found = shutil.which(name, path=env.get("PATH", os.defpath))
-    if found is None:
+    program = shutil.which(name, path=env.get("PATH", os.defpath))
+    if program is None:
         return None
     if platform == "darwin":
-        return [found, "-i", "-w", str(os.getpid())]
-    return [found, "--what=idle:sleep", "--who=harness", f"--why={why}", "--mode=block", "cat"]
+        return [program, "-i", "-w", str(os.getpid())]
+    return [program, "--what=idle:sleep", "--who=harness", f"--why={why}", "--mode=block", "cat"]
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -73,9 +73,9 @@ def is_named(env: Mapping[str, str]) -> bool:
 def ourselves(prefix: str) -> Owner:
     """Return this very process as an owner, with a name that no other process ever had."""
     host = _clean(os.uname().nodename)
-    here = _ourselves()
-    worker = f"{_beginning(prefix, here.pid)}{_token(here)}"
-    return Owner(worker, host, process.boot_id(), here.pid, here.started, None)
+    me = _ourselves()
+    worker = f"{_beginning(prefix, me.pid)}{_token(me)}"
+    return Owner(worker, host, process.boot_id(), me.pid, me.started, None)
 
 
 def is_own_name(worker: str, prefix: str, pid: int) -> bool:
@@ -97,11 +97,11 @@ def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
 
     "unknown": another host, another pid namespace of this one, or a record that lacks what a proof needs.
     """
-    here = process.boot_id()
-    if not host or host != _clean(os.uname().nodename) or not boot_id or not here:
+    our_boot_id = process.boot_id()
+    if not host or host != _clean(os.uname().nodename) or not boot_id or not our_boot_id:
         return "unknown"
     boot, _, namespace = boot_id.partition("/")
-    our_boot, _, our_namespace = here.partition("/")
+    our_boot, _, our_namespace = our_boot_id.partition("/")
     if boot != our_boot:
         return "dead"
     if namespace != our_namespace or pid <= 0:
@@ -116,9 +116,9 @@ def without_agent(env: Mapping[str, str]) -> dict[str, str]:
 
 def without_session(env: Mapping[str, str]) -> dict[str, str]:
     """Return `env` without what an agent says of itself and its session; the worker keeps its name."""
-    told = {*SESSION_VARIABLES, "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT"}
-    told.update(key for _, keys in _AGENT_VARIABLES for key in keys)
-    return {key: value for key, value in env.items() if key not in told}
+    dropped = {*SESSION_VARIABLES, "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT"}
+    dropped.update(key for _, keys in _AGENT_VARIABLES for key in keys)
+    return {key: value for key, value in env.items() if key not in dropped}
 
 
 def in_agent(env: Mapping[str, str]) -> str | None:
@@ -132,13 +132,13 @@ def in_agent(env: Mapping[str, str]) -> str | None:
 def _life_here(pid: int, pid_started: str) -> Life:
     if not process.alive(pid):
         return "dead"
-    found = process.find(pid)
-    if found is None:
+    running = process.find(pid)
+    if running is None:
         # It answers to signals but may not be looked at (hidepid), or it ended between the two questions.
         return "alive" if process.alive(pid) else "dead"
     if not pid_started:
         return "unknown"
-    return "alive" if found.started == pid_started else "dead"
+    return "alive" if running.started == pid_started else "dead"
 
 
 def is_hidden(me: Owner) -> bool:
@@ -152,11 +152,11 @@ def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
     if named is not None:
         return named
     lasting = (ancestor for ancestor in line if not _is_transient(ancestor))
-    found = next(lasting, None)
-    if found is None and not nameless and process.in_own_namespace():
+    nearest = next(lasting, None)
+    if nearest is None and not nameless and process.in_own_namespace():
         return _NOBODY
     # Nothing but shells up to the top: a container whose first process is one.
-    return found or (line[-1] if line else _ourselves())
+    return nearest or (line[-1] if line else _ourselves())
 
 
 def _named_process(text: str, line: list[Process]) -> Process | None:

@@ -130,10 +130,10 @@ def has_proc() -> bool:
 
 def _proc_fields(pid: int) -> tuple[str, str, str, str] | None:
     """Return state, parent, start and name; the name stands in brackets and may hold brackets and spaces."""
-    found = _stat(str(pid))
-    if found is None:
+    line = _stat(str(pid))
+    if line is None:
         return None
-    text = found.decode("utf-8", "replace")
+    text = line.decode("utf-8", "replace")
     name = text[text.index("(") + 1 : text.rindex(")")]
     rest = text[text.rindex(")") + 1 :].split()
     return rest[_STATE], rest[_PARENT], rest[_STARTED], name

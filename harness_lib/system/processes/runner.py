@@ -82,13 +82,13 @@ def run(
     """
     limit = _log_limit(env) if max_log is None else max_log
     watch = _Watch(clock, timeout, tick, limit, on_tick)
-    with _opened(log) as output, _holding(stdin, log.parent) as given:
+    with _opened(log) as output, _holding(stdin, log.parent) as stdin_file:
         with reaper.adopting() as known:
             child = None
             try:
                 if at_start is not None:
                     at_start(output)
-                child = _start(command, cwd, env, given, output)
+                child = _start(command, cwd, env, stdin_file, output)
                 orphan_groups.note(log, child.pid)
                 ending = watch.until_it_ends(child, output)
                 if ending != "ended":

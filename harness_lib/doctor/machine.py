@@ -55,7 +55,7 @@ def _version(package: str) -> str | None:
 def git(ctx: Context) -> Diagnoses:
     """Say whether git is there and new enough."""
     try:
-        said = version.said(ctx.cwd)
+        said = version.reported(ctx.cwd)
     except EnvSetupError as error:
         yield failed(error)
         return

@@ -182,11 +182,11 @@ def _writable(directory: Path) -> Iterator[None]:
         mode = stat.S_IMODE(directory.stat().st_mode)
     except FileNotFoundError:
         mode = stat.S_IRWXU
-    wanted = mode | stat.S_IWUSR | stat.S_IXUSR
-    if wanted == mode:
+    writable = mode | stat.S_IWUSR | stat.S_IXUSR
+    if writable == mode:
         yield
         return
-    directory.chmod(wanted)
+    directory.chmod(writable)
     try:
         yield
     finally:

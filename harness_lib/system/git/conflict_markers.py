@@ -34,7 +34,9 @@ def left(git: Git, old: str, new: str) -> list[str]:
     if not moved:
         return []
     named = {
-        path for path, (_, now) in moved.items() if now and any(_is_ours(git, x) for x in _NAME.findall(path))
+        path
+        for path, (_, entry) in moved.items()
+        if entry and any(_is_ours(git, x) for x in _NAME.findall(path))
     }
     args = ("--no-renames", "--name-only", "--no-textconv", f"-G{_LINES}", old, new)
     candidates = {*decode(git.run("diff-tree", "-r", "-z", *args).stdout), *_merged_unseen(git, list(moved))}

@@ -47,36 +47,36 @@ def _shared(git: Git) -> Iterable[Path]:
 
 
 def _remove(git: Git, locks: Iterable[Path], places: tuple[str, ...]) -> list[Path]:
-    found = _identities(path for path in locks if not path.name.startswith("harness-"))
-    if not found:
+    standing = _identities(path for path in locks if not path.name.startswith("harness-"))
+    if not standing:
         return []
     with family_lock.alone(git.common_dir / GUARD):
-        left = _without_owner(found, places)
+        left = _without_owner(standing, places)
         for path in left:
             path.unlink(missing_ok=True)
         return list(left)
 
 
-def _without_owner(found: _Seen, places: tuple[str, ...]) -> _Seen:
-    """Return those of `found` that still stand when no git process of the first look lives any more."""
+def _without_owner(standing: _Seen, places: tuple[str, ...]) -> _Seen:
+    """Return those of `standing` that still stand when no git process of the first look lives any more."""
     suspects = living.living(places)
     end, looks = time.monotonic() + PATIENCE_SECONDS, 1
-    while found and (suspects or looks < LOOKS):
+    while standing and (suspects or looks < LOOKS):
         if time.monotonic() >= end:
             return {}
         time.sleep(LOOK_SECONDS)
         looks += 1
         suspects &= living.living(places)
-        found = {path: seen for path, seen in _identities(found).items() if seen == found[path]}
-    return found
+        standing = {path: seen for path, seen in _identities(standing).items() if seen == standing[path]}
+    return standing
 
 
 def _identities(paths: Iterable[Path]) -> _Seen:
-    found = {}
+    identities = {}
     for path in paths:
         try:
             known = path.stat()
         except FileNotFoundError:
             continue
-        found[path] = (known.st_ino, known.st_mtime_ns)
-    return found
+        identities[path] = (known.st_ino, known.st_mtime_ns)
+    return identities

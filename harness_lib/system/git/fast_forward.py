@@ -137,7 +137,7 @@ def _journal(git: Git) -> Path:
 def _go_back(git: Git, new: str, head: str, paths: set[str]) -> None:
     step = _step(git, new, head)
     written = paths.difference(step.blocked)
-    absent = {path for path, (_, wanted) in trees.changed(git, new, head).items() if wanted is None}
+    absent = {path for path, (_, after) in trees.changed(git, new, head).items() if after is None}
     # The absent ones even if they are: a directory that was made for one of them may stand empty.
     put = {path: entry for path, entry in step.put.items() if path in written}
     checkout.move(git, put, sorted(absent & written), untouched=step.is_untouched)
@@ -151,12 +151,12 @@ def _step(git: Git, old: str, new: str) -> _Step:
     standing = _standing(git, list(moves))
     left_out = set(hidden.left_out(git))
     for path, (before, after) in moves.items():
-        there = standing.get(path)
+        present = standing.get(path)
         if GITLINK in {entry[0] for entry in (before, after) if entry} or path in left_out:
             continue
-        if there == after:
+        if present == after:
             step.done.append(path)
-        elif there != before or (there is None and _is_in_the_way(git, path, moves)):
+        elif present != before or (present is None and _is_in_the_way(git, path, moves)):
             step.blocked.append(path)
         elif after is None:
             step.remove.append(path)
@@ -167,21 +167,21 @@ def _step(git: Git, old: str, new: str) -> _Step:
 
 def _standing(git: Git, paths: list[str]) -> dict[str, Entry]:
     """Return what stands at `paths` now as git would add it: line endings and filters are not differences."""
-    there = hashed(git, paths, store=False)
-    if not there:
+    hashes = hashed(git, paths, store=False)
+    if not hashes:
         return {}
     with trees.private_index(git) as env:
-        git.run(*trees.INDEX, "update-index", "--add", "-z", "--stdin", env=env, stdin=encode(list(there)))
+        git.run(*trees.INDEX, "update-index", "--add", "-z", "--stdin", env=env, stdin=encode(list(hashes)))
         return trees.entries(git, trees.write_tree(git, env))
 
 
 def _stamp(path: Path) -> _Stamp | None:
     """Return what changes with the file at `path`; None where none stands, or a directory does."""
     try:
-        found = path.lstat()
+        info = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return None if stat.S_ISDIR(found.st_mode) else (found.st_ino, found.st_size, found.st_mtime_ns)
+    return None if stat.S_ISDIR(info.st_mode) else (info.st_ino, info.st_size, info.st_mtime_ns)
 
 
 def _is_in_the_way(git: Git, path: str, moves: dict[str, tuple[Entry | None, Entry | None]]) -> bool:

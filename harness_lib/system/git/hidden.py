@@ -58,18 +58,18 @@ def marked(git: Git) -> tuple[str, ...]:
 
 def take_marks(git: Git) -> Mapping[str, str]:
     """Take the marks off the index itself, and return what `put_marks` needs."""
-    found = _marked(git)
-    if found:
-        _unmark(git, {}, found, None)
-    return found
+    marks = _marked(git)
+    if marks:
+        _unmark(git, {}, marks, None)
+    return marks
 
 
 def put_marks(git: Git, marks: Mapping[str, str]) -> None:
     """Put `marks` back on the files that the index still has."""
     if not marks:
         return
-    there = set(decode(git.run(*_AS_MARKED, "ls-files", "-z").stdout))
-    assumed, skipped = _kinds({path: tag for path, tag in marks.items() if path in there})
+    tracked = set(decode(git.run(*_AS_MARKED, "ls-files", "-z").stdout))
+    assumed, skipped = _kinds({path: tag for path, tag in marks.items() if path in tracked})
     _update(git, {}, ("--assume-unchanged", assumed), ("--skip-worktree", skipped))
 
 
@@ -96,9 +96,9 @@ def _stands(git: Git, path: str) -> bool:
 
 
 def _unmark(
-    git: Git, env: Mapping[str, str], found: Mapping[str, str], left_out: Collection[str] | None
+    git: Git, env: Mapping[str, str], marks: Mapping[str, str], left_out: Collection[str] | None
 ) -> None:
-    assumed, skipped = _kinds(found)
+    assumed, skipped = _kinds(marks)
     shown = [
         path for path in skipped if _stands(git, path) or (left_out is not None and path not in left_out)
     ]

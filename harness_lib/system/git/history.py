@@ -61,19 +61,19 @@ def without(git: Git, base: str, head: str, paths: Sequence[str]) -> str:
         return head
     known = set(trees.entries(git, base))
     names = [path for path in paths if not any(f"{name}/".startswith(f"{path}/") for name in known)]
-    now: dict[str, str] = {}
+    rewritten: dict[str, str] = {}
     for oid in git.lines(*since, "--topo-order", "--reverse"):
-        now[oid] = _rewritten(git, oid, now, names)
-    return now.get(head, head)
+        rewritten[oid] = _rewritten(git, oid, rewritten, names)
+    return rewritten.get(head, head)
 
 
-def _rewritten(git: Git, oid: str, now: Mapping[str, str], names: Sequence[str]) -> str:
-    """Return the commit `oid` without `names`, on what its parents have become in `now`."""
+def _rewritten(git: Git, oid: str, rewritten: Mapping[str, str], names: Sequence[str]) -> str:
+    """Return the commit `oid` without `names`, on what its parents have become in `rewritten`."""
     head, gap, message = git.run("cat-file", "commit", oid).stdout.partition(b"\n\n")
     old = git.tree_of(oid)
     tree = trees.without(git, old, names)
     parents = git.text("rev-list", "--parents", "-1", oid).split(" ")[1:]
-    after = [now.get(parent, parent) for parent in parents]
+    after = [rewritten.get(parent, parent) for parent in parents]
     if tree == old and after == parents:
         return oid
     if len(after) == 1 and tree != old and tree == git.tree_of(after[0]):

@@ -36,22 +36,22 @@ def living(directories: Sequence[str]) -> Living:
     )
 
 
-def named(found: Living) -> str:
+def named(processes: Living) -> str:
     """Say which processes these are."""
-    pids = ", ".join(str(pid) for pid, _ in sorted(found))
+    pids = ", ".join(str(pid) for pid, _ in sorted(processes))
     return f"git process {pids} is working in this repository"
 
 
 def places(git: Git) -> tuple[str, ...]:
     """Return every directory from which a command can reach the locks of all: linked worktrees share some."""
-    found = {git.top, git.git_dir, git.common_dir}
+    directories = {git.top, git.git_dir, git.common_dir}
     if git.common_dir.name == ".git":
-        found.add(git.common_dir.parent)
+        directories.add(git.common_dir.parent)
     for linked in listing.matching(git.common_dir / "worktrees", "*"):
         # It may be taken away at this moment.
         with suppress(FileNotFoundError, NotADirectoryError):
-            found.add(Path(os.fsdecode((linked / "gitdir").read_bytes().rstrip(b"\n"))).parent)
-    return _real(found)
+            directories.add(Path(os.fsdecode((linked / "gitdir").read_bytes().rstrip(b"\n"))).parent)
+    return _real(directories)
 
 
 def own_places(git: Git) -> tuple[str, ...]:
@@ -78,8 +78,8 @@ def _works_in(entry: Path, directories: Sequence[str]) -> bool:
     except PermissionError:
         # Another user's git: where it works cannot be seen, so it may be here.
         return True
-    told = [*argv[1:], *(each for each in variables if each.startswith(ELSEWHERE))]
-    words = [cwd, *(os.fsdecode(word) for word in told)]
+    values = [*argv[1:], *(each for each in variables if each.startswith(ELSEWHERE))]
+    words = [cwd, *(os.fsdecode(word) for word in values)]
     return any(_inside(word.partition("=")[2] or word, directories) for word in words)
 
 

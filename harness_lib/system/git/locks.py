@@ -104,17 +104,17 @@ def remove_dead_locks(
     `everywhere`: those of all refs below it, too; they may be another worktree's and need the same proof.
     Raises HeldError, naming the file, its age and what to do, when a lock might still be somebody's.
     """
-    found = leftover_locks(git, refs)
-    foreign = [path for path in found if not _is_ours(git, path)]
+    leftover = leftover_locks(git, refs)
+    foreign = [path for path in leftover if not _is_ours(git, path)]
     if everywhere:
-        others = [path for path in listing.below(git.common_dir / OURS, "*.lock") if path not in found]
-        found += others
+        others = [path for path in listing.below(git.common_dir / OURS, "*.lock") if path not in leftover]
+        leftover += others
         foreign += others
     if foreign:
         _prove_dead(git, foreign, since)
-    for path in found:
+    for path in leftover:
         path.unlink(missing_ok=True)
-    return found
+    return leftover
 
 
 def _is_ours(git: Git, path: Path) -> bool:

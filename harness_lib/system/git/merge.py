@@ -39,13 +39,13 @@ def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
     commit with `message`. `base` is what the work began with: what that has is not put there, even if `tip`
     has it by other commits.
     """
-    wanted = missing(git, commit, tip, base)
-    if not wanted:
+    commits = missing(git, commit, tip, base)
+    if not commits:
         return Picked(tip)
     if git.is_ancestor(tip, commit):
         return Picked(commit)
-    if _is_a_line(git, wanted):
-        done = _one_by_one(git, wanted, tip)
+    if _is_a_line(git, commits):
+        done = _one_by_one(git, commits, tip)
         if not done.conflicts:
             return done
     return _squash(git, commit, tip, message, begun(git, commit, tip, base))
@@ -80,8 +80,8 @@ def begun(git: Git, commit: str, tip: str, base: str) -> str:
 
 def parted(git: Git, commit: str, tip: str) -> str | None:
     """Return the commit where the two parted; None if they have nothing in common."""
-    found = git.run("merge-base", commit, tip, check=False)
-    return os.fsdecode(found.stdout).strip() or None
+    result = git.run("merge-base", commit, tip, check=False)
+    return os.fsdecode(result.stdout).strip() or None
 
 
 def _squash(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
@@ -107,8 +107,8 @@ def differing(git: Git, base: str, tree: str, tip: str) -> Picked:
 
 def _is_a_line(git: Git, commits: list[str]) -> bool:
     """Return whether each of the commits has one parent."""
-    found = git.text("rev-list", "--min-parents=1", "--max-parents=1", "--no-walk", *commits)
-    return len(found.split()) == len(commits)
+    with_one_parent = git.text("rev-list", "--min-parents=1", "--max-parents=1", "--no-walk", *commits)
+    return len(with_one_parent.split()) == len(commits)
 
 
 def _one_by_one(git: Git, commits: list[str], tip: str) -> Picked:

@@ -36,13 +36,13 @@ def resolve(git_dir: Path, common_dir: Path, name: str) -> str | None:
 
     Raises UnclearError.
     """
-    wanted = _head(git_dir) if name == "HEAD" else name
-    if _OID.fullmatch(wanted):
-        return wanted
-    if not _is_shared(wanted) or (common_dir / "reftable").exists():
+    ref = _head(git_dir) if name == "HEAD" else name
+    if _OID.fullmatch(ref):
+        return ref
+    if not _is_shared(ref) or (common_dir / "reftable").exists():
         raise UnclearError
-    found = _line(common_dir / wanted)
-    return _packed(common_dir, wanted) if found is None else _checked(found)
+    line = _line(common_dir / ref)
+    return _packed(common_dir, ref) if line is None else _checked(line)
 
 
 def _head(git_dir: Path) -> str:

@@ -69,10 +69,10 @@ def of_file(path: Path, question: str, ask: Callable[[], T]) -> T:
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
     try:
-        found = path.stat()
+        info = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
 def _checksum(git_dir: Path) -> bytes | None:

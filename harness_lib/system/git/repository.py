@@ -259,20 +259,20 @@ class Git(NamedTuple):
     def _identity(self) -> dict[str, str]:
         name = self._answer("config", "user.name") or "harness"
         email = self._answer("config", "user.email") or os.environ.get("EMAIL") or "harness@localhost"
-        wanted = {
+        identity = {
             f"GIT_{role}_{part}": value
             for role in ("AUTHOR", "COMMITTER")
             for part, value in (("NAME", name), ("EMAIL", email))
         }
-        return {key: os.environ.get(key) or value for key, value in wanted.items()}
+        return {key: os.environ.get(key) or value for key, value in identity.items()}
 
     def exclude(self, patterns: Sequence[str]) -> None:
         """Add each of `patterns` once to info/exclude; what is there stays."""
         # A person may keep it elsewhere and link it; no clone brings one.
         path = Path(os.path.realpath(self.common_dir / "info" / "exclude"))
         old = path.read_bytes() if path.exists() else b""
-        there = set(old.splitlines())
-        new = [line for line in map(os.fsencode, dict.fromkeys(patterns)) if line not in there]
+        present = set(old.splitlines())
+        new = [line for line in map(os.fsencode, dict.fromkeys(patterns)) if line not in present]
         if not new:
             return
         path.parent.mkdir(exist_ok=True)

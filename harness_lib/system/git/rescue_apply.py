@@ -57,9 +57,9 @@ def origin(git: Git, oid: str) -> str:
 
     Without a common history, the parent of `oid`, or the empty tree.
     """
-    found = git.run("merge-base", "HEAD", oid, check=False)
-    if found.returncode == 0:
-        return os.fsdecode(found.stdout).strip()
+    result = git.run("merge-base", "HEAD", oid, check=False)
+    if result.returncode == 0:
+        return os.fsdecode(result.stdout).strip()
     return git.ref(f"{oid}^") or git.empty_tree()
 
 
@@ -80,8 +80,8 @@ def apply(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] 
     """
     base = origin(git, oid)
     with locks.hold(git):
-        now = snapshot.capture(git, keep_out)
-        differs = trees.changed(git, now, oid)
+        present = snapshot.capture(git, keep_out)
+        differs = trees.changed(git, present, oid)
         made = {
             path: pair
             for path, pair in trees.changed(git, base, oid).items()
@@ -90,31 +90,31 @@ def apply(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] 
         foreign = {
             path for path, pair in made.items() if any(entry and entry[0] == GITLINK for entry in pair)
         }
-        wanted = [path for path in made if path in differs and path not in foreign]
-        in_the_way = _in_the_way(git, now, wanted)
-        if in_the_way or not wanted:
+        paths = [path for path in made if path in differs and path not in foreign]
+        in_the_way = _in_the_way(git, present, paths)
+        if in_the_way or not paths:
             return Applied(in_the_way=in_the_way, left_out=tuple(foreign))
-        unfit = _apply_patch(git, base, oid, wanted)
-        return Applied(() if unfit else tuple(wanted), unfit=unfit, left_out=tuple(foreign))
+        unfit = _apply_patch(git, base, oid, paths)
+        return Applied(() if unfit else tuple(paths), unfit=unfit, left_out=tuple(foreign))
 
 
-def _in_the_way(git: Git, now: str, wanted: Collection[str]) -> tuple[str, ...]:
-    """Return which of `wanted` have content that no commit holds, ignored files among them."""
+def _in_the_way(git: Git, present: str, paths: Collection[str]) -> tuple[str, ...]:
+    """Return which of `paths` have content that no commit holds, ignored files among them."""
     head = git.head() or git.empty_tree()
-    unsaved = trees.changed(git, head, now)
-    known = trees.entries(git, now)
+    unsaved = trees.changed(git, head, present)
+    known = trees.entries(git, present)
     return tuple(
         path
-        for path in wanted
+        for path in paths
         if path in unsaved
         or (path not in known and os.path.lexists(git.top / path))
         or obstructed(git.top, path)
     )
 
 
-def _apply_patch(git: Git, base: str, oid: str, wanted: Collection[str]) -> tuple[str, ...]:
-    """Apply the change of `wanted`; return what git named as not fitting."""
-    target = trees.with_from(git, git.tree_of(base), oid, wanted)
+def _apply_patch(git: Git, base: str, oid: str, paths: Collection[str]) -> tuple[str, ...]:
+    """Apply the change of `paths`; return what git named as not fitting."""
+    target = trees.with_from(git, git.tree_of(base), oid, paths)
     patch = git.run(*_DIFF, "--binary", base, target, "--").stdout
     done = git.run("apply", "--whitespace=nowarn", "-", stdin=patch, check=False)
     if done.returncode == 0:

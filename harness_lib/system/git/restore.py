@@ -169,14 +169,14 @@ def undo_tracked(git: Git, commit: str, keep_out: Sequence[str] = ()) -> tuple[s
             env=env,
         )
     known = trees.entries(git, commit)
-    wanted = {
+    differing = {
         path: known[path]
         for path in decode(listing.stdout)
         if path in known and known[path][0] != GITLINK and not covers(keep_out, path)
     }
-    blocked = set(checkout.checkout(git, wanted))
+    blocked = set(checkout.checkout(git, differing))
     git.run("update-index", "-q", "--refresh", check=False)
-    return tuple(path for path in wanted if path not in blocked)
+    return tuple(path for path in differing if path not in blocked)
 
 
 class _Move:
@@ -208,15 +208,15 @@ def go_back(
     """
     git.quit_under_way()
     _point_head(git, branch, base)
-    now = snapshot.capture(git, keep_out, base=base, before=before)
-    move = _plan(git, base, made, now, before, keep_out)
+    current = snapshot.capture(git, keep_out, base=base, before=before)
+    move = _plan(git, base, made, current, before, keep_out)
     journal = git.git_dir / JOURNAL
     _remember_emptied(journal, move)
     problems = list(move.problems)
     for rules in (True, False):
         problems += _carry_out(git, move, rules=rules)
         if before is not None:
-            problems += _give_back(git, before, made, now, keep_out, rules=rules)
+            problems += _give_back(git, before, made, current, keep_out, rules=rules)
     if before is not None:
         problems += _lost(git, before)
     move_head(git, base, git.head(), "harness: go back")
@@ -242,26 +242,28 @@ def _remember_emptied(journal: Path, move: _Move) -> None:
     atomic.write(journal, encode(move.emptied), durable=False)
 
 
-def _plan(git: Git, base: str, made: str, now: str, before: Before | None, keep_out: Sequence[str]) -> _Move:
+def _plan(
+    git: Git, base: str, made: str, current: str, before: Before | None, keep_out: Sequence[str]
+) -> _Move:
     left_alone = {*keep_out, *(before.unprotected if before else ())}
     given_back = set(before.protected) if before else set()
     in_made = trees.changed(git, base, made)
-    move = _Move(emptied=[path for path, (wanted, _) in in_made.items() if wanted is None])
-    for path, (wanted, present) in trees.changed(git, base, now).items():
-        if covers(left_alone, path) or (wanted is None and path in given_back):
+    move = _Move(emptied=[path for path, (base_entry, _) in in_made.items() if base_entry is None])
+    for path, (base_entry, present) in trees.changed(git, base, current).items():
+        if covers(left_alone, path) or (base_entry is None and path in given_back):
             continue
-        _, saved = in_made.get(path, (wanted, wanted))
-        if GITLINK in {entry[0] for entry in (wanted, present) if entry}:
+        _, saved = in_made.get(path, (base_entry, base_entry))
+        if GITLINK in {entry[0] for entry in (base_entry, present) if entry}:
             move.problems.append(f"{path} is a repository of its own and was left as it is")
-        elif wanted is None and path not in in_made:
+        elif base_entry is None and path not in in_made:
             # It appeared after `made`: whoever made it, nothing has kept it.
             continue
         elif present not in (None, saved):
             move.problems.append(f"{path} has changed since it was saved and was left as it is")
-        elif wanted is None:
+        elif base_entry is None:
             move.remove.append(path)
         else:
-            move.restore[path] = wanted
+            move.restore[path] = base_entry
     return move
 
 
@@ -294,16 +296,16 @@ def _unless_ignored(git: Git, paths: Sequence[str]) -> Iterable[str]:
 
 
 def _give_back(
-    git: Git, before: Before, made: str, now: str, keep_out: Sequence[str], *, rules: bool
+    git: Git, before: Before, made: str, current: str, keep_out: Sequence[str], *, rules: bool
 ) -> list[str]:
     """Write the files of `before` that are missing or different; return what had to be left."""
     paths = [path for path in before.protected if _is_rule(path) == rules and not covers(keep_out, path)]
     kept = trees.entries(git, before.tree) if paths else {}
-    wanted = {path: kept[f"content/{path}"] for path in paths}
-    standing = hashed(git, wanted, store=False)
-    differing = {path: entry for path, entry in wanted.items() if standing.get(path) != entry}
-    at_made, at_now = (trees.entries(git, tree) for tree in (made, now)) if differing else ({}, {})
-    unsaved = {path for path in differing if path in standing and at_now.get(path) != at_made.get(path)}
+    protected = {path: kept[f"content/{path}"] for path in paths}
+    standing = hashed(git, protected, store=False)
+    differing = {path: entry for path, entry in protected.items() if standing.get(path) != entry}
+    at_made, at_current = (trees.entries(git, tree) for tree in (made, current)) if differing else ({}, {})
+    unsaved = {path for path in differing if path in standing and at_current.get(path) != at_made.get(path)}
     saved = {path: entry for path, entry in differing.items() if path not in unsaved}
     blocked = checkout.write_exactly(git, saved, before.modes)
     left = unsaved.union(blocked)

@@ -217,7 +217,7 @@ def _size(path: Path) -> int:
 
 def read_untracked(git: Git, tree_or_commit: str) -> Before:
     """Return what `capture_untracked` had kept in this tree, or in the commit of it."""
-    found: dict[str, list[str]] = {"content": [], "unprotected": [], "left_out": []}
+    names: dict[str, list[str]] = {"content": [], "unprotected": [], "left_out": []}
     modes = {}
     for path, (mode, _) in entries(git, tree_or_commit).items():
         part, _, name = path.partition("/")
@@ -228,8 +228,8 @@ def read_untracked(git: Git, tree_or_commit: str) -> Before:
             # Written until modes were kept: only their owner may open these.
             modes[name] = 0o700 if mode == "100755" else 0o600
         else:
-            found[part].append(name)
-    content, unprotected, left_out = found.values()
+            names[part].append(name)
+    content, unprotected, left_out = names.values()
     return Before(git.tree_of(tree_or_commit), tuple(content), tuple(unprotected), modes, frozenset(left_out))
 
 
@@ -244,9 +244,9 @@ def glob_tree(
     if not globs:
         return git.empty_tree()
     prefix = "" if cwd is None else os.path.relpath(git.top / cwd, git.top) + "/"
-    wanted = [_placed(prefix, glob) for glob in globs if not glob.startswith("!")]
+    included = [_placed(prefix, glob) for glob in globs if not glob.startswith("!")]
     excluded = [_placed(prefix, glob[1:]) for glob in globs if glob.startswith("!")]
-    paths = _listed(git, wanted, excluded, keep_out) if wanted else []
+    paths = _listed(git, included, excluded, keep_out) if included else []
     return write(git, hashed(git, paths, store=True))
 
 
@@ -260,10 +260,10 @@ def matching(
     """
     names = [glob for glob in globs if not _is_pattern(glob)]
     patterns = [glob for glob in globs if _is_pattern(glob)]
-    found = _listed(git, names, excluded, keep_out) if names else []
+    paths = _listed(git, names, excluded, keep_out) if names else []
     if patterns:
-        found += _listed(git, patterns, excluded, keep_out, "--exclude-standard")
-    return list(dict.fromkeys(found))
+        paths += _listed(git, patterns, excluded, keep_out, "--exclude-standard")
+    return list(dict.fromkeys(paths))
 
 
 def _is_pattern(glob: str) -> bool:

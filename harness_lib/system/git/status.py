@@ -29,12 +29,12 @@ def changes(git: Git, keep_out: Sequence[str] = ()) -> Changes:
             "--ignore-submodules=untracked",
             env=env,
         ).stdout
-    found: dict[str, list[str]] = {"tracked": [], "untracked": []}
+    paths: dict[str, list[str]] = {"tracked": [], "untracked": []}
     for record in decode(output):
         kind, path = _status(record)
         if kind and not covers(keep_out, path.rstrip("/")):
-            found[kind].append(path)
-    return Changes(tuple(found["tracked"]), tuple(found["untracked"]))
+            paths[kind].append(path)
+    return Changes(tuple(paths["tracked"]), tuple(paths["untracked"]))
 
 
 def _status(record: str) -> tuple[str, str]:

@@ -26,8 +26,8 @@ def at(git: Git, path: str) -> Git | None:
     place = git.top / path
     if not os.path.lexists(place / ".git"):
         return None
-    found = worktrees.at(place)
-    return found if found is not None and found.top == place.resolve() else None
+    repository = worktrees.at(place)
+    return repository if repository is not None and repository.top == place.resolve() else None
 
 
 def untracked(git: Git) -> list[str]:
@@ -54,8 +54,8 @@ def staged(git: Git) -> dict[str, str]:
 
 def _links(listing: bytes, column: int) -> dict[str, str]:
     # Most of a large tree are files: only the few others are worth decoding.
-    found = [record for record in listing.split(b"\0") if record.startswith(GITLINK.encode())]
-    pairs = (record.partition("\t") for record in decode(b"\0".join(found)))
+    records = [record for record in listing.split(b"\0") if record.startswith(GITLINK.encode())]
+    pairs = (record.partition("\t") for record in decode(b"\0".join(records)))
     return {path: facts.split(" ")[column] for facts, _, path in pairs}
 
 
@@ -65,17 +65,17 @@ def left_behind(git: Git, merged: Collection[tuple[str, str]]) -> set[str]:
     Nothing is staged of them, nothing is changed in them, and they are at the very commit that the branch had
     named: a move of the branch does not touch a submodule's own checkout.
     """
-    now = staged(git)
-    known = links(git, "HEAD") if now else {}
-    found = set()
-    for path in (path for path in now if now[path] == known.get(path)):
-        there = at(git, path)
-        head = there.head() if there is not None else None
-        if there is None or head in (None, now[path]) or status.changes(there).tracked:
+    in_index = staged(git)
+    known = links(git, "HEAD") if in_index else {}
+    behind = set()
+    for path in (path for path in in_index if in_index[path] == known.get(path)):
+        repository = at(git, path)
+        head = repository.head() if repository is not None else None
+        if repository is None or head in (None, in_index[path]) or status.changes(repository).tracked:
             continue
         if any(_named(git, old, path) == head != _named(git, new, path) for old, new in merged):
-            found.add(path)
-    return found
+            behind.add(path)
+    return behind
 
 
 def _named(git: Git, commit: str, path: str) -> str | None:
@@ -90,21 +90,21 @@ def is_submodule(git: Git, tree: str, path: str) -> bool:
     return path in {pair.partition("\n")[2] for pair in pairs}
 
 
-def is_published(there: Git, commit: str) -> bool:
-    """Say whether a remote of the repository `there` had `commit` when it was last heard of."""
+def is_published(repository: Git, commit: str) -> bool:
+    """Say whether a remote of `repository` had `commit` when it was last heard of."""
     asked = ("for-each-ref", "--count=1", "--contains", commit, "refs/remotes")
-    return bool(there.run(*asked, check=False).stdout)
+    return bool(repository.run(*asked, check=False).stdout)
 
 
-def has_own_commits(there: Git, known: str | None) -> bool:
-    """Say whether HEAD, a branch or the stash of `there` has what neither a remote nor `known` has."""
-    if there.head() is None:
+def has_own_commits(repository: Git, known: str | None) -> bool:
+    """Say whether HEAD, a branch or the stash of `repository` has what neither a remote nor `known` has."""
+    if repository.head() is None:
         return False
-    but = ("--remotes", *([known] if known and there.exists(known) else []))
-    found = there.run(
+    but = ("--remotes", *([known] if known and repository.exists(known) else []))
+    result = repository.run(
         "rev-list", "--max-count=1", "HEAD", "--branches", "--glob=refs/stas[h]", "--not", *but, check=False
     )
-    return found.returncode != 0 or bool(found.stdout)
+    return result.returncode != 0 or bool(result.stdout)
 
 
 def is_broken(git: Git, path: str) -> bool:
@@ -120,16 +120,16 @@ def take_in(git: Git, path: str) -> None:
 
     What git keeps of a linked work tree goes with that, and so would they.
     """
-    there = at(git, path)
-    if there is None:
+    repository = at(git, path)
+    if repository is None:
         return
-    take_all_in(there)
-    link, coming = there.top / ".git", there.top / COMING
-    if not link.is_file() or git.git_dir / "modules" not in there.git_dir.parents:
+    take_all_in(repository)
+    link, coming = repository.top / ".git", repository.top / COMING
+    if not link.is_file() or git.git_dir / "modules" not in repository.git_dir.parents:
         return
     # A copy, because until the two last steps are made what was there has to work as before.
     shutil.rmtree(coming, ignore_errors=True)
-    shutil.copytree(there.git_dir, coming, symlinks=True)
+    shutil.copytree(repository.git_dir, coming, symlinks=True)
     git.run("config", "--file", str(coming / "config"), "--unset", "core.worktree", check=False)
     link.unlink()
     coming.rename(link)

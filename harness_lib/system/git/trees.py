@@ -59,12 +59,12 @@ def write_tree(git: Git, env: Mapping[str, str]) -> str:
 def entries(git: Git, tree: str) -> dict[str, Entry]:
     """Return path → (mode, object) of everything in `tree` (or a commit), directories resolved."""
     listing = decode(git.run("ls-tree", "-r", "-z", "--full-tree", tree).stdout)
-    found = {}
+    by_path = {}
     for record in listing:
         facts, _, path = record.partition("\t")
         mode, _kind, oid = facts.split(" ")
-        found[path] = (mode, oid)
-    return found
+        by_path[path] = (mode, oid)
+    return by_path
 
 
 def difference(git: Git, old: str, new: str) -> tuple[str, ...]:
@@ -84,14 +84,14 @@ def changed(git: Git, old: str, new: str) -> dict[str, tuple[Entry | None, Entry
     if old == new:
         return {}
     parts = decode(git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new).stdout)
-    found = {}
+    by_path = {}
     for facts, path in zip(parts[::2], parts[1::2], strict=True):
         old_mode, new_mode, old_oid, new_oid, letter = facts.removeprefix(":").split(" ")
-        found[path] = (
+        by_path[path] = (
             None if letter == "A" else (old_mode, old_oid),
             None if letter == "D" else (new_mode, new_oid),
         )
-    return found
+    return by_path
 
 
 def without(git: Git, tree: str, paths: Collection[str]) -> str:
@@ -104,11 +104,11 @@ def without(git: Git, tree: str, paths: Collection[str]) -> str:
 def with_from(git: Git, tree: str, source: str, paths: Collection[str]) -> str:
     """Return `tree` with `paths` (files or directories) as they are in `source`: changed, added or gone."""
     names = frozenset(paths)
-    wanted = {path: entry for path, entry in entries(git, source).items() if covers(names, path)}
+    source_entries = {path: entry for path, entry in entries(git, source).items() if covers(names, path)}
     present = {path: entry for path, entry in entries(git, tree).items() if covers(names, path)}
-    if wanted == present:
+    if source_entries == present:
         return tree
-    return edited(git, tree, {**dict.fromkeys(present), **wanted})
+    return edited(git, tree, {**dict.fromkeys(present), **source_entries})
 
 
 def edited(git: Git, tree: str, edits: Mapping[str, Entry | None]) -> str:

@@ -16,19 +16,19 @@ FOR_RUNS = "`harness run` and `harness demo` need git {}.{}".format(*OLDEST_FOR_
 CURE_FOR_RUNS = "Install a newer git; every other verb works with this one."
 
 
-def said(here: Path) -> str:
-    """Return what git calls itself in the directory `here`. Raises EnvSetupError where there is none."""
-    return os.fsdecode(call(("--version",), here).stdout).strip()
+def reported(directory: Path) -> str:
+    """Return what git calls itself in `directory`. Raises EnvSetupError where there is none."""
+    return os.fsdecode(call(("--version",), directory).stdout).strip()
 
 
 def is_older(named: str, least: tuple[int, int]) -> bool:
     """Return whether the git that calls itself `named` came before the version `least`."""
-    found = re.search(r"(\d+)\.(\d+)", named)
-    return found is None or (int(found[1]), int(found[2])) < least
+    match = re.search(r"(\d+)\.(\d+)", named)
+    return match is None or (int(match[1]), int(match[2])) < least
 
 
-def require_for_runs(here: Path) -> None:
+def require_for_runs(directory: Path) -> None:
     """Raise EnvSetupError if git is missing or cannot do what an unattended run needs."""
-    named = said(here)
+    named = reported(directory)
     if is_older(named, OLDEST_FOR_RUNS):
         raise EnvSetupError(f"{named} is too old: {FOR_RUNS}.", CURE_FOR_RUNS)

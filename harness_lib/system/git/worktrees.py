@@ -29,12 +29,12 @@ class Linked(NamedTuple):
 
 def listed(git: Git) -> list[Linked]:
     """Return the work trees of the repository, the main one first; those whose directory is gone as well."""
-    found = []
+    linked = []
     for record in os.fsdecode(git.run("worktree", "list", "--porcelain", "-z").stdout).split("\0\0"):
         facts = dict(line.partition(" ")[::2] for line in record.strip("\0").split("\0"))
         if "worktree" in facts and "bare" not in facts:
-            found.append(Linked(Path(facts["worktree"]), facts.get("branch")))
-    return found
+            linked.append(Linked(Path(facts["worktree"]), facts.get("branch")))
+    return linked
 
 
 def holder(git: Git, branch: str) -> Path | None:

@@ -97,6 +97,7 @@ class ForeignTool(Program):
                 cwd=runtime.work_directory,
                 stdin=dumps(given).encode(),
                 merge=True,
+                notes=runtime.notes,
             )
         except OSError as error:
             return Result(f"error: the tool cannot be started: {error.strerror}", error=True)

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import IO, Literal
 from harness_lib.loop import logs
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.process_tree import ProcessTree
-from harness_lib.system.processes import reaper
+from harness_lib.system.processes import orphan_groups, reaper
 
 GRACE_SECONDS = 5.0
 OUTPUT_LIMIT = 64 * 1024 * 1024
@@ -144,11 +144,13 @@ def run(
     log: str = "",
     timeout: float | None = None,
     limit: int = OUTPUT_LIMIT,
+    notes: Path | None = None,
 ) -> Finished:
     """Run `command` to its end, or until `timeout` seconds or `limit` bytes of output have passed.
 
     `stdin`: None gives it nothing to read. Standard error goes to the output (`merge`), the file `log`, or is
-    ours. Raises OSError where it cannot be started.
+    ours. `notes`: a directory that says that it runs, for `end_noted` where we are killed. Raises OSError
+    where it cannot be started.
     """
     # Files, not pipes: nobody waits for a reader, and what is large stays out of memory.
     with tempfile.TemporaryFile() as fed:
@@ -166,8 +168,13 @@ def run(
                 start_new_session=True,
             )
             _running.add(child.pid)
+    note = notes / str(child.pid) if notes else None
     try:
         _raise_pending()
+        if note:
+            # What cannot be noted outlives us if we are killed, and that is all.
+            with suppress(OSError):
+                orphan_groups.note(note, child.pid)
         reason = _wait(child, output, timeout, limit)
         if reason != "ended":
             end_group(child)
@@ -176,25 +183,42 @@ def run(
         raise
     finally:
         _running.discard(child.pid)
+        if note:
+            with suppress(OSError):
+                orphan_groups.forget(note)
     output.seek(0)
     return Finished(child.returncode, reason, output)
 
 
 def end_group(child: subprocess.Popen[bytes]) -> None:
     """TERM to everything that `child` has started, KILL to what is left after GRACE_SECONDS."""
+    try:
+        _end_tree(child.pid, lambda: child.poll() is not None)
+    finally:
+        child.wait()
+
+
+def end_noted(directory: Path) -> int:
+    """End what still runs according to the notes in `directory`, and return how many programs that were.
+
+    Who has started them was killed.
+    """
+    return orphan_groups.end_all(directory, lambda leader: _end_tree(leader, lambda: True))
+
+
+def _end_tree(leader: int, is_over: Callable[[], bool]) -> None:
     deadline = time.monotonic() + GRACE_SECONDS
-    tree = ProcessTree(child.pid)
+    tree = ProcessTree(leader)
     tree.signal(signal.SIGTERM)
     try:
         while time.monotonic() < deadline:
-            if child.poll() is not None and not tree.signal(0):
+            if is_over() and not tree.signal(0):
                 return
             time.sleep(0.02)
         tree.look()
     finally:
         # Also where it was said twice: at once, then.
         tree.signal(signal.SIGKILL)
-        child.wait()
 
 
 def end_all() -> None:

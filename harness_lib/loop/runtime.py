@@ -82,6 +82,11 @@ class Runtime:
         """Where tools run: the session's directory, wherever it was resumed from."""
         return self.session.cwd if self.session else self.cwd
 
+    @property
+    def notes(self) -> Path | None:
+        """Where it is noted which tools run, for whoever goes on in the session when we were killed."""
+        return self.session.directory if self.session else None
+
     def turn_messages(self) -> list[Message]:
         """Return the messages of this turn."""
         found = self.session.messages() if self.session else []

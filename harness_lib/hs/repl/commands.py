@@ -52,7 +52,7 @@ def _other(runtime: Runtime, name: str) -> Session:
     found = open_session.known(runtime, name)
     if runtime.session is not None and found.id == runtime.session.id:
         raise UsageError("This is that session already.")
-    found.hold()
+    open_session.hold(runtime, found)
     return found
 
 

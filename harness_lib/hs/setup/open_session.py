@@ -61,13 +61,19 @@ def enter(runtime: Runtime, found: Session | None, asked: Options) -> None:
             runtime.env[variable] = value
     runtime.system = asked.value("system")
     if found is not None:
-        found.hold()
+        hold(runtime, found)
         _restore(runtime, found.conf)
     resolve(runtime)
     _check_tools(runtime)
     runtime.session = found or session_store.create(runtime)
     if found is None:
         runtime.session.hold()
+
+
+def hold(runtime: Runtime, found: Session) -> None:
+    """Let nobody else work in `found`; say so where that has ended something. Raises HeldError."""
+    if ended := found.hold():
+        runtime.notice(f"what was left running was ended ({ended}): hs was killed in the session {found.id}.")
 
 
 def _restore(runtime: Runtime, conf: dict[str, str]) -> None:

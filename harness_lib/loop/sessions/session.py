@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
-from harness_lib.loop import conf
+from harness_lib.loop import conf, processes
 from harness_lib.loop.sessions import message as codec
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.stream import Stream
@@ -54,10 +54,13 @@ class Session:
         """Its events."""
         return Stream(self.directory / ".stream")
 
-    def hold(self) -> None:
-        """Let nobody else work in it until this process ends. Raises HeldError naming who does."""
+    def hold(self) -> int:
+        """Let nobody else work in it until this process ends. Raises HeldError naming who does.
+
+        Whoever did was perhaps killed: the tools that were left running are ended, and their number returned.
+        """
         if self._lock is not None:
-            return
+            return 0
         self._refuse_links()
         with self.writing():
             descriptor = advisory.opened(self.directory / ".lock")
@@ -69,6 +72,8 @@ class Session:
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._lock = descriptor
+        with self.writing():
+            return processes.end_noted(self.directory)
 
     def _refuse_links(self) -> None:
         """Raise RefusedError where a link would let logs or messages be written somewhere else.

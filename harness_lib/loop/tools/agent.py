@@ -40,6 +40,7 @@ def _execute(runtime: Runtime, given: Json) -> Result:
             # Not an argument: those can be read by everybody on the machine, and end at 128 KiB.
             stdin=prompt.encode("utf-8", "replace"),
             log=str(runtime.session.directory / "subagents.log") if runtime.session else os.devnull,
+            notes=runtime.notes,
         )
         spent = _spent(account_file, killed=done.code < 0)
     text = clip.read(runtime, done.output).rstrip("\n")

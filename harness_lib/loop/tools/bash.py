@@ -24,6 +24,7 @@ def _execute(runtime: Runtime, given: Json) -> Result:
         cwd=runtime.work_directory,
         merge=True,
         timeout=seconds,
+        notes=runtime.notes,
     )
     text = clip.read(runtime, done.output).rstrip("\n")
     note = _note(done, seconds)

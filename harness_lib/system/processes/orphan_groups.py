@@ -7,6 +7,7 @@ which group it is, and whoever goes on where we were ends it first.
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 from harness_lib.system.files import atomic, listing
@@ -33,16 +34,20 @@ def forget(log: Path) -> None:
     atomic.remove(log.with_suffix(_SUFFIX))
 
 
-def end_all(directory: Path) -> int:
-    """End the commands that still run according to the notes in `directory`; return how many there were.
+def _kill(group: int) -> None:
+    reaper.signal_group(group, signal.SIGKILL)
+
+
+def end_all(directory: Path, end: Callable[[int], None] = _kill) -> int:
+    """`end` the groups that still run according to the notes in `directory`; return how many there were.
 
     Fail closed: only a group whose leader is provably the process that was noted is ended; the note of one
     that cannot be looked at from here (another boot or pid namespace) is left.
     """
-    return sum(_end(file) for file in sorted(listing.matching(directory, f"*{_SUFFIX}")))
+    return sum(_end(file, end) for file in sorted(listing.matching(directory, f"*{_SUFFIX}")))
 
 
-def _end(file: Path) -> bool:
+def _end(file: Path, end: Callable[[int], None]) -> bool:
     words = file.read_text(encoding="utf-8", errors="replace").split(maxsplit=2)
     if len(words) != _WORDS or not words[0].isdigit():
         # Not durable: after a power cut it may be empty, and what it told of is gone with the power.
@@ -54,6 +59,6 @@ def _end(file: Path) -> bool:
     leader = process.find(int(pid))
     ours = leader is not None and leader.started == started
     if ours:
-        reaper.signal_group(int(pid), signal.SIGKILL)
+        end(int(pid))
     atomic.remove(file)
     return ours

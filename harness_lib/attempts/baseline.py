@@ -150,14 +150,14 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
         # A claim of ours always has a gate and names its work tree; one of the prose has neither, but perhaps
         # the fence of an earlier claim of ours.
         return ("gate",) if task.worktree else ()
-    now = protected_tree(ctx, task)
+    protected = protected_tree(ctx, task)
     at_claim = task._replace(validation=task.validation._replace(cwd=task.gate.cwd))
-    fields = gates.changed(task.gate, check_of(at_claim).fingerprint(), task.validation.cwd, now)
+    fields = gates.changed(task.gate, check_of(at_claim).fingerprint(), task.validation.cwd, protected)
     if not fields and gate_copy.differs(ctx, task):
         return ("gate",)
-    if "protected" not in fields or task.gate.protected is None or now is None:
+    if "protected" not in fields or task.gate.protected is None or protected is None:
         return fields
-    files = snapshot.difference(ctx.git, task.gate.protected, now)
+    files = snapshot.difference(ctx.git, task.gate.protected, protected)
     return (*(name for name in fields if name != "protected"), *files)
 
 

@@ -108,10 +108,10 @@ def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
     if not ctx.store.ask().concurrent:
         return held
     with ctx.store.transaction() as tx:
-        now = tx.task(held.id)
-        if now is None or not leases.is_same(now, held):
+        current = tx.task(held.id)
+        if current is None or not leases.is_same(current, held):
             return held
-        renewed = transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds)
+        renewed = transitions.renew(current, now=tx.now, lease_seconds=ctx.lease_seconds)
         tx.replace(renewed)
         return renewed
 

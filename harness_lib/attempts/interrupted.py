@@ -70,15 +70,15 @@ def go_on(
     """
     if left:
         _undo_check(ctx, task, left)
-    now = recovery.interrupted(task, left or standing(ctx))
-    if recovery.stands_still(now):
-        why = f"interrupted {now.times} times in a row without progress; {reason}"
+    interruption = recovery.interrupted(task, left or standing(ctx))
+    if recovery.stands_still(interruption):
+        why = f"interrupted {interruption.times} times in a row without progress; {reason}"
         line = log(ctx, session, task, "roll back, mark failed", why)
         return line, rollback.roll_back(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", why))
     if stays and _is_where_it_was(ctx, task):
-        _record(ctx, task, now._replace(tree=standing(ctx)))
+        _record(ctx, task, interruption._replace(tree=standing(ctx)))
         return log(ctx, session, task, action, reason), None
-    _record(ctx, task, now._replace(tree=standing(ctx)))
+    _record(ctx, task, interruption._replace(tree=standing(ctx)))
     line = log(ctx, session, task, "keep the work for the next attempt", reason)
     return line, requeue.interrupted(ctx, session, task, reason)
 
@@ -104,17 +104,19 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
 
     It may have been a person who edited them meanwhile: that is kept in a ref.
     """
-    git, now = ctx.git, standing(ctx)
+    git, current = ctx.git, standing(ctx)
     changed = {
         path: (was, entry)
-        for path, (was, entry) in trees.changed(git, now, left).items()
+        for path, (was, entry) in trees.changed(git, current, left).items()
         if entry is not None and entry[0] != trees.GITLINK
     }
     if not changed:
         return
     with locks.hold(git):
         head = git.head()
-        made = snapshot.commit(git, now, [head] if head else [], f"harness: after the check of {task.id}\n")
+        made = snapshot.commit(
+            git, current, [head] if head else [], f"harness: after the check of {task.id}\n"
+        )
         git.set_ref(rescue_refs.free_ref(git, task, suffix="-check"), made)
         checkout.apply(git, changed)
 

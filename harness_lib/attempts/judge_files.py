@@ -51,12 +51,12 @@ def tree(ctx: Context, task: Task) -> str | None:
 def touched(ctx: Context, task: Task) -> Touched:
     """Return what the attempt at `task` has changed of the files that judge it."""
     then = task.gate.judges if task.gate else None
-    now = tree(ctx, task) if then else None
-    if then is None or now is None or not ctx.git.object_exists(then):
+    current = tree(ctx, task) if then else None
+    if then is None or current is None or not ctx.git.object_exists(then):
         return Touched()
     forbidden: dict[str, None] = {}
     others: dict[str, None] = {}
-    for place, (old, _) in trees.changed(ctx.git, then, now).items():
+    for place, (old, _) in trees.changed(ctx.git, then, current).items():
         kind, _, path = place.partition("/")
         # A new file that the check names, or a new test, is what many tasks are about.
         if old is None and kind != CONFIG:

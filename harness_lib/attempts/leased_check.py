@@ -53,5 +53,5 @@ def renew(ctx: Context, task: Task) -> None:
         if not questions.concurrent:
             return
         with ctx.store.transaction() as tx:
-            now = outcome.require_claim(tx, task)
-            tx.replace(transitions.renew(now, now=tx.now, lease_seconds=ctx.lease_seconds))
+            current = outcome.require_claim(tx, task)
+            tx.replace(transitions.renew(current, now=tx.now, lease_seconds=ctx.lease_seconds))

@@ -88,13 +88,13 @@ def begin(ctx: Context, batch: Batch, ref: str) -> Task:
     """
     first, *others = batch.members
     with ctx.store.transaction() as tx:
-        if _now(tx, first.task) != outcome.require_claim(tx, first.task):
+        if _current(tx, first.task) != outcome.require_claim(tx, first.task):
             raise target_branch.MovedError
-        if any(_now(tx, member.task) is None for member in others):
+        if any(_current(tx, member.task) is None for member in others):
             raise target_branch.MovedError
         head = None if others else batch.start
         for member in batch.members:
-            task = _now(tx, member.task)
+            task = _current(tx, member.task)
             assert task is not None
             moving = transitions.begin_commit(
                 task, now=tx.now, head=head, commit=member.picked, ref=ref, base=member.onto
@@ -117,11 +117,11 @@ def take_back(ctx: Context, batch: Batch) -> None:
                 tx.replace(again)
 
 
-def _now(tx: Tx, task: Task) -> Task | None:
+def _current(tx: Tx, task: Task) -> Task | None:
     """Return the task as it is now; None if it no longer waits as `task` does."""
-    now = tx.task(task.id)
-    same = now is not None and leases.is_same(now, task) and now.intent == task.intent
-    return now if same else None
+    current = tx.task(task.id)
+    same = current is not None and leases.is_same(current, task) and current.intent == task.intent
+    return current if same else None
 
 
 def _is_moving(task: Task, member: Member) -> bool:

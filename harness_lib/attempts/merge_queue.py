@@ -103,12 +103,12 @@ def merge_in_turn(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 def _as_it_is(ctx: Context, task: Task) -> Task:
     """Return the task as it is now: to be merged, or merged with others before it was our turn."""
-    now = outcome.still_claimed(ctx.store.ask(), task)
-    intent = outcome.intent_of(now)
-    if intent.action == "merge" or _has_arrived(ctx, now):
-        return now
+    current = outcome.still_claimed(ctx.store.ask(), task)
+    intent = outcome.intent_of(current)
+    if intent.action == "merge" or _has_arrived(ctx, current):
+        return current
     # Who was moving it with others is dead, or could not.
-    return _begin_again(ctx, now)
+    return _begin_again(ctx, current)
 
 
 def _has_arrived(ctx: Context, task: Task) -> bool:
@@ -151,10 +151,10 @@ def _begin_again(ctx: Context, task: Task) -> Task:
     """Return the task with the merge of its commit as what is under way, instead of a move that cannot be."""
     intent = outcome.intent_of(task)
     with ctx.store.transaction() as tx:
-        now = outcome.require_claim(tx, task)
-        if transitions.may("drop_intent", now):
-            now = transitions.drop_intent(now)
-        again = transitions.begin_merge(now, now=tx.now, commit=_named(intent.commit), base=intent.base)
+        current = outcome.require_claim(tx, task)
+        if transitions.may("drop_intent", current):
+            current = transitions.drop_intent(current)
+        again = transitions.begin_merge(current, now=tx.now, commit=_named(intent.commit), base=intent.base)
         tx.replace(again)
     return again
 

@@ -63,14 +63,18 @@ def require_claim(tx: Tx, task: Task) -> Task:
 
 def still_claimed(questions: Questions, task: Task) -> Task:
     """Return what `require_claim` does, for whoever only reads."""
-    now = questions.task(task.id)
-    if now is None or not leases.is_same(now, task):
-        holder = f"{now.claimed_by} has it" if now and now.status == "in_progress" else "it was recovered"
+    current = questions.task(task.id)
+    if current is None or not leases.is_same(current, task):
+        holder = (
+            f"{current.claimed_by} has it"
+            if current and current.status == "in_progress"
+            else "it was recovered"
+        )
         raise LeaseLostError(
             f"The lease of task {task.id} was lost: {holder}. Nothing was recorded.",
             ownership.set_aside(task.id),
         )
-    return now
+    return current
 
 
 def full_base(git: Git, task: Task) -> str | None:

@@ -36,14 +36,14 @@ def bring_over(ctx: Context, target: str, checked: str | None = None) -> str | N
     `checked`: as `target_branch.deliver` has it.
     """
     git, ours = ctx.git, target_branch.waiting(target)
-    before, waited = git.ref(target), git.ref(ours)
+    before, waiting_tip = git.ref(target), git.ref(ours)
     blocked = target_branch.deliver(ctx, target, checked)
     after = git.ref(target)
-    if blocked or None in (before, waited, after) or before == after:
+    if blocked or None in (before, waiting_tip, after) or before == after:
         return None
     log = typed.git("log", "--oneline", f"{before}..{after}")
-    waited, now_on = target_branch.short(ours), target_branch.short(target)
-    return f"What waited on the branch {waited} has gone to {now_on}: {log}"
+    waiting_name, target_name = target_branch.short(ours), target_branch.short(target)
+    return f"What waited on the branch {waiting_name} has gone to {target_name}: {log}"
 
 
 def _reasons(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> Iterator[str]:

@@ -72,11 +72,13 @@ def _check(ctx: Context, task: Task) -> tuple[bool, str]:
 
 
 def _record(tx: Tx, session: Session, task: Task, head: str | None, why: str, *, passed: bool) -> list[str]:
-    now = tx.task(task.id)
-    if now is None or not transitions.may("confirm", now) or now.validation != task.validation:
+    current = tx.task(task.id)
+    if current is None or not transitions.may("confirm", current) or current.validation != task.validation:
         # Somebody was faster, or has changed it again: whoever comes next has it checked.
         return []
-    tx.replace(transitions.confirm(now, now=tx.now, commit=head) if passed else transitions.doubt(now))
+    tx.replace(
+        transitions.confirm(current, now=tx.now, commit=head) if passed else transitions.doubt(current)
+    )
     outcome = "completed" if passed else "pending again"
     text = f"{UNPROVEN}; {quoting.one_line(why, quoting.FAILURE_LENGTH)}; {outcome}"
     tx.log("WARN", text, session=session.number, task=task.id)

@@ -124,10 +124,10 @@ def write(file: HostFile, data: bytes | None) -> None:
         atomic.remove(file.backup)
 
 
-def _is_untouched(before: HostFile, now: HostFile) -> bool:
-    """Return whether `now` is `before` and our hooks, and nothing else has changed since."""
+def _is_untouched(before: HostFile, after: HostFile) -> bool:
+    """Return whether `after` is `before` and our hooks, and nothing else has changed since."""
     try:
-        return not before.ours() and before.installed() == now.data
+        return not before.ours() and before.installed() == after.data
     except ConfigError:
         # The copy beside it is not ours to judge; the file itself is edited then.
         return False

@@ -15,8 +15,10 @@ KEPT = 10
 
 def spend(task: Task, cost_usd: float, tokens: int) -> Task:
     """Return the task with what an agent has used up added to the attempt under way."""
-    now = _current(task, task.attempts + 1)
-    return _with(task, now._replace(cost_usd=round(now.cost_usd + cost_usd, 6), tokens=now.tokens + tokens))
+    attempt = _current(task, task.attempts + 1)
+    return _with(
+        task, attempt._replace(cost_usd=round(attempt.cost_usd + cost_usd, 6), tokens=attempt.tokens + tokens)
+    )
 
 
 def ended(task: Task, now: datetime, outcome: Outcome) -> Task:

@@ -53,15 +53,15 @@ def expired(task: Task, now: datetime) -> bool:
     return task.lease_expires_at is not None and timestamps.parse(task.lease_expires_at) <= now
 
 
-def is_same(now: Task | None, then: Task) -> bool:
-    """Return True if `now` is in progress under the very claim that `then` shows.
+def is_same(current: Task | None, then: Task) -> bool:
+    """Return True if `current` is in progress under the very claim that `then` shows.
 
     The fence tells claims of ours apart; who follows the prose raises none, but leaves another name.
     """
     return (
-        now is not None
-        and now.status == "in_progress"
-        and (now.fence, now.claimed_by) == (then.fence, then.claimed_by)
+        current is not None
+        and current.status == "in_progress"
+        and (current.fence, current.claimed_by) == (then.fence, then.claimed_by)
     )
 
 

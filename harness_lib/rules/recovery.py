@@ -125,9 +125,9 @@ def interrupted(task: Task, tree: str) -> Interruption:
     return Interruption(tree, checkpoints, last.times + 1 if last and stood_here else 1)
 
 
-def stands_still(now: Interruption) -> bool:
+def stands_still(interruption: Interruption) -> bool:
     """Return whether going on once more would be in vain, as often as nothing has moved."""
-    return now.times >= STANDSTILLS
+    return interruption.times >= STANDSTILLS
 
 
 def recoverable(task: Task, *, concurrent: bool, worker: str, now: datetime, live_owner_holds: bool) -> bool:

@@ -43,12 +43,12 @@ def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message:
     with ctx.store.transaction() as tx:
         words = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
         why = Halt(halting.of_category(category), words)
-        current = sessions.mine(tx, ctx)
-        if current:
-            sessions.halt(tx, current, why)
-        now = tx.task(task.id)
-        if category == "CONFIG" and now is not None and now.fence == held.task.fence:
-            tx.replace(transitions.halt(now, why))
+        session = sessions.mine(tx, ctx)
+        if session:
+            sessions.halt(tx, session, why)
+        current = tx.task(task.id)
+        if category == "CONFIG" and current is not None and current.fence == held.task.fence:
+            tx.replace(transitions.halt(current, why))
 
 
 def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Category, *, stops: bool) -> Reply:

@@ -90,10 +90,10 @@ def run(
 
 def _note(ctx: Context, shown: Questions) -> None:
     """Note what the person has seen, and nothing that came in while they read."""
-    now = ctx.store.ask()
-    if trust_policy.fingerprint(ctx, now) != trust_policy.fingerprint(ctx, shown):
+    questions = ctx.store.ask()
+    if trust_policy.fingerprint(ctx, questions) != trust_policy.fingerprint(ctx, shown):
         raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")
-    trust_policy.note(ctx, now)
+    trust_policy.note(ctx, questions)
 
 
 def _commands(ctx: Context, questions: Questions) -> list[Command]:

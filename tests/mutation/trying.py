@@ -35,7 +35,9 @@ TIMES = 10
 # What the tests of a mutant may take together: the promising and the quick come first, and one that outlives
 # them by then has survived, though a slow one might notice. To be sure: MUTANT_SECONDS=600 bin/mutate
 PATIENCE_SECONDS = float(os.environ.get("MUTANT_SECONDS", "5"))
-# And what all of them may take where they are run by themselves.
+# With more patience than this, what runs while modules are loaded is tried in a process of its own.
+APART_FROM_SECONDS = 60
+# And what all of them may take there.
 APART_SECONDS = 1200
 _SURVIVED, _KILLED, _TIMED_OUT = 0, 1, 2
 _SAVED_EACH = 10
@@ -161,7 +163,7 @@ def _whole(mutant: Mutant) -> str:
 
 def _fate(tests: Tests, mutant: Mutant) -> str:
     fate = _fate_in_a_child(tests, mutant)
-    if fate == "survived" and _whole(mutant) in tests.loading:
+    if fate == "survived" and _whole(mutant) in tests.loading and PATIENCE_SECONDS >= APART_FROM_SECONDS:
         # What it did when modules were loaded, it did unharmed.
         return tests.apart(mutant)
     return fate

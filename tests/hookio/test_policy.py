@@ -426,6 +426,10 @@ def test_whoever_begins_is_told_how_the_list_stands() -> None:
         "context", messages.start(mine, policy.held(mine)), "", "", False, False
     )  # fmt: skip
     assert policy.session_start(gone, payload()).text == messages.start(gone, ())
+    # Of a list that the prose made, what is at work is told once, as interrupted.
+    prose = by_the_prose(MINE, PENDING._replace(id="p"))
+    assert policy.session_start(prose, payload()).text == messages.start(prose, ())
+    assert "In progress" not in messages.start(prose, ())
     assert policy.session_start(TORN, payload()).text == messages.repair(TORN)
     assert policy.session_start(situation(PENDING, trouble="torn"), payload()).kind == "context"
     assert "cannot be read" in policy.session_start(situation(PENDING, trouble="torn"), payload()).text

@@ -72,7 +72,7 @@ def _cwd(env: Mapping[str, str], data: bytes) -> str:
     if value.startswith(b'"'):
         text = value[1:].partition(b'"')[0]
         named = _unescaped(value) if b"\\" in text else os.fsdecode(text)
-        if "\0" not in named and os.path.isdir(named):
+        if os.path.isdir(named):
             return named
     named = env.get("HARNESS_CWD", "")
     if os.path.isdir(named):

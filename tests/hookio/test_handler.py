@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.hookio import facts, handler, messages, policy, stop_counter
+from harness_lib.hookio import facts, handler, messages, payload, policy, stop_counter
 from harness_lib.hookio.situation import Answer, Tally
 from harness_lib.state.filestore.store import Store
 from harness_lib.system.place import checkout, session_notes
@@ -98,6 +98,24 @@ def keep(root: Root, who: str) -> None:
 
 def note(root: Root, kind: Any, session_id: str = ME) -> Path:
     return Path(session_notes.path(str(root.path), kind, session_id))
+
+
+def test_the_marker_stays_where_somebody_has_added_a_task_meanwhile(root: Root) -> None:
+    make(root, DONE, Task("a"))
+    said = payload.read("Stop", json.dumps({"session_id": ME}).encode())
+
+    handler._finish(handler.Visit(str(root.path), {}, said, BELL))
+
+    assert marker(root).exists()
+    assert not root.log.exists()
+
+
+def test_what_is_wrong_with_the_list_is_told(root: Root, ring: Ring) -> None:
+    make(root, Task("a"))
+    text = root.state.read_text(encoding="utf-8").replace('"pending"', '"pendign"')
+    root.state.write_text(text, encoding="utf-8")
+
+    assert "is 'pendign', must be one of" in ring("Stop").reason
 
 
 def test_whoever_works_is_held_and_that_is_counted(root: Root, ring: Ring) -> None:

@@ -99,6 +99,8 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
         {**MINE, **alive},
         {**OTHER, **alive},
         {**NAMELESS, **alive, "pid_started": "another process had this number"},
+        # When its process began is not known.
+        {**OTHER, **alive, "number": 10, "worker": "j", "pid_started": None},
         {**SANDBOXED, "host": me.host, "boot_id": f"{me.boot_id.partition('/')[0]}/pid:[1]"},
         {"number": 5, "worker": "e", "host": "elsewhere", "started_at": "2020-01-01T00:00:00Z"},
         {"number": 6, "worker": "f", "host": "elsewhere", "started_at": "2999-01-01T00:00:00Z"},
@@ -116,7 +118,7 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
     def living() -> list[int]:
         return [each["number"] for each in identity.living(now, str(tmp_path), "id-a")]
 
-    assert living() == [2, 6, 7, 8, 9]
+    assert living() == [2, 10, 6, 7, 8, 9]
     session_notes.write(session_notes.path(str(tmp_path), "ended", "id-b"), b"")
     assert living() == [6, 7, 8, 9]
     session_notes.write(session_notes.path(str(tmp_path), "seen", "id-d"), b"")

@@ -74,6 +74,16 @@ HELD: dict[str, tuple[Situation, str, str]] = {
             "them in turn. Have that recorded: HARNESS claim"
         ),
     ),
+    "it shares the list under a name": (
+        situation(PENDING, mode="concurrent"),
+        "0 of 1 tasks are completed, 1 pending.",
+        'Next is a "Title". Type: HARNESS claim',
+    ),
+    "it has no name and needs none": (
+        situation(PENDING, workers=[]),
+        "0 of 1 tasks are completed, 1 pending.",
+        'Next is a "Title". Type: HARNESS claim',
+    ),
     "nobody knows which worker it is": (
         situation(THEIRS, mode="concurrent", mine=False),
         "0 of 1 tasks are completed, 1 in progress.",
@@ -179,6 +189,7 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
             situation(
                 Task("b", status="in_progress", claimed_by="w2#3"),
                 Task("c", status="in_progress", claimed_by="gone#2"),
+                Task("d", status="in_progress", claimed_by="w2"),
                 Task("e", status="in_progress"),
                 mode="concurrent",
                 mine=False,
@@ -186,8 +197,8 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
             *OTHERS,
         ),
         (
-            "0 of 3 tasks are completed, 3 in progress.\n"
-            "total=3 completed=0 failed=0 pending=0 in_progress=3 blocked=0 next=none"
+            "0 of 4 tasks are completed, 4 in progress.\n"
+            "total=4 completed=0 failed=0 pending=0 in_progress=4 blocked=0 next=none"
         ),
         (
             'Another agent works on it ("an\'other", "w2"); leave its tasks alone.\n'

@@ -52,9 +52,9 @@ def of(file: Path, module: str) -> Iterator[Mutant]:
 
 
 def _source(node: ast.FunctionDef, rows: list[str]) -> list[str]:
-    """Return the lines of a function, the first without its name."""
+    """Return the lines of a function, under the name that it has without mutants."""
     head, *body = rows[node.lineno - 1 : node.end_lineno]
-    return [head.replace(node.name, "", 1), *body]
+    return [head.replace(node.name, _dotted(f".{node.name}").rpartition(".")[2], 1), *body]
 
 
 def _changed(before: list[str], after: list[str]) -> list[int]:

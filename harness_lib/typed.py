@@ -35,12 +35,12 @@ def change_to(directory: object) -> str:
 
 def word(text: object) -> str:
     """Return `text` so that a shell takes it as one word, which is `text`."""
-    told = str(text)
-    if told.isascii() and told.translate(_PLAIN).isalnum():
-        return told
+    plain = str(text)
+    if plain.isascii() and plain.translate(_PLAIN).isalnum():
+        return plain
     import shlex  # noqa: PLC0415 (its regular expressions take longer than most hooks)
 
-    return shlex.quote(told)
+    return shlex.quote(plain)
 
 
 def _line(words: tuple[object, ...], rest: str) -> str:

@@ -39,7 +39,7 @@ class Baseline(NamedTuple):
 
 
 def survey(ctx: Context) -> Baseline:
-    """Return the ground of an attempt that begins now.
+    """Return the baseline of an attempt that begins now.
 
     Raises RefusedError where changes stand that no task made, EnvSetupError where there is no commit yet.
     Untracked files never refuse.
@@ -105,20 +105,20 @@ def before_subject(root: Path) -> str:
     return f"harness: untracked files before an attempt of {escape(str(root))}"
 
 
-def plain_gate(task: Task, ground: Baseline) -> Gate:
+def plain_gate(task: Task, surveyed: Baseline) -> Gate:
     """Return the gate of a task that protects no files; needs no git."""
     return Gate(
         command=check_of(task).fingerprint(),
         cwd=task.validation.cwd,
-        before=ground.before,
-        branch=ground.branch,
-        target=ground.target,
+        before=surveyed.before,
+        branch=surveyed.branch,
+        target=surveyed.target,
     )
 
 
-def gate_for(ctx: Context, task: Task, ground: Baseline) -> Gate:
+def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
     """Return what the attempt at `task` may not weaken."""
-    return plain_gate(task, ground)._replace(
+    return plain_gate(task, surveyed)._replace(
         protected=protected_tree(ctx, task), judges=judge_files.tree(ctx, task)
     )
 

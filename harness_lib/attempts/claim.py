@@ -45,17 +45,17 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     if chosen is None:
         return _settle_nothing(ctx, session)
     with halts.halting_on_error(ctx, session, chosen.id):
-        ground = baseline.survey(ctx)
+        surveyed = baseline.survey(ctx)
         baseline.require_dependencies(ctx, questions, chosen)
-        gate = baseline.gate_for(ctx, chosen, ground)
-    taken = _claim(ctx, task_id, chosen, ground, gate)
+        gate = baseline.gate_for(ctx, chosen, surveyed)
+    taken = _claim(ctx, task_id, chosen, surveyed, gate)
     if taken.task is None:
         return taken
     with halts.halting_on_error(ctx, session, taken.task.id):
         return taken._replace(task=red_first.prove(ctx, taken.task))
 
 
-def _claim(ctx: Context, task_id: str | None, chosen: Task, ground: Baseline, gate: Gate) -> Taken:
+def _claim(ctx: Context, task_id: str | None, chosen: Task, surveyed: Baseline, gate: Gate) -> Taken:
     """Claim `chosen`, for which `gate` was made, or what comes before it by now, if that needs no git."""
     with ctx.store.transaction() as tx:
         current = sessions.mine(tx, ctx)
@@ -68,20 +68,20 @@ def _claim(ctx: Context, task_id: str | None, chosen: Task, ground: Baseline, ga
         if task is None:
             return _nothing(tx, ctx, current)
         if task != chosen:
-            cheap = _cheap_gate(task, ground)
+            cheap = _cheap_gate(task, surveyed)
             if cheap is None:
                 return Taken()
             gate = cheap
-        _record(tx, ctx, current, task, ground, gate)
+        _record(tx, ctx, current, task, surveyed, gate)
         return Taken(tx.task(task.id), questions=tx)
 
 
-def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Baseline, gate: Gate) -> None:
+def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseline, gate: Gate) -> None:
     claimed = transitions.claim(
         task,
         worker=ctx.owner.worker,
         now=tx.now,
-        base=ground.base,
+        base=surveyed.base,
         gate=gate,
         worktree=str(ctx.git.top),
         lease_seconds=ctx.lease_seconds if tx.concurrent else None,
@@ -90,9 +90,9 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, ground: Baseline
     gate_copy.keep(ctx, claimed)
     tx.replace(claimed)
     sessions.update(tx, session._replace(halt=None, halt_kind=None))
-    tx.log("Starting", f"{task.title} (base={ground.base[:12]})", session=session.number, task=task.id)
-    if ground.unprotected:
-        names = quoting.named(ground.unprotected, NAMED, quoting.TITLE_LENGTH)
+    tx.log("Starting", f"{task.title} (base={surveyed.base[:12]})", session=session.number, task=task.id)
+    if surveyed.unprotected:
+        names = quoting.named(surveyed.unprotected, NAMED, quoting.TITLE_LENGTH)
         tx.log("WARN", f"no copy is kept of {names}", session=session.number, task=task.id)
     tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
 
@@ -144,12 +144,12 @@ def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
     return Taken(stop=stop)
 
 
-def _cheap_gate(task: Task, ground: Baseline) -> Gate | None:
+def _cheap_gate(task: Task, surveyed: Baseline) -> Gate | None:
     """Return the gate of a task chosen under the lock, if it needs no git: no git runs under the lock."""
     asks = task.validation
     if asks.protect or task.depends_on or asks.red_first or judge_files.is_judged_by_files(task):
         return None
-    return baseline.plain_gate(task, ground)
+    return baseline.plain_gate(task, surveyed)
 
 
 def _require_own_work_tree(questions: Questions, ctx: Context) -> None:

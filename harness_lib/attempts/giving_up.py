@@ -62,7 +62,7 @@ def _keep(ctx: Context, task: Task) -> str:
         view = ctx.at(Git.open(place))
         if task.intent is not None and task.intent.commit is not None:
             view.git.set_ref(rescue_refs.free_ref(view.git, task, "-checked"), task.intent.commit)
-        return f"Its work is kept: {rescue_refs.look_at(rescue_refs.rescue_only(view, task))}"
+        return f"Its work is kept: {rescue_refs.show_command(rescue_refs.rescue_only(view, task))}"
     except (EnvSetupError, HarnessError, OSError):
         # Not even that: then the whole directory is kept.
         aside = quarantine.whole(ctx, place, None)

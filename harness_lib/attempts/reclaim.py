@@ -31,14 +31,14 @@ class Reclaims:
         self._ctx = ctx
         self._tries = giving_up.Tries()
 
-    def of(self, session: Session, held: Task) -> Reclaimed:
+    def reclaim(self, session: Session, held: Task) -> Reclaimed:
         """Try to hand back `held`, as it is in progress now, in the name of a worker that is dead."""
         try:
-            return self._of(session, held)
+            return self._hand_back(session, held)
         except LeaseLostError as lost:
             return Reclaimed("lost", f"{held.id} is nobody's any more: {lost}")
 
-    def _of(self, session: Session, held: Task) -> Reclaimed:
+    def _hand_back(self, session: Session, held: Task) -> Reclaimed:
         claim = held
         try:
             claim = reconcile.take_from_dead_worker(self._ctx, held)

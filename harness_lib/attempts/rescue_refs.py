@@ -59,7 +59,7 @@ def free(git: Git, name: str) -> str:
     return next(ref for ref in candidates if ref not in taken)
 
 
-def look_at(ref: str) -> str:
+def show_command(ref: str) -> str:
     """Return the command that shows the work kept in a rescue ref."""
     short = ref.removeprefix(RESCUE_REFS)
     # Nobody knows an odd id by what it became in a ref.
@@ -109,7 +109,7 @@ def changed_before(git: Git, task: Task) -> list[str]:
         git.set_ref(ref, snapshot.commit(git, tree, [base] if base else [], message))
     names = f"{len(changed)} untracked file{'s' if len(changed) > 1 else ''} that {task.id} did not make"
     paths = some([repr(path) for path in sorted(changed)], NAMED)
-    return [f"{names} changed or went: {paths}. As before they are kept: {look_at(ref)}"]
+    return [f"{names} changed or went: {paths}. As before they are kept: {show_command(ref)}"]
 
 
 def _before_ref(git: Git, task: Task, tree: str) -> str:

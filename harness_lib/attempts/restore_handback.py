@@ -27,7 +27,7 @@ def apply(ctx: Context, task: Task) -> str:
     picked = merge.differing(git, back.base, git.tree_of(back.rescue), head)
     assert picked.tree is not None
     moves = trees.changed(git, git.tree_of(head), picked.tree)
-    as_it_was = rescue_refs.look_at(back.rescue)
+    as_it_was = rescue_refs.show_command(back.rescue)
     lines = [f"that work stands in this work tree, uncommitted (git diff; as it was: {as_it_was})"]
     # What is fetched, or thrown away, of another repository is not for us to say.
     for path in [path for path, (old, new) in moves.items() if trees.GITLINK in (new or old or ())]:

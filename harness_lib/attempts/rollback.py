@@ -111,7 +111,7 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
         branch = (rescue_refs.branch(git, task) or "HEAD").removeprefix("refs/heads/")
         count = f"{len(gone)} commit{'s' if len(gone) > 1 else ''} left {branch}"
         shown = quoting.named(gone, NAMED, SUBJECT_LENGTH)
-        kept = rescue_refs.look_at(intent.rescue or task.id)
+        kept = rescue_refs.show_command(intent.rescue or task.id)
         warnings.append(
             f"{count}: {shown}. Kept: {kept}. Those that are a person's "
             f"come back one by one with git cherry-pick COMMIT, all of them with: "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.attempts import check
-from harness_lib.attempts.rescue_refs import RESCUE_REFS, look_at
+from harness_lib.attempts.rescue_refs import RESCUE_REFS, show_command
 from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
@@ -46,7 +46,7 @@ def render(
     lines += _not_kept(task, ctx.git) if ctx else []
     rescued = attempts_kept(task, ctx.git) if ctx else []
     if rescued:
-        lines.append(f"what the last attempt did (rolled back): {look_at(rescued[-1])}")
+        lines.append(f"what the last attempt did (rolled back): {show_command(rescued[-1])}")
     lines += quoting.notes(questions, task) if questions else []
     return "\n".join(lines)
 

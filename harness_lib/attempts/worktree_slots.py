@@ -230,7 +230,7 @@ def keep(ctx: Context, git: Git, commit: str) -> str | None:
     ref = rescue_refs.free(git, f"{rescue_refs.RESCUE_REFS}left-over/{git.top.parent.name}-{git.top.name}")
     oid = snapshot.commit(git, made, [head] if head else [], f"harness: left over in {git.top}\n")
     git.set_ref(ref, oid)
-    ctx.say(f"what was left over in {git.top} is kept: {rescue_refs.look_at(ref)}")
+    ctx.say(f"what was left over in {git.top} is kept: {rescue_refs.show_command(ref)}")
     return ref
 
 
@@ -243,7 +243,7 @@ def _is_kept(git: Git, head: str, commit: str) -> bool:
 def copy_ignored(ctx: Context, git: Git) -> None:
     """Copy the ignored files that checks need from the project into a new work tree."""
     main = Git.open(ctx.root.path)
-    for source in _wanted(main.top, ctx.root.path):
+    for source in _to_copy(main.top, ctx.root.path):
         name = str(source.relative_to(main.top))
         ignored = main.run("check-ignore", "--quiet", "--", name, check=False).returncode == 0
         if not ignored or (git.top / name).exists():
@@ -252,12 +252,12 @@ def copy_ignored(ctx: Context, git: Git) -> None:
         tree_ops.copy(source, git.top / name)
 
 
-def _wanted(top: Path, project: Path) -> Iterator[Path]:
+def _to_copy(top: Path, project: Path) -> Iterator[Path]:
     """Yield what is asked for at the top of the repository and in the directory of the list, if another."""
     places = list(dict.fromkeys((top, project)))
     listings = [place / LIST for place in places if (place / LIST).is_file()]
-    asked = [(each.parent, each.read_text("utf-8").splitlines()) for each in listings]
-    for place, lines in asked or [(place, list(BROUGHT)) for place in places]:
+    patterns = [(each.parent, each.read_text("utf-8").splitlines()) for each in listings]
+    for place, lines in patterns or [(place, list(BROUGHT)) for place in places]:
         for line in lines:
             pattern = line.strip().strip("/")
             if pattern and not pattern.startswith(("#", "!")) and ".." not in pattern.split("/"):
@@ -279,7 +279,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
             unlock(ctx, git)
             with locks.hold(git):
                 ref = keep(ctx, git, commit)
-            kept += [rescue_refs.look_at(ref)] if ref else []
+            kept += [rescue_refs.show_command(ref)] if ref else []
         aside = _make_way(ctx, path, git, commit)
         kept += [str(aside)] if aside else []
         worktrees.remove(ctx.git, path)

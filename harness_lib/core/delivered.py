@@ -25,14 +25,14 @@ class Delivered(NamedTuple):
     since: str
 
     @property
-    def look(self) -> str:
+    def show_command(self) -> str:
         """Return the command that shows the work."""
         if len(self.commits) == 1:
             return typed.git("show", self.commits[0][:SHORT])
         return typed.git("log", "--patch", self._span)
 
     @property
-    def revert(self) -> str:
+    def revert_command(self) -> str:
         """Return the command that takes the work back, by new commits."""
         return typed.git("revert", self.commits[0][:SHORT] if len(self.commits) == 1 else self._span)
 
@@ -45,9 +45,9 @@ class Delivered(NamedTuple):
         names = quoting.named(self.files, SHOWN, LENGTH)
         again = typed.harness("retry", task.id)
         return [
-            f"its work: {self.look}",
+            f"its work: {self.show_command}",
             f"files ({len(self.files)}): {names}",
-            f"to undo it: {self.revert}; to have it done anew after that: {again}",
+            f"to undo it: {self.revert_command}; to have it done anew after that: {again}",
         ]
 
 

@@ -21,26 +21,26 @@ SHORT = 80
 
 def doubts(ctx: Context, questions: Questions) -> Iterator[str]:
     """Yield one sentence per doubt about the tasks that are still to be done."""
-    ground = _Ground(ctx)
+    work_tree = _WorkTree(ctx)
     for task in questions.search():
         if not task.is_done:
-            yield from _about(ctx, ground, task)
+            yield from _about(ctx, work_tree, task)
 
 
-def _about(ctx: Context, ground: _Ground, task: Task) -> Iterator[str]:
+def _about(ctx: Context, work_tree: _WorkTree, task: Task) -> Iterator[str]:
     check = check_of(task)
     if not check.is_given:
         yield f"{task.id} has no check: {ownership.give_check(ctx, task)}"
         return
     cwd = task.validation.cwd or ""
-    if not (ground.top / cwd).is_dir():
+    if not (work_tree.top / cwd).is_dir():
         yield f"{task.id}: validation.cwd {_quoted(cwd)} is no directory"
         return
-    needed = (ground.missing(text or "", directory or "") for text, directory in check.commands())
+    needed = (work_tree.missing(text or "", directory or "") for text, directory in check.commands())
     for missing in filter(None, needed):
         yield f"{task.id}: its check needs {_quoted(missing)}, which is not on the PATH"
     for glob in task.validation.protect:
-        if not ground.matches(glob, cwd):
+        if not work_tree.matches(glob, cwd):
             yield f"{task.id}: validation.protect {_quoted(glob)} matches no file"
 
 
@@ -48,7 +48,7 @@ def _quoted(text: str) -> str:
     return repr(quoting.one_line(text, SHORT))
 
 
-class _Ground:
+class _WorkTree:
     """The work tree; what was asked before is remembered, as thousands of tasks share a few commands."""
 
     def __init__(self, ctx: Context) -> None:
@@ -78,10 +78,10 @@ class _Ground:
         """Say whether a file fits `glob`, read as the gate of a claim reads it."""
         key = (glob, cwd)
         if key not in self._matching:
-            self._matching[key] = self._ask(glob, cwd)
+            self._matching[key] = self._has_match(glob, cwd)
         return self._matching[key]
 
-    def _ask(self, glob: str, cwd: str) -> bool:
+    def _has_match(self, glob: str, cwd: str) -> bool:
         if self.git is None:
             return True
         spec = f":(top,glob){os.path.normpath(os.path.join(cwd, glob.lstrip('/')))}"  # noqa: PTH118 (no path yet)

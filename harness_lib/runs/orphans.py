@@ -41,7 +41,7 @@ class Orphans:
         held = questions.held_by(worker)
         if session is None or held is None or held.worktree is None:
             return
-        tried = self._reclaims.of(session, held)
+        tried = self._reclaims.reclaim(session, held)
         if tried.how == "handed back":
             self._tell("recovered", tried.message)
         elif tried.how in ("later", "given up"):

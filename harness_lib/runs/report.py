@@ -65,7 +65,7 @@ def _failed(ctx: Context, task: Task) -> str:
     )
     again = "" if failures.is_permanent(task) else " (to be tried again)"
     kept = task_brief.attempts_kept(task, ctx.git)
-    look = f"; its work: {rescue_refs.look_at(kept[-1])}" if kept else ""
+    look = f"; its work: {rescue_refs.show_command(kept[-1])}" if kept else ""
     return f"{_named(task)}{again}: {reason}{look}"
 
 

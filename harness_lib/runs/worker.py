@@ -121,7 +121,7 @@ class Worker:
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Hand back what the worker before us had, if the run could not when it was killed."""
-        tried = self._reclaims.of(session, held)
+        tried = self._reclaims.reclaim(session, held)
         if tried.how == "handed back":
             self.tell(Notice("recovered", tried.message))
         elif tried.how == "given up":

@@ -144,7 +144,7 @@ def _reply(ctx: Context, project: Path, broken: list[str]) -> Reply:
         "",
         f"the log:          {ctx.store.log_file}",
         f"the commits:      {typed.git('-C', project, 'log', '--oneline')}",
-        *(f"a failed attempt: {change_directory} && {rescue_refs.look_at(name)}" for name in rescued),
+        *(f"a failed attempt: {change_directory} && {rescue_refs.show_command(name)}" for name in rescued),
     ]
     lines += [f"NOT as promised: {promise}" for promise in broken]
     return Reply(

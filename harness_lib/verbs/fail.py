@@ -57,7 +57,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Categor
     undone = "was rolled back" if ended.rolled_back else "was left as it is"
     lines = [f"{task.id} failed ({category}) and {undone}; {used}"]
     if ended.rescue:
-        lines.append(f"the work is kept: {rescue_refs.look_at(ended.rescue)}")
+        lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
     if stops:
         lines.append(f"stop here: {failures.strategy(category).summary}")
     if ended.stop:

@@ -79,7 +79,7 @@ def _rolled_back(task: Task, ended: outcome.Ended, checked: Checked | None) -> l
     undone = "rolled back" if ended.rolled_back else "left as it is"
     lines.append(f"{undone}; attempts used: {task.attempts} of {task.max_attempts}")
     if ended.rescue:
-        lines.append(f"the work is kept: {rescue_refs.look_at(ended.rescue)}")
+        lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
     if task.error_log:
         lines.append(f"recorded: {quoting.one_line(task.error_log[-1], quoting.FAILURE_LENGTH)}")
     return lines

@@ -17,7 +17,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     ended = rollback.roll_back(ctx, held.session, held.task, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]
     if ended.rescue:
-        lines.append(f"the work is kept: {rescue_refs.look_at(ended.rescue)}")
+        lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
     return Reply(
         "release",
         "\n".join(lines),

@@ -137,9 +137,9 @@ def save(ctx: Context, task_id: str) -> Reply:
     with manual_edit.change(ctx) as tx:
         manual_edit.log(tx, ctx, " ".join(filter(None, ("saved", ref, staged_ref))), task_id)
         then = sessions.unless_held(tx, ctx, "harness claim")
-    lines = [f"saved in {ref}; to look at it: {rescue_refs.look_at(ref)}"]
+    lines = [f"saved in {ref}; to look at it: {rescue_refs.show_command(ref)}"]
     if staged_ref:
-        lines.append(f"what was staged and then changed further: {rescue_refs.look_at(staged_ref)}")
+        lines.append(f"what was staged and then changed further: {rescue_refs.show_command(staged_ref)}")
     return Reply(
         "rescue",
         "\n".join(lines),

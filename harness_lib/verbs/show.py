@@ -60,7 +60,7 @@ def run(ctx: Context, task_id: str) -> Reply:
             "check_log": str(log) if log else None,
             "commits": list(done.commits[:SHOWN]) if done else [],
             "files": list(done.files[:LINES]) if done else [],
-            "undo": done.revert if done else None,
+            "undo": done.revert_command if done else None,
         },
     )
 

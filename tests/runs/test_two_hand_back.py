@@ -131,7 +131,7 @@ def test_the_run_gives_up_nothing_that_a_worker_has_claimed_meanwhile(crew: Crew
     assert crew.worker(1, tries=0)._hand_back(crew.session(crew.context()), held)
     theirs = crew.take(2)
 
-    tried = run._reclaims.of(crew.session(crew.context()), held)
+    tried = run._reclaims.reclaim(crew.session(crew.context()), held)
 
     assert tried.how == "lost"
     untouched(crew, theirs)

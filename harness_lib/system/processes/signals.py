@@ -40,14 +40,14 @@ def noted(note: Callable[[int], None]) -> Iterator[None]:
     def handle(number: int, _frame: object) -> None:
         note(number)
 
-    wanted = [INTERRUPT, END]
+    numbers = [INTERRUPT, END]
     if signal.getsignal(HANG_UP) is not signal.SIG_IGN:
-        wanted.append(HANG_UP)
-    before = [signal.signal(number, handle) for number in wanted]
+        numbers.append(HANG_UP)
+    before = [signal.signal(number, handle) for number in numbers]
     try:
         yield
     finally:
-        for number, handler in zip(wanted, before, strict=True):
+        for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
 
 

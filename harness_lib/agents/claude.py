@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from harness_lib.agents import resets, stream
+from harness_lib.agents import stream
 from harness_lib.agents.adapter import Launch, Report, Trouble
 from harness_lib.agents.troubles import Kind, of_kind, trouble
 
@@ -127,6 +127,8 @@ def _tokens(event: Mapping[str, object]) -> int:
 
 
 def _error(report: Report, words: str, event: Mapping[str, object], now: datetime) -> Report:
+    from harness_lib.agents import resets  # noqa: PLC0415 (its patterns take a while to compile)
+
     report = stream.noted(report, words)
     status = stream.number(event, "api_error_status")
     kind = _KINDS.get(stream.text(event, "error"))
@@ -144,6 +146,8 @@ def _to_the_second(before: Trouble | None, known: Trouble | None) -> Trouble | N
 
 
 def _rate_limit(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+    from harness_lib.agents import resets  # noqa: PLC0415 (its patterns take a while to compile)
+
     info = stream.get(event, "rate_limit_info")
     if stream.text(info, "status") != "rejected" or stream.get(info, "isUsingOverage") is True:
         return report

@@ -9,7 +9,6 @@ import re
 from datetime import datetime, timedelta
 from typing import Literal
 
-from harness_lib.agents import resets
 from harness_lib.agents.adapter import Trouble
 from harness_lib.agents.stream import one_line
 
@@ -21,37 +20,33 @@ _LOOKED_AT = 4000
 # Below it a limit is a pause in the work; above it a pause is a limit.
 _SHORT = timedelta(minutes=5)
 
-_FLAGS = re.IGNORECASE
-_MONEY = re.compile(
+# Compiled when an error is first looked at: the patterns take longer than most commands may.
+_MONEY = (
     r"billing|insufficient[ _](?:balance|quota|credits?|funds)|credit balance|out of credits"
     r"|quota exceeded\. check|spend(?:ing)? (?:limit|cap)|payment required|usage[ _]not[ _]included"
-    r"|upgrade to plus",
-    _FLAGS,
+    r"|upgrade to plus"
 )
-_PERSON = re.compile(
+_PERSON = (
     r"not logged in|please run /login|run 'gh auth login'|no authentication information"
     r"|(?:invalid|set an) auth method"
     r"|(?:invalid|incorrect|missing|expired)[ _](?:x-)?api[- _]key|api[ _]key (?:not valid|expired)"
     r"|api_key_invalid|missing environment variable|token (?:has )?(?:expired|been revoked)|authenticat"
     r"|\b401\b.{0,3}unauthorized|permission_denied|status:? 40[13]\b"
     r"|issue with the selected model|model.{0,60}(?:not (?:found|supported)|does not exist)"
-    r"|root/sudo privileges|not running in a trusted directory",
-    _FLAGS,
+    r"|root/sudo privileges|not running in a trusted directory"
 )
-_LIMIT = re.compile(
+_LIMIT = (
     r"usage[ _]?limit|hit your .{0,40}limit|limit reached|out of (?:extra )?usage|daily quota|no quota"
     r"|quota (?:will reset|exhausted|_exceeded)|quota_ex|exhausted your (?:capacity|quota)"
-    r"|premium request (?:allowance|limit)|token usage|free usage exceeded",
-    _FLAGS,
+    r"|premium request (?:allowance|limit)|token usage|free usage exceeded"
 )
-_TRANSIENT = re.compile(
+_TRANSIENT = (
     r"overloaded|high demand|at capacity|rate.?limit|too many requests|\b429\b|\b5[02]\d\b"
     r"|temporar|timed?[- ]?out|connect|reconnecting|network|econn|enotfound|eai_again|fetch failed"
     r"|stream (?:disconnected|error|closed)|socket|server[ _]error|unavailable|bad gateway|resource_exhausted"
-    r"|exceeded your current quota|no capacity",
-    _FLAGS,
+    r"|exceeded your current quota|no capacity"
 )
-_UNLIMITED = re.compile(r"not your usage limit|per minute", _FLAGS)
+_UNLIMITED = r"not your usage limit|per minute"
 
 _STATUS: dict[int, Kind] = {401: "login", 402: "login", 403: "login", 408: "transient", 429: "transient"}
 _SERVER_ERRORS = range(500, 600)
@@ -62,6 +57,8 @@ def trouble(text: str, now: datetime, status: float = 0) -> Trouble | None:
 
     None is the agent's own failure: a wrong argument, a prompt that is too long, an end of its turns.
     """
+    from harness_lib.agents import resets  # noqa: PLC0415 (its patterns take a while to compile)
+
     looked = text[:_LOOKED_AT].replace("\u2019", "'")
     until = resets.moment(looked, now)
     return of_kind(_kind(looked, until) or _by_status(int(status)), text, now, until)
@@ -77,14 +74,18 @@ def of_kind(kind: Kind | None, text: str, now: datetime, until: datetime | None)
 
 
 def _kind(text: str, until: datetime | None) -> Kind | None:
-    if _UNLIMITED.search(text):
+    if _says(_UNLIMITED, text):
         return "transient"
     # "You exceeded your quota, check your billing, retry in 34 s": what ends by itself needs nobody.
-    if _PERSON.search(text) or (until is None and _MONEY.search(text)):
+    if _says(_PERSON, text) or (until is None and _says(_MONEY, text)):
         return "login"
-    if _LIMIT.search(text):
+    if _says(_LIMIT, text):
         return "limit"
-    return "transient" if _TRANSIENT.search(text) else None
+    return "transient" if _says(_TRANSIENT, text) else None
+
+
+def _says(pattern: str, text: str) -> bool:
+    return re.search(pattern, text, re.IGNORECASE) is not None
 
 
 def _by_status(status: int) -> Kind | None:

@@ -11,8 +11,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from harness_lib.agents.hook_host import Host
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.hookinstall.hosts import Host
 from harness_lib.system.place import checkout
 
 Entry = dict[str, object]

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from harness_lib.agents import hook_host
+from harness_lib.agents.hook_host import Host, Scope
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.hookinstall import entries, files, hosts
-from harness_lib.hookinstall.hosts import Host, Scope
+from harness_lib.hookinstall import entries, files
 from harness_lib.system.files import json_text
 
 PLUGIN = "harness"
@@ -59,7 +60,7 @@ def by_scope(ctx: Context, host: Host) -> Iterator[tuple[Scope, files.HostFile]]
     """Yield the files of `host`, by scope; those too that do not exist. Raises RefusedError."""
     top = project(ctx)
     seen: set[str] = set()
-    for scope in hosts.SCOPES:
+    for scope in hook_host.SCOPES:
         for path in host.places(scope, ctx.env, top):
             # A home that is a repository is its own project.
             if os.path.realpath(path) not in seen:
@@ -71,7 +72,7 @@ def _files(ctx: Context, host: Host) -> Iterator[Route]:
     found = list(by_scope(ctx, host))
     if host.name == "copilot":
         shared = project(ctx) / ".claude" / "settings.json"
-        found.append(("project", files.read(hosts.CLAUDE, shared)))
+        found.append(("project", files.read(hook_host.CLAUDE, shared)))
     for scope, file in found:
         ours = file.ours()
         if ours:
@@ -80,9 +81,9 @@ def _files(ctx: Context, host: Host) -> Iterator[Route]:
 
 
 def _plugins(ctx: Context, host: Host) -> Iterator[Route]:
-    if host is hosts.CLAUDE:
+    if host is hook_host.CLAUDE:
         yield from _claude_plugins(ctx)
-    if host is hosts.CODEX:
+    if host is hook_host.CODEX:
         config = codex_config(ctx)
         for name in _CODEX_PLUGIN.findall(config.read_text("utf-8", "replace") if config.is_file() else ""):
             yield Route(f"plugin {name}", config, is_plugin=True)
@@ -91,7 +92,7 @@ def _plugins(ctx: Context, host: Host) -> Iterator[Route]:
 def _claude_plugins(ctx: Context) -> Iterator[Route]:
     """Claude Code loads a skill folder with a manifest as a plugin; of several it takes the person's own."""
     switches = _switches(ctx)
-    (settings,) = hosts.CLAUDE.places("user", ctx.env, ctx.cwd)
+    (settings,) = hook_host.CLAUDE.places("user", ctx.env, ctx.cwd)
     top = project(ctx)
     for base, scope in ((settings.parent, "user"), (top / ".claude", "project")):
         folder = base / "skills" / PLUGIN
@@ -117,7 +118,7 @@ def _is_plugin(folder: Path) -> bool:
 def _switches(ctx: Context) -> dict[str, object]:
     """Return which plugins Claude Code's settings switch on or off."""
     found: dict[str, object] = {}
-    for _, file in by_scope(ctx, hosts.CLAUDE):
+    for _, file in by_scope(ctx, hook_host.CLAUDE):
         found |= _object(_loaded(file.data).get("enabledPlugins"))
     return found
 
@@ -131,7 +132,7 @@ def _is_trusted(ctx: Context, settings: Path, top: Path) -> bool:
 
 def codex_config(ctx: Context) -> Path:
     """Return Codex's settings, where it notes what a person has trusted."""
-    (hooks,) = hosts.CODEX.places("user", ctx.env, ctx.cwd)
+    (hooks,) = hook_host.CODEX.places("user", ctx.env, ctx.cwd)
     return hooks.with_name("config.toml")
 
 
@@ -140,7 +141,7 @@ def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
 
     If a trust that was given still holds, only Codex knows: it compares what the hook is with what it was.
     """
-    if host is not hosts.CODEX:
+    if host is not hook_host.CODEX:
         return False
     config = codex_config(ctx)
     text = config.read_text("utf-8", "replace") if config.is_file() else ""
@@ -152,13 +153,13 @@ def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
 def is_here(ctx: Context, host: Host) -> bool:
     """Return whether `host` seems to be used on this machine: its folder is there."""
     (path, *_) = host.places("user", ctx.env, ctx.cwd)
-    folder = path.parent.parent if host is hosts.COPILOT else path.parent
+    folder = path.parent.parent if host is hook_host.COPILOT else path.parent
     return folder.is_dir()
 
 
 def holders(ctx: Context) -> list[str]:
     """Return the titles of the hosts that load our hooks here and run them."""
-    found = ((host, readable(ctx, host)) for host in hosts.HOSTS.values())
+    found = ((host, readable(ctx, host)) for host in hook_host.HOSTS.values())
     return [
         host.title
         for host, routes in found

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness_lib import typed
+from harness_lib.agents import hook_host
+from harness_lib.agents.hook_host import Host, Scope
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
-from harness_lib.hookinstall import diff, entries, files, hosts, made_directories, routes
+from harness_lib.hookinstall import diff, entries, files, made_directories, routes
 from harness_lib.hookinstall.files import HostFile
-from harness_lib.hookinstall.hosts import Host, Scope
 from harness_lib.hookinstall.routes import Route
 
 Ask = Callable[[str], bool]
@@ -31,9 +32,9 @@ def install(
     `ask` shows it to a person and returns their answer; None writes at once. Exit 8 if they say no.
     Raises UsageError (no such scope there), ConfigError (its file is broken), RefusedError, HeldError.
     """
-    if agent in hosts.WITHOUT_HOOKS:
+    if agent in hook_host.WITHOUT_HOOKS:
         return _limit(agent)
-    host = hosts.HOSTS[agent]
+    host = hook_host.HOSTS[agent]
     reached = [route for route in routes.of(ctx, host) if not route.missing]
     file = files.read(host, _target(ctx, host, scope))
     elsewhere = [route for route in reached if route.is_plugin or route.path != file.path]
@@ -61,9 +62,9 @@ def uninstall(
 
     Raises and asks as `install` does.
     """
-    if agent in hosts.WITHOUT_HOOKS:
+    if agent in hook_host.WITHOUT_HOOKS:
         return _limit(agent)
-    host = hosts.HOSTS[agent]
+    host = hook_host.HOSTS[agent]
     installed = [file for where, file in routes.by_scope(ctx, host) if scope in (None, where) and file.ours()]
     replies = [
         _carry_out(
@@ -85,9 +86,9 @@ def uninstall(
 
 def status(ctx: Context, agent: str | None = None) -> Reply:
     """Say on which way each agent (or `agent` alone) gets our hooks here."""
-    if agent in hosts.WITHOUT_HOOKS:
+    if agent in hook_host.WITHOUT_HOOKS:
         return _limit(str(agent))
-    chosen = [hosts.HOSTS[agent]] if agent else list(hosts.HOSTS.values())
+    chosen = [hook_host.HOSTS[agent]] if agent else list(hook_host.HOSTS.values())
     lines: list[str] = []
     facts: list[dict[str, object]] = []
     for host in chosen:
@@ -101,7 +102,7 @@ def status(ctx: Context, agent: str | None = None) -> Reply:
         ]
         facts.append({"agent": host.name, "routes": [_facts(route) for route in readable]})
     if not agent:
-        lines += [f"{name}: has no hooks that could hold it" for name in hosts.WITHOUT_HOOKS]
+        lines += [f"{name}: has no hooks that could hold it" for name in hook_host.WITHOUT_HOOKS]
     return _reply("\n".join(lines), extra={"agents": facts}, follow="harness doctor")
 
 
@@ -181,7 +182,7 @@ def _facts(route: Route) -> dict[str, object]:
 
 
 def _limit(agent: str) -> Reply:
-    return _reply(hosts.WITHOUT_HOOKS[agent], extra={"agent": agent, "written": False})
+    return _reply(hook_host.WITHOUT_HOOKS[agent], extra={"agent": agent, "written": False})
 
 
 def _reply(

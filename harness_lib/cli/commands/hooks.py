@@ -5,21 +5,21 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
+from harness_lib.agents import hook_host
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.hookinstall import hosts
 from harness_lib.verbs import hooks
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
     parser.add_argument("action", nargs="?", choices=("install", "status", "uninstall"), default="status")
-    parser.add_argument("--agent", choices=(*hosts.HOSTS, *hosts.WITHOUT_HOOKS), help="whose hooks")
+    parser.add_argument("--agent", choices=(*hook_host.HOSTS, *hook_host.WITHOUT_HOOKS), help="whose hooks")
     parser.add_argument(
         "--scope",
-        choices=hosts.SCOPES,
+        choices=hook_host.SCOPES,
         help="install: for all projects of yours (user, the default) or for this one; uninstall: only there",
     )
     parser.add_argument("--dry-run", action="store_true", help="show the difference, write nothing")

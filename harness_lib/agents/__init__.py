@@ -1,6 +1,7 @@
-"""The coding agents that `harness run` drives without a person, one small file each.
+"""The coding agents, one small file each: how `harness run` drives it, and what its hooks are called.
 
-An adapter says how its agent is started, how it is given the brief, and what the lines of its output mean.
+An adapter says how its agent is started, how it is given the brief, and what the lines of its output mean;
+`HOOKS` says where the agent's program looks for hooks.
 Nothing here starts a process or looks at a clock: a line and a moment go in, a report comes out.
 """
 

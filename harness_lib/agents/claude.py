@@ -10,6 +10,7 @@ from datetime import datetime
 
 from harness_lib.agents import stream
 from harness_lib.agents.adapter import Launch, Report, Trouble
+from harness_lib.agents.hook_host import LIKE_OURS, SUBAGENTS, TOOLS, Host
 from harness_lib.agents.troubles import Kind, of_kind, trouble
 
 # What the client itself makes of an error; where it says nothing of use the text decides.
@@ -31,6 +32,25 @@ _MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cac
 
 # Said by the person, one of them takes the place of our "everything": nobody is there to be asked.
 _PERMISSIONS = frozenset({"--permission-mode", "--allowedTools", "--allowed-tools"})
+
+
+HOOKS = Host(
+    name="claude",
+    title="Claude Code",
+    # In the project, the file for this machine: the shared one would carry a path of ours into every clone,
+    # and Copilot reads it too.
+    files={
+        "user": (".claude/settings.json",),
+        "project": (".claude/settings.local.json", ".claude/settings.json"),
+    },
+    home=("CLAUDE_CONFIG_DIR", ".claude"),
+    events={**LIKE_OURS, **SUBAGENTS, **TOOLS, "TeammateIdle": "TeammateIdle"},
+    trust={
+        "user": "none is needed. /hooks in Claude Code shows them; a session that is open reads them when it "
+        "starts anew.",
+        "project": "none beyond the trust in this folder that Claude Code asks for when it is opened.",
+    },
+)
 
 
 class Claude:

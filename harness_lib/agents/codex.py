@@ -10,6 +10,7 @@ from datetime import datetime
 
 from harness_lib.agents import stream
 from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents.hook_host import LIKE_OURS, SUBAGENTS, TOOLS, Host
 from harness_lib.agents.troubles import of_kind, trouble
 
 # Said by the person, they take the place of our sandbox: the client refuses to hear it twice.
@@ -30,6 +31,21 @@ _TOOLS = {
     "collab_tool_call": ("tool", "prompt"),
 }
 _RETRYING = "Reconnecting..."
+
+
+HOOKS = Host(
+    name="codex",
+    title="Codex",
+    files={"user": (".codex/hooks.json",), "project": (".codex/hooks.json",)},
+    home=("CODEX_HOME", ".codex"),
+    events={**LIKE_OURS, **SUBAGENTS, **TOOLS},
+    trust={
+        "user": "Codex skips each hook, in `codex exec` without a word, until you have trusted it: start "
+        "codex, type /hooks, trust them.",
+        "project": "Codex skips each hook until you have trusted it, and this project too: start codex here, "
+        "type /hooks, trust them.",
+    },
+)
 
 
 class Codex:

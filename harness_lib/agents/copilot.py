@@ -13,6 +13,7 @@ from datetime import datetime
 
 from harness_lib.agents import stream
 from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents.hook_host import Host
 from harness_lib.agents.troubles import of_kind, trouble
 
 # What came from a cache is among the input.
@@ -20,6 +21,23 @@ _COUNTS = ("inputTokens", "outputTokens")
 _NANO_CREDITS_PER_DOLLAR = 10**11
 # Said by the person, they take the place of ours.
 _ALLOWED = frozenset({"--allow-tool", "--allow-all-tools", "--allow-all", "--yolo"})
+
+
+HOOKS = Host(
+    name="copilot",
+    title="GitHub Copilot CLI",
+    files={"user": (".copilot/hooks/harness.json",), "project": (".github/hooks/harness.json",)},
+    events={name: name for name in ("Stop", "SubagentStop", "SessionStart")},
+    form="flat",
+    command_key="bash",
+    timeout_key="timeoutSec",
+    root={"version": 1},
+    trust={
+        "user": "none is needed.",
+        "project": "without trust in the folder its hooks are skipped silently: say yes when Copilot asks, "
+        "or start it with --trust-folder.",
+    },
+)
 
 
 class Copilot:

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from harness_lib.agents import stream
 from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents.hook_host import Host
 from harness_lib.agents.troubles import of_kind, trouble
 
 # Its lines of plain text that are about the provider or the login; all others are noise.
@@ -20,6 +21,26 @@ _TOLD = re.compile(
 _TALKING = "talking"
 # Said by the person, they take the place of ours.
 _APPROVAL = frozenset({"--approval-mode", "--yolo", "-y"})
+
+
+HOOKS = Host(
+    name="gemini",
+    title="Gemini CLI",
+    files={"user": (".gemini/settings.json",), "project": (".gemini/settings.json",)},
+    events={
+        "Stop": "AfterAgent",
+        "SessionStart": "SessionStart",
+        "SessionEnd": "SessionEnd",
+        "PreToolUse": "BeforeTool",
+        "PostToolUse": "AfterTool",
+    },
+    matchers={"PreToolUse": "write_file|replace", "PostToolUse": "run_shell_command", "SessionStart": None},
+    timeout_unit=1000,
+    trust={
+        "user": "none is needed. /hooks in Gemini CLI shows them.",
+        "project": "the folder must be a trusted one, and Gemini CLI warns of new hooks of a project once.",
+    },
+)
 
 
 class Gemini:

@@ -19,6 +19,14 @@ _COUNTS = ("input", "output", "reasoning")
 _CACHE = ("read", "write")
 
 
+# It runs no command when it is about to stop, so nothing could hold it.
+WITHOUT_HOOKS = (
+    "opencode runs no command when it is about to stop, so no hook can hold it; there is nothing "
+    "to install. The skill works there: `npx skills add` puts it where opencode looks, and the agent follows "
+    "the list by itself. Ask it to go on if it stops early; `harness status` shows what is left."
+)
+
+
 class OpenCode:
     """The adapter; without state."""
 

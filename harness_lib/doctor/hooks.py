@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.agents import hook_host
 from harness_lib.agents.hook_host import Host
+from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
 from harness_lib.core import git_access
 from harness_lib.core.context import Context
 from harness_lib.doctor.diagnosis import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
@@ -23,7 +23,7 @@ from harness_lib.system.processes import owner
 def loaded(ctx: Context) -> Diagnoses:
     """Say of each agent that is used here on which way it gets the hooks, and what stands in that way."""
     agent = owner.in_agent(ctx.env)
-    used = [host for host in hook_host.HOSTS.values() if host.name == agent or routes.is_here(ctx, host)]
+    used = [host for host in HOSTS.values() if host.name == agent or routes.is_here(ctx, host)]
     for host in used:
         readable = routes.readable(ctx, host)
         if isinstance(readable, HarnessError):
@@ -34,8 +34,8 @@ def loaded(ctx: Context) -> Diagnoses:
             yield warn(f"{host.title} does not load the hooks: it may stop early", _install(host))
         else:
             yield Diagnosis("ok", f"{host.title} is used on this machine without the hooks", _install(host))
-    if agent in hook_host.WITHOUT_HOOKS:
-        yield ok(hook_host.WITHOUT_HOOKS[agent].split(";")[0])
+    if agent in WITHOUT_HOOKS:
+        yield ok(WITHOUT_HOOKS[agent].split(";")[0])
 
 
 def _ways(ctx: Context, host: Host, readable: list[Route]) -> Iterator[Diagnosis]:

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.agents import hook_host
-from harness_lib.agents.hook_host import Host, Scope
+from harness_lib.agents import claude, codex, copilot
+from harness_lib.agents.hook_host import SCOPES, Host, Scope
+from harness_lib.agents.registry import HOSTS
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.hookinstall import entries, files
+from harness_lib.hookinstall.places import places
 from harness_lib.system.files import json_text
 
 PLUGIN = "harness"
@@ -60,8 +62,8 @@ def by_scope(ctx: Context, host: Host) -> Iterator[tuple[Scope, files.HostFile]]
     """Yield the files of `host`, by scope; those too that do not exist. Raises RefusedError."""
     top = project(ctx)
     seen: set[str] = set()
-    for scope in hook_host.SCOPES:
-        for path in host.places(scope, ctx.env, top):
+    for scope in SCOPES:
+        for path in places(host, scope, ctx.env, top):
             # A home that is a repository is its own project.
             if os.path.realpath(path) not in seen:
                 seen.add(os.path.realpath(path))
@@ -72,7 +74,7 @@ def _files(ctx: Context, host: Host) -> Iterator[Route]:
     found = list(by_scope(ctx, host))
     if host.name == "copilot":
         shared = project(ctx) / ".claude" / "settings.json"
-        found.append(("project", files.read(hook_host.CLAUDE, shared)))
+        found.append(("project", files.read(claude.HOOKS, shared)))
     for scope, file in found:
         ours = file.ours()
         if ours:
@@ -81,9 +83,9 @@ def _files(ctx: Context, host: Host) -> Iterator[Route]:
 
 
 def _plugins(ctx: Context, host: Host) -> Iterator[Route]:
-    if host is hook_host.CLAUDE:
+    if host is claude.HOOKS:
         yield from _claude_plugins(ctx)
-    if host is hook_host.CODEX:
+    if host is codex.HOOKS:
         config = codex_config(ctx)
         for name in _CODEX_PLUGIN.findall(config.read_text("utf-8", "replace") if config.is_file() else ""):
             yield Route(f"plugin {name}", config, is_plugin=True)
@@ -92,7 +94,7 @@ def _plugins(ctx: Context, host: Host) -> Iterator[Route]:
 def _claude_plugins(ctx: Context) -> Iterator[Route]:
     """Claude Code loads a skill folder with a manifest as a plugin; of several it takes the person's own."""
     switches = _switches(ctx)
-    (settings,) = hook_host.CLAUDE.places("user", ctx.env, ctx.cwd)
+    (settings,) = places(claude.HOOKS, "user", ctx.env, ctx.cwd)
     top = project(ctx)
     for base, scope in ((settings.parent, "user"), (top / ".claude", "project")):
         folder = base / "skills" / PLUGIN
@@ -118,7 +120,7 @@ def _is_plugin(folder: Path) -> bool:
 def _switches(ctx: Context) -> dict[str, object]:
     """Return which plugins Claude Code's settings switch on or off."""
     found: dict[str, object] = {}
-    for _, file in by_scope(ctx, hook_host.CLAUDE):
+    for _, file in by_scope(ctx, claude.HOOKS):
         found |= _object(_loaded(file.data).get("enabledPlugins"))
     return found
 
@@ -132,7 +134,7 @@ def _is_trusted(ctx: Context, settings: Path, top: Path) -> bool:
 
 def codex_config(ctx: Context) -> Path:
     """Return Codex's settings, where it notes what a person has trusted."""
-    (hooks,) = hook_host.CODEX.places("user", ctx.env, ctx.cwd)
+    (hooks,) = places(codex.HOOKS, "user", ctx.env, ctx.cwd)
     return hooks.with_name("config.toml")
 
 
@@ -141,7 +143,7 @@ def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
 
     If a trust that was given still holds, only Codex knows: it compares what the hook is with what it was.
     """
-    if host is not hook_host.CODEX:
+    if host is not codex.HOOKS:
         return False
     config = codex_config(ctx)
     text = config.read_text("utf-8", "replace") if config.is_file() else ""
@@ -152,14 +154,14 @@ def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
 
 def is_here(ctx: Context, host: Host) -> bool:
     """Return whether `host` seems to be used on this machine: its folder is there."""
-    (path, *_) = host.places("user", ctx.env, ctx.cwd)
-    folder = path.parent.parent if host is hook_host.COPILOT else path.parent
+    (path, *_) = places(host, "user", ctx.env, ctx.cwd)
+    folder = path.parent.parent if host is copilot.HOOKS else path.parent
     return folder.is_dir()
 
 
 def holders(ctx: Context) -> list[str]:
     """Return the titles of the hosts that load our hooks here and run them."""
-    found = ((host, readable(ctx, host)) for host in hook_host.HOSTS.values())
+    found = ((host, readable(ctx, host)) for host in HOSTS.values())
     return [
         host.title
         for host, routes in found

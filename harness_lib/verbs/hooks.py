@@ -10,13 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.agents import hook_host
 from harness_lib.agents.hook_host import Host, Scope
+from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
 from harness_lib.hookinstall import diff, entries, files, made_directories, routes
 from harness_lib.hookinstall.files import HostFile
+from harness_lib.hookinstall.places import places
 from harness_lib.hookinstall.routes import Route
 
 Ask = Callable[[str], bool]
@@ -32,9 +33,9 @@ def install(
     `ask` shows it to a person and returns their answer; None writes at once. Exit 8 if they say no.
     Raises UsageError (no such scope there), ConfigError (its file is broken), RefusedError, HeldError.
     """
-    if agent in hook_host.WITHOUT_HOOKS:
+    if agent in WITHOUT_HOOKS:
         return _limit(agent)
-    host = hook_host.HOSTS[agent]
+    host = HOSTS[agent]
     reached = [route for route in routes.of(ctx, host) if not route.missing]
     file = files.read(host, _target(ctx, host, scope))
     elsewhere = [route for route in reached if route.is_plugin or route.path != file.path]
@@ -62,9 +63,9 @@ def uninstall(
 
     Raises and asks as `install` does.
     """
-    if agent in hook_host.WITHOUT_HOOKS:
+    if agent in WITHOUT_HOOKS:
         return _limit(agent)
-    host = hook_host.HOSTS[agent]
+    host = HOSTS[agent]
     installed = [file for where, file in routes.by_scope(ctx, host) if scope in (None, where) and file.ours()]
     replies = [
         _carry_out(
@@ -86,9 +87,9 @@ def uninstall(
 
 def status(ctx: Context, agent: str | None = None) -> Reply:
     """Say on which way each agent (or `agent` alone) gets our hooks here."""
-    if agent in hook_host.WITHOUT_HOOKS:
+    if agent in WITHOUT_HOOKS:
         return _limit(str(agent))
-    chosen = [hook_host.HOSTS[agent]] if agent else list(hook_host.HOSTS.values())
+    chosen = [HOSTS[agent]] if agent else list(HOSTS.values())
     lines: list[str] = []
     facts: list[dict[str, object]] = []
     for host in chosen:
@@ -102,18 +103,18 @@ def status(ctx: Context, agent: str | None = None) -> Reply:
         ]
         facts.append({"agent": host.name, "routes": [_facts(route) for route in readable]})
     if not agent:
-        lines += [f"{name}: has no hooks that could hold it" for name in hook_host.WITHOUT_HOOKS]
+        lines += [f"{name}: has no hooks that could hold it" for name in WITHOUT_HOOKS]
     return _reply("\n".join(lines), extra={"agents": facts}, follow="harness doctor")
 
 
 def _target(ctx: Context, host: Host, scope: Scope) -> Path:
-    places = host.places(scope, ctx.env, routes.project(ctx))
-    if not places:
+    paths = places(host, scope, ctx.env, routes.project(ctx))
+    if not paths:
         raise UsageError(
             f"{host.title} has one file for all projects of a person.",
             typed.harness("hooks", "install", "--agent", host.name, "--scope", "user"),
         )
-    path = places[0]
+    path = paths[0]
     top = routes.project(ctx).resolve()
     if scope == "project" and top not in path.resolve().parents:
         # A clone could have brought the link, to have us write where it cannot.
@@ -182,7 +183,7 @@ def _facts(route: Route) -> dict[str, object]:
 
 
 def _limit(agent: str) -> Reply:
-    return _reply(hook_host.WITHOUT_HOOKS[agent], extra={"agent": agent, "written": False})
+    return _reply(WITHOUT_HOOKS[agent], extra={"agent": agent, "written": False})
 
 
 def _reply(

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness_lib.agents import hook_host
+from harness_lib.agents import registry
 from tests.verbs.project import Agent, Time
 
-HOSTS = sorted(hook_host.HOSTS)
-JSON_HOSTS = [name for name in HOSTS if hook_host.HOSTS[name].form != "toml"]
+HOSTS = sorted(registry.HOSTS)
+JSON_HOSTS = [name for name in HOSTS if registry.HOSTS[name].form != "toml"]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
 
 def place(home: Path, name: str) -> Path:
     """Return the person's file of the host `name`."""
-    return home / hook_host.HOSTS[name].files["user"][0]
+    return home / registry.HOSTS[name].files["user"][0]
 
 
 def put(path: Path, data: str | bytes) -> Path:

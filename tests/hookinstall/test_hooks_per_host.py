@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tomlkit
 
-from harness_lib.agents import hook_host
+from harness_lib.agents import codex, registry
 from harness_lib.hookinstall import entries
 from harness_lib.hookio import dialect
 from tests.hookinstall.hookfiles import HOSTS, agent, everything, place, put
@@ -104,7 +104,7 @@ def test_no_trust_is_forged(agent: Agent, home: Path) -> None:
 @pytest.mark.parametrize("name", HOSTS)
 def test_every_command_rings_and_is_silent_where_the_script_is_gone(name: str, tmp_path: Path) -> None:
     """As a host runs it: through `sh -c`, in a folder without a list."""
-    host = hook_host.HOSTS[name]
+    host = registry.HOSTS[name]
     assert entries.wanted(host).keys() == set(host.events.values())
     weird = tmp_path / 'it\'s a "folder"'
     for script in (entries.folder() / "harness-stop.py", weird / "hooks" / "harness-stop.py"):
@@ -117,7 +117,7 @@ def test_every_command_rings_and_is_silent_where_the_script_is_gone(name: str, t
 
 
 def test_the_hooks_answer_in_the_dialect_of_every_host_they_are_installed_for() -> None:
-    assert set(hook_host.HOSTS) == set(dialect.HOSTS)
+    assert set(registry.HOSTS) == set(dialect.HOSTS)
 
 
 def test_claude_code_alone_is_told_what_a_guard_that_fails_means(agent: Agent, home: Path) -> None:
@@ -139,6 +139,6 @@ def test_gemini_waits_as_long_as_the_others(agent: Agent, home: Path) -> None:
 
 
 def test_the_arguments_of_a_command_are_quoted() -> None:
-    command = entries.command(Path("/a b/$(x)/hooks/harness-stop.py"), hook_host.CODEX)
+    command = entries.command(Path("/a b/$(x)/hooks/harness-stop.py"), codex.HOOKS)
     assert shlex.split(command.partition(";")[0])[0] == "f=/a b/$(x)/hooks/harness-stop.py"
     assert os.sep in command

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.agents import hook_host
+from harness_lib.agents import claude
 from tests.hookinstall.hookfiles import agent, commands, everything, place, put
 from tests.verbs.project import Agent
 
@@ -60,7 +60,7 @@ def test_a_linked_file_is_written_through(
     link.symlink_to(behind)
     agent.ok("hooks", "install", "--agent", "claude")
     assert link.is_symlink()
-    assert len(commands(behind)) == len(hook_host.CLAUDE.events)
+    assert len(commands(behind)) == len(claude.HOOKS.events)
     agent.ok("hooks", "uninstall", "--agent", "claude")
     assert link.is_symlink()
     assert behind.exists() == (not dangling)

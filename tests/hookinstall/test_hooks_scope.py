@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from harness_lib.agents import hook_host
+from harness_lib.agents.registry import HOSTS
 from tests.hookinstall.hookfiles import agent, everything
 from tests.verbs.project import Agent, Project
 
@@ -17,7 +17,7 @@ def test_the_scope_project_is_the_top_of_the_work_tree(project: Project, agent: 
     before = everything(home)
     for name in ("claude", "codex", "gemini", "copilot", "cursor"):
         said = agent.ok("hooks", "install", "--agent", name, "--scope", "project")
-        file = project.top / hook_host.HOSTS[name].files["project"][0]
+        file = project.top / HOSTS[name].files["project"][0]
         assert Path(said["file"]) == file
         assert file.is_file()
         agent.ok("hooks", "uninstall", "--agent", name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.agents import hook_host
+from harness_lib.agents.hook_host import SCOPES
+from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -16,10 +17,10 @@ from harness_lib.verbs import hooks
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
     parser.add_argument("action", nargs="?", choices=("install", "status", "uninstall"), default="status")
-    parser.add_argument("--agent", choices=(*hook_host.HOSTS, *hook_host.WITHOUT_HOOKS), help="whose hooks")
+    parser.add_argument("--agent", choices=(*HOSTS, *WITHOUT_HOOKS), help="whose hooks")
     parser.add_argument(
         "--scope",
-        choices=hook_host.SCOPES,
+        choices=SCOPES,
         help="install: for all projects of yours (user, the default) or for this one; uninstall: only there",
     )
     parser.add_argument("--dry-run", action="store_true", help="show the difference, write nothing")

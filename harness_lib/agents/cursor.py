@@ -1,0 +1,21 @@
+"""Cursor: only its hooks, as documented; `harness run` does not drive it."""
+
+from __future__ import annotations
+
+from harness_lib.agents.hook_host import Host
+
+HOOKS = Host(
+    name="cursor",
+    title="Cursor",
+    files={"user": (".cursor/hooks.json",), "project": (".cursor/hooks.json",)},
+    events={"Stop": "stop", "SubagentStop": "subagentStop", "SessionStart": "sessionStart"},
+    form="flat",
+    root={"version": 1},
+    # Cursor ends a loop after a few rounds of its own; ours ends after eight without progress.
+    extra={"Stop": {"loop_limit": 1000}, "SubagentStop": {"loop_limit": 1000}},
+    trust={
+        "user": "see the hooks page in Cursor's settings.",
+        "project": "the workspace must be a trusted one; see the hooks page in Cursor's settings.",
+    },
+    is_measured=False,
+)

@@ -101,18 +101,21 @@ def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...
     return answer._replace(message=message, **_stopped(why, waits))
 
 
-def _words(ctx: Context, why: Why) -> str:
+def _words(ctx: Context, why: Why, message: str) -> str:
+    """Return why the run has ended; what to type stands at the end, so that nothing seems part of it."""
     match why:
         case "interrupted":
+            if message:
+                return f"Stopped: {message}"
             return "Stopped as you asked; nothing is lost. Go on with: harness run"
         case "limit":
-            return "A limit of this run is reached. Go on with a higher one: harness run --help"
+            return f"A limit of this run is reached ({message}). Go on with a higher one: harness run --help"
         case "stuck":
-            return "A person must act first."
+            return f"A person must act first. {message}".strip()
         case "broken":
-            return "Every task is completed, but the whole is not."
+            return f"Every task is completed, but the whole is not. {message}".strip()
         case "done" | "blocked" | "waiting" | "max_sessions" | "max_tasks_per_session":
-            return nothing_to_do.words(ctx.store.ask(), why)
+            return f"{nothing_to_do.words(ctx.store.ask(), why)} {message}".strip()
 
 
 class _Stopped(TypedDict):
@@ -134,7 +137,7 @@ def reply(ctx: Context, why: Why, message: str, began: float, spent: Spent) -> R
 
     `began` is in seconds since the epoch.
     """
-    first = [f"{_words(ctx, why)} {message}".strip()]
+    first = [_words(ctx, why, message)]
     # Moments on disk have no fractions.
     since = datetime.fromtimestamp(int(began), timezone.utc)
     return Reply(

@@ -1,4 +1,4 @@
-"""Running a task's check: the objective answer to "is it done?"."""
+"""Run a task's check: the objective answer to "is it done?"."""
 
 from __future__ import annotations
 

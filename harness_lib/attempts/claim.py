@@ -1,4 +1,4 @@
-"""Taking one task: chosen and prepared outside the lock, claimed under it if it is still the right choice.
+"""Take one task: chosen and prepared outside the lock, claimed under it if it is still the right choice.
 
 Source: docs/protocol.md, "Task Execution Cycle" step 1; docs/design.md, "At the claim".
 """

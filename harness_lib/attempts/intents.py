@@ -1,4 +1,4 @@
-"""Finishing what a killed process had under way, as the intent in its task says."""
+"""Finish what a killed process had under way, as the intent in its task says."""
 
 from __future__ import annotations
 

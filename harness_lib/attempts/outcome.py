@@ -1,4 +1,4 @@
-"""Record how an attempt has ended: what committing, rolling back and settling have in common.
+"""Record how an attempt has ended: what a commit, a rollback and the resuming of an intent have in common.
 
 Crash model: an `intent` in the state says what is about to happen in git before it happens, and is removed
 together with the outcome in one write.

@@ -1,4 +1,4 @@
-"""When the hooks go off by themselves."""
+"""Switch the hooks off by themselves when nothing is left to hold an agent for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of a task list."""
+"""Count the tasks of a list: how many are how far, with their attempts and checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process of a worker, and its two lines to the run.
+"""The process of a worker, and its two pipes to the run.
 
 It speaks in JSON lines on standard output (`rules.events` says which), and hears the run on standard input:
 its configuration first; then `go` lets it take a task, `limits` gives it others, `drain` means to take no

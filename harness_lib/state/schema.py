@@ -1,4 +1,4 @@
-"""Checks documents against the published contract in `schemas/`.
+"""Check documents against the published contract in `schemas/`.
 
 Asked before a list is written and after `codec`, which says the same in better words. The only user of
 jsonschema, which takes longer to import than a whole hook may run.

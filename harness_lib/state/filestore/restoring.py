@@ -1,4 +1,4 @@
-"""Putting a lost or broken list back, without losing what is left of the broken one.
+"""Put a lost or broken list back, without losing what is left of the broken one.
 
 Only inside a transaction, and only for a file that is no JSON or is gone: what parses is a person's edit.
 Source: docs/design.md, "Lost or broken"; docs/protocol.md, "Error Handling".

@@ -1,6 +1,6 @@
 """JSON as people keep it in their settings: comments and trailing commas are read, and their places known.
 
-Pure: text in, values and places out. What changes such a text is in `jsonedit`.
+Pure: text in, values and places out. What changes such a text is in `json_edit`.
 Standard library only.
 """
 

@@ -1,7 +1,7 @@
 """Give a file that only grows a second name, so that removing the first loses nothing.
 
 Both are names of one file, so nothing is ever written twice. Where the file system has no such names, or the
-place is on another one, there is none: the file then is as mortal as it was.
+place is on another one, there is none, and to remove the file loses what it holds.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A lock that is polled is a lottery: of thirty waiters most are served soon, a few not within half a minute,
 and all of them burn time with asking. The kernel wakes those who wait for one flock in the order in which
 they came.
-Only courtesy hangs on it: who gets no turn in time, or finds no line to stand in, asks the lock itself.
+Only fairness depends on it: who gets no turn in time, or cannot make its file, asks the lock itself.
 """
 
 from __future__ import annotations

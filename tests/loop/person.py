@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyte
 
-PATIENCE = 25.0
+PATIENCE = 60.0
 _OWN_TERMINAL = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)

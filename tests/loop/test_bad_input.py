@@ -165,6 +165,6 @@ def test_ctrl_c_ends_the_wait_for_a_limit_at_once(
 
         run.send_signal(signal.SIGINT)
 
-        assert run.wait(20) == 130
+        assert run.wait(45) == 130
     assert len(server.requests) == 1
     assert hs("--continue", "go on", env=wire.environment(server)).out == "Done.\n"

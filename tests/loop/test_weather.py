@@ -303,6 +303,6 @@ def test_a_hook_that_hangs_is_ended_with_the_run(serve: Serve, home: Path, proje
 
     run.send_signal(signal.SIGINT)
 
-    assert run.wait(30) == 130
+    assert run.wait(60) == 130
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

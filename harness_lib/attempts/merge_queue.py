@@ -112,7 +112,7 @@ def _as_it_is(ctx: Context, task: Task) -> Task:
 
 
 def _has_arrived(ctx: Context, task: Task) -> bool:
-    commit, target = _named(outcome.intent_of(task).commit), _target(task)
+    commit, target = _required(outcome.intent_of(task).commit), _target(task)
     return any(ctx.git.is_ancestor(commit, ref) for ref in (target, target_branch.waiting(target)))
 
 
@@ -130,7 +130,7 @@ def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.
     while True:
         batch = merge_batch.stack(git, tasks, move.tip)
         if batch.conflicts:
-            oid = _named(outcome.intent_of(task).commit)
+            oid = _required(outcome.intent_of(task).commit)
             return requeue.because_of_conflict(ctx, session, task, oid, move.tip, batch.conflicts)
         failed = _failed(ctx, batch)
         if failed is None:
@@ -154,14 +154,16 @@ def _begin_again(ctx: Context, task: Task) -> Task:
         current = outcome.require_claim(tx, task)
         if transitions.may("drop_intent", current):
             current = transitions.drop_intent(current)
-        again = transitions.begin_merge(current, now=tx.now, commit=_named(intent.commit), base=intent.base)
+        again = transitions.begin_merge(
+            current, now=tx.now, commit=_required(intent.commit), base=intent.base
+        )
         tx.replace(again)
     return again
 
 
 def _completed(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Record the task, whose work is on its branch, as completed."""
-    commit = _named(outcome.intent_of(task).commit)
+    commit = _required(outcome.intent_of(task).commit)
     with ctx.store.transaction() as tx:
         done = transitions.complete(outcome.require_claim(tx, task), now=tx.now)
         tx.replace(done)
@@ -179,7 +181,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     git, intent, target = ctx.git, outcome.intent_of(task), _target(task)
     with locks.hold(git):
         outcome.clear_dead_locks(git, intent, (target, target_branch.waiting(target)))
-    commit = _named(intent.commit)
+    commit = _required(intent.commit)
     if intent.action == "merge":
         _stand_on(ctx, task, commit)
         return merge_in_turn(ctx, session, task)
@@ -187,7 +189,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         return _completed(ctx, session, task)
     if intent.head is None:
         return merge_in_turn(ctx, session, task)
-    ref, tip = _named(intent.ref), intent.head
+    ref, tip = _required(intent.ref), intent.head
     try:
         move = target_branch.Move(ref, tip, tip if git.ref(ref) else "")
         target_branch.carry_out(ctx, target, move, commit)
@@ -196,14 +198,14 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     return _completed(ctx, session, task)
 
 
-def _named(value: str | None) -> str:
+def _required(value: str | None) -> str:
     """Return what an intent of ours always names."""
     assert value is not None, "BUG: an intent does not say what is under way."
     return value
 
 
 def _target(task: Task) -> str:
-    return _named(task.gate.target if task.gate else None)
+    return _required(task.gate.target if task.gate else None)
 
 
 def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
@@ -212,7 +214,7 @@ def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
     The work tree is given that content for it. A single task's own content has been checked already.
     """
     git, first = ctx.git, batch.members[0].task
-    oid = _named(outcome.intent_of(first).commit)
+    oid = _required(outcome.intent_of(first).commit)
     if len(batch.members) == 1 and git.tree_of(batch.tip) == git.tree_of(oid):
         return None
     _stand_at(ctx, first, oid, batch.tip)

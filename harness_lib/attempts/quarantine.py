@@ -36,7 +36,7 @@ def whole(ctx: Context, path: Path, git: Git | None) -> Path | None:
         return None
     if git is not None:
         take_all_in(git)
-    kept = _free(ctx, path)
+    kept = _free_place(ctx, path)
     path.rename(kept)
     ctx.say(f"what an agent has made of {path} is kept in {kept}")
     return kept
@@ -52,7 +52,7 @@ def parts(ctx: Context, repositories: Sequence[str], submodules: Sequence[str]) 
     if not present:
         return None
     (git.git_dir / INCOMPLETE).touch()
-    kept = _free(ctx, git.top)
+    kept = _free_place(ctx, git.top)
     for path in present:
         move(git, path, kept / path)
         if path in submodules:
@@ -62,7 +62,7 @@ def parts(ctx: Context, repositories: Sequence[str], submodules: Sequence[str]) 
     return kept
 
 
-def _free(ctx: Context, path: Path) -> Path:
+def _free_place(ctx: Context, path: Path) -> Path:
     above = Path(data_home.directory(ctx.env)) / "set-aside" / project(ctx)
     atomic.make_directory(above)
     places = (above / f"{path.parent.name}-{path.name}-{number}" for number in count(1))

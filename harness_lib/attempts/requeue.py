@@ -28,8 +28,8 @@ def because_of_conflict(
     git = ctx.git
     base = merge.begun(git, oid, tip, task.started_at_commit or tip)
     reason = (
-        f"The work passed its check, but conflicts with what was merged meanwhile, in {_named(files)}. "
-        f"{_since(git, base, tip, files)}"
+        f"The work passed its check, but conflicts with what was merged meanwhile, in {_name_files(files)}. "
+        f"{_merged_since(git, base, tip, files)}"
     )
     return _hand_back(ctx, session, task, reason, base, "TASK_EXEC")
 
@@ -39,7 +39,7 @@ def because_of_check(ctx: Context, session: Session, task: Task, tip: str, check
     base = task.started_at_commit or tip
     reason = (
         f"Alone the work passed its check; with what was merged meanwhile it does not. {checked.failure()} "
-        f"{_since(ctx.git, base, tip)}"
+        f"{_merged_since(ctx.git, base, tip)}"
     )
     category: Category = "TIMEOUT" if checked.verdict == "TIMEOUT" else "TEST_FAIL"
     return _hand_back(ctx, session, task, reason, tip, category)
@@ -53,7 +53,7 @@ def because_of_content(
     sentences = ["The work passed its check, but cannot be merged."]
     if blockers.repositories:
         sentences.append(
-            f"A repository of its own: {_named(blockers.repositories)}. "
+            f"A repository of its own: {_name_files(blockers.repositories)}. "
             "No commit of the project can hold its files. "
             + (f"It was moved to {kept}. " if kept else "")
             + "If its files belong to the work, put them into the work tree without its .git (that stays "
@@ -61,15 +61,15 @@ def because_of_content(
         )
     if blockers.submodules:
         sentences.append(
-            f"A submodule at a commit that only this work tree had: {_named(blockers.submodules)}. "
+            f"A submodule at a commit that only this work tree had: {_name_files(blockers.submodules)}. "
             + (f"It was moved to {kept}, with its commits. " if kept else "")
             + "Push the commit to the submodule's remote, so that one of its remote-tracking branches has "
             "it, or leave the submodule as it was."
         )
     if blockers.marked:
         sentences.append(
-            f"Conflict marks still stand in {_named(blockers.marked)}. Resolve them: what belongs to both "
-            "sides stays, and the lines with <<<<<<<, ======= and >>>>>>> go."
+            f"Conflict marks still stand in {_name_files(blockers.marked)}. Resolve them: what belongs to "
+            "both sides stays, and the lines with <<<<<<<, ======= and >>>>>>> go."
         )
     base = task.started_at_commit or ctx.git.head() or ""
     return _hand_back(ctx, session, task, " ".join(sentences), base, "TASK_EXEC")
@@ -128,7 +128,7 @@ def _hand_back(
     return rollback.roll_back(ctx, session, task, verdict)
 
 
-def _since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> str:
+def _merged_since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> str:
     """Return the other side: what was merged since `base`, of `files` where some are named."""
     paths = ("--", *(f":(top,literal){path}" for path in files)) if files else ()
     shown = git.text("log", "--oneline", "--no-decorate", f"--max-count={COMMITS}", f"{base}..{tip}", *paths)
@@ -136,5 +136,5 @@ def _since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> str:
     return f"The other side: {lines} (git show COMMIT)." if lines else ""
 
 
-def _named(files: Sequence[str]) -> str:
+def _name_files(files: Sequence[str]) -> str:
     return some([repr(path) for path in files], NAMED)

@@ -269,7 +269,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
 
     One in which a task still is in progress stays as it is: whoever recovers the task needs it.
     """
-    kept, used = [], _used(ctx)
+    kept, used = [], _occupied(ctx)
     for number in place.numbers():
         path = place.slot(number)
         if str(path) in used:
@@ -293,12 +293,12 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
 
 def free(ctx: Context, place: Place, number: int) -> Path:
     """Return where worker `number` may work: not where an attempt stands that could not be ended yet."""
-    used = _used(ctx)
+    used = _occupied(ctx)
     paths = (place.slot(each) for each in itertools.count(number, BESIDE))
     return next(path for path in paths if str(path) not in used)
 
 
-def _used(ctx: Context) -> set[str]:
+def _occupied(ctx: Context) -> set[str]:
     return {task.worktree for task in ctx.store.ask().in_progress() if task.worktree}
 
 

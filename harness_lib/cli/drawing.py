@@ -111,14 +111,14 @@ def _progress(counts: Counts) -> RenderableType:
 
 
 def _task(task: Task) -> Text:
-    return _short(coloured(overview.one_line(task)))
+    return _without_wrap(coloured(overview.one_line(task)))
 
 
 def _line(text: str, style: str = "") -> Text:
-    return _short(Text(text, style=style))
+    return _without_wrap(Text(text, style=style))
 
 
-def _short(text: Text) -> Text:
+def _without_wrap(text: Text) -> Text:
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 
@@ -129,6 +129,6 @@ def tree(drawing: graph.Drawing) -> RenderableType:
     path = [root]
     for row in drawing.rows:
         del path[row.depth + 1 :]
-        drawn = _line(row.text(), "dim") if row.mark else _short(coloured(row.text()))
+        drawn = _line(row.text(), "dim") if row.mark else _without_wrap(coloured(row.text()))
         path.append(path[-1].add(drawn))
     return Group(root, *(_line(line, "yellow") for line in graph.footer(drawing)))

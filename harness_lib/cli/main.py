@@ -56,12 +56,12 @@ def main(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         return _reader_is_gone()
     except OSError as error:
-        return render.error(_machine(error), verb, screen, _list_warnings(ctx))
+        return render.error(_machine_error(error), verb, screen, _list_warnings(ctx))
     except KeyboardInterrupt as interrupt:
         screen.talk("interrupted; nothing is lost. Go on with: harness recover")
         return 128 + getattr(interrupt, "number", signals.INTERRUPT)
     except Exception:  # noqa: BLE001 - the outermost counter: a bug of ours is reported, not shown as a traceback
-        return render.error(_bug(), verb, screen, _list_warnings(ctx))
+        return render.error(_bug_error(), verb, screen, _list_warnings(ctx))
 
 
 def _context(screen: Screen) -> Context:
@@ -102,7 +102,7 @@ def _end_in_order() -> None:
             signals.raise_once(number, Terminated)
 
 
-def _machine(error: OSError) -> HarnessError:
+def _machine_error(error: OSError) -> HarnessError:
     return EnvSetupError(
         f"{os_errors.describe(error)} What was recorded before stays as it was.",
         f"{os_errors.cure(error)}; then type the same command again.",
@@ -115,7 +115,7 @@ def _reader_is_gone() -> int:
     return int(Exit.DONE)
 
 
-def _bug() -> HarnessError:
+def _bug_error() -> HarnessError:
     """Write down the exception that is being handled, and return what is to be said of it."""
     import traceback  # noqa: PLC0415 (rarely needed)
 

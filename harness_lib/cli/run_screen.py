@@ -36,7 +36,7 @@ def watching_run(ctx: Context, screen: Screen) -> Iterator[Watch]:
         with _table(ctx, screen) as watch:
             yield watch
     else:
-        show = _object if screen.json else _line
+        show = _json_line if screen.json else _line
         yield lambda event, _board: show(screen, event)
 
 
@@ -46,7 +46,7 @@ def _can_move(screen: Screen) -> bool:
     return not drawing.console(screen.out).is_dumb_terminal
 
 
-def _object(screen: Screen, event: Event) -> None:
+def _json_line(screen: Screen, event: Event) -> None:
     if event.news != TICK:
         screen.data(json.dumps(events.write(event)))
 

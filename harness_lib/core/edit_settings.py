@@ -30,7 +30,7 @@ def run(
             max_tasks_per_session=_limit(max_tasks_per_session, old.max_tasks_per_session),
             max_sessions=_limit(max_sessions, old.max_sessions),
         )
-        story = _story(old, new)
+        story = _describe_changes(old, new)
         if not story:
             return Reply("edit", "The list is so already; nothing was changed.", next="harness status")
         if _is_more(new.max_sessions, old.max_sessions) or _is_more(
@@ -57,7 +57,7 @@ def _is_more(new: int, old: int) -> bool:
     return old != 0 and (new == 0 or new > old)
 
 
-def _story(old: SessionConfig, new: SessionConfig) -> str:
+def _describe_changes(old: SessionConfig, new: SessionConfig) -> str:
     names = ("concurrency_mode", "max_tasks_per_session", "max_sessions")
     changed = (name for name in names if getattr(old, name) != getattr(new, name))
     return "; ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in changed)

@@ -121,12 +121,12 @@ class _Names:
 
     def find(self, number: int, wait: Wait) -> list[str] | str:
         """Return the ids that `wait` of a draft means (none if those are checked off), or what is wrong."""
-        whole = self._one(number, wait, wait.name)
+        whole = self._find_one(number, wait, wait.name)
         if whole is not None or isinstance(wait.name, int) or "," not in wait.name:
             return whole if whole is not None else self._unknown(wait.name)
         ids: list[str] = []
         for part in (part.strip() for part in wait.name.split(",")):
-            one = self._one(number, wait, part)
+            one = self._find_one(number, wait, part)
             if one is None or isinstance(one, str):
                 return self._unknown(part) if one is None else one
             ids += one
@@ -136,7 +136,7 @@ class _Names:
         """Return the tasks of the list that have this title."""
         return list(self._questions.titled(title))
 
-    def _one(self, by: int, wait: Wait, name: str | int) -> list[str] | str | None:
+    def _find_one(self, by: int, wait: Wait, name: str | int) -> list[str] | str | None:
         if isinstance(name, str):
             if name in self._own:
                 return self._of_file(by, wait, name, self._own[name][:1])

@@ -96,7 +96,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
             "A check only looks: give it a command that tests the work.",
         )
     sessions.refuse_other(questions, ctx)
-    task = _named(questions, task_id, ctx)
+    task = _named_task(questions, task_id, ctx)
     if task.status != "in_progress":
         _refuse_idle(questions, task, held_by_me(questions, ctx))
     if not is_mine(questions, task, ctx):
@@ -140,7 +140,7 @@ def require_settled(questions: Questions, task_id: str | None, ctx: Context) -> 
     return held
 
 
-def _named(questions: Questions, task_id: str | None, ctx: Context) -> Task:
+def _named_task(questions: Questions, task_id: str | None, ctx: Context) -> Task:
     if task_id is None:
         mine = held_by_me(questions, ctx)
         if mine is None:

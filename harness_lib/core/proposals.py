@@ -74,7 +74,7 @@ def _next(waiting: Sequence[Task]) -> str:
 def show(ctx: Context) -> Reply:
     """List what was proposed; reads without a lock."""
     waiting = ctx.store.ask().proposals()
-    lines = [line for task in waiting for line in _whole(task)]
+    lines = [line for task in waiting for line in _lines_of(task)]
     return Reply(
         "add",
         "\n".join(lines) or "Nothing was proposed.",
@@ -85,7 +85,7 @@ def show(ctx: Context) -> Reply:
     )
 
 
-def _whole(task: Task) -> Iterator[str]:
+def _lines_of(task: Task) -> Iterator[str]:
     yield f"{number(task)}. [{task.priority}] {quoting.title(task)} ({'; '.join(task.notes)})"
     if task.description:
         yield f"   description: {quoting.one_line(task.description, quoting.REASON_LENGTH)}"

@@ -154,7 +154,7 @@ def refuse_other(questions: Questions, ctx: Context) -> None:
     session = holder(questions, ctx)
     if session is not None:
         raise HeldError(
-            f"Session {session.number} of {session.worker} ({_place(session)}) "
+            f"Session {session.number} of {session.worker} ({_whereabouts(session)}) "
             f"holds this list since {session.started_at}.",
             f"Wait until it ends. A person can end it: {how_to_end(session)}",
         )
@@ -165,7 +165,7 @@ def unless_held(questions: Questions, ctx: Context, command: str) -> str:
     return command if holder(questions, ctx) is None else WATCH
 
 
-def _place(session: Session) -> str:
+def _whereabouts(session: Session) -> str:
     return f"pid {session.pid} on {session.host}" if session.pid else f"in a sandbox on {session.host}"
 
 
@@ -245,14 +245,14 @@ def begin_next(tx: Tx, session: Session) -> Session:
 def _remove(tx: Tx, session: Session) -> None:
     tx.remove_session(session.number)
     for task in tx.in_progress():
-        if _left_behind(task, session):
+        if _is_left_behind(task, session):
             tx.replace(task._replace(lease_expires_at=timestamps.render(tx.now)))
     if session.pid is not None:
         tx.drop_session(session.pid)
     tx.log("LOCK", "released", session=session.number)
 
 
-def _left_behind(task: Task, session: Session) -> bool:
+def _is_left_behind(task: Task, session: Session) -> bool:
     """Return whether others would wait in vain for the lease of a session that has ended."""
     return leases.works_for(task.claimed_by, session.worker) and task.lease_expires_at is not None
 

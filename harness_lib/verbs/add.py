@@ -24,14 +24,14 @@ def run(ctx: Context, draft: Task) -> Reply:
         warnings.append(add_tasks.NOT_TRUSTED)
     return Reply(
         "add",
-        f"added {task.id} [{task.priority}]: {quoting.title(task)}" + _place(ctx, task),
+        f"added {task.id} [{task.priority}]: {quoting.title(task)}" + _where_it_runs(ctx, task),
         task=task,
         next=then,
         warnings=tuple(warnings),
     )
 
 
-def _place(ctx: Context, task: Task) -> str:
+def _where_it_runs(ctx: Context, task: Task) -> str:
     """Say where the check will run, where somebody who stands beside the list would expect another place."""
     top = ctx.git.top
     beside = ctx.root.path != top and ctx.root.path.is_relative_to(top)

@@ -37,7 +37,7 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
         ownership.refuse_supervised(ctx, "another limit")
         budget.read(changes)
         limits.ask(ctx, running, changes)
-        running, warnings = _wait(ctx, changes)
+        running, warnings = _wait_until_taken(ctx, changes)
     now = ctx.clock.now().timestamp()
     runs = [
         {"pid": seen.pid, "spent": seen.state.spent(now)._asdict(), "limits": budget.write(seen.state.limits)}
@@ -59,7 +59,7 @@ def _lines(seen: Seen, now: float) -> list[str]:
     return [f"the run of process {seen.pid}:", *(f"  {line}" for line in used), f"  {task}"]
 
 
-def _wait(ctx: Context, changes: Mapping[str, float]) -> tuple[list[Seen], tuple[str, ...]]:
+def _wait_until_taken(ctx: Context, changes: Mapping[str, float]) -> tuple[list[Seen], tuple[str, ...]]:
     """Return the runs once they have taken what they were asked, and what to say of those that have not."""
     until = ctx.clock.monotonic() + PATIENCE_SECONDS
     while True:

@@ -35,7 +35,7 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
     lines = [
         *_bounded([str(problem) for problem in examined.problems], limit),
         *_bounded([f"warning: {doubt}" for doubt in doubts], limit),
-        *_listed(ctx, commands, None if everything else COMMANDS_SHOWN),
+        *_command_lines(ctx, commands, None if everything else COMMANDS_SHOWN),
         _verdict(ctx, examined, trusted=trusted),
     ]
     return Reply(
@@ -61,7 +61,7 @@ def _commands(questions: Questions) -> Iterator[tuple[str, str]]:
             yield f"{row.task} cleanup", row.cleanup
 
 
-def _listed(ctx: Context, commands: list[tuple[str, str]], limit: int | None) -> Iterator[str]:
+def _command_lines(ctx: Context, commands: list[tuple[str, str]], limit: int | None) -> Iterator[str]:
     if ctx.root.init_script.is_file():
         yield f"runs when a session starts: {ctx.root.init_script}"
     if commands:

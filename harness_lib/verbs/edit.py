@@ -53,7 +53,7 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
                 next=_next(ctx, questions, old),
             )
         # The gate needs git, and no git runs under the lock: prepare, then look again.
-        regated = _regated(ctx, old, new)
+        regated = _with_new_gate(ctx, old, new)
         with manual_edit.change(ctx) as tx:
             if tx.task(old.id) != old:
                 continue
@@ -62,7 +62,7 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
             if regated.depends_on != old.depends_on:
                 add_tasks.require_sound(tx, (regated,))
             manual_edit.lift_halts(tx, regated)
-            manual_edit.log(tx, ctx, f"edited {_story(old, regated)}", old.id)
+            manual_edit.log(tx, ctx, f"edited {_describe_changes(old, regated)}", old.id)
         return _reply(old, regated, tuple(tx.warnings), _next(ctx, ctx.store.ask(), regated))
 
 
@@ -101,7 +101,7 @@ def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
 
 def _changed(task: Task, changes: Changes) -> Task:
     meant = {
-        field.path: _meant(field, changes[field.path]) for field in given.FIELDS if field.path in changes
+        field.path: _normalized(field, changes[field.path]) for field in given.FIELDS if field.path in changes
     }
     new = given.with_values(task, meant)
     if not new.title.strip():
@@ -113,7 +113,7 @@ def _changed(task: Task, changes: Changes) -> Task:
     return transitions.halt(new, None)
 
 
-def _meant(field: Given, value: Any) -> Any:
+def _normalized(field: Given, value: Any) -> Any:
     """Return what a typed `value` means: an empty text or item is none, and twice the same task is once."""
     if field.kind.form == "text" and field.null:
         return value.strip() or None
@@ -123,11 +123,11 @@ def _meant(field: Given, value: Any) -> Any:
     return value
 
 
-def _regated(ctx: Context, old: Task, new: Task) -> Task:
+def _with_new_gate(ctx: Context, old: Task, new: Task) -> Task:
     """Return `new` with the gate of its new check, if an attempt is under way."""
     if old.gate is None or new.validation == old.validation:
         return new
-    regated = baseline.regate(_where_it_is_done(ctx, old), new)
+    regated = baseline.regate(_at_its_work_tree(ctx, old), new)
     unmoved = (old.validation.protect, old.validation.cwd) == (new.validation.protect, new.validation.cwd)
     if unmoved and regated.gate is not None:
         # As at the claim: taken anew, the gate would bless what the attempt has done to these files since.
@@ -137,7 +137,7 @@ def _regated(ctx: Context, old: Task, new: Task) -> Task:
     return regated
 
 
-def _where_it_is_done(ctx: Context, task: Task) -> Context:
+def _at_its_work_tree(ctx: Context, task: Task) -> Context:
     """Return `ctx` as seen from the work tree of the attempt, if that is still there."""
     if task.worktree is None or task.worktree == str(ctx.git.top):
         return ctx
@@ -147,16 +147,16 @@ def _where_it_is_done(ctx: Context, task: Task) -> Context:
         return ctx
 
 
-def _story(old: Task, new: Task) -> str:
+def _describe_changes(old: Task, new: Task) -> str:
     before, after = given.values(old), given.values(new)
     return "; ".join(
-        f"{name} {_shown(before[name])} -> {_shown(after[name])}"
+        f"{name} {_as_json(before[name])} -> {_as_json(after[name])}"
         for name in before
         if before[name] != after[name]
     )
 
 
-def _shown(value: object) -> str:
+def _as_json(value: object) -> str:
     return quoting.one_line(json.dumps(value, ensure_ascii=False), SHOWN)
 
 
@@ -169,7 +169,7 @@ def _next(ctx: Context, questions: Questions, task: Task) -> str | None:
 
 
 def _reply(old: Task, new: Task, warnings: tuple[str, ...], then: str | None) -> Reply:
-    lines = [f"{new.id} edited: {_story(old, new)}"]
+    lines = [f"{new.id} edited: {_describe_changes(old, new)}"]
     if old.halt:
         lines.append(f"it was halted ({quoting.one_line(old.halt, SHOWN)}) and can go on")
     if new.status == "in_progress" and old.validation != new.validation:

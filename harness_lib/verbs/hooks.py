@@ -40,7 +40,7 @@ def install(
     file = files.read(host, _target(ctx, host, scope))
     elsewhere = [route for route in reached if route.is_plugin or route.path != file.path]
     if elsewhere:
-        return _reached(host, elsewhere[0])
+        return _already_loaded(host, elsewhere[0])
     changed = file.installed()
     warnings = [
         f"{path} runs another harness too at {event}, not written by this command; both will answer"
@@ -155,7 +155,7 @@ def _carry_out(
     return _reply(f"{text}\n{done}" if not ask else done, warnings=warnings, extra={**extra, "written": True})
 
 
-def _reached(host: Host, route: Route) -> Reply:
+def _already_loaded(host: Host, route: Route) -> Reply:
     doubt = f" But {route.doubt}." if route.doubt else ""
     return _reply(
         f"{host.title} gets the hooks already, through the {route.what}; twice would double each answer. "

@@ -80,7 +80,7 @@ def _refuse_second(ctx: Context, root: roots.Root, git: Git) -> None:
     above = roots.find(ctx.env, root.path)
     if above is not None and above.path == root.path:
         return
-    others = [above.path] if above and _is_in(git, above.path) else roots.elsewhere(root.path)
+    others = [above.path] if above and _is_in_repository(git, above.path) else roots.elsewhere(root.path)
     if others:
         raise UsageError(
             f"This repository has a task list in {others[0]}; nothing was made in {root.path}.",
@@ -88,7 +88,7 @@ def _refuse_second(ctx: Context, root: roots.Root, git: Git) -> None:
         )
 
 
-def _is_in(git: Git, directory: Path) -> bool:
+def _is_in_repository(git: Git, directory: Path) -> bool:
     """Return whether `directory` is in the same repository, in any of its work trees."""
     try:
         return Git.open(directory).common_dir == git.common_dir

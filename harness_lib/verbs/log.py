@@ -59,7 +59,7 @@ def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) 
         "log",
         "\n".join(entry.text for entry in shown) or "No line of the log fits.",
         next="harness status",
-        warnings=_unseen(ctx) if len(shown) < lines else (),
+        warnings=_not_searched(ctx) if len(shown) < lines else (),
         extra={"lines": [entry._asdict() for entry in shown]},
     )
 
@@ -95,7 +95,7 @@ def _tags(rest: str) -> tuple[str | None, str | None, str]:
     return (tags[0] if tags else None), (tags[1] if len(tags) > 1 else None), message
 
 
-def _unseen(ctx: Context) -> tuple[str, ...]:
+def _not_searched(ctx: Context) -> tuple[str, ...]:
     """Say that the log is longer than what was looked through."""
     searched = ctx.store.log_searched()
     if searched is None:

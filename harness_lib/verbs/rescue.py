@@ -25,7 +25,7 @@ NAMED = 5
 
 def show_all(ctx: Context, task_id: str | None = None) -> Reply:
     """List what was rescued, of one task or of all, newest first."""
-    task_id = _named(ctx, task_id) if task_id else None
+    task_id = _whole_id(ctx, task_id) if task_id else None
     prefix = RESCUE_REFS + (f"{check.safe_name(task_id)}/" if task_id else "")
     rescues = rescue_apply.listed(ctx.git, prefix)
     of_task = f" of {task_id}" if task_id else ""
@@ -116,7 +116,7 @@ def save(ctx: Context, task_id: str) -> Reply:
     Raises RefusedError where it is an attempt's, HeldError where another program has git locked.
     """
     ownership.refuse_supervised(ctx, "harness rescue save")
-    task_id = _named(ctx, task_id)
+    task_id = _whole_id(ctx, task_id)
     _refuse_own_attempt(ctx)
     _refuse_foreign_attempt(ctx)
     git = ctx.git
@@ -133,7 +133,7 @@ def save(ctx: Context, task_id: str) -> Reply:
         ref = _keep(git, place, made, head, f"saved work of {task_id}")
         about = f"what was staged of {task_id} and then changed further"
         staged_ref = _keep(git, f"{place}-staged", staged, head, about) if staged else None
-        left = _clear(ctx, git, head, made)
+        left = _reset_work_tree(ctx, git, head, made)
     with manual_edit.change(ctx) as tx:
         manual_edit.log(tx, ctx, " ".join(filter(None, ("saved", ref, staged_ref))), task_id)
         then = sessions.unless_held(tx, ctx, "harness claim")
@@ -159,7 +159,7 @@ def _keep(git: Git, place: str, tree: str, head: str, about: str) -> str:
     return ref
 
 
-def _clear(ctx: Context, git: Git, head: str, made: str) -> list[str]:
+def _reset_work_tree(ctx: Context, git: Git, head: str, made: str) -> list[str]:
     """Put the work tree, whose content is kept as `made`, back to `head`; return what was left as it is."""
     if git.git_dir != git.common_dir:
         return restore.go_back(git, head, branch=git.branch(), made=made, keep_out=ctx.keep_out)
@@ -190,7 +190,7 @@ def drop(ctx: Context, ref: str) -> Reply:
             f"Rescued work is dropped by a person, not by {agent}.",
             f"Ask the person to type it in a terminal: {typed.harness('rescue', 'drop', ref)}",
         )
-    rescue = _exactly(ctx, ref)
+    rescue = _by_ref(ctx, ref)
     if rescue is None:
         raise UsageError(f"There is no rescue {ref!r}.", "Name one in full; they are in: harness rescue list")
     # The object's name is what brings the work back, so it is on record before the ref goes.
@@ -209,8 +209,8 @@ def drop(ctx: Context, ref: str) -> Reply:
 
 def _find(ctx: Context, what: str) -> Rescue:
     task_id, slash, attempt = what.partition("/")
-    named = _named(ctx, task_id) + slash + attempt
-    exact = _exactly(ctx, named)
+    named = _whole_id(ctx, task_id) + slash + attempt
+    exact = _by_ref(ctx, named)
     if exact:
         return exact
     of_task = rescue_apply.listed(ctx.git, f"{RESCUE_REFS}{check.safe_name(named)}/")
@@ -219,13 +219,13 @@ def _find(ctx: Context, what: str) -> Rescue:
     return of_task[0]
 
 
-def _named(ctx: Context, task_id: str) -> str:
+def _whole_id(ctx: Context, task_id: str) -> str:
     """Return the whole id for the number of a task; rescued work may be of one that is not on the list."""
     task = ownership.called(ctx.store.ask(), task_id)
     return task.id if task else task_id
 
 
-def _exactly(ctx: Context, name: str) -> Rescue | None:
+def _by_ref(ctx: Context, name: str) -> Rescue | None:
     ref = name if name.startswith(RESCUE_REFS) else RESCUE_REFS + name
     return next((each for each in rescue_apply.listed(ctx.git, RESCUE_REFS) if each.ref == ref), None)
 

@@ -19,15 +19,15 @@ SAID = "as it stood at harness stop"
 
 def run(ctx: Context, number: int | None = None) -> Reply:
     """End this worker's session, or session `number`; none of its own to end is fine."""
-    ending = _named(ctx.store.ask_to_change(), ctx, number)
-    standing, warnings = _standing(ctx, ending) if ending else ({}, ())
+    ending = _session(ctx.store.ask_to_change(), ctx, number)
+    trees, warnings = _trees(ctx, ending) if ending else ({}, ())
     with ctx.store.transaction() as tx:
-        session = _named(tx, ctx, number)
+        session = _session(tx, ctx, number)
         if session is None:
             then = sessions.unless_held(tx, ctx, "harness start")
             return Reply("stop", "No session of yours is open.", next=then)
         held = ownership.held_by_me(tx, ctx) if number is None else None
-        _record(tx, ctx, session, standing)
+        _record(tx, ctx, session, trees)
         sessions.close(tx, session)
         marker.lower_when_finished(tx, ctx.store)
         line = stats.render(tx.counts())
@@ -44,7 +44,7 @@ def run(ctx: Context, number: int | None = None) -> Reply:
     )
 
 
-def _named(questions: Questions, ctx: Context, number: int | None) -> Session | None:
+def _session(questions: Questions, ctx: Context, number: int | None) -> Session | None:
     """Return the caller's session, or the one called `number`."""
     if number is None:
         return sessions.mine(questions, ctx)
@@ -66,7 +66,7 @@ def _refuse_run(session: Session) -> None:
         )
 
 
-def _standing(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str, ...]]:
+def _trees(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the tree of each task that `session` has in progress, by its id, and what went wrong.
 
     No repository is so broken that a session could not be ended.
@@ -87,14 +87,14 @@ def _in_progress(questions: Questions, session: Session) -> list[Task]:
     return [task for task in questions.in_progress() if leases.works_for(task.claimed_by, session.worker)]
 
 
-def _record(tx: Tx, ctx: Context, session: Session, standing: Mapping[str, str]) -> None:
+def _record(tx: Tx, ctx: Context, session: Session, trees: Mapping[str, str]) -> None:
     """Add a checkpoint to what `session` has in progress: recovery sees by it that nothing was lost."""
     lease = ctx.lease_seconds if tx.concurrent else None
     for task in _in_progress(tx, session):
-        if task.id not in standing or not transitions.may("checkpoint", task):
+        if task.id not in trees or not transitions.may("checkpoint", task):
             continue
         last = task.checkpoints[-1] if task.checkpoints else Checkpoint(0, 1)
-        point = Checkpoint(last.step, last.total, SAID, timestamps.render(tx.now), standing[task.id])
+        point = Checkpoint(last.step, last.total, SAID, timestamps.render(tx.now), trees[task.id])
         tx.replace(transitions.checkpoint(task, point, now=tx.now, lease_seconds=lease))
         message = f'step={last.step}/{last.total} "{SAID}"'
         tx.log("CHECKPOINT", message, session=session.number, task=task.id)

@@ -43,12 +43,12 @@ def run(ctx: Context, *, days: float, megabytes: int, rescues: float | None, tak
     return Reply(
         "tidy",
         "\n".join(lines),
-        next="harness status" if take or not (logs or works) else _again(days, megabytes, rescues),
+        next="harness status" if take or not (logs or works) else _command(days, megabytes, rescues),
         extra={"logs": len(logs), "bytes": sum(each.size for each in logs), "rescues": len(works)},
     )
 
 
-def _again(days: float, megabytes: int, rescues: float | None) -> str:
+def _command(days: float, megabytes: int, rescues: float | None) -> str:
     old = () if rescues is None else ("--rescues", f"{rescues:g}")
     return typed.harness("tidy", "--days", f"{days:g}", "--megabytes", megabytes, *old, "--yes")
 

@@ -92,7 +92,7 @@ def _changed(ctx: Context, before: str) -> list[str]:
 
 def _reply(ctx: Context, results: list[Result], changed: list[str], *, single: bool) -> Reply:
     bad = [each for each in results if not each.passed]
-    lines = _one(results[0]) if single else _many(results, bad)
+    lines = _lines_of_one(results[0]) if single else _lines_of_many(results, bad)
     warnings = []
     if changed:
         warnings.append(
@@ -114,7 +114,7 @@ def _reply(ctx: Context, results: list[Result], changed: list[str], *, single: b
     )
 
 
-def _one(result: Result) -> list[str]:
+def _lines_of_one(result: Result) -> list[str]:
     lines = [f"{result.task.id}: {result.message} Nothing was recorded."]
     if result.checked and not result.passed:
         lines += [f"  | {quoting.one_line(row, LINE_LENGTH)}" for row in _tail(result.checked, TAIL_LINES)]
@@ -122,7 +122,7 @@ def _one(result: Result) -> list[str]:
     return lines
 
 
-def _many(results: list[Result], bad: list[Result]) -> list[str]:
+def _lines_of_many(results: list[Result], bad: list[Result]) -> list[str]:
     lines = [f"{len(results) - len(bad)} of {len(results)} checks pass. Nothing was recorded."]
     for each in bad[:SHOWN]:
         lines.append(f"{each.verdict} {each.task.id}: {quoting.one_line(each.message, LINE_LENGTH)}")

@@ -71,7 +71,7 @@ def path_for(root: Path) -> Path:
 
 def holder_of(path: Path) -> Holder | None:
     """Return who holds the lock directory `path`, or None if there is none."""
-    seen = _see(path)
+    seen = _inspect(path)
     return None if seen is None else seen.holder
 
 
@@ -102,13 +102,13 @@ class SeedLock:
 
     def release(self, pid: int) -> None:
         """Free the directory if it stands for `pid`; what others have put into it is never removed."""
-        seen = _see(self.path)
+        seen = _inspect(self.path)
         if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
             self._retire(seen)
 
     def hand_over(self, pid: int, to: int) -> None:
         """Let the directory that stands for `pid` stand for the process `to`, whose session outlives us."""
-        seen = _see(self.path)
+        seen = _inspect(self.path)
         if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
             # By rename: a peer that read half a number would take the lock over.
             atomic.write(self.path / _MARK, b"", durable=False)
@@ -118,7 +118,7 @@ class SeedLock:
         """Remove what processes that died while they retired a directory have left under its private name."""
         limit = self._clock.now().timestamp() - atomic.STALE_SECONDS
         for private in self.path.parent.glob(f"{self.path.name}.*"):
-            seen = _see(private)
+            seen = _inspect(private)
             if seen and not seen.holder.foreign and seen.changed < limit and self._is_stale(seen):
                 _remove(private)
 
@@ -158,7 +158,7 @@ class SeedLock:
 
     def _join(self, pid: int, ours: Collection[int], over: OverRule) -> Grip | None:
         """Answer for a directory that stands already; None: look again, it is held or it has just gone."""
-        seen = _see(self.path)
+        seen = _inspect(self.path)
         if seen is None:
             return None
         if seen.holder.foreign:
@@ -180,7 +180,7 @@ class SeedLock:
             _write_pid(self.path, pid)
         except (FileExistsError, FileNotFoundError):
             return False
-        seen = _see(self.path)
+        seen = _inspect(self.path)
         return seen is not None and seen.holder.pid == pid
 
     def _is_stale(self, seen: _Seen) -> bool:
@@ -200,7 +200,7 @@ class SeedLock:
             self.path.rename(private)
         except (FileNotFoundError, PermissionError):
             return
-        moved = _see(private)
+        moved = _inspect(private)
         if moved is None:
             return
         if moved.identity != seen.identity or moved.holder.pid != seen.holder.pid:
@@ -223,7 +223,7 @@ class SeedLock:
                 raise
 
 
-def _see(path: Path) -> _Seen | None:
+def _inspect(path: Path) -> _Seen | None:
     try:
         info = path.lstat()
     except FileNotFoundError:

@@ -119,7 +119,7 @@ def test_what_died_while_it_was_retired_is_swept_when_it_is_old(lock: SeedLock) 
 def test_a_living_lock_moved_by_mistake_is_put_back(lock: SeedLock) -> None:
     """Between looking and renaming, the dead holder's directory may have become a living peer's."""
     left_by(lock, NO_PROCESS)
-    stale = mkdir_lock._see(lock.path)
+    stale = mkdir_lock._inspect(lock.path)
     assert stale is not None
     (lock.path / "pid").write_text(f"{os.getppid()}\n", encoding="ascii")
     inode = lock.path.stat().st_ino

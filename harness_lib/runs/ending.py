@@ -114,7 +114,8 @@ def _words(ctx: Context, why: Why, message: str) -> str:
             return f"A person must act first. {message}".strip()
         case "broken":
             return f"Every task is completed, but the whole is not. {message}".strip()
-        case "done" | "blocked" | "waiting" | "max_sessions" | "max_tasks_per_session":
+        case _:
+            # One of the list itself: another of ours would not be taken there.
             return f"{nothing_to_do.words(ctx.store.ask(), why)} {message}".strip()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.attempts import outcome, rescue_refs, rollback
-from harness_lib.core import ownership, quoting, sessions
+from harness_lib.core import nothing_to_do, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
@@ -69,7 +69,13 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Categor
         session=held.session.number,
         task=task,
         stop=ended.stop,
-        next=None if ended.stop or stops else "harness claim",
+        next=_next(ended, stops=stops),
         warnings=ended.warnings,
         extra={"rescue": ended.rescue},
     )
+
+
+def _next(ended: outcome.Ended, *, stops: bool) -> str:
+    if ended.stop:
+        return nothing_to_do.answer(ended.stop).next
+    return "harness stop" if stops else "harness claim"

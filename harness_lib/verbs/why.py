@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness_lib import typed
 from harness_lib.core import nothing_to_do, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -24,7 +25,7 @@ def run(ctx: Context, task_id: str) -> Reply:
         "why",
         "\n".join(lines),
         task=task,
-        next=remedies.remedy(ctx, questions, task),
+        next=remedies.remedy(ctx, questions, task) or typed.harness("show", task.id),
         warnings=tuple(questions.warnings),
         extra={"eligible": why.eligible, "reasons": reasons[:SHOWN]},
     )

@@ -97,3 +97,26 @@ def test_where_nobody_types_a_check_is_not_the_worker_s_to_give(agent: Agent, pr
     agent.ok("stop")
     assert agent.ok("status")["next"] == "harness start"
     assert project.task()["status"] == "in_progress"
+
+
+def test_of_a_completed_task_why_leads_to_what_there_is_to_know_of_it(agent: Agent, project: Project) -> None:
+    begin(agent)
+    project.put("done")
+    agent.ok("finish")
+
+    assert agent.ok("why", "task-001")["next"] == "harness show task-001"
+
+
+@pytest.mark.parametrize(
+    ("category", "code", "command"),
+    [("TASK_EXEC", 0, "harness status"), ("CONFIG", 3, "harness stop"), ("ENV_SETUP", 7, "harness stop")],
+)
+def test_who_gives_up_and_may_not_go_on_is_told_what_to_type(
+    agent: Agent, category: str, code: int, command: str
+) -> None:
+    begin(agent, "false", "--max-attempts", "1")
+
+    said = agent("fail", "task-001", "--category", category, "--message", "no", "--json")
+
+    assert (said.code, said.json["next"]) == (code, command)
+    _typed(agent, command)

@@ -9,8 +9,8 @@ import pytest
 
 from tests.verbs.project import Agent, Project
 
-CASES: dict[str, tuple[list[dict[str, Any]], str, str | None]] = {
-    "completed": ([{"id": "a", "status": "completed"}], "completed at", None),
+CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
+    "completed": ([{"id": "a", "status": "completed"}], "completed at", "harness show a"),
     "next": ([{"id": "a"}], "next: pending", "harness claim a"),
     "waits": ([{"id": "a", "depends_on": ["b"]}, {"id": "b"}], "waits for b", "harness why b"),
     "used up": (

@@ -64,12 +64,12 @@ def test_what_only_looks_waits_for_no_lock_and_draws_nothing(name: str, filled: 
 
 
 @pytest.mark.parametrize(("name", "more"), [("add", CHECKS), ("note", GIT | CHECKS), ("edit", set())])
-def test_what_changes_the_list_takes_the_lock_and_reads_no_schema(
+def test_what_changes_the_list_loads_nothing_that_waits_and_reads_no_schema(
     name: str, more: set[str], filled: Project
 ) -> None:
     found = loaded(filled, *EXAMPLES[name])
-    assert "filelock" in found
-    assert found & (DEAR - {"filelock"} | MERGING | more) == set()
+    assert "harness_lib.system.locks.flock" in found
+    assert found & (DEAR | MERGING | more) == set()
 
 
 def test_the_version_needs_no_package(filled: Project) -> None:

@@ -29,6 +29,31 @@ def take_now(descriptor: int) -> bool:
     return True
 
 
+def opened_and_taken(path: Path) -> int | None:
+    """Return a descriptor of the lock file `path`, with the lock; None where somebody else has it.
+
+    Raises OSError.
+    """
+    descriptor = opened(path)
+    try:
+        if take_now(descriptor):
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def let_go(descriptor: int) -> None:
+    """Let go of the lock and close `descriptor`."""
+    try:
+        # A process that is just being started may have a copy, and would hold the lock for that moment.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)
+
+
 def take_within(descriptor: int, seconds: float) -> bool:
     """Take the lock, asking again for as long as `seconds`; return whether it is ours."""
     end = time.monotonic() + seconds

@@ -9,12 +9,25 @@ Only fairness depends on it: who gets no turn in time, or cannot make its file, 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from harness_lib.system.files import advisory
+
+
+@contextmanager
+def if_nobody_waits(path: Path) -> Iterator[bool]:
+    """Yield whether nobody stands in line at the file `path`; then nobody's turn comes before the body ends.
+
+    Raises OSError.
+    """
+    descriptor = advisory.opened_and_taken(path)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 @contextmanager
@@ -68,9 +81,13 @@ class _Place:
     """A place in the line. A flock that waits cannot be given up, so a thread does the waiting."""
 
     def __init__(self, descriptor: int) -> None:
+        # Nearly everybody is alone, and loads no threads.
+        import threading  # noqa: PLC0415
+
         self._descriptor = descriptor
         self._mutex = threading.Lock()
         self._at_front = threading.Event()
+        self._thread = threading.Thread(target=self._wait, daemon=True)
         self._given_up = False
 
     def reaches_front(self, timeout: float) -> bool:
@@ -84,7 +101,7 @@ class _Place:
 
     def begin(self) -> None:
         """Begin to wait."""
-        threading.Thread(target=self._wait, daemon=True).start()
+        self._thread.start()
 
     def is_front(self, timeout: float) -> bool:
         """Return whether it is our turn within `timeout` seconds."""

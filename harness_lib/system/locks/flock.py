@@ -1,5 +1,8 @@
 """The lock around one state change: held for milliseconds, freed by the kernel when its holder dies.
 
+A lock that is free is taken at once; where it is held, filelock waits for it. Both are the same lock of the
+kernel on the same file, so they exclude each other. To load filelock takes longer than most changes do, and
+nearly always nobody is there.
 The lock file is never removed: waiters on a removed file would exclude nobody.
 Source: docs/design.md, "A state change".
 """
@@ -8,18 +11,16 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic, private_names
-from harness_lib.system.locks.fifo_lock import turn
-
-if TYPE_CHECKING:
-    from filelock import FileLock
+from harness_lib.system.files import advisory, atomic, private_names
+from harness_lib.system.locks import fifo_lock
 
 # Only the first in line asks, so it may ask often.
 POLL_SECONDS = 0.002
@@ -37,11 +38,12 @@ class StateLock:
         self.path = path
         self._timeout = timeout
         self._clock = clock
-        self._lock: FileLock | None = None
         self._descriptor = -1
+        # Lets go of the lock; None while we do not have it.
+        self._release: Callable[[], None] | None = None
 
     def __enter__(self) -> StateLock:  # noqa: PYI034 (`Self` came with Python 3.11)
-        if self._lock is not None:
+        if self._release is not None:
             message = f"BUG: the lock is held already: {self.path}"
             raise RuntimeError(message)
         deadline = self._clock.monotonic() + self._timeout
@@ -68,44 +70,65 @@ class StateLock:
 
     def _try(self, deadline: float) -> bool:
         """Take the lock file, waiting until `deadline`; False if it is no longer the one at our path."""
-        # What only reads the state need not wait for this import.
-        from filelock import FileLock, Timeout  # noqa: PLC0415
-
         try:
             _make_private(self.path.parent)
         except FileNotFoundError:
             # The directory went away again.
             return False
-        # filelock's fallback without flock() is a marker file that survives its holder: rather none at all.
-        self._lock = FileLock(
-            self.path,
-            poll_interval=POLL_SECONDS,
-            fallback_to_soft=False,
-            mode=atomic.PRIVATE,
-            on_acquired=self._remember_descriptor,
-        )
-        try:
-            with turn(self.path.with_suffix(".turn"), (deadline - self._clock.monotonic()) / 2):
-                self._lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
-        except Timeout:
-            self._lock = None
-            raise self._held() from None
-        except OSError as error:
-            self._lock = None
-            if error.errno in (errno.ENOENT, errno.EEXIST):
-                # Its directory went away again, before or while filelock made it.
-                return False
-            raise self._explained(error) from error
-        except BaseException:
-            self._lock = None
-            raise
+        if not self._take_if_free() and not self._take_by(deadline):
+            return False
         if self._is_in_place():
             return True
         self._let_go()
         return False
 
-    def _remember_descriptor(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def _take_if_free(self) -> bool:
+        """Take the lock if nobody has it and nobody stands in line for it; return whether it is ours."""
+        try:
+            with fifo_lock.if_nobody_waits(self._line) as is_free:
+                descriptor = advisory.opened_and_taken(self.path) if is_free else None
+        except OSError:
+            # Whatever is in the way: who waits meets it again, and says what it is.
+            return False
+        if descriptor is None:
+            return False
+        self._remember(descriptor, partial(advisory.let_go, descriptor))
+        return True
+
+    def _take_by(self, deadline: float) -> bool:
+        """Wait for the lock until `deadline`; False if its directory went away meanwhile."""
+        # Before we stand in line: those behind us need not wait for this import.
+        from filelock import FileLock, Timeout  # noqa: PLC0415
+
+        # filelock's fallback without flock() is a marker file that survives its holder: rather none at all.
+        lock = FileLock(
+            self.path,
+            poll_interval=POLL_SECONDS,
+            fallback_to_soft=False,
+            mode=atomic.PRIVATE,
+            on_acquired=lambda descriptor: self._remember(descriptor, lock.release),
+        )
+        try:
+            with fifo_lock.turn(self._line, (deadline - self._clock.monotonic()) / 2):
+                lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
+        except Timeout:
+            raise self._held() from None
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.EEXIST):
+                # Its directory went away again, before or while filelock made it.
+                return False
+            raise self._explained(error) from error
+        except BaseException:
+            self._let_go()
+            raise
+        return True
+
+    @property
+    def _line(self) -> Path:
+        return self.path.with_suffix(".turn")
+
+    def _remember(self, descriptor: int, release: Callable[[], None]) -> None:
+        self._descriptor, self._release = descriptor, release
 
     def _is_in_place(self) -> bool:
         """`.harness/` may have been deleted and made anew while we waited: a lock on the old file is void."""
@@ -117,9 +140,9 @@ class StateLock:
         return (info.st_dev, info.st_ino) == (own.st_dev, own.st_ino)
 
     def _let_go(self) -> None:
-        lock, self._lock, self._descriptor = self._lock, None, -1
-        if lock is not None:
-            lock.release()
+        release, self._release, self._descriptor = self._release, None, -1
+        if release is not None:
+            release()
 
     def _record_holder(self) -> None:
         since = timestamps.render(self._clock.now())

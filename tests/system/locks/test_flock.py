@@ -7,12 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness_lib.errors import HeldError
 from harness_lib.system.files import private_names
+from harness_lib.system.locks import fifo_lock
 from harness_lib.system.locks.flock import StateLock, holder
 
 COUNT = """
@@ -32,6 +34,53 @@ from harness_lib.system.locks.flock import StateLock
 with StateLock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
+"""
+
+HOLD_BY_THE_PACKAGE = """
+import sys
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+TAKE = """
+import sys
+from pathlib import Path
+from harness_lib.system.locks.flock import StateLock
+with StateLock(Path(sys.argv[1]), timeout=float(sys.argv[2])):
+    print("has waited" if "filelock" in sys.modules else "at once")
+"""
+WAIT = """
+import sys
+from pathlib import Path
+from harness_lib.errors import HeldError
+from harness_lib.system.locks.flock import StateLock
+try:
+    StateLock(Path(sys.argv[1]), timeout=0).__enter__()
+except HeldError:
+    print("is held", flush=True)
+with StateLock(Path(sys.argv[1]), timeout=60):
+    print("ours")
+"""
+WAIT_BY_THE_PACKAGE = """
+import sys
+from filelock import FileLock, Timeout
+try:
+    FileLock(sys.argv[1]).acquire(timeout=0)
+except Timeout:
+    print("is held", flush=True)
+with FileLock(sys.argv[1], timeout=60):
+    print("ours")
+"""
+COUNT_BY_THE_PACKAGE = """
+import sys
+from pathlib import Path
+from filelock import FileLock
+lock, counter = Path(sys.argv[1]), Path(sys.argv[2])
+for _ in range(25):
+    with FileLock(lock, poll_interval=0.002):
+        number = int(counter.read_text())
+        counter.write_text(str(number + 1))
 """
 
 FULL = """
@@ -56,11 +105,11 @@ with lock:
 class Undermined(StateLock):
     """Somebody deletes `.harness/` between our taking the lock and our looking whether it still counts."""
 
-    def _remember_descriptor(self, descriptor: int) -> None:
+    def _remember(self, descriptor: int, release: Callable[[], None]) -> None:
         if not self.path.parent.with_name("undermined").exists():
             self.path.parent.with_name("undermined").touch()
             shutil.rmtree(self.path.parent)
-        super()._remember_descriptor(descriptor)
+        super()._remember(descriptor, release)
 
 
 def python(program: str, *args: object) -> subprocess.Popen[str]:
@@ -68,8 +117,8 @@ def python(program: str, *args: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def held_by_another(lock: Path) -> subprocess.Popen[str]:
-    child = python(HOLD, lock)
+def held_by_another(lock: Path, program: str = HOLD) -> subprocess.Popen[str]:
+    child = python(program, lock)
     assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
     return child
@@ -177,3 +226,46 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(FileExistsError):
         StateLock(tmp_path / ".harness" / "state.lock").__enter__()
+
+
+def test_a_free_lock_is_taken_without_loading_what_waits(lock: Path) -> None:
+    assert python(TAKE, lock, 60).communicate()[0] == "at once\n"
+
+
+def test_who_comes_while_others_stand_in_line_does_not_pass_them(lock: Path) -> None:
+    """The line never moves here, so the newcomer asks the lock itself once half of its time is over."""
+    lock.parent.mkdir()
+    with fifo_lock.turn(lock.with_suffix(".turn"), 60):
+        assert python(TAKE, lock, 2).communicate()[0] == "has waited\n"
+
+
+@pytest.mark.parametrize(
+    ("holder_program", "waiter_program"),
+    [(HOLD, WAIT_BY_THE_PACKAGE), (HOLD_BY_THE_PACKAGE, WAIT)],
+    ids=["the package waits for us", "we wait for the package"],
+)
+def test_who_took_it_at_once_and_who_waits_by_the_package_exclude_each_other(
+    lock: Path, holder_program: str, waiter_program: str
+) -> None:
+    lock.parent.mkdir()
+    child = held_by_another(lock, holder_program)
+    waiter = python(waiter_program, lock)
+    assert waiter.stdout is not None
+    assert waiter.stdout.readline() == "is held\n"
+    assert waiter.poll() is None
+
+    child.communicate()
+
+    assert waiter.communicate()[0] == "ours\n"
+
+
+def test_no_change_is_lost_between_us_and_the_package(lock: Path, tmp_path: Path) -> None:
+    counter = tmp_path / "counter"
+    counter.write_text("0", encoding="ascii")
+    lock.parent.mkdir()
+
+    children = [python(program, lock, counter) for program in (COUNT, COUNT_BY_THE_PACKAGE) * 2]
+    codes = [(child.communicate(), child.returncode)[1] for child in children]
+
+    assert codes == [0] * 4
+    assert counter.read_text(encoding="ascii") == "100"

@@ -8,9 +8,11 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 
 OURS = "harness_lib."
+# What may go on until somebody ends it.
+FOR_HOURS = frozenset({"run", "demo", "--watch", "--wait", "-f", "--follow"})
 # `run` and its like have threads, of which two could meet in a module that is half loaded (before Python
 # 3.12.2). The others wait for checks or for workers, and meanwhile our folder may become another version's.
-AT_ONCE = frozenset({"run", "demo", "--watch", "finish", "validate", "recover", "--wait", "-f", "--follow"})
+AT_ONCE = FOR_HOURS | {"finish", "validate", "recover"}
 
 
 class _Finder:

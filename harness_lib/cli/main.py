@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -32,8 +33,15 @@ class Terminated(KeyboardInterrupt):
 def entry() -> NoReturn:
     """Run the command that the process was started with, and exit with its code."""
     _end_in_order()
-    lazily.install(sys.argv[1:])
-    sys.exit(main(sys.argv[1:]))
+    argv = sys.argv[1:]
+    lazily.install(argv)
+    if not lazily.FOR_HOURS.isdisjoint(argv):
+        # The launcher switches it off, and a night makes garbage.
+        gc.enable()
+    code = main(argv)
+    # All that is there goes with the process: to look through it once more takes longer than most replies.
+    gc.freeze()
+    sys.exit(code)
 
 
 def main(argv: Sequence[str]) -> int:

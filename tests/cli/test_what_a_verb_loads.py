@@ -121,3 +121,14 @@ def test_what_has_threads_is_loaded_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         assert sys.meta_path == before
     lazily.install(["status"])
     assert sys.meta_path[1:] == before
+
+
+@pytest.mark.parametrize(("argv", "collects"), [(["--version"], False), (["--version", "--watch"], True)])
+def test_only_what_goes_on_for_hours_looks_for_garbage(argv: list[str], collects: bool) -> None:
+    """The launcher switches the collector off before it loads anything."""
+    program = (
+        "import gc, sys; from harness_lib.cli import main; gc.disable(); "
+        "main.main = lambda argv: print(gc.isenabled()) or 0; main.entry()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *argv], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{collects}\n"

@@ -16,6 +16,9 @@ def installed() -> None:
 
 
 if __name__ == "__main__":
+    from harness_lib.cli import lazily
+
+    lazily.install(sys.argv[1:])
     from harness_lib.cli.main import entry
 
     entry()

@@ -34,7 +34,6 @@ def entry() -> NoReturn:
     """Run the command that the process was started with, and exit with its code."""
     _end_in_order()
     argv = sys.argv[1:]
-    lazily.install(argv)
     if not lazily.FOR_HOURS.isdisjoint(argv):
         # The launcher switches it off, and a night makes garbage.
         gc.enable()

@@ -18,23 +18,21 @@ from typing import NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
-from harness_lib.rules.selection import UNPROVEN
+from harness_lib.rules import selection
 from harness_lib.state import api, journal, proofs
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import generations, load, publishing, restoring
+from harness_lib.state.filestore import generations, legacy_lock, load, publishing, restoring, schema_cache
+from harness_lib.state.filestore import tx as changes
 from harness_lib.state.filestore.answers import Answers
-from harness_lib.state.filestore.legacy_lock import OuterLock, carrier_of
 from harness_lib.state.filestore.load import Loaded
-from harness_lib.state.filestore.schema_cache import OPINION
-from harness_lib.state.filestore.tx import Tx
 from harness_lib.state.filestore.upkeep import Upkeep
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import append_log, atomic
-from harness_lib.system.locks.flock import StateLock
+from harness_lib.system.locks import flock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State, Task
 
-__all__ = ["Snapshot", "Store", "Tx"]
+__all__ = ["Snapshot", "Store"]
 
 TIMEOUT_SECONDS = 30.0
 
@@ -64,7 +62,7 @@ class Store(Upkeep):
         self._caller = caller
         self._clock = clock
         self._timeout = timeout
-        self._transactions: list[Tx] = []
+        self._transactions: list[changes.Tx] = []
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -108,7 +106,7 @@ class Store(Upkeep):
         return examining.examine(self.root, self._clock.now())
 
     @contextmanager
-    def transaction(self) -> Iterator[Tx]:
+    def transaction(self) -> Iterator[changes.Tx]:
         """Hold both locks around one change of the list.
 
         A broken or missing list is restored first; `tx.warnings` says so.
@@ -124,15 +122,15 @@ class Store(Upkeep):
             if load.stamp_now(self.root) != loaded.stamp:
                 loaded = self._find()
             loaded = self._settled(loaded, warnings)
-            outer.carrier = carrier_of(loaded.state)
-            tx = Tx(loaded.state, self._clock.now(), warnings, name=self.root.state.name)
+            outer.carrier = legacy_lock.carrier_of(loaded.state)
+            tx = changes.Tx(loaded.state, self._clock.now(), warnings, name=self.root.state.name)
             self._transactions.append(tx)
             try:
                 yield tx
             finally:
                 tx.close()
             self._publish(tx, loaded)
-            outer.carrier = tx.held or carrier_of(tx.state, without=tx.dropped)
+            outer.carrier = tx.held or legacy_lock.carrier_of(tx.state, without=tx.dropped)
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
         """Make an empty list, its log and the marker of the hooks; return their names, raise as `create`."""
@@ -174,12 +172,14 @@ class Store(Upkeep):
         return tuple(warnings)
 
     def _enter(self, stack: ExitStack) -> None:
-        lock = StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)
+        lock = flock.StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)
         with publishing.explained(self.root):
             stack.enter_context(lock)
 
-    def _keep_out(self, stack: ExitStack, state: State, deadline: float) -> tuple[OuterLock, list[str]]:
-        outer = OuterLock(self.root, self._clock, state, self._caller)
+    def _keep_out(
+        self, stack: ExitStack, state: State, deadline: float
+    ) -> tuple[legacy_lock.OuterLock, list[str]]:
+        outer = legacy_lock.OuterLock(self.root, self._clock, state, self._caller)
         with publishing.explained(self.root):
             warnings = outer.enter(deadline)
         stack.callback(lambda: warnings.extend(outer.leave()))
@@ -200,7 +200,7 @@ class Store(Upkeep):
             warnings += restoring.restore(self.root, loaded, self._clock.now())
             return load.find(self.root)
         if not loaded.ours:
-            problems = OPINION.problems(loaded.document, loaded.state.tasks, self._written_last)
+            problems = schema_cache.OPINION.problems(loaded.document, loaded.state.tasks, self._written_last)
             if problems:
                 raise ContractError(problems, self.root.state.name)
         return loaded
@@ -208,7 +208,7 @@ class Store(Upkeep):
     def _written_last(self) -> tuple[Task, ...]:
         return generations.newest_tasks(self.root)
 
-    def _publish(self, tx: Tx, loaded: Loaded) -> None:
+    def _publish(self, tx: changes.Tx, loaded: Loaded) -> None:
         if tx.state is not loaded.state:
             publishing.check(tx.state, loaded.state)
             reuse = loaded.reuse()
@@ -244,8 +244,10 @@ class Store(Upkeep):
             raise HeldError(message, "Type the command again.")
 
 
-def _tell_unproven(tx: Tx, state: State) -> None:
+def _tell_unproven(tx: changes.Tx, state: State) -> None:
     """Say once, to whoever changes the list and in the log, what somebody else's write does not prove."""
     for task in proofs.unproven(state):
-        tx.warnings.append(f"{task.id}: {UNPROVEN}; only its check can prove it.")
-        tx.lines.append(journal.line("WARN", UNPROVEN, now=tx.now, session=state.session_count, task=task.id))
+        tx.warnings.append(f"{task.id}: {selection.UNPROVEN}; only its check can prove it.")
+        tx.lines.append(
+            journal.line("WARN", selection.UNPROVEN, now=tx.now, session=state.session_count, task=task.id)
+        )

@@ -24,7 +24,8 @@ def take_now(descriptor: int) -> bool:
     """Take the lock without waiting; return whether it is ours."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except (BlockingIOError, PermissionError):
+        # Some file systems say EACCES of what another has.
         return False
     return True
 

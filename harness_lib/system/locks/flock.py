@@ -75,8 +75,18 @@ class StateLock:
         except FileNotFoundError:
             # The directory went away again.
             return False
-        if not self._take_if_free() and not self._take_by(deadline):
-            return False
+        try:
+            if not self._take_if_free():
+                self._take_by(deadline)
+        except OSError as error:
+            self._let_go()
+            if error.errno in (errno.ENOENT, errno.EEXIST):
+                # Its directory went away again, before or while the file was made.
+                return False
+            raise self._explained(error) from error
+        except BaseException:
+            self._let_go()
+            raise
         if self._is_in_place():
             return True
         self._let_go()
@@ -84,19 +94,15 @@ class StateLock:
 
     def _take_if_free(self) -> bool:
         """Take the lock if nobody has it and nobody stands in line for it; return whether it is ours."""
-        try:
-            with fifo_lock.if_nobody_waits(self._line) as is_free:
-                descriptor = advisory.opened_and_taken(self.path) if is_free else None
-        except OSError:
-            # Whatever is in the way: who waits meets it again, and says what it is.
-            return False
+        with fifo_lock.if_nobody_waits(self._line) as is_free:
+            descriptor = advisory.opened_and_taken(self.path) if is_free else None
         if descriptor is None:
             return False
         self._remember(descriptor, partial(advisory.let_go, descriptor))
         return True
 
-    def _take_by(self, deadline: float) -> bool:
-        """Wait for the lock until `deadline`; False if its directory went away meanwhile."""
+    def _take_by(self, deadline: float) -> None:
+        """Wait for the lock until `deadline`."""
         # Before we stand in line: those behind us need not wait for this import.
         from filelock import FileLock, Timeout  # noqa: PLC0415
 
@@ -113,15 +119,6 @@ class StateLock:
                 lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
         except Timeout:
             raise self._held() from None
-        except OSError as error:
-            if error.errno in (errno.ENOENT, errno.EEXIST):
-                # Its directory went away again, before or while filelock made it.
-                return False
-            raise self._explained(error) from error
-        except BaseException:
-            self._let_go()
-            raise
-        return True
 
     @property
     def _line(self) -> Path:

@@ -58,10 +58,10 @@ def put_back(ctx: Context, target: str) -> list[str]:
     Otherwise others would go on from commits that no check has seen. Return what to tell.
     """
     refs = (target, target_branch.waiting(target))
-    places = dict(ctx.git.refs(*refs, *map(lost_branch.seen_ref, refs)))
     warnings = []
     for ref in refs:
-        tip, seen = places.get(ref), places.get(lost_branch.seen_ref(ref))
+        # In this order: who moves it notes that afterwards.
+        tip, seen = ctx.git.ref(ref), ctx.git.ref(lost_branch.seen_ref(ref))
         if seen is None or tip == seen:
             continue
         warnings.append(_make_again(ctx, ref, target) if tip is None else _undo_move(ctx, ref, tip, seen))

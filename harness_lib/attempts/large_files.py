@@ -18,15 +18,17 @@ NAMED = 5
 
 def refuse(ctx: Context, task: Task, tree: str, most: float) -> None:
     """Raise RefusedError if `tree` brings a file of more than `most` megabytes; 0 is no limit."""
-    base = task.started_at_commit
-    if not most or base is None or not ctx.git.exists(base):
+    git, base = ctx.git, task.started_at_commit
+    if not most or base is None or not git.exists(base):
+        return
+    if git.tree_of(base) == tree:
         return
     new = {
         path: entry[1]
-        for path, (_, entry) in trees.changed(ctx.git, base, tree).items()
+        for path, (_, entry) in trees.changed(git, base, tree).items()
         if entry is not None and entry[0] != trees.GITLINK
     }
-    sizes = trees.sizes(ctx.git, new.values())
+    sizes = trees.sizes(git, new.values())
     large = [(path, sizes[oid] / MEGABYTE) for path, oid in new.items() if sizes[oid] > most * MEGABYTE]
     if not large:
         return

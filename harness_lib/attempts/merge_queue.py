@@ -68,7 +68,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
     git = ctx.git
     with locks.hold(git):
         head = git.head()
-        if head is None or head not in (oid, git.ref(f"{oid}^")):
+        if head is None or (head != oid and head != git.ref(f"{oid}^")):
             return []
         _detach(git)
         restore.publish(git, oid, head)

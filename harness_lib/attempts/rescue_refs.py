@@ -122,7 +122,7 @@ def _before_ref(git: Git, task: Task, tree: str) -> str:
 def still_untracked(git: Git, head: str, task: Task) -> list[str]:
     """Return what was untracked before the claim and has not been committed by the attempt itself."""
     kept = before(git, task)
-    if kept is None:
+    if kept is None or not kept.paths:
         return []
     known = snapshot.entries(git, git.tree_of(head))
     return [path for path in (*kept.protected, *kept.unprotected) if path not in known]

@@ -113,7 +113,7 @@ def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
         _move_target(ctx, target, move, new)
     elif git.ref(move.ref) != new:
         _set(git, move, new, None if move.old else (target, move.tip))
-    if git.ref(lost_branch.seen_ref(target)):
+    if git.ref(lost_branch.seen_ref(target)) and git.ref(lost_branch.seen_ref(move.ref)) != new:
         # A run is on, in which an agent may remove the branch.
         with locks.hold(git):
             git.set_ref(lost_branch.seen_ref(move.ref), new)
@@ -122,6 +122,9 @@ def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
 def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
     git, ours = ctx.git, waiting(target)
     target_tip, waits = git.ref(target), git.ref(ours)
+    if target_tip == move.tip == new:
+        # Work that is nothing: no file changes with it, whoever has the branch checked out.
+        return
     if target_tip != new and waits and not git.is_ancestor(waits, new):
         raise MovedError
     unparted = (ours, waits or "")

@@ -29,6 +29,8 @@ class Picked(NamedTuple):
 
 def missing(git: Git, commit: str, tip: str, base: str) -> list[str]:
     """Return the commits of `commit` that neither `tip` nor `base` has, oldest first."""
+    if commit in (tip, base):
+        return []
     return git.text("rev-list", "--reverse", "--topo-order", commit, f"^{tip}", f"^{base}").split()
 
 

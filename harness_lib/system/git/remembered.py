@@ -18,6 +18,7 @@ T = TypeVar("T")
 MOST = 256
 # Of SHA-1; the end of a longer one serves as well.
 _CHECKSUM = 20
+_NO_INDEX = b"none"
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 _objects: dict[tuple[Path, str, str], object] = {}
@@ -49,6 +50,8 @@ def of_index(git_dir: Path, question: str, ask: Callable[[], T]) -> T:
     answer = ask()
     # Not if somebody has written it while we asked.
     if before is not None and before == _checksum(git_dir):
+        if len(_indexes) >= MOST:
+            _indexes.clear()
         _indexes[key] = (before, answer)
     return answer
 
@@ -76,11 +79,16 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 
 def _checksum(git_dir: Path) -> bytes | None:
-    """Return what git ends an index with, which is another for each content; None if it has none."""
+    """Return what git ends an index with, which is another for each content; None if nothing tells.
+
+    A repository in which nothing was ever added has no index.
+    """
     try:
         with (git_dir / "index").open("rb") as stream:
             stream.seek(-_CHECKSUM, os.SEEK_END)
             end = stream.read(_CHECKSUM)
+    except FileNotFoundError:
+        return _NO_INDEX
     except OSError:
         return None
     # Where `index.skipHash` is set.

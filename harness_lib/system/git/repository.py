@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import held, ref_files, remembered
+from harness_lib.system.git import held, loose_objects, ref_files, remembered
 from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, failure
 
 __all__ = ["Commit", "Git", "GitError", "clean_env"]
@@ -104,7 +104,8 @@ class Git(NamedTuple):
 
     def exists(self, oid: str) -> bool:
         """Say whether `oid` is a commit that is still here."""
-        return self._answer("cat-file", "-t", oid) == "commit"
+        kind = loose_objects.kind(self.common_dir, oid) or self._answer("cat-file", "-t", oid)
+        return kind == "commit"
 
     def object_exists(self, oid: str) -> bool:
         """Say whether an object of any type, called `oid`, is still here."""
@@ -192,8 +193,12 @@ class Git(NamedTuple):
     def is_tracked(self, *paths: Path) -> bool:
         """Say whether the index has one of `paths` (absolute, or from the top), or anything below it."""
         names = [str(path) for path in paths]
-        result = self.run("--literal-pathspecs", "ls-files", "-z", "--", *names, check=False)
-        return result.returncode == 0 and bool(result.stdout)
+
+        def ask() -> bool:
+            result = self.run("--literal-pathspecs", "ls-files", "-z", "--", *names, check=False)
+            return result.returncode == 0 and bool(result.stdout)
+
+        return remembered.of_index(self.git_dir, "\0".join(("tracked", *names)), ask)
 
     def ref(self, name: str) -> str | None:
         """Return what the ref called `name` points at; None if it does not exist."""

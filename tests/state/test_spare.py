@@ -96,10 +96,12 @@ def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) 
     assert store.read().warnings == ()
 
 
-@pytest.mark.usefixtures("lists")
-def test_a_log_that_is_still_there_is_left_as_it_is(root: Root) -> None:
+def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> None:
     store = make(root)
     change(store)
+    # A copy of the same list that is made an instant later is no newer list.
+    later = root.state.stat().st_mtime_ns + 10**9
+    os.utime(lists / "%.json", ns=(later, later))
     root.state.unlink()
 
     (warning,) = change(store, "Newer")

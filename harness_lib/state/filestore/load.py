@@ -143,7 +143,8 @@ def _good(root: Root) -> Iterator[tuple[str, object]]:
     copy = find_root.spare(os.path.realpath(root.path))
     for path in (root.backup, *([Path(copy)] if copy else [])):
         document = generations.good_document(path)
-        if document is not None:
+        # The copy in the git directory is made last: of two that say the same the first one is named.
+        if document is not None and all(document != other for _, other in candidates):
             candidates.append((path, document))
     # Who follows the prose writes .bak and no generations: then .bak is the newer one.
     for path, document in sorted(candidates, key=lambda each: _moment(each[0]), reverse=True):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.system.git import hidden, submodules, worktrees
+from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import World, put, sh
 
 if TYPE_CHECKING:
@@ -29,6 +30,23 @@ def test_an_index_without_a_checksum_is_asked_about_each_time(world: World) -> N
     assert hidden.marked(world.git) == ()
     sh(world.top, "update-index", "--skip-worktree", "new.txt")
     assert hidden.marked(world.git) == ("new.txt",)
+
+
+def test_a_repository_without_an_index_is_asked_about_once_until_it_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = tmp_path / "bare of files"
+    top.mkdir()
+    sh(top, "init", "--quiet")
+    git = Git.open(top)
+    file = put(top / "new.txt", "x")
+    assert (hidden.marked(git), git.is_tracked(file)) == ((), False)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", str(tmp_path / "nothing"))
+        assert (hidden.marked(git), git.is_tracked(file)) == ((), False)
+    sh(top, "add", "new.txt")
+    sh(top, "update-index", "--skip-worktree", "new.txt")
+    assert (hidden.marked(git), git.is_tracked(file)) == (("new.txt",), True)
 
 
 def test_a_name_that_may_come_to_mean_another_tree_is_asked_about_each_time(world: World) -> None:

@@ -1,0 +1,51 @@
+"""Of what kind an object is stands in its own file, and where none tells, git is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.git import loose_objects
+from tests.system.git.gitrepo import World, sh
+
+
+def file_of(world: World, oid: str) -> Path:
+    return world.git.common_dir / "objects" / oid[:2] / oid[2:]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("HEAD", "commit"), ("HEAD^{tree}", "tree"), ("HEAD:tracked.txt", "blob")]
+)
+def test_a_new_object_says_itself_what_it_is(world: World, name: str, kind: str) -> None:
+    oid = sh(world.top, "rev-parse", name)
+    assert loose_objects.kind(world.git.common_dir, oid) == kind
+    assert world.git.exists(oid) is (kind == "commit")
+
+
+def test_a_commit_that_is_there_is_known_without_git(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = str(world.git.head())
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert world.git.exists(head)
+
+
+def test_a_packed_object_is_left_to_git(world: World) -> None:
+    head = str(world.git.head())
+    sh(world.top, "gc", "--quiet", "--prune=now")
+    assert not file_of(world, head).exists()
+    assert loose_objects.kind(world.git.common_dir, head) is None
+    assert world.git.exists(head)
+
+
+def test_a_torn_file_and_a_name_that_is_no_object_tell_nothing(world: World) -> None:
+    head = str(world.git.head())
+    file = file_of(world, head)
+    file.chmod(0o644)
+    for torn in (b"", b"no zlib", b"\0" * 40):
+        file.write_bytes(torn)
+        assert loose_objects.kind(world.git.common_dir, head) is None
+        assert not world.git.exists(head)
+    assert loose_objects.kind(world.git.common_dir, "../../HEAD") is None
+    assert loose_objects.kind(world.git.common_dir, "0" * 40) is None

@@ -42,7 +42,7 @@ def answers(questions: Questions) -> dict[str, object]:
         "awaits_person": questions.awaits_person(),
         "task": [questions.task(name) for name in (*ids, "nobody")],
         "tasks": questions.tasks((*ids[::-2], "nobody")),
-        "place": [questions.position(name) for name in ids],
+        "position": [questions.position(name) for name in ids],
         "why": [questions.why(name) for name in ids],
         "dependents": [questions.dependents(name) for name in ids],
         "blocked_through": [questions.blocked_through(name) for name in ids],

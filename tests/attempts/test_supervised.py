@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.verbs.project import Agent, Project
+from harness_lib.core import rights
+from tests.conftest import CHECKOUT
+from tests.verbs.project import Agent, Project, begin
 
+READ = {"status", "show", "log", "why", "graph", "check", "doctor", "budget"}
 SUPERVISED = {"HARNESS_SUPERVISED": "task-001"}
 REFUSED = [
     ["start"],
@@ -60,8 +65,29 @@ def test_what_ends_a_task_is_refused_and_changes_nothing(
         ["log"],
         ["why", "task-002"],
         ["rescue", "list"],
+        ["validate", "task-001"],
     ],
     ids=lambda argv: argv[0],
 )
 def test_what_helps_the_work_is_not(held: Agent, argv: list[str]) -> None:
     held.ok(*argv, **SUPERVISED)
+
+
+def test_earlier_work_may_be_brought_in_and_not_taken_away(project: Project, agent: Agent) -> None:
+    begin(agent, "false")
+    project.put("made")
+    agent.fails(1, "finish")
+    agent.ok("claim")
+
+    agent.fails(8, "rescue", "drop", "task-001/1", **SUPERVISED)
+    agent.ok("rescue", "apply", "task-001/1", **SUPERVISED)
+
+    assert project.read("made") == "x\n"
+
+
+def test_the_page_names_what_an_agent_of_a_run_may_type() -> None:
+    page = (CHECKOUT / "docs/unattended.md").read_text(encoding="utf-8")
+    sentence = page.split("It may type ")[1].split(" and what only reads")[0]
+    named = {word.split()[0] for word in re.findall(r"`(.*?)`", sentence)}
+
+    assert named == rights.FOR_SUPERVISED - READ - {"add", "beat"}

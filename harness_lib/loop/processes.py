@@ -152,12 +152,33 @@ def run(
     ours. `notes`: a directory that says that it runs, for `end_noted` where we are killed. Raises OSError
     where it cannot be started.
     """
+    with orphan_groups.noting(notes) as note:
+        child, output = _start(command, env, cwd, stdin, _Errors(merge=merge, log=log))
+        try:
+            note(child.pid)
+            _raise_pending()
+            reason = _wait(child, output, timeout, limit)
+            if reason != "ended":
+                end_group(child)
+        except BaseException:
+            end_group(child)
+            raise
+        finally:
+            _running.discard(child.pid)
+    output.seek(0)
+    return Finished(child.returncode, reason, output)
+
+
+def _start(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path, stdin: bytes | None, errors_file: _Errors
+) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """Start it; return it with the file of its output, which the caller closes."""
     # Files, not pipes: nobody waits for a reader, and what is large stays out of memory.
     with tempfile.TemporaryFile() as fed:
         fed.write(stdin or b"")
         fed.seek(0)
         output = tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
-        with _starting, _Errors(merge=merge, log=log) as errors:
+        with _starting, errors_file as errors:
             child = subprocess.Popen(
                 command,
                 env=dict(env),
@@ -168,26 +189,7 @@ def run(
                 start_new_session=True,
             )
             _running.add(child.pid)
-    note = notes / str(child.pid) if notes else None
-    try:
-        _raise_pending()
-        if note:
-            # What cannot be noted outlives us if we are killed, and that is all.
-            with suppress(OSError):
-                orphan_groups.note(note, child.pid)
-        reason = _wait(child, output, timeout, limit)
-        if reason != "ended":
-            end_group(child)
-    except BaseException:
-        end_group(child)
-        raise
-    finally:
-        _running.discard(child.pid)
-        if note:
-            with suppress(OSError):
-                orphan_groups.forget(note)
-    output.seek(0)
-    return Finished(child.returncode, reason, output)
+    return child, output
 
 
 def end_group(child: subprocess.Popen[bytes]) -> None:

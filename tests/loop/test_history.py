@@ -68,3 +68,11 @@ def test_the_native_form_is_replayed_where_there_is_one() -> None:
     (entry,) = entries([assistant(2, ONE)], {2: native})[:1]
 
     assert entry == Assistant([ONE], native)
+
+
+def test_a_call_whose_name_no_host_takes_back_is_told_by_another() -> None:
+    called = assistant(2, Call("c1", "functions.bash", "{}"))
+
+    history = entries([user(1), called, result(3, "c1")], {2: [{"name": "functions.bash"}]})
+
+    assert history[1] == Assistant([Call("c1", "functions_bash", "{}")], None)

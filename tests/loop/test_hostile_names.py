@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
 from tests.loop.protocol.conftest import write
 from tests.loop.servers.script import Step, Use, say
 
@@ -68,6 +68,21 @@ def test_a_name_that_a_model_says(hs: Hs, serve: Serve, outside: Path, project: 
     assert len(results) == 3
     assert all("not found" in body for body in results)
     assert not (project.parent / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["functions.bash", "../run", "a b", "a\nb", "a\x00b", "Ärger", "x" * 65, "```", ""]
+)
+def test_a_name_that_no_host_takes_back(hs: Hs, serve: Serve, wire: Wire, home: Path, name: str) -> None:
+    """A host refuses every later request in which a call has one, though its own model has said it."""
+    server = serve(wire, Step(thinking="hm", uses=(Use(name, {"x": "y"}),)), say("Done."), say("Again."))
+
+    answer = hs("go", env=wire.environment(server))
+
+    assert answer.out == "Done.\n", answer.err
+    (result,) = [body for file, body in bodies(session_of(home)) if "tool_result" in file]
+    assert "not found" in result
+    assert hs("--continue", "and now?", env=wire.environment(server)).out == "Again.\n"
 
 
 @pytest.mark.parametrize("name", ["../outside", "../../outside", "{}/outside", ".."])

@@ -5,8 +5,9 @@ Hosts refuse a history in which that is not so for ever, whatever killed the run
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from harness_lib.loop import names
 from harness_lib.loop.piped import Json
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.message import Block, Call, Message, Text
@@ -54,9 +55,17 @@ def entries(messages: list[Message], native: dict[int, list[Json]]) -> list[Entr
             # No host takes an empty message.
             if not blocks:
                 continue
-            made.append(Assistant(blocks, native.get(message.seq)))
+            told = [_told(block) for block in blocks]
+            made.append(Assistant(told, native.get(message.seq) if told == blocks else None))
             made += _answers([block for block in blocks if isinstance(block, Call)], messages, place + 1)
     return made
+
+
+def _told(block: Block) -> Block:
+    """Return `block`; a call whose name no host takes back, by another one."""
+    if not isinstance(block, Call) or block.name == names.for_hosts(block.name):
+        return block
+    return replace(block, name=names.for_hosts(block.name))
 
 
 def _answers(calls: list[Call], messages: list[Message], first: int) -> list[Answered]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
-from harness_lib.loop import plugins
+from harness_lib.loop import names, plugins
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.provider_files import models
@@ -30,7 +30,7 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
         answer = exchange.wire(endpoint.wire).answer(as_object(piped) or {})
     except ProviderError as error:
         raise HookError(str(error), {"error": str(error)}) from error
-    answer = _with_own_ids(answer)
+    answer = _repeatable(answer)
     runtime.stop = answer.stop
     _write(runtime, answer, (endpoint.wire, endpoint.provider, endpoint.model))
     if not answer.calls:
@@ -47,8 +47,11 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
     raise HookError(message, {"error": message})
 
 
-def _with_own_ids(answer: Answer) -> Answer:
-    """Give calls without an id, or with one that another call has, one of ours."""
+def _repeatable(answer: Answer) -> Answer:
+    """Make an answer of which its host takes back every call: no host checks what its own model says.
+
+    Calls without an id, or with one that another call has, get one of ours, and names what hosts take.
+    """
     known: set[str] = set()
     blocks = []
     for block in answer.blocks:
@@ -57,6 +60,8 @@ def _with_own_ids(answer: Answer) -> Answer:
             made = replace(block, id=f"call_{uuid.uuid4().hex}")
         if isinstance(made, Call):
             known.add(made.id)
+            name = names.for_hosts(made.name)
+            made = made if name == made.name else replace(made, name=name)
         blocks.append(made)
     return answer if blocks == answer.blocks else replace(answer, blocks=blocks, native=None)
 

@@ -6,27 +6,61 @@ which group it is, and whoever goes on where we were ends it first.
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from harness_lib.system.files import atomic, listing
+from harness_lib.system.files import atomic, listing, nofollow
 from harness_lib.system.processes import process, reaper
 
 _SUFFIX = ".running"
 _WORDS = 3
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def note(log: Path, pid: int) -> None:
     """Note that the process group `pid` writes `log`."""
-    leader = process.find(pid)
-    if leader is not None:
-        text = f"{pid} {leader.started} {process.boot_id()}\n"
+    text = _described(pid)
+    if text:
         try:
-            atomic.write(log.with_suffix(_SUFFIX), text.encode(), durable=False)
+            atomic.write(log.with_suffix(_SUFFIX), text, durable=False)
         except FileNotFoundError:
             # The command was quicker, and has removed the directory: nobody would find the note.
             return
+
+
+def _described(pid: int) -> bytes:
+    leader = process.find(pid)
+    return f"{pid} {leader.started} {process.boot_id()}\n".encode() if leader else b""
+
+
+@contextmanager
+def noting(directory: Path | None) -> Iterator[Callable[[int], None]]:
+    """Yield what notes a process group in `directory` until the block ends; nothing without a directory.
+
+    The file is there before the command is started: one that removes the directory is not in our way, nor we
+    in its. What cannot be noted outlives us if we are killed, and that is all.
+    """
+    path = directory / f"{os.urandom(8).hex()}{_SUFFIX}" if directory else None
+    try:
+        descriptor = nofollow.descriptor(path, _NEW) if path else None
+    except OSError:
+        descriptor = None
+
+    def noted(pid: int) -> None:
+        if descriptor is not None:
+            with suppress(OSError):
+                os.write(descriptor, _described(pid))
+
+    try:
+        yield noted
+    finally:
+        if path is not None and descriptor is not None:
+            os.close(descriptor)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
 
 def forget(log: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from tests.loop.servers.cache import Count
-from tests.loop.servers.script import Handler, Json, Step, check_tool, refuse_unless
+from tests.loop.servers.script import Handler, Json, Step, check_name, check_tool, refuse_unless
 
 
 class Messages(Handler):
@@ -96,6 +96,9 @@ def _check_messages(messages: list[Json]) -> None:
         results = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
         refuse_unless(results == waiting, f"{where}: tool_use ids {waiting} were not answered by {results}")
         refuse_unless(not results or message["role"] == "user", f"{where}: results must be the user's")
+        for block in blocks:
+            if block["type"] == "tool_use":
+                check_name(block["name"])
         uses = [block["id"] for block in blocks if block["type"] == "tool_use"]
         refuse_unless(len(set(uses)) == len(uses), f"{where}: tool_use ids must be unique")
         waiting = set(uses)

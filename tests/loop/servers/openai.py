@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from tests.loop.servers.cache import Count
-from tests.loop.servers.script import Handler, Json, Step, Use, check_tool, refuse_unless
+from tests.loop.servers.script import Handler, Json, Step, Use, check_name, check_tool, refuse_unless
 
 
 class OpenAI(Handler):
@@ -56,6 +56,7 @@ def _check_chat(body: Json) -> None:
         waiting = [call["id"] for call in calls or []]
         for call in calls or []:
             refuse_unless(isinstance(call["function"]["arguments"], str), "arguments must be a string")
+            check_name(call["function"]["name"])
     refuse_unless(not waiting, f"tool_call_ids {waiting} did not have response messages")
 
 
@@ -68,11 +69,14 @@ def _check_responses(body: Json) -> None:
     refuse_unless(body.get("store") is False, "the test wants nothing stored")
     for tool in body.get("tools", []):
         check_tool(tool["name"], tool.get("parameters", {}))
+        extra = set(tool) - {"type", "name", "description", "parameters", "strict"}
+        refuse_unless(not extra, f"tools: unknown {extra}")
     calls: dict[str, bool] = {}
     for number, item in enumerate(body["input"]):
         refuse_unless("id" not in item, f"input.{number}: items are not persisted when store is false")
         if item["type"] == "function_call":
             calls[item["call_id"]] = False
+            check_name(item["name"])
         elif item["type"] == "function_call_output":
             refuse_unless(item["call_id"] in calls, f"no tool call found for output {item['call_id']}")
             calls[item["call_id"]] = True

@@ -77,9 +77,14 @@ def refuse_unless(condition: object, message: str) -> None:
         raise Refused(message)
 
 
+def check_name(name: str) -> None:
+    """Raise Refused for a name of a tool that no host takes, be it offered or in what was said."""
+    refuse_unless(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name), f"name does not match the pattern: {name!r}")
+
+
 def check_tool(name: str, schema: Json) -> None:
     """Raise Refused for a tool that no host takes."""
-    refuse_unless(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name), f"tools: name does not match: {name!r}")
+    check_name(name)
     refuse_unless(schema.get("type") == "object", f"tools: schema must be of type object: {schema}")
 
 

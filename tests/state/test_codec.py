@@ -192,6 +192,21 @@ def test_one_task_is_read_as_in_a_list_but_for_what_it_depends_on() -> None:
     assert [each.path for each in caught.value.problems] == ["attempts"]
 
 
+def test_tasks_that_are_added_together_are_read_as_a_list_of_their_own() -> None:
+    documents = [{"id": "a", "status": "pending"}, {"id": "b", "status": "pending", "depends_on": ["a"]}]
+
+    assert codec.decode_tasks(documents) == (Task("a"), Task("b", depends_on=("a",)))
+
+    with pytest.raises(ContractError, match="no task has this id"):
+        codec.decode_tasks(documents[1:])
+
+
+def test_the_list_beside_its_tasks_and_sessions_is_looked_at_alone() -> None:
+    assert codec.shell_problems({"tasks": 7, "sessions": 7}) == []
+    assert codec.shell_problems({"sessions": 7}) == []
+    assert [each.path for each in codec.shell_problems({"session_count": -1})] == ["session_count"]
+
+
 def test_a_limit_that_is_not_named_is_no_limit() -> None:
     config = codec.decode({"tasks": []}).session_config
 
@@ -264,6 +279,11 @@ def test_half_a_surrogate_pair_leaves_a_file_that_is_utf_8() -> None:
 def test_what_is_not_json_is_unparseable(data: bytes) -> None:
     with pytest.raises(UnparseableError):
         codec.parse(data)
+
+
+def test_a_word_that_only_python_reads_is_named() -> None:
+    with pytest.raises(UnparseableError, match=r"^NaN is not JSON: line 1 column 1 \(char 0\)$"):
+        codec.parse(b'{"tasks": [NaN]}')
 
 
 @pytest.mark.parametrize(

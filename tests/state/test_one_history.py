@@ -109,6 +109,7 @@ def test_every_change_is_answered_alike(stores: Stores, clock: Hands) -> None:
     for change in (
         edit("task-007", unproven=True),
         edit("free", status="completed", completed_commit=COMMITS[1]),
+        edit("free", status="pending", completed_commit=None),
         edit("mine", status="pending", claimed_by=None, title="Free as a bird"),
         edit("again", status="pending", intent=Intent("commit", AT, commit=COMMITS[0])),
         edit("halted", halt=None),
@@ -117,10 +118,12 @@ def test_every_change_is_answered_alike(stores: Stores, clock: Hands) -> None:
         edit("ring-2", depends_on=()),
         lambda tx: tx.remove("ring-1"),
         lambda tx: tx.forget_attempts(2),
+        lambda tx: tx.forget_attempts(3),
         lambda tx: tx.configure(SessionConfig("concurrent", 1, 2)),
         lambda tx: tx.propose(Task("p-1", "One", attempts=2)),
         lambda tx: tx.propose(Task("p-2", "Two")),
         lambda tx: tx.drop_proposal("p-1"),
+        lambda tx: tx.drop_proposal("p-nobody"),
         lambda tx: tx.add_session(ONE),
         lambda tx: tx.add_session(Session(2, "one#2", "host")),
         lambda tx: tx.count_session(2),
@@ -138,7 +141,7 @@ def test_every_change_is_answered_alike(stores: Stores, clock: Hands) -> None:
     assert last.last_session == timestamps.render(clock.at - timedelta(seconds=1))
     assert [task.id for task in last.proposals()] == ["p-2"]
     assert [each.number for each in last.sessions()] == [3]
-    assert last.counts().attempts == 9
+    assert last.counts().attempts == 12
 
 
 def test_what_can_never_run_is_recorded_alike(stores: Stores) -> None:
@@ -173,12 +176,20 @@ def test_what_stops_the_work_is_said_alike(stores: Stores) -> None:
         (Task("c", status="in_progress", claimed_by="one"),),
         (Task("d", halt="x"),),
         (Task("e", status="failed", attempts=3), Task("f", depends_on=("e",))),
+        (Task("g", status="failed", attempts=3),),
     ):
         both(stores, _empty)
         found = both(stores, partial(_add, tasks=tasks))
         seen.append((found["no_work"], found["work_remains"], found["awaits_person"]))
     assert seen[0] == "done"
-    assert [each[0] for each in seen[1:]] == ["done", None, "waiting", "waiting", "blocked"]  # type: ignore[index]
+    assert seen[1:] == [
+        ("done", False, False),
+        (None, True, False),
+        ("waiting", True, False),
+        ("waiting", True, True),
+        ("blocked", True, False),
+        ("blocked", False, False),
+    ]
 
 
 def _empty(tx: Tx) -> None:

@@ -14,6 +14,7 @@ import pytest
 from harness_lib.errors import EnvSetupError, HarnessError, HeldError, RefusedError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.codec import ContractError
+from harness_lib.state.filestore import generations
 from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import append_log, atomic
 from harness_lib.system.place.roots import Root
@@ -208,6 +209,19 @@ def test_a_line_of_the_log_has_its_time_session_task_and_category(store: Store, 
         assert tx.now == Noon().now()
 
     assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-7] ERROR [a] [TIMEOUT] no"]
+
+
+def test_a_log_that_went_alone_is_put_back_and_that_is_told(
+    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generations, "give_back_log", lambda root: root.log.write_text("before\n") > 0)
+
+    with store.transaction() as tx:
+        tx.log("WARN", "x", session=1)
+        tx.log("WARN", "y", session=1)
+
+    assert tx.warnings == ["harness-progress.txt was gone and has been put back."]
+    assert [line[-1] for line in append_log.tail(root.log)] == ["e", "x", "y"]
 
 
 def test_what_nothing_proves_is_told_once_to_whoever_changes_the_list(store: Store, root: Root) -> None:

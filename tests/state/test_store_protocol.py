@@ -14,7 +14,7 @@ from harness_lib.state.codec import ContractError
 from harness_lib.state.filestore.store import Store as FileStore
 from harness_lib.state.memorystore.store import MemoryStore
 from harness_lib.system.place.roots import Root
-from harness_lib.task import Session, SessionConfig, Task
+from harness_lib.task import OnFailure, Session, SessionConfig, Task
 from tests.state.questions import Hands, answers
 
 FIRST, SECOND = Task("task-001", "First"), Task("task-002", "Second", depends_on=("task-001",))
@@ -93,6 +93,26 @@ def test_what_breaks_the_contract_is_not_published(store: api.Store, task: Task)
     with pytest.raises(ContractError):
         add()
     assert store.ask().search() == (FIRST, SECOND)
+
+
+def test_a_dependency_on_nothing_is_not_published_where_nothing_else_changes(store: api.Store) -> None:
+    def change() -> None:
+        with store.transaction() as tx:
+            tx.replace(SECOND._replace(depends_on=("nobody",)))
+
+    with pytest.raises(ContractError, match="no task has this id"):
+        change()
+    assert store.ask().search() == (FIRST, SECOND)
+
+
+def test_each_command_of_a_check_is_told_and_the_cleanup_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Two:
+        def commands(self) -> tuple[tuple[str, str], ...]:
+            return (("one", "a"), ("two", "b"))
+
+    monkeypatch.setattr(api, "check_of", lambda _task: Two())
+    told = api.TaskCommands.of(Task("t", on_failure=OnFailure("clean")))
+    assert told == (("t", "one", "a", "clean"), ("t", "two", "b", None))
 
 
 def test_a_transaction_says_whether_it_changes_anything(store: api.Store) -> None:

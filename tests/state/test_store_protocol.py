@@ -54,8 +54,9 @@ def test_a_list_is_begun_once(empty: api.Store) -> None:
     assert empty.hooks_are_on()
     assert empty.ask().concurrent
     assert [line.partition("] ")[2] for line in empty.log_tail(9)] == ["[SESSION-0] INIT Begun for a test"]
-    with pytest.raises(RefusedError, match="exists already"):
+    with pytest.raises(RefusedError, match="exists already") as caught:
         empty.begin(SessionConfig(), "Begun again")
+    assert caught.value.hint == "Look at it with: harness status"
 
 
 def test_the_answers_are_of_one_moment(store: api.Store) -> None:
@@ -180,6 +181,9 @@ def test_a_task_whose_dependency_was_taken_away_is_not_ready(store: api.Store) -
         assert tx.claimable() == (SECOND,)
         tx.remove("task-001")
         assert tx.claimable() == ()
+        tx.add([FIRST._replace(status="completed")])
+        assert tx.claimable() == (SECOND,)
+        tx.remove("task-001")
         tx.replace(SECOND._replace(depends_on=()))
         assert tx.claimable() == (SECOND._replace(depends_on=()),)
 

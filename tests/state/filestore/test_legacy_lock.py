@@ -144,6 +144,18 @@ def test_who_follows_the_prose_and_lives_is_waited_for_and_named(
     assert store.read().state.session_count == 0
 
 
+def test_the_first_list_is_not_made_where_the_prose_lives(root: Root, owner: subprocess.Popen[bytes]) -> None:
+    path = mkdir_lock.path_for(root.path)
+    path.mkdir()
+    (path / "pid").write_text(f"{owner.pid}\n", encoding="ascii")
+
+    with pytest.raises(HeldError, match=f"pid {owner.pid}"):
+        Store(root, timeout=0.1).create(State())
+
+    assert not root.state.exists()
+    assert carried_pid(root) == owner.pid
+
+
 def test_a_change_that_waited_sees_what_the_prose_wrote_meanwhile(
     store: Store, root: Root, owner: subprocess.Popen[bytes]
 ) -> None:

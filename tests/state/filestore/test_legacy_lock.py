@@ -15,7 +15,7 @@ from harness_lib.state.filestore.store import Store
 from harness_lib.system.locks import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
-from harness_lib.task import Session, SessionConfig
+from harness_lib.task import Session, SessionConfig, State
 
 CONCURRENT = SessionConfig("concurrent")
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from harness_lib.loop import plugins, processes
 from harness_lib.loop.failures import Interrupted
-from harness_lib.loop.mcp import tools as mcp
+from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
 
@@ -55,7 +55,7 @@ def run(runtime: Runtime, given: Sequence[T], work: Callable[[T], U], most: int)
             return [future.result() for future in futures]
         except BaseException:
             stopped.set()
-            mcp.cancel(runtime)
+            tools.cancel(runtime)
             try:
                 pool.shutdown(cancel_futures=True)
             except Interrupted:

@@ -14,11 +14,11 @@ from acp import PROTOCOL_VERSION, RequestError, run_agent, schema
 from harness_lib import __version__
 from harness_lib.hs.acp import permission, servers, updates
 from harness_lib.hs.acp.prompt import Block, text_of
-from harness_lib.hs.acp.session import Session
+from harness_lib.hs.acp.session import SessionProcess
 from harness_lib.hs.setup import session_store
 from harness_lib.loop import runtime
 from harness_lib.loop.piped import Json
-from harness_lib.loop.sessions import session as sessions
+from harness_lib.loop.sessions.session import Session
 
 if TYPE_CHECKING:
     from acp.interfaces import Agent as Protocol
@@ -51,7 +51,7 @@ class Agent:
     """What a client may ask for."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, SessionProcess] = {}
         self._told: set[asyncio.Future[None]] = set()
 
     def on_connect(self, conn: Client) -> None:
@@ -82,7 +82,7 @@ class Agent:
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
     ) -> schema.LoadSessionResponse:
         session = await self._open(cwd, {"session": session_id}, mcp_servers)
-        for update in session.updates.replay(sessions.Session(session.directory).messages()):
+        for update in session.updates.replay(Session(session.directory).messages()):
             await self._client.session_update(session.id, update)
         return schema.LoadSessionResponse(config_options=updates.config(session.config))
 
@@ -133,19 +133,19 @@ class Agent:
         """End every session."""
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
 
-    async def _open(self, cwd: str, first: Json, named: Servers) -> Session:
+    async def _open(self, cwd: str, first: Json, named: Servers) -> SessionProcess:
         before = self._sessions.pop(str(first.get("session")), None)
         if before is not None:
             # It is held by the process that has it open.
             await before.close()
-        session = Session(_directory(cwd), self._client.session_update, self._ask)
+        session = SessionProcess(_directory(cwd), self._client.session_update, self._ask)
         await session.open({**first, "servers": servers.configured(named or [])})
         self._sessions[session.id] = session
         # The client must know the session before it hears of it.
         asyncio.get_running_loop().call_soon(self._announce, session)
         return session
 
-    def _announce(self, session: Session) -> None:
+    def _announce(self, session: SessionProcess) -> None:
         task = asyncio.ensure_future(
             self._client.session_update(session.id, updates.commands(session.commands))
         )
@@ -166,7 +166,7 @@ class Agent:
             return answer.outcome.option_id
         return permission.REJECT_ONCE
 
-    def _known(self, session_id: str) -> Session:
+    def _known(self, session_id: str) -> SessionProcess:
         if session_id not in self._sessions:
             raise RequestError(_INVALID, f"The session {session_id} is not open; load it first.")
         return self._sessions[session_id]
@@ -179,7 +179,7 @@ def _directory(cwd: str) -> Path:
     return path
 
 
-def _info(session: sessions.Session) -> schema.SessionInfo:
+def _info(session: Session) -> schema.SessionInfo:
     changed = max(path.stat().st_mtime for path in (session.directory, *session.files()[-1:]))
     return schema.SessionInfo(
         session_id=session.id,

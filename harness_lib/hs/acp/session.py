@@ -29,7 +29,7 @@ Tell = Callable[[str, Any], Awaitable[None]]
 Ask = Callable[[str, schema.ToolCallUpdate, str], Awaitable[str]]
 
 
-class Session:
+class SessionProcess:
     """One session: `tell` takes its updates, `ask` the questions for a person."""
 
     def __init__(self, cwd: Path, tell: Tell, ask: Ask) -> None:

@@ -11,7 +11,7 @@ from harness_lib.loop import discovery, trust
 from harness_lib.loop.provider_files import models, variants
 from harness_lib.loop.providers import described
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.stages import resolve as stage
+from harness_lib.loop.stages.resolve import candidates, is_ready
 from harness_lib.loop.table import Table
 
 
@@ -58,14 +58,14 @@ def meant(runtime: Runtime, name: str) -> Choice:
             return each
     # A host of many vendors' models calls them VENDOR/MODEL.
     many = "/" in own.model
-    if rest and name != own.model and (said == own.provider or (not many and said in stage.candidates(wide))):
+    if rest and name != own.model and (said == own.provider or (not many and said in candidates(wide))):
         return Choice(said, rest)
     owner = _owner(wide, name)
     if name != own.model and owner != variants.protocol_of(wide, own.provider):
         for each in ready:
             if name == each.model:
                 return each
-        if owner and stage.is_ready(wide, owner):
+        if owner and is_ready(wide, owner):
             return Choice(owner, name)
     return Choice(own.provider, name)
 
@@ -106,7 +106,7 @@ def _everywhere(runtime: Runtime) -> Runtime:
 
 def _defaults(wide: Runtime, *, programs: bool = True) -> list[Choice]:
     found = []
-    for name in stage.candidates(wide):
+    for name in candidates(wide):
         plugin, provider = wide.table.find("providers", name), described.find(wide, name)
         asked = provider is not None and (programs or plugin is None or plugin.is_ours)
         model = (

@@ -6,7 +6,7 @@ import re
 
 from harness_lib.loop import discovery
 from harness_lib.loop.failures import HookError, ProviderError
-from harness_lib.loop.mcp import tools as mcp
+from harness_lib.loop.mcp.tools import prepare
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.plugins import Tool
 from harness_lib.loop.providers import endpoints
@@ -35,7 +35,7 @@ def messages(runtime: Runtime, piped: Piped) -> Piped:
 
 def tools(runtime: Runtime, piped: Piped) -> Piped:
     """Add `tools`: the schema of each, by name, so that the beginning of every request is the same."""
-    if mcp.prepare(runtime):
+    if prepare(runtime):
         runtime.table = discovery.table(runtime)
     found = []
     for plugin in runtime.table.of("tools"):

@@ -108,7 +108,7 @@ def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
     env = runtime.harness_environment()
     cwd = str(runtime.work_directory)
     payload = {"session_id": claude_memory.known_as(runtime), "cwd": cwd, "hook_event_name": event, **more}
-    code = f"from harness_lib.hookio import entry as door; sys.exit(door.answer({event!r}, ['claude']))"
+    code = f"from harness_lib.hookio import entry; sys.exit(entry.answer({event!r}, ['claude']))"
     done = processes.run(
         launcher.python(code),
         env=env,

@@ -67,7 +67,7 @@ def answers(questions: Questions) -> dict[str, object]:
             questions.worked_on_since(BEGAN),
             questions.worked_on_since(questions.now - timedelta(minutes=5)),
         ],
-        "titled": [questions.titled(title.upper()) for title in titles],
+        "titled": [questions.titled(title.upper()) for title in (*titles, "no such title")],
         "highest_number": questions.highest_number(),
         "rings": dict(questions.rings()),
         "cycles": questions.cycles(),

@@ -113,6 +113,7 @@ def test_every_change_is_answered_alike(stores: Stores, clock: Hands) -> None:
         edit("mine", status="pending", claimed_by=None, title="Free as a bird"),
         edit("again", status="pending", intent=Intent("commit", AT, commit=COMMITS[0])),
         edit("halted", halt=None),
+        edit("theirs", halt="ENV_SETUP: no make"),
         edit("gone", status="completed", halt="x"),
         edit("deeper", depends_on=("free",)),
         edit("ring-2", depends_on=()),

@@ -58,6 +58,19 @@ def test_what_is_checked_in_is_what_the_records_say(name: str) -> None:
     assert is_there == written.texts()[name], "write it anew: python -m harness_lib.state.record"
 
 
+def test_each_text_is_written_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("schemas", "docs"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.setattr(written, "CHECKOUT", tmp_path)
+
+    written.main()
+
+    found = {
+        str(file.relative_to(tmp_path)): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()
+    }
+    assert found == {name: text.encode() for name, text in written.texts().items()}
+
+
 def test_every_field_of_the_list_survives_reading_and_writing() -> None:
     document = every_field(State)
     state = codec.decode(document)

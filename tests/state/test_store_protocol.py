@@ -48,13 +48,13 @@ def test_every_question_is_asked_where_stores_are_compared(store: api.Store) -> 
 
 def test_a_list_is_begun_once(empty: api.Store) -> None:
     assert not empty.exists()
-    assert not empty.hooks_are_on()
+    assert empty.hooks_are_on() is False
     empty.begin(SessionConfig("concurrent"), "Begun for a test")
     assert empty.exists()
     assert empty.hooks_are_on()
     assert empty.ask().concurrent
     assert [line.partition("] ")[2] for line in empty.log_tail(9)] == ["[SESSION-0] INIT Begun for a test"]
-    with pytest.raises(RefusedError, match="exists already") as caught:
+    with pytest.raises(RefusedError, match=r"exists already\.$") as caught:
         empty.begin(SessionConfig(), "Begun again")
     assert caught.value.hint == "Look at it with: harness status"
 
@@ -136,9 +136,11 @@ def test_what_follows_a_change_is_called_once_it_is_published(store: api.Store) 
         tx.remove("task-002")
         tx.on_commit(lambda: seen.append(store.ask().counts().total))
         tx.on_commit(stumble)
+        tx.on_commit((Path("/nowhere") / "file").touch)
         assert seen == []
     assert seen == [1]
-    assert any("No space left" in warning for warning in tx.warnings)
+    ends = ["No space left on device", "No such file or directory"]
+    assert [warning.rpartition(": ")[2] for warning in tx.warnings] == ends
     assert store.warnings == tuple(tx.warnings)
 
 

@@ -111,9 +111,9 @@ def test_a_key_that_stands_twice_is_told(store: Store, root: Root) -> None:
 
 
 def test_what_is_wrong_nearest_to_the_top_is_told_first(store: Store, root: Root) -> None:
-    document = {"tasks": [7, {"id": "a", "status": "x"}], "session_count": -1}
+    document = {"tasks": [{"id": "a", "status": "x"}, 7], "session_count": -1}
     root.state.write_text(json.dumps(document), encoding="utf-8")
 
     found = [problem.path for problem in store.examine().problems]
 
-    assert found == ["session_count", "tasks[0]", "tasks[1].status"]
+    assert found == ["session_count", "tasks[1]", "tasks[0].status"]

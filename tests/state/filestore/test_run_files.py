@@ -43,7 +43,8 @@ def test_the_processes_are_told_by_the_names_of_their_files(root: Root) -> None:
     for pid in (70, 8):
         run_files.write(root, "board", pid, {})
     run_files.write(root, "budget", 9, {})
-    (root.private / "board-of-nobody.json").touch()
+    for name in ("board-of-nobody.json", "board-5-4.json"):
+        (root.private / name).touch()
     (root.private / "board-6.txt").touch()
 
     assert list(run_files.pids(root, "board")) == [70, 8]

@@ -74,6 +74,18 @@ def test_what_hooks_and_repairs_read_is_made_anew(store: Store, root: Root, lost
     assert store.read().state == before
 
 
+def test_a_list_that_is_lost_is_put_back_and_that_is_no_warning_then(store: Store, root: Root) -> None:
+    before = store.read().state
+    root.state.unlink()
+
+    done, warnings = store.repair()
+
+    (told,) = done
+    assert told.startswith("harness-tasks.json is missing: restored from .harness/generations/")
+    assert warnings == []
+    assert store.read().state == before
+
+
 def test_what_dead_writers_left_is_swept_and_counted_by_its_place(store: Store, root: Root) -> None:
     left = [
         root.path / ".harness-tasks.json.1.tmp",

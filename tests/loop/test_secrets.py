@@ -49,7 +49,7 @@ def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, wire: Wire, home: P
     assert len(server.requests) == 7
     assert SECRET in str(server.headers)
     sent = json.dumps(server.requests)
-    assert "harness_lib.loop" in sent
+    assert "harness_lib.hs" in sent
     assert SECRET not in sent + answer.out + answer.err
     assert holding(home) == []
     assert SECRET not in log.read_text(encoding="utf-8")

@@ -53,7 +53,9 @@ def _marker(ctx: Context, questions: Questions) -> Diagnoses:
     remains = questions.work_remains()
     if not ctx.store.hooks_are_on():
         if questions.sessions():
-            yield warn("a session is open, but the hooks are off (no marker)", "harness start")
+            other = sessions.holder(questions, ctx)
+            where = f", typed by {other.worker}, who holds the list" if other else ""
+            yield warn("a session is open, but the hooks are off (no marker)", f"harness start{where}")
         return
     if not remains:
         yield warn("the hooks are on, but nothing is left to do", "harness pause")

@@ -74,6 +74,13 @@ def test_status_says_who_holds_the_list_and_what_others_may_do(held: Agent, othe
     assert "holds the list" not in held("status").out
 
 
+def test_whose_command_switches_the_hooks_on_is_said_to_others(held: Agent, other: Agent) -> None:
+    held.ok("pause")
+
+    assert "harness start, typed by agent, who holds the list" in other("doctor").text
+    assert "typed by" not in held("doctor").text
+
+
 @pytest.mark.parametrize("argv", LOOKS, ids=" ".join)
 def test_after_its_own_session_has_ended_with_a_task_in_progress(held: Agent, argv: tuple[str, ...]) -> None:
     held.ok("stop")

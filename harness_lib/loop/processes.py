@@ -162,6 +162,7 @@ def run(
                 end_group(child)
         except BaseException:
             end_group(child)
+            output.close()
             raise
         finally:
             _running.discard(child.pid)
@@ -179,15 +180,19 @@ def _start(
         fed.seek(0)
         output = tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
         with _starting, errors_file as errors:
-            child = subprocess.Popen(
-                command,
-                env=dict(env),
-                cwd=cwd,
-                stdin=fed if stdin is not None else subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                start_new_session=True,
-            )
+            try:
+                child = subprocess.Popen(
+                    command,
+                    env=dict(env),
+                    cwd=cwd,
+                    stdin=fed if stdin is not None else subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                    start_new_session=True,
+                )
+            except OSError:
+                output.close()
+                raise
             _running.add(child.pid)
     return child, output
 

@@ -11,6 +11,7 @@ import pytest
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
 from tests.loop.test_foreign import program
+from tests.loop.test_mcp import configure, entry
 
 ALLOW, DENY = {"decision": "allow"}, {"decision": "deny", "reason": "not on my watch"}
 ASK = {"decision": "ask", "reason": "it deletes"}
@@ -82,3 +83,40 @@ def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
 
     assert (project / "made").read_text(encoding="utf-8") == "changed\n"
     assert json.loads(seen.read_text(encoding="utf-8"))["input"] == {"command": "echo changed > made"}
+
+
+def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
+    hs: Hs, serve: Serve, home: Path, project: Path
+) -> None:
+    wire = WIRES[1]
+    program(
+        home / ".harness" / "hooks.d" / "tool_gate" / "10-log",
+        '#!/usr/bin/env python3\nimport json, sys\ncall = json.load(sys.stdin)\nname = call["name"]\n'
+        'with open("asked", "a") as log:\n    log.write(name + "\\n")\n'
+        'said = {} if name == "agent" else {"decision": "deny", "reason": "not on my watch"}\n'
+        "print(json.dumps(call | said))\n",
+    )
+    program(
+        home / ".harness" / "tools" / "made",
+        '#!/bin/sh\nif [ "$1" = --schema ]; then\n'
+        'echo \'{"name":"made","input_schema":{"type":"object"}}\'\nelse\ntouch ran\nfi\n',
+    )
+    configure(home / ".harness", ours=entry())
+    asked = ["made", "mcp__ours__z_echo", "agent", "bash", "mcp__ours__z_echo"]
+    server = serve(
+        wire,
+        use("made"),
+        use("mcp__ours__z_echo", text="x"),
+        use("agent", prompt="make it"),
+        use("bash", command="touch ran"),
+        use("mcp__ours__z_echo", text="x"),
+        say("Done."),
+    )
+
+    answer = hs("go", env=wire.environment(server))
+
+    assert answer.out == "Done.\n", answer.err
+    assert (project / "asked").read_text(encoding="utf-8").split() == asked
+    assert not (project / "ran").exists()
+    refused = [str(request["messages"][-1]) for request in server.requests if len(request["messages"]) > 2]
+    assert sum("denied: not on my watch" in words for words in refused) == 4

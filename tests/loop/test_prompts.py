@@ -88,6 +88,26 @@ def test_skills_are_told_by_name_and_their_text_is_escaped(home: Path, project: 
     assert "skill" in [tool["name"] for tool in made["tools"]]
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "name: deploy\ndescription: Ship it now",
+        "name: 'deploy'\ndescription: \"Ship it now\"",
+        "name: deploy\ndescription: >-\n  Ship it\n  now\nmetadata:\n  author: somebody",
+        "name: deploy\ndescription: |\n  Ship it\n  now",
+        "description: Ship it now\nname: deploy\nallowed-tools: [bash, read_file",
+        "name: deploy\r\ndescription: Ship it now\r",
+    ],
+)
+def test_the_head_of_a_skill_is_read_as_people_write_it(home: Path, project: Path, head: str) -> None:
+    write(home / ".harness/skills/deploy/SKILL.md", f"---\n{head}\n---\nbody\n")
+
+    catalogue = assembled(home, project)["system"].split("<available-skills>")[1]
+
+    assert 'name="deploy"' in catalogue
+    assert "\nShip it now\n" in catalogue
+
+
 def test_a_skill_is_parsed_once_and_again_when_it_has_changed(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -271,3 +271,17 @@ def test_a_file_of_one_long_line_is_bounded_too(do: Do, project: Path) -> None:
     assert result.text.startswith("1#")
     assert "all of it in" in result.text
     assert len(result.text) < 60_000
+
+
+def test_a_command_may_be_longer_than_an_argument_of_the_system(do: Do, project: Path) -> None:
+    text = "a line of töxt\n" * 20_000
+
+    result = do("bash", command=f"cat > made <<'END'\n{text}END\necho $((6 * 7)) $0 $#; exit 3")
+
+    assert result == Result("42 bash 0\n[exit status 3]", error=True)
+    assert (project / "made").read_text(encoding="utf-8") == text
+
+
+def test_a_program_that_cannot_be_started_leaves_no_file_open(project: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        processes.run(["no-such-program"], env={}, cwd=project)

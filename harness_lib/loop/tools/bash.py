@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness_lib.loop import credentials, processes
@@ -13,22 +16,39 @@ if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.runtime import Runtime
 
+# Linux takes no single argument of 128 KiB.
+_LONGEST_ARGUMENT = 100_000
+
 
 def _execute(runtime: Runtime, given: Json) -> Result:
     seconds = number_of(given, "timeout") or time_limit.seconds(runtime.env)
     inherited = {**runtime.harness_environment(), "HARNESS_CWD": str(runtime.work_directory)}
     env = credentials.without(runtime, inherited)
-    done = processes.run(
-        ["bash", "-c", text_of(given, "command")],
-        env=env,
-        cwd=runtime.work_directory,
-        merge=True,
-        timeout=seconds,
-        notes=runtime.notes,
-    )
+    with _command(text_of(given, "command")) as command:
+        done = processes.run(
+            command,
+            env=env,
+            cwd=runtime.work_directory,
+            merge=True,
+            timeout=seconds,
+            notes=runtime.notes,
+        )
     text = clip.read(runtime, done.output).rstrip("\n")
     note = _note(done, seconds)
     return Result("\n".join(part for part in (text, note) if part), error=bool(note))
+
+
+@contextmanager
+def _command(text: str) -> Iterator[list[str]]:
+    """Yield what runs `text`; one that is too long for an argument is read from a file."""
+    data = text.encode("utf-8", "replace")
+    if len(data) < _LONGEST_ARGUMENT:
+        yield ["bash", "-c", text]
+        return
+    with tempfile.NamedTemporaryFile(prefix="hs-") as file:
+        file.write(data)
+        file.flush()
+        yield ["bash", "-c", '_hs=$1; shift; . "$_hs"', "bash", file.name]
 
 
 def _note(done: processes.Finished, seconds: int) -> str:

@@ -110,9 +110,19 @@ def test_an_answer_that_is_never_whole_is_an_error(
     assert len(server.requests) > 1
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 413])
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        (400, "try another model (--model)"),
+        (401, "Check the key."),
+        (403, "Check the key and what it may use."),
+        (404, "Check the address and the model."),
+        (413, "The request is too large."),
+        (422, "try another model (--model)"),
+    ],
+)
 def test_what_will_not_pass_is_asked_once(
-    serve: Serve, wire: Wire, home: Path, project: Path, status: int
+    serve: Serve, wire: Wire, home: Path, project: Path, status: int, advice: str
 ) -> None:
     server = serve(wire, Step(status=status, said="because of this"))
     run = started(home, project, wire, server)
@@ -122,6 +132,7 @@ def test_what_will_not_pass_is_asked_once(
     assert ending.failed
     assert str(status) in ending.output
     assert "because of this" in ending.output
+    assert advice in ending.output
     assert len(server.requests) == 1
 
 

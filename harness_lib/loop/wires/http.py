@@ -17,7 +17,13 @@ CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 300.0
 EVENT_LIMIT = 64 * 1024 * 1024
 _PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
+_REFUSED = (
+    "Where a field is refused, a line in the provider's .conf may give it another name (max_tokens_field, "
+    "reasoning_field, wire); otherwise try another model (--model)."
+)
 _ADVICE = {
+    400: _REFUSED,
+    422: _REFUSED,
     403: "Check the key and what it may use.",
     404: "Check the address and the model.",
     413: "The request is too large.",

@@ -45,21 +45,25 @@ def finish_command(ctx: Context, task: Task) -> str | None:
     return "harness stop" if session.halt else typed.harness("finish", task.id)
 
 
-def is_judged(ctx: Context, task: Task) -> bool:
+def is_judged(ctx: Context, task: Task, questions: Questions | None = None) -> bool:
     """Return whether the caller is an agent whose own work the check of `task` judges: it may not set it.
 
-    Its worker may be an agent that we do not know, unless a person types.
+    Its worker may be an agent that we do not know, unless a person types. Who asks of many tasks gives the
+    `questions` of the list, which else is read for each.
     """
     if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
-        return not ctx.at_terminal and is_mine(ctx.store.ask(), task, ctx)
+        return not ctx.at_terminal and is_mine(questions or ctx.store.ask(), task, ctx)
     mine = any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by)
     return mine or task.status == "in_progress" or halting.is_for_a_person(task)
 
 
-def give_check(ctx: Context, task: Task) -> str:
-    """Return how `task` gets another check: the command, or whom an agent that may not type it asks."""
+def give_check(ctx: Context, task: Task, questions: Questions | None = None) -> str:
+    """Return how `task` gets another check: the command, or whom an agent that may not type it asks.
+
+    `questions`: as `is_judged` has it.
+    """
     command = typed.give_check(task.id)
-    return f"ask the user to type, in a terminal: {command}" if is_judged(ctx, task) else command
+    return f"ask the user to type, in a terminal: {command}" if is_judged(ctx, task, questions) else command
 
 
 def refuse_supervised(ctx: Context, verb: str) -> None:

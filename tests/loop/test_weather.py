@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness_lib.loop import follower, foreign
+from harness_lib.loop.failures import TransientError
 from harness_lib.loop.follower import Ending
 from harness_lib.loop.wires import http
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, session_of
@@ -91,10 +95,31 @@ def test_a_page_in_place_of_an_error_is_asked_again_and_shown_in_short(
 def test_a_host_that_says_nothing_is_asked_again(
     serve: Serve, wire: Wire, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(http, "SILENCE_SECONDS", 2.0)
     server = serve(wire, Step(silent=True), say("Done."))
 
     assert follower.follow(started(home, project, wire, server)) == Ending("Done.", failed=False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep more connections waiting")
+def test_a_host_that_takes_no_connection_is_waited_for_shorter_than_one_that_thinks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert (http.CONNECT_SECONDS, http.SILENCE_SECONDS) == (10.0, 300.0)
+    monkeypatch.setattr(http, "CONNECT_SECONDS", 0.5)
+    kept: dict[str, Any] = {}
+    with ExitStack() as sockets:
+        deaf = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        # Whoever stands before us leaves no room: the system does not even answer.
+        for _ in range(4):
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(deaf.getsockname())
+        port = deaf.getsockname()[1]
+
+        with pytest.raises(TransientError, match=r"cannot be reached: (?!it said nothing)"):
+            list(http.events(kept, f"http://127.0.0.1:{port}/v1/messages", {}, {}))
+    http.forget(kept)
 
 
 def test_a_full_disk_ends_the_run_with_its_reason_and_leaves_the_session_whole(

@@ -52,7 +52,9 @@ def is_judged(ctx: Context, task: Task, questions: Questions | None = None) -> b
     `questions` of the list, which else is read for each.
     """
     if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
-        return not ctx.at_terminal and is_mine(questions or ctx.store.ask(), task, ctx)
+        if ctx.at_terminal or task.status != "in_progress":
+            return False
+        return is_mine(questions or ctx.store.ask(), task, ctx)
     mine = any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by)
     return mine or task.status == "in_progress" or halting.is_for_a_person(task)
 

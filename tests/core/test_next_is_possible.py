@@ -74,6 +74,15 @@ def test_status_says_who_holds_the_list_and_what_others_may_do(held: Agent, othe
     assert "holds the list" not in held("status").out
 
 
+def test_a_task_that_nobody_has_taken_is_given_its_check_by_whoever_types(held: Agent) -> None:
+    held.ok("add", "Without a check")
+
+    assert held.ok("show", "task-003")["next"] != "harness finish task-003"
+    assert "ask the user" not in held("validate", "--all").text
+    assert "it has no check: harness edit task-003 --validate" in held("show", "task-003").text
+    held.ok("edit", "task-003", "--validate", "true")
+
+
 def test_whose_command_switches_the_hooks_on_is_said_to_others(held: Agent, other: Agent) -> None:
     held.ok("pause")
 

@@ -61,14 +61,14 @@ def test_a_person_sees_first_what_is_at_work_then_what_is_halted_failed_next_and
         Task("for-good", status="failed", attempts=3),
         Task("said", status="completed", unproven=True),
         Task("halted", halt="CONFIG: no check"),
-        Task("at-work-2", status="in_progress", claimed_by="w"),
-        Task("at-work-1", status="in_progress", claimed_by="w", halt="x", unproven=True),
+        Task("works-2", status="in_progress", claimed_by="w"),
+        Task("works-1", status="in_progress", claimed_by="w", halt="x", unproven=True),
     ]
 
     found = [task.id for task in selection.interesting(state(*tasks))]
 
     assert found == [
-        *("at-work-1", "at-work-2", "halted", "said", "again", "for-good"),
+        *("works-1", "works-2", "halted", "said", "again", "for-good"),
         *("next-2", "next-1", "waits-9", "waits-10", "done-9", "done-10"),
     ]
 

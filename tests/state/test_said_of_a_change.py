@@ -137,20 +137,18 @@ def test_a_failure_that_names_no_file_is_one_of_the_root(
     assert root.state.read_bytes() == before
 
 
+@pytest.mark.parametrize("torn", [False, True])
 def test_so_is_a_failure_to_keep_what_was_there_before(
-    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
+    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch, *, torn: bool
 ) -> None:
+    if torn:
+        root.state.write_bytes(b"{ torn")
+    before, write = root.state.read_bytes(), os.write
+    monkeypatch.setattr(os, "write", lambda to, data: full() if data == before else write(to, data))
+
     told = f"{root.path} cannot be written, so nothing was changed: No space left on device"
-
-    def fails() -> None:
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "write", full)
-            assert error(lambda: change(store))[:2] == (EnvSetupError, told)
-
-    fails()
-    root.state.write_bytes(b"{ torn")
-    fails()
-    assert root.state.read_bytes() == b"{ torn"
+    assert error(lambda: change(store))[:2] == (EnvSetupError, told)
+    assert root.state.read_bytes() == before
 
 
 def test_a_list_that_may_not_survive_a_power_cut_is_said_to_be_written(

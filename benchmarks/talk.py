@@ -126,7 +126,7 @@ def _project(place: Path) -> Talk:
     config = SessionConfig(max_tasks_per_session=0, max_sessions=0)
     with ctx.store.transaction() as tx:
         tx.state = State(created=tx.state.created, session_config=config, tasks=tuple(tasks), sessions=())
-    trust_policy.note(ctx, ctx.store.read().state)
+    trust_policy.note(ctx, ctx.store.ask())
     return Talk(place.resolve())
 
 

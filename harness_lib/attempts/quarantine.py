@@ -13,8 +13,8 @@ from pathlib import Path
 from harness_lib import sha256
 from harness_lib.core.context import Context
 from harness_lib.system.files import atomic
+from harness_lib.system.git import submodules as nested
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.submodules import move, take_all_in
 from harness_lib.system.place import data_home
 
 # In git's directory of a work tree from which something was taken: nobody works there before it is made anew.
@@ -35,7 +35,7 @@ def whole(ctx: Context, path: Path, git: Git | None) -> Path | None:
     if path.is_symlink() or not path.is_dir() or not any(path.iterdir()):
         return None
     if git is not None:
-        take_all_in(git)
+        nested.take_all_in(git)
     kept = _free_place(ctx, path)
     path.rename(kept)
     ctx.say(f"what an agent has made of {path} is kept in {kept}")
@@ -54,7 +54,7 @@ def parts(ctx: Context, repositories: Sequence[str], submodules: Sequence[str]) 
     (git.git_dir / INCOMPLETE).touch()
     kept = _free_place(ctx, git.top)
     for path in present:
-        move(git, path, kept / path)
+        nested.move(git, path, kept / path)
         if path in submodules:
             # Empty it is one that nobody has fetched; without the directory it would be one that was removed.
             (git.top / path).mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 from harness_lib.core.context import Context
 from harness_lib.system.processes import runner
@@ -18,6 +17,8 @@ def exists(ctx: Context) -> bool:
 
 def run_once(ctx: Context) -> runner.Finished:
     """Run the script in the caller's work tree; the list must be trusted."""
+    import shlex  # noqa: PLC0415 (every start loads this file, and few projects have a script)
+
     script = ctx.root.init_script
     quoted = shlex.quote(str(script))
     return runner.run(

@@ -114,6 +114,10 @@ def test_what_only_looks_waits_neither_for_dataclasses_nor_for_openssl(name: str
     assert executed(filled, *EXAMPLES[name]) & {"dataclasses", "inspect", "_hashlib"} == set()
 
 
+def test_start_loads_nothing_that_packs_or_quotes_for_a_shell(filled: Project) -> None:
+    assert executed(filled, "start") & {"bz2", "lzma", "shlex", "shutil"} == set()
+
+
 def test_what_has_threads_is_loaded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     before = list(sys.meta_path)
     monkeypatch.setattr(sys, "meta_path", list(before))

@@ -27,16 +27,16 @@ class HeldTask(NamedTuple):
     task: Task
 
 
-def finish_command(ctx: Context, task: Task) -> str | None:
+def finish_command(ctx: Context, task: Task, session: Session | None = None) -> str | None:
     """Return the command that ends the work on `task`, or gives it the check that it cannot end without.
 
-    None for an agent whose supervisor does that.
+    None for an agent whose supervisor does that. `session`: the caller's, where it is known.
     """
     if ctx.env.get(SUPERVISED):
         return None
     if not check_of(task).is_given and not is_judged(ctx, task):
         return typed.give_check(task.id)
-    session = sessions.mine(ctx.store.ask(), ctx)
+    session = session or sessions.mine(ctx.store.ask(), ctx)
     if session is None:
         return "harness start"
     if check_of(task).is_given:

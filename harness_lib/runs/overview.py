@@ -200,7 +200,7 @@ def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> s
     """Return the command that goes on with the list, or that watches the `runs` which do."""
     held = ownership.held_by_me(questions, ctx)
     if held:
-        return ownership.finish_command(ctx, held)
+        return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
     if runs:
         return sessions.WATCH
     if not questions.counts().total:

@@ -39,7 +39,7 @@ def take(ctx: Context, questions: Questions, task: Task) -> str | None:
     """Return how the caller comes to work on `task`, which may be claimed: who holds one ends that first."""
     held = ownership.held_by_me(questions, ctx)
     if held is not None:
-        return ownership.finish_command(ctx, held)
+        return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
     return sessions.unless_held(questions, ctx, typed.harness("claim", task.id))
 
 
@@ -47,7 +47,7 @@ def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:
     if task.halt is not None:
         return _halted(ctx, task)
     if ownership.is_mine(questions, task, ctx):
-        return ownership.finish_command(ctx, task)
+        return ownership.finish_command(ctx, task, sessions.mine(questions, ctx))
     if leases.expired(task, ctx.clock.now()) or task.claimed_by is None:
         return sessions.unless_held(questions, ctx, "harness recover")
     return "harness status"

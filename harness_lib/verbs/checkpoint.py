@@ -23,5 +23,5 @@ def run(ctx: Context, task_id: str | None, step: str, text: str) -> Reply:
         f"{task.id}: {done}/{total} recorded.",
         session=held.session.number,
         task=task,
-        next=ownership.finish_command(ctx, task),
+        next=ownership.finish_command(ctx, task, held.session),
     )

@@ -86,7 +86,7 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
         "\n".join(lines),
         session=session.number,
         task=task,
-        next=ownership.finish_command(ctx, task),
+        next=ownership.finish_command(ctx, task, session),
         warnings=opened.warnings,
         extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": brief},
     )

@@ -7,6 +7,7 @@ from harness_lib.core import outbox, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
+from harness_lib.task import Task
 
 
 def run(ctx: Context, task_id: str, text: str) -> Reply:
@@ -24,9 +25,14 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
         "note",
         f"noted for {task.id}; later tasks will be told.",
         task=task,
-        next=ownership.finish_command(ctx, task) if task.status == "in_progress" else "harness status",
+        next=_next(ctx, task),
         warnings=tuple(_warnings(line, lost)),
     )
+
+
+def _next(ctx: Context, task: Task) -> str | None:
+    mine = task.status == "in_progress" and task.claimed_by in (None, ctx.owner.worker)
+    return ownership.finish_command(ctx, task) if mine else "harness status"
 
 
 def _warnings(line: str, lost: list[str]) -> list[str]:

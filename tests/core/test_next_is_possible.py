@@ -28,6 +28,7 @@ CHANGES = [
     ("retry", "task-002"),
     ("trust",),
     ("pause",),
+    ("note", "task-001", "a trap"),
     ("stop",),
 ]
 

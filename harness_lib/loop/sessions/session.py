@@ -122,8 +122,7 @@ class Session:
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
         """Write the next message and return it."""
         directory = self.directory / "messages"
-        entries = self._entries()
-        seq = (_number(entries[-1].name) or 0) + 1 if entries else 1
+        seq = self._last() + 1
         made = Message(seq, role, body, {"timestamp": now(), **fields})
         path = directory / f"{seq:04d}-{role}.md"
         data = codec.render(made).encode("utf-8", "replace")
@@ -147,15 +146,24 @@ class Session:
         """Return the message files as the directory has them: there may be thousands, before each request."""
         try:
             with os.scandir(self.directory / "messages") as found:
+                # Names differ, so entries are never compared.
                 numbered = [
-                    (number, entry)
+                    (number, entry.name, entry)
                     for entry in found
                     # A link could tell the model of any file.
                     if (number := _number(entry.name)) is not None and not entry.is_symlink()
                 ]
         except FileNotFoundError:
             return []
-        return [entry for _, entry in sorted(numbered, key=lambda pair: (pair[0], pair[1].name))]
+        return [entry for _, _, entry in sorted(numbered)]
+
+    def _last(self) -> int:
+        """Return the highest number that a message has; 0 where there is none."""
+        try:
+            with os.scandir(self.directory / "messages") as found:
+                return max((_number(entry.name) or 0 for entry in found), default=0)
+        except FileNotFoundError:
+            return 0
 
     def _read(self, entry: os.DirEntry[str]) -> Message | None:
         try:

@@ -73,6 +73,8 @@ def test_an_error_publishes_nothing(store: api.Store) -> None:
     def fail() -> None:
         with store.transaction() as tx:
             tx.remove("task-002")
+            tx.add_session(Session(1, "one", "here"))
+            tx.propose(Task("p"))
             tx.log("WARN", "never said", session=1)
             tx.on_commit(lambda: store.switch_hooks(on=False))
             raise LookupError
@@ -80,7 +82,8 @@ def test_an_error_publishes_nothing(store: api.Store) -> None:
     before = store.stamp()
     with pytest.raises(LookupError):
         fail()
-    assert store.ask().search() == (FIRST, SECOND)
+    found = store.ask()
+    assert (found.search(), found.sessions(), found.proposals()) == ((FIRST, SECOND), (), ())
     assert store.hooks_are_on()
     assert store.stamp() == before
 

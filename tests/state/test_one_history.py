@@ -161,12 +161,14 @@ def test_failures_are_tried_again_in_the_order_in_which_they_failed(stores: Stor
     moments = {"a": LATER, "b": AT, "c": None, "d": SOON, "e": SOON}
     tasks = [Task(name, status="failed", attempts=1, failed_at=at) for name, at in moments.items()]
     tasks[3] = tasks[3]._replace(priority="P0")
+    # When a task that is pending again once failed plays no part.
+    tasks += [Task("q", failed_at=AT), Task("p", failed_at=LATER)]
     both(stores, lambda tx: tx.add(tasks))
     order = []
     while (ready := stores[0].ask().next_ready()) is not None:
         order.append(ready.id)
         both(stores, edit(ready.id, status="completed"))
-    assert order == ["d", "c", "b", "e", "a"]
+    assert order == ["p", "q", "d", "c", "b", "e", "a"]
 
 
 def test_what_stops_the_work_is_said_alike(stores: Stores) -> None:

@@ -97,6 +97,7 @@ def test_a_task_under_a_claim_of_ours_stays_in_progress() -> None:
 
     assert kept == claimed._replace(unproven=True)
     assert read(kept) == kept
+    assert read(claimed._replace(status="completed", proof="sha256:made up")) == kept
 
 
 def test_an_attempt_that_is_being_rolled_back_is_over() -> None:

@@ -73,6 +73,13 @@ def test_what_is_made_keeps_the_contract(root: Root) -> None:
         ),
         ({"session_count": -1}, "session_count: is -1, must be at least 0"),
         ({"sessions": (Session(-1, "w", "h"),)}, "sessions[0].number: is -1, must be at least 0"),
+        (
+            {"sessions": (Session(-1, "w", "h"),), "session_count": -1},
+            (
+                f"session_count: is -1, must be at least 0\nthe change would break {NAME}: "
+                "sessions[0].number: is -1, must be at least 0"
+            ),
+        ),
         ({"proposals": (Task("a", attempts=-1),)}, "proposals[0].attempts: is -1, must be at least 0"),
     ],
 )
@@ -137,9 +144,19 @@ def test_a_failure_that_names_no_file_is_one_of_the_root(
     assert root.state.read_bytes() == before
 
 
-@pytest.mark.parametrize("torn", [False, True])
+def start_over(store: Store) -> None:
+    with store.transaction() as tx:
+        tx.start_over()
+
+
+@pytest.mark.parametrize(("act", "torn"), [(change, False), (change, True), (start_over, False)])
 def test_so_is_a_failure_to_keep_what_was_there_before(
-    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch, *, torn: bool
+    store: Store,
+    root: Root,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[Store], object],
+    *,
+    torn: bool,
 ) -> None:
     if torn:
         root.state.write_bytes(b"{ torn")
@@ -147,7 +164,7 @@ def test_so_is_a_failure_to_keep_what_was_there_before(
     monkeypatch.setattr(os, "write", lambda to, data: full() if data == before else write(to, data))
 
     told = f"{root.path} cannot be written, so nothing was changed: No space left on device"
-    assert error(lambda: change(store))[:2] == (EnvSetupError, told)
+    assert error(lambda: act(store))[:2] == (EnvSetupError, told)
     assert root.state.read_bytes() == before
 
 

@@ -225,7 +225,11 @@ def test_the_log_is_followed_from_now_on(store: api.Store) -> None:
         tx.log("WARN", "one", session=1)
         tx.log("WARN", "two", session=1)
     assert [next(added)[-3:], next(added)[-3:]] == ["one", "two"]
-    assert [line[-3:] for line in store.log_tail(2)] == ["one", "two"]
+    for text in ("six", "ten"):
+        with store.transaction() as tx:
+            tx.log("WARN", text, session=1)
+        assert next(added)[-3:] == text
+    assert [line[-3:] for line in store.log_tail(2)] == ["six", "ten"]
     assert store.log_searched() is None
 
 

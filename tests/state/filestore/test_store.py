@@ -358,5 +358,5 @@ def test_a_list_that_is_started_over_keeps_the_old_one_beside_it(store: Store, r
 
     assert name == f"{root.state.name}.old-{NOON_IN_NAMES}"
     assert (root.path / name).read_bytes() == before
-    assert document(root)["created"] == NOON
+    assert (document(root)["created"], document(root)["sessions"]) == (NOON, [])
     assert store.read().state.tasks == ()

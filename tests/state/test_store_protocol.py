@@ -84,6 +84,7 @@ def test_an_error_publishes_nothing(store: api.Store) -> None:
         fail()
     found = store.ask()
     assert (found.search(), found.sessions(), found.proposals()) == ((FIRST, SECOND), (), ())
+    assert found.dependents("task-001") == ("task-002",)
     assert store.hooks_are_on()
     assert store.stamp() == before
 
@@ -199,8 +200,9 @@ def test_a_list_that_is_started_over_is_empty_and_keeps_its_settings(store: api.
         tx.configure(wanted)
         tx.count_session(7)
     with store.transaction() as tx:
-        tx.start_over()
+        name = tx.start_over()
     found = store.ask()
+    assert name == "" or name.startswith(f"{store.list_file.name}.old-")
     assert (found.counts().total, found.session_count, found.settings()) == (0, 0, wanted)
 
 

@@ -35,13 +35,17 @@ def entry():
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a copy of the checkout whose command line is the stand-in, in a path with a space."""
+    """Return a copy of the checkout whose command line is the stand-in, in a path with a space.
+
+    What puts off to load modules is the real one: the launcher calls it first.
+    """
     copy = tmp_path / "check out"
     shutil.copytree(CHECKOUT / "bin", copy / "bin")
     ignored = shutil.ignore_patterns("__pycache__", "cli")
     shutil.copytree(CHECKOUT / "harness_lib", copy / "harness_lib", ignore=ignored)
     (copy / "harness_lib" / "cli").mkdir()
     (copy / "harness_lib" / "cli" / "__init__.py").touch()
+    shutil.copy(CHECKOUT / "harness_lib" / "cli" / "lazily.py", copy / "harness_lib" / "cli")
     (copy / "harness_lib" / "cli" / "main.py").write_text(STAND_IN, encoding="utf-8")
     return copy
 

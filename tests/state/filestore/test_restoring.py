@@ -227,3 +227,15 @@ def test_files_of_others_among_the_generations_are_left_alone(root: Root) -> Non
         generations.save(root, b"{}")
 
     assert theirs <= {path.name for path in root.generations.iterdir()}
+
+
+def test_one_that_goes_while_they_are_counted_keeps_no_older_one(root: Root) -> None:
+    for _ in range(generations.KEPT):
+        generations.save(root, b"{}")
+    oldest = min(root.generations.iterdir())
+    # A link to nothing is there in a listing and not there to be measured, as one that goes in between.
+    (root.generations / "0000000021.json").symlink_to("gone")
+
+    generations.save(root, b"{}")
+
+    assert not oldest.exists()

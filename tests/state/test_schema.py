@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import schema
+from harness_lib.state.record import kinds
 from harness_lib.state.record.kinds import Problem
 
 GOOD_REPLY: dict[str, Any] = {
@@ -90,6 +91,10 @@ def test_a_message_of_three_hundred_characters_is_whole() -> None:
     assert len(message(just)) == 300
     assert message(just).endswith("'integer'")
     assert message(just + 1) == f"'{'x' * (just + 1)}' is not of type 'integer'"[:300] + "…"
+
+
+def test_what_is_not_shown_of_a_value_does_not_change_what_is() -> None:
+    assert kinds.show("x" * 61 + "'") == "'" + "x" * 59 + "…"
 
 
 def test_a_huge_value_makes_a_short_message() -> None:

@@ -54,7 +54,9 @@ def test_a_list_is_begun_once(empty: api.Store) -> None:
     assert empty.hooks_are_on()
     assert empty.ask().concurrent
     assert [line.partition("] ")[2] for line in empty.log_tail(9)] == ["[SESSION-0] INIT Begun for a test"]
-    with pytest.raises(RefusedError, match=r"exists already\.$") as caught:
+    with pytest.raises(
+        RefusedError, match=r"^(This list|/.*/harness-tasks\.json) exists already\.$"
+    ) as caught:
         empty.begin(SessionConfig(), "Begun again")
     assert caught.value.hint == "Look at it with: harness status"
 
@@ -161,7 +163,7 @@ def test_a_transaction_that_has_ended_only_answers(store: api.Store) -> None:
         lambda: tx.on_commit(lambda: None),
     )
     for change in changes:
-        with pytest.raises(RuntimeError, match="BUG"):
+        with pytest.raises(RuntimeError, match=r"^BUG: a transaction is used after it has ended$"):
             change()
 
 
@@ -192,6 +194,66 @@ def test_a_task_whose_dependency_was_taken_away_is_not_ready(store: api.Store) -
         tx.remove("task-001")
         tx.replace(SECOND._replace(depends_on=()))
         assert tx.claimable() == (SECOND._replace(depends_on=()),)
+
+
+def test_what_was_not_published_makes_no_task_ready(store: api.Store) -> None:
+    def fail() -> None:
+        with store.transaction() as tx:
+            tx.replace(FIRST._replace(status="completed"))
+            assert tx.claimable() == (SECOND,)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail()
+    assert store.ask().claimable() == (FIRST,)
+    with store.transaction() as tx:
+        tx.replace(FIRST._replace(status="completed"))
+    assert store.ask().claimable() == (SECOND,)
+
+
+def test_a_task_that_is_completed_once_more_is_waited_for_no_longer(store: api.Store) -> None:
+    done = FIRST._replace(status="completed")
+    for first, ready in ((done, "task-002"), (FIRST, "task-001"), (done, "task-002")):
+        with store.transaction() as tx:
+            tx.replace(first)
+        assert [task.id for task in store.ask().claimable()] == [ready]
+
+
+def test_a_dependency_may_be_named_twice(store: api.Store) -> None:
+    for title in ("Twice", "Twice as well"):
+        with store.transaction() as tx:
+            tx.replace(SECOND._replace(title=title, depends_on=("task-001", "task-001")))
+    assert store.ask().dependents("task-001") == ("task-002",)
+
+
+def test_a_lease_has_expired_at_its_last_moment(store: api.Store) -> None:
+    held = FIRST._replace(status="in_progress", claimed_by="one", lease_expires_at="2025-07-01T10:00:00Z")
+    with store.transaction() as tx:
+        tx.replace(held)
+    assert [task.id for task in store.ask().expired()] == ["task-001"]
+    with store.transaction() as tx:
+        tx.replace(held._replace(lease_expires_at="2025-07-01T10:00:01Z"))
+    assert store.ask().expired() == ()
+
+
+def test_a_failed_task_may_be_halted(store: api.Store) -> None:
+    with store.transaction() as tx:
+        tx.replace(FIRST._replace(status="failed", attempts=1, halt="CONFIG: no check"))
+    assert [task.id for task in store.ask().halted()] == ["task-001"]
+
+
+def test_only_our_own_names_of_tasks_are_counted_on(store: api.Store) -> None:
+    with store.transaction() as tx:
+        tx.add([Task(name) for name in ("7", "old-task-8", "task-task-9", "task-x")])
+    assert store.ask().highest_number() == 2
+
+
+def test_a_session_that_is_not_there_may_be_removed(store: api.Store) -> None:
+    with store.transaction() as tx:
+        tx.add_session(Session(1, "one", "here"))
+    with store.transaction() as tx:
+        tx.remove_session(9)
+    assert [each.number for each in store.ask().sessions()] == [1]
 
 
 def test_a_list_that_is_started_over_is_empty_and_keeps_its_settings(store: api.Store) -> None:
@@ -232,7 +294,19 @@ def test_the_log_is_followed_from_now_on(store: api.Store) -> None:
             tx.log("WARN", text, session=1)
         assert next(added)[-3:] == text
     assert [line[-3:] for line in store.log_tail(2)] == ["six", "ten"]
+    assert [line[-3:] for line in store.log_tail()] == ["est", "one", "two", "six", "ten"]
     assert store.log_searched() is None
+
+
+def test_whoever_follows_the_log_waits_by_the_clock_of_the_store(
+    store: api.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(_clock: Hands, _seconds: float) -> None:
+        with store.transaction() as tx:
+            tx.log("WARN", "said meanwhile", session=1)
+
+    monkeypatch.setattr(Hands, "sleep", write)
+    assert next(store.log_follow()).endswith("said meanwhile")
 
 
 def test_a_list_that_is_as_it_must_be_needs_nothing(store: api.Store) -> None:

@@ -258,6 +258,28 @@ def test_who_ends_its_session_while_another_is_open_leaves_it_to_that(
         assert carried_pid(root) == owner.pid
 
 
+def test_whose_session_is_dropped_is_passed_over_whichever_process_it_is(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+        pids = (owner.pid, other.pid)
+        for dropped, left in (pids, pids[::-1]):
+            with store.transaction() as tx:
+                tx.state = tx.state._replace(sessions=(session(owner.pid), session(other.pid, 2)))
+                tx.drop_session(dropped)
+            assert carried_pid(root) == left
+
+
+def test_who_drops_another_session_keeps_the_one_it_holds(
+    store: Store, root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    with store.transaction() as tx:
+        tx.hold_session(owner.pid)
+        tx.drop_session(owner.pid + 1)
+
+    assert carried_pid(root) == owner.pid
+
+
 def test_who_holds_and_drops_in_one_change_holds_nothing(
     store: Store, root: Root, owner: subprocess.Popen[bytes]
 ) -> None:

@@ -125,6 +125,15 @@ def test_a_log_beyond_a_hundred_megabytes_is_told(store: Store, root: Root) -> N
     assert told(store) == [("ok", "harness-progress.txt has 103 MB; only its end is ever read")]
 
 
+def test_a_search_of_the_log_says_how_much_of_its_end_it_reads(store: Store, root: Root) -> None:
+    root.log.unlink(missing_ok=True)
+    assert store.log_searched() is None
+    root.log.touch()
+    for size, searched in ((append_log.TAIL_BYTES, None), (append_log.TAIL_BYTES + 1, append_log.TAIL_BYTES)):
+        os.truncate(root.log, size)
+        assert store.log_searched() == searched
+
+
 def test_whoever_took_the_lock_and_died_is_named(store: Store, root: Root) -> None:
     root.lock_file.write_text("pid 7 on host since then\n", encoding="ascii")
 

@@ -190,6 +190,9 @@ def test_one_task_is_read_as_in_a_list_but_for_what_it_depends_on() -> None:
     with pytest.raises(ContractError, match=r"^task: attempts: is -1, must be at least 0$") as caught:
         codec.decode_task({**document, "attempts": -1})
     assert [each.path for each in caught.value.problems] == ["attempts"]
+    with pytest.raises(ContractError) as caught:
+        codec.decode_task([])
+    assert [each.path for each in caught.value.problems] == [""]
 
 
 def test_tasks_that_are_added_together_are_read_as_a_list_of_their_own() -> None:
@@ -374,3 +377,11 @@ def test_an_unknown_number_beyond_floating_point_does_not_break_the_file() -> No
     state = codec.decode(codec.parse(b'{"tasks": [], "x-big": -1e999}'))
 
     assert codec.decode(codec.parse(codec.render(state).encode())) == state
+
+
+@pytest.mark.parametrize("data", [b"[" * 200_000, b'{"a": ' + b"9" * 10_000 + b"}"], ids=["deep", "long"])
+def test_what_cannot_be_held_is_a_problem_of_the_whole_document(data: bytes) -> None:
+    with pytest.raises(ContractError) as raised:
+        codec.parse(data)
+
+    assert [problem.path for problem in raised.value.problems] == [""]

@@ -12,12 +12,26 @@ import pytest
 
 from harness_lib.errors import HeldError
 from harness_lib.state.filestore.store import Store
+from harness_lib.system.clock import Clock
 from harness_lib.system.locks import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import Session, SessionConfig, State
 
 CONCURRENT = SessionConfig("concurrent")
+
+
+class Waits(Clock):
+    """Sleeps without losing time, and adds up how long."""
+
+    def __init__(self) -> None:
+        self.waited = 0.0
+
+    def monotonic(self) -> float:
+        return self.waited
+
+    def sleep(self, seconds: float) -> None:
+        self.waited += seconds
 
 
 @pytest.fixture
@@ -142,6 +156,23 @@ def test_who_follows_the_prose_and_lives_is_waited_for_and_named(
     assert root.state.read_bytes() == before
     assert carried_pid(root) == owner.pid
     assert store.read().state.session_count == 0
+
+
+@pytest.mark.usefixtures("store")
+def test_a_restore_waits_for_who_follows_the_prose_as_a_change_does(
+    root: Root, owner: subprocess.Popen[bytes]
+) -> None:
+    path = mkdir_lock.path_for(root.path)
+    path.mkdir()
+    (path / "pid").write_text(f"{owner.pid}\n", encoding="ascii")
+    root.state.write_text("{", encoding="utf-8")
+    clock = Waits()
+
+    with pytest.raises(HeldError, match=f"pid {owner.pid}"):
+        Store(root, timeout=60, clock=clock).restore()
+
+    assert 59 < clock.waited < 61
+    assert root.state.read_text(encoding="utf-8") == "{"
 
 
 def test_the_first_list_is_not_made_where_the_prose_lives(root: Root, owner: subprocess.Popen[bytes]) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
-from harness_lib.errors import StateUnreadableError
+from harness_lib.errors import EnvSetupError, StateUnreadableError
+from harness_lib.state import summary
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import generations
+from harness_lib.state.filestore import generations, publishing
+from harness_lib.state.filestore.schema_cache import MANY
 from harness_lib.state.filestore.store import Store
-from harness_lib.system.files import append_log
+from harness_lib.system.files import append_log, atomic
 from harness_lib.system.place.roots import Root
+from harness_lib.task import State
 
 
 def broken_files(root: Root) -> list[Path]:
@@ -239,3 +245,52 @@ def test_one_that_goes_while_they_are_counted_keeps_no_older_one(root: Root) -> 
     generations.save(root, b"{}")
 
     assert not oldest.exists()
+
+
+def test_who_asks_hears_what_was_wrong(store: Store, root: Root) -> None:
+    root.state.write_text("{", encoding="utf-8")
+
+    for questions in (store.ask(), store.ask_to_change()):
+        (warning,) = questions.warnings
+        assert warning.endswith("Restore it with: harness check --repair")
+
+
+def test_an_error_of_a_list_names_its_file(store: Store, root: Root) -> None:
+    root.state.write_text('{"tasks": [{"id": "a", "status": "done"}]}', encoding="utf-8")
+
+    with pytest.raises(ContractError, match=rf"^{root.state.name}: tasks\[0\]\.status"):
+        store.read()
+
+
+def test_a_list_comes_back_in_which_a_task_can_never_run(store: Store, root: Root) -> None:
+    with store.transaction() as tx:
+        first, second, *_ = tx.state.tasks
+        tx.replace(first._replace(depends_on=(second.id,)))
+        tx.replace(second._replace(depends_on=(first.id,)))
+    root.state.write_text("{", encoding="utf-8")
+
+    store.restore()
+
+    assert summary.read_for(root, root.state.stat()) is not None
+
+
+def test_a_first_list_that_a_full_disk_does_not_take_is_an_error(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, *_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(atomic, "write", full)
+
+    with pytest.raises(EnvSetupError, match="No space left"):
+        publishing.publish(root, State(), datetime.now(timezone.utc), old=None)
+
+
+def test_many_tasks_of_somebody_else_are_changed(store: Store, root: Root) -> None:
+    document = json.loads(root.state.read_bytes())
+    document["tasks"] = [{"id": f"theirs-{number}", "status": "pending"} for number in range(MANY + 1)]
+    root.state.write_text(json.dumps(document), encoding="utf-8")
+
+    change(store)
+
+    assert store.read().state.tasks[0].attempts == 1

@@ -21,7 +21,9 @@ __all__ = ["Commit", "Git", "GitError", "clean_env"]
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
-# What git says when it does not know who commits, in all versions since 2.25.
+# What git says where it believes in no work tree.
+NO_WORK_TREE = b"must be run in a work tree"
+# What it says when it does not know who commits, in all versions since 2.25.
 NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
 
 
@@ -45,7 +47,10 @@ class Git(NamedTuple):
         questions = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
         result = call(("rev-parse", *questions), path)
         if result.returncode:
-            raise _not_usable(path, result.stderr)
+            denied = _denied(path) if NO_WORK_TREE in result.stderr else None
+            if denied is None:
+                raise _not_usable(path, result.stderr)
+            return denied
         answers = os.fsdecode(result.stdout).split("\n")[:-1]
         if len(answers) != len(questions):
             # A directory name with a line break in it: asked one by one the answers are unambiguous.
@@ -73,7 +78,12 @@ class Git(NamedTuple):
         check: bool = True,
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
-        result = call(args, self.top, env=env, stdin=stdin, fds=held.descriptors(self.git_dir))
+        fds = held.descriptors(self.git_dir)
+        result = call(args, self.top, env=env, stdin=stdin, fds=fds)
+        if result.returncode and NO_WORK_TREE in result.stderr:
+            # An agent has set core.bare since we were opened; git has not done anything yet.
+            place = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.top)}
+            result = call(args, self.top, env={**(env or {}), **place}, stdin=stdin, fds=fds)
         if check and result.returncode:
             raise failure(args, result.returncode, result.stderr)
         return result
@@ -290,11 +300,23 @@ def _lines(output: bytes) -> list[str]:
     return os.fsdecode(output).split("\n")[:-1]
 
 
+def _denied(path: Path) -> Git | None:
+    """Return the checkout around `path` that git does not see because somebody has set core.bare."""
+    place = Path(os.path.realpath(path))
+    for top in (place, *place.parents):
+        git_dir = top / ".git"
+        if os.path.lexists(git_dir):
+            own = Path(os.path.realpath(git_dir))
+            has_files = (own / "index").is_file() and own not in (place, *place.parents)
+            return Git(top, own, own) if has_files else None
+    return None
+
+
 def _not_usable(path: Path, stderr: bytes) -> EnvSetupError:
     said = os.fsdecode(stderr).strip()
     if "dubious ownership" in said or "unsafe repository" in said:
         return EnvSetupError(f"git does not trust the repository at {path}: {said.splitlines()[0]}", said)
-    if "must be run in a work tree" in said:
+    if NO_WORK_TREE in stderr:
         return EnvSetupError(f"{path} is in a git directory or a bare repository", "use a work tree of it")
     if "not a git repository" in said:
         return EnvSetupError(f"{path} is not in a git repository", "`harness init --git` makes one")

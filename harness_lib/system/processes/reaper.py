@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +62,20 @@ def reap(group: int) -> None:
             pass
     except ChildProcessError:
         return
+
+
+def collect(child: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of `child`, also after an interrupt.
+
+    One that comes between two steps of `wait(timeout)` or `poll()` leaves their lock taken: `wait()` would
+    never return.
+    """
+    if child.returncode is None:
+        try:
+            child.returncode = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
+        except ChildProcessError:
+            # It was collected in the step before the interrupt, and how it ended is lost.
+            child.returncode = -signal.SIGKILL
 
 
 def end_orphans(known: frozenset[int], clock: Clock) -> None:

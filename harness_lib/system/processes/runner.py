@@ -205,7 +205,7 @@ def _end(child: subprocess.Popen[bytes] | None, known: frozenset[int], clock: Cl
     # None: an interrupt came while it was being started. Then it is among the orphans.
     if child is not None:
         reaper.signal_group(child.pid, signal.SIGKILL)
-        child.wait()
+        reaper.collect(child)
         reaper.reap(child.pid)
     reaper.end_orphans(known, clock)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.errors import EnvSetupError
 from harness_lib.system.git import status
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git, GitError
@@ -150,3 +151,29 @@ def test_is_tracked_takes_names_literally(world: World) -> None:
 )
 def test_a_name_covers_itself_and_what_is_below(names: tuple[str, ...], path: str, answer: bool) -> None:
     assert covers(names, path) is answer
+
+
+def test_a_checkout_that_core_bare_hides_is_found_and_worked_in(world: World) -> None:
+    """An agent may set it between any two of our steps."""
+    put(world.top / "tracked.txt", "changed")
+    sh(world.top, "config", "core.bare", "true")
+
+    assert status.changes(world.git).tracked == ("tracked.txt",)
+    assert Git.open(world.top) == world.git
+    (world.top / "sub").mkdir()
+    assert Git.open(world.top / "sub") == world.git
+
+
+@pytest.mark.parametrize("place", ["a bare repository", "the git directory", "a place beside a bare one"])
+def test_what_has_no_files_of_its_own_is_no_work_tree(world: World, tmp_path: Path, place: str) -> None:
+    sh(world.top, "clone", "-q", "--bare", ".", str(tmp_path / "bare"))
+    (tmp_path / "beside").mkdir()
+    sh(world.top, "clone", "-q", "--bare", ".", str(tmp_path / "beside" / ".git"))
+    paths = {
+        "a bare repository": tmp_path / "bare",
+        "the git directory": world.top / ".git" / "refs",
+        "a place beside a bare one": tmp_path / "beside",
+    }
+
+    with pytest.raises(EnvSetupError, match="is in a git directory or a bare repository"):
+        Git.open(paths[place])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -229,6 +231,45 @@ class TestTick:
             run("echo $$ > up; sleep 600", log, on_tick=tick, tick=0.02)
 
         assert not process.alive(pid_in(up))
+
+
+def _from(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+class InterruptAt:
+    """Ctrl-C before the `step`-th line that Python executes while it waits for the command."""
+
+    def __init__(self, step: int) -> None:
+        self._left = step
+        self.came = False
+
+    def __call__(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
+        """Follow what is called while the command is waited for."""
+        return self._line if any(each.f_code.co_name == "until_it_ends" for each in _from(frame)) else None
+
+    def _line(self, _frame: FrameType, event: str, _arg: object) -> Callable[..., Any] | None:
+        self._left -= event == "line"
+        if self._left == 0 and not self.came:
+            self.came = True
+            raise KeyboardInterrupt
+        return self._line
+
+
+def test_an_interrupt_at_any_step_of_the_waiting_ends_the_command(log: Path) -> None:
+    # The waiting goes round after some 40.
+    for step in range(1, 60):
+        interrupt, tracing = InterruptAt(step), sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            run("sleep 0.05", log)
+        except KeyboardInterrupt:
+            assert interrupt.came
+        finally:
+            sys.settrace(tracing)
+        assert not list(log.parent.glob("*.running"))
 
 
 def test_it_reads_what_it_is_given_whoever_takes_files_away(log: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from tests.loop.conftest import WIRES, Serve, Wire, bodies, session_of
-from tests.loop.person import person
+from tests.conftest import CHECKOUT
+from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.person import SLOW, person
 from tests.loop.servers.script import Step, say, use
 
 CHAT = WIRES[1]
@@ -100,6 +102,83 @@ def test_what_waits_for_an_answer_that_fails_is_typed_again(serve: Serve, projec
         someone.leaves("\x04")
 
     assert len(server.requests) == 2
+
+
+def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_again(
+    serve: Serve, project: Path
+) -> None:
+    server = serve(CHAT, WAITS, say("Went on."))
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("first\r")
+        someone.has_on_screen("bash: while")
+        someone.types("second\r")
+        someone.has_on_screen("waits: second")
+        someone.types("\x03third\r")
+        someone.has_on_screen("Went on.")
+        someone.rests("second")
+        someone.leaves("\x15\x04")
+
+    assert len(server.requests) == 2
+    assert server.requests[1]["messages"][-1]["content"] == "third"
+
+
+def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, WAITS, Step(status=401, said="no such key"), say("Went on."))
+    os.mkfifo(project / "awake")
+    env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT), "BEHIND": "no such key"}
+
+    with person("--approve", "auto", cwd=project, env=env, through=(*SLOW, "work")) as someone:
+        someone.has_on_screen("You:")
+        someone.types("first\r")
+        someone.has_on_screen("bash: while")
+        someone.types(f"before{LATER}")
+        someone.has_on_screen("waits: before")
+        (project / "go").touch()
+        someone.has_on_screen("no such key")
+        someone.types("again\r")
+        someone.has_on_screen("waits: again")
+        (project / "awake").open("w", encoding="utf-8").close()
+        someone.has_on_screen("Went on.")
+        someone.rests("before")
+        someone.leaves("\x15\x04")
+
+    assert server.requests[2]["messages"][-1]["content"] == "again"
+
+
+def test_what_is_sent_when_the_mistake_in_a_command_is_seen_is_done(serve: Serve, project: Path) -> None:
+    server = serve(CHAT)
+    os.mkfifo(project / "awake")
+    env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT), "BEHIND": "GROQ_API_KEY"}
+
+    with person(cwd=project, env=env, through=(*SLOW, "work")) as someone:
+        someone.has_on_screen("You:")
+        someone.types("/model groq/one\r")
+        someone.has_on_screen("GROQ_API_KEY")
+        someone.types("/model\r")
+        someone.has_on_screen("waits: /model")
+        (project / "awake").open("w", encoding="utf-8").close()
+        someone.has_on_screen("gpt-4o (openai)")
+        assert someone.leaves("\x04") == 0
+
+
+def test_what_is_typed_behind_the_way_to_another_session_is_said_there(
+    hs: Hs, serve: Serve, project: Path, home: Path
+) -> None:
+    server = serve(CHAT, say("Long ago."), say("There."))
+    env = CHAT.environment(server)
+    hs("begin", env=env)
+    before = session_of(home)
+
+    with person(cwd=project, env=env) as someone:
+        someone.has_on_screen("You:")
+        someone.types(f"/session {before.name}\rgo on\rhalf")
+        someone.has_on_screen("There.")
+        someone.rests("half")
+        someone.leaves("\x15\x04")
+
+    assert [body.strip() for _, body in bodies(before)] == ["begin", "Long ago.", "go on", "There."]
 
 
 def test_our_own_commands_wait_for_the_end_of_the_turn(serve: Serve, project: Path, home: Path) -> None:

@@ -76,18 +76,19 @@ def _is_at_a_terminal() -> bool:
 def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
     """Talk with the person until they leave."""
     # Imported here: a task needs none of it.
-    from harness_lib.hs.repl import conversation  # noqa: PLC0415
+    from harness_lib.hs.repl import conversation, typed  # noqa: PLC0415
 
     if runtime.env.get("TERM", "").lower() in _DRAW_NOTHING:
         raise UsageError(
             "This terminal says that it can draw nothing (TERM), so there is no prompt to talk at.",
             'For one task: hs "find all TODO comments"',
         )
+    ahead = typed.Ahead()
     while True:
         runtime.approve = "ask"
         open_session.enter(runtime, session, asked)
         try:
-            session = conversation.talk(runtime)
+            session, ahead = conversation.talk(runtime, ahead)
         finally:
             _leave(runtime)
         if session is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from harness_lib.errors import HarnessError
 from harness_lib.hs import terminal
@@ -14,7 +14,7 @@ from harness_lib.hs.repl.editor import Editor
 from harness_lib.hs.repl.lines import Fragments
 from harness_lib.hs.repl.recall import last_exchange
 from harness_lib.hs.repl.status import status
-from harness_lib.hs.repl.typed import Typed
+from harness_lib.hs.repl.typed import Ahead, Typed
 from harness_lib.hs.repl.under_way import UnderWay
 from harness_lib.hs.setup import choose_model
 from harness_lib.loop import processes, turn
@@ -30,26 +30,33 @@ _HISTORY = "repl_history"
 _MEANWHILE = "Enter: after the running tools · Alt-Enter: when the turn ends · Ctrl-C: stop"
 
 
-def talk(runtime: Runtime) -> Session | None:
-    """Talk in the run's session until the person leaves; return the session to go on in, held."""
+def talk(runtime: Runtime, ahead: Ahead) -> tuple[Session | None, Ahead]:
+    """Talk in the run's session until the person leaves it.
+
+    `ahead` was typed in the conversation before. Return the session to go on in, held, and what was typed
+    ahead for it.
+    """
     assert runtime.session is not None
     if runtime.env["HARNESS_LOG"] == "/dev/stderr":
         # What hooks and tools say would fall into the line that is being typed.
         runtime.env["HARNESS_LOG"] = str(runtime.session.directory / _LOG)
-    conversation = Conversation(runtime)
-    conversation.editor.start()
+    conversation = Conversation(runtime, ahead.sent)
+    conversation.editor.start(ahead.line)
     try:
-        return conversation.go_on()
+        session = conversation.go_on()
     finally:
-        conversation.editor.close()
+        line = conversation.editor.close()
+    return session, conversation.ahead(line)
 
 
 class Conversation:
-    """A person, the line that they type in, and the session that they talk in."""
+    """A person, the line that they type in, and the session that they talk in; `sent` is done first."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, sent: Sequence[str]) -> None:
         self._runtime = runtime
         self._typed = Typed(commands.is_one)
+        for text in sent:
+            self._typed.put(text, soon=False)
         self._stopped = False
         self._skills: list[str] = []
         self._models: list[str] = []
@@ -62,7 +69,7 @@ class Conversation:
         runtime.asker = self._ask
         runtime.notices.append(lambda text: self._drawing.note(text, "yellow"))
         runtime.typed_meanwhile = self._soon
-        runtime.stream.listeners += [self._drawing.hear, self._hear]
+        runtime.stream.listeners += [self._hear, self._drawing.hear]
 
     def go_on(self) -> Session | None:
         """Do what is typed, until the person leaves."""
@@ -82,12 +89,19 @@ class Conversation:
             if other is not None:
                 return other
 
+    def ahead(self, line: str) -> Ahead:
+        """Return what nobody has done yet, with the `line` that was being typed."""
+        self._typed.begin()
+        return Ahead(tuple(self._typed.withdraw()), line)
+
     # What the keys come to, in the thread of the line.
 
     def sent(self, text: str, *, later: bool) -> None:
         self._typed.put(text, soon=self._under_way.now and not later)
 
     def stopped(self) -> bool:
+        # First: what is sent behind it is meant to follow.
+        self._typed.known()
         return self._under_way.interrupt()
 
     def left(self) -> None:
@@ -99,6 +113,7 @@ class Conversation:
     def _guarded(self, work: Callable[[], Session | None]) -> Session | None:
         """Do `work`; what goes wrong, or is stopped, is shown."""
         self._stopped = False
+        self._typed.begin()
         try:
             with self._under_way:
                 return work()
@@ -109,9 +124,10 @@ class Conversation:
                 raise
             self._drawing.note("interrupted", "yellow")
         except HarnessError as error:
+            # First: whoever has seen the error means what they send.
+            self._put_back()
             self._drawing.finish()
             self._drawing.note(told(error), "red")
-            self._put_back()
         finally:
             # Also one of a subagent that is no more.
             self.editor.give_up()
@@ -156,6 +172,8 @@ class Conversation:
         )
 
     def _hear(self, event: dict[str, object]) -> None:
+        if event["type"] == "error":
+            self._typed.known()
         if event["type"] in {"stop", "summary", "tool_done"}:
             self._status = status(self._runtime)
 

@@ -90,18 +90,23 @@ class Editor:
         self._session.app.min_redraw_interval = _SECONDS_BETWEEN_DRAWINGS
         self._buffer = self._session.default_buffer
 
-    def start(self) -> None:
-        """Show the line, and take keys; in the main thread, to which the terminal tells its new size."""
+    def start(self, typed: str = "") -> None:
+        """Show the line with what is `typed` already, and take keys; in the main thread.
+
+        That is the one to which the terminal tells its new size.
+        """
         # The prompt asks for the size twice a second, and takes the first answer for what it began with.
         self._before = signal.signal(signal.SIGWINCH, lambda _number, _frame: self.draw())
+        self._typed_before = typed
         self._thread.start()
         self._ready.wait()
 
-    def close(self) -> None:
-        """Take the line away, and leave the terminal as it was."""
+    def close(self) -> str:
+        """Take the line away, and leave the terminal as it was; return what was being typed."""
         self._do(self._exit)
         self._thread.join()
         signal.signal(signal.SIGWINCH, self._before)
+        return self._buffer.text
 
     def show(self, text: str) -> None:
         """Show `text`, whole lines with the escapes that are wanted, above the line."""
@@ -146,7 +151,10 @@ class Editor:
         self._loop = asyncio.get_running_loop()
         try:
             await self._session.prompt_async(
-                pre_run=self._ready.set, set_exception_handler=False, handle_sigint=False
+                default=self._typed_before,
+                pre_run=self._ready.set,
+                set_exception_handler=False,
+                handle_sigint=False,
             )
         except EOFError:
             # The terminal is gone.

@@ -10,14 +10,23 @@ import queue
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
 class Line:
-    """What was sent; `soon`: the turn that is under way is to hear of it behind its running tools."""
+    """What was sent, as which one; `soon`: the turn under way is to hear of it behind its running tools."""
 
     text: str
     soon: bool
+    number: int
+
+
+class Ahead(NamedTuple):
+    """What was typed ahead, for the next conversation: what was sent, and what stands in the line."""
+
+    sent: tuple[str, ...] = ()
+    line: str = ""
 
 
 class Typed:
@@ -28,13 +37,16 @@ class Typed:
         self._sent: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
         self._sorted: deque[Line] = deque()
         self._left = False
+        self._count = 0
+        self._known: int | None = None
         # What is shown as waiting: by value, since it is only looked at.
         self.waiting: list[str] = []
 
     def put(self, text: str, *, soon: bool) -> None:
         """Send a line."""
         self.waiting.append(text)
-        self._sent.put(Line(text, soon and not self._is_command(text)))
+        self._count += 1
+        self._sent.put(Line(text, soon and not self._is_command(text), self._count))
 
     def leave(self) -> None:
         """Let `take` return that nothing more will come."""
@@ -54,10 +66,20 @@ class Typed:
         self._sorted = deque(line for line in self._sorted if not line.soon)
         return [self._taken(line) for line in found]
 
+    def begin(self) -> None:
+        """Begin with the next piece of work: of its end nobody knows yet."""
+        self._known = None
+
+    def known(self) -> None:
+        """Note that the person knows of the end from now on, and means what they send to follow it."""
+        self._known = self._count
+
     def withdraw(self) -> list[str]:
-        """Take back all that waits."""
+        """Take back what was sent before the end of the work was known."""
         self._sort()
-        found, self._sorted = self._sorted, deque()
+        last = self._count if self._known is None else self._known
+        found = [line for line in self._sorted if line.number <= last]
+        self._sorted = deque(line for line in self._sorted if line.number > last)
         return [self._taken(line) for line in found]
 
     def _sort(self) -> None:

@@ -289,7 +289,13 @@ def test_always_is_offered_where_the_first_word_says_what_runs(command: str, sub
     assert approval.always_about(Question("bash", {"command": command})) == subject
 
 
-def test_a_question_of_a_subagent_that_is_stopped_is_gone(serve: Serve, project: Path) -> None:
+def test_a_question_of_a_subagent_that_is_stopped_is_gone(serve: Serve, project: Path, home: Path) -> None:
+    gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
+    gate.parent.mkdir(parents=True)
+    # The question comes when the line was sent: otherwise that would be an answer.
+    waits = f"case $given in *'touch made'*) while [ ! -e '{project}/go' ]; do sleep 0.05; done; esac"
+    gate.write_text(f'#!/bin/sh\ngiven=$(cat)\n{waits}\nprintf "%s" "$given"\n', encoding="utf-8")
+    gate.chmod(0o755)
     server = serve(CHAT, use("agent", prompt="make it"), use("bash", command="touch made"), say("Went on."))
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:
@@ -298,6 +304,7 @@ def test_a_question_of_a_subagent_that_is_stopped_is_gone(serve: Serve, project:
         someone.has_on_screen("agent: make it")
         someone.types("and this\r")
         someone.has_on_screen("waits: and this")
+        (project / "go").touch()
         someone.has_on_screen("(subagent ")
         someone.has_on_screen("or say why not:")
         someone.types("\x03")

@@ -65,6 +65,31 @@ def test_a_signal_that_comes_when_the_wait_has_just_begun_ends_it_once(number: i
     assert (run.stdout, run.stderr) == ("interrupted 0\n", "")
 
 
+def test_a_signal_that_is_handled_as_its_time_runs_out_is_not_sent_again() -> None:
+    program = """
+import os, signal, threading, time
+from harness_lib.loop import signals
+
+class Slow(threading.Event):
+    def wait(self, timeout=None):
+        super().wait()
+        return False
+
+seen = []
+signals.handle(signal.SIGINT, lambda number, frame: seen.append(number))
+signals._redelivery._handled = Slow()
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(3 * signals.AGAIN_SECONDS)
+print(len(seen), flush=True)
+os._exit(0)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=60, check=False
+    )
+
+    assert (run.stdout, run.stderr) == ("1\n", "")
+
+
 def test_a_signal_is_handled_once_for_each_time_it_comes() -> None:
     program = """
 import os, signal, time

@@ -192,6 +192,17 @@ def test_the_status_tells_model_context_tokens_and_cost(serve: Serve, project: P
         someone.leaves("\x04")
 
 
+def test_the_status_tells_another_model_as_soon_as_there_is_one(serve: Serve, project: Path) -> None:
+    server = serve(CHAT)
+    env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT)}
+
+    with person(cwd=project, env=env, through=(*SLOW, "work")) as someone:
+        someone.has_on_screen(" gpt-4o  context 0")
+        someone.types("/model gpt-4o-mini\r")
+        someone.has_on_screen(" gpt-4o-mini  context 0")
+        assert someone.leaves("\x04") == 0
+
+
 def test_what_we_notice_is_said_above_the_line(serve: Serve, project: Path, home: Path) -> None:
     configure(home / ".harness", absent={"command": "/no/such/program"})
     server = serve(CHAT, say("Done."))

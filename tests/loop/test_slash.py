@@ -130,6 +130,37 @@ def test_the_session_and_the_tools_are_shown_and_skills_completed(
     assert "The user typed: /tell-all please" in str(server.requests[0]["messages"][-1])
 
 
+def test_tab_completes_before_what_is_typed_behind_it(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("Not a word for the model."))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("/mod\t gpt-4o-mi\t\r")
+        someone.has_on_screen("gpt-4o-mini (openai)")
+        someone.types("/to\t\r")
+        someone.has_on_screen("read_file")
+        assert someone.leaves("\x04") == 0
+
+    assert server.requests == []
+
+
+def test_tab_again_takes_one_word_after_another(serve: Serve, project: Path) -> None:
+    server = serve(CHAT)
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.has_on_screen("You:")
+        someone.types("/mod\t gpt-4o\t")
+        # The others are shown below.
+        someone.has_on_screen("  gpt-4o-mini")
+        someone.types("\t")
+        someone.has_on_screen("You: /model gpt-4o\n")
+        someone.types("\t")
+        someone.has_on_screen("You: /model gpt-4o-mini\n")
+        someone.types("\r")
+        someone.has_on_screen("gpt-4o-mini (openai)")
+        assert someone.leaves("\x04") == 0
+
+
 def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path, home: Path) -> None:
     first, second = serve(WIRES[0], say("From one.")), serve(CHAT, say("From the other."))
     env = WIRES[0].environment(first) | CHAT.environment(second)

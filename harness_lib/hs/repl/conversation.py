@@ -70,6 +70,8 @@ class Conversation:
         runtime.notices.append(lambda text: self._drawing.note(text, "yellow"))
         runtime.typed_meanwhile = self._soon
         runtime.stream.listeners += [self._hear, self._drawing.hear]
+        # Before the first key: it may be a Tab.
+        self._look()
 
     def go_on(self) -> Session | None:
         """Do what is typed, until the person leaves."""
@@ -78,7 +80,6 @@ class Conversation:
         self._drawing.note(f"session: {session.id}   /help says what can be typed")
         self._recall(session)
         while True:
-            self._look()
             text = self._typed.take()
             if text is None or text in commands.LEAVE:
                 if session.files():
@@ -88,6 +89,7 @@ class Conversation:
             other = self._guarded(lambda text=text: self._do(text))  # type: ignore[misc]
             if other is not None:
                 return other
+            self._look()
 
     def ahead(self, line: str) -> Ahead:
         """Return what nobody has done yet, with the `line` that was being typed."""
@@ -190,6 +192,7 @@ class Conversation:
         if self._provider != self._runtime.provider:
             self._provider = self._runtime.provider
             self._models = choose_model.names(self._runtime)
+        self.editor.draw()
 
     def _above(self, below: int) -> Fragments:
         """Return what stands above the line."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import Completer  # noqa: TC002 (loaded already)
+from prompt_toolkit.completion import CompleteEvent, Completer, get_common_complete_suffix
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
@@ -69,6 +69,7 @@ class Editor:
         self, history: Path, completer: Completer, keys: Keys, above: Callable[[int], Fragments]
     ) -> None:
         self._keys = keys
+        self._completer = completer
         self._above = above
         self._question: _Question | None = None
         self._one_person = threading.Lock()
@@ -240,6 +241,17 @@ class Editor:
             self._buffer.reset()
         self.draw()
 
+    def _complete(self) -> None:
+        # Not by the package's own Tab: it completes a moment later, and what is typed until then prevents it.
+        if self._buffer.complete_state:
+            self._buffer.complete_next()
+            return
+        document = self._buffer.document
+        found = list(self._completer.get_completions(document, CompleteEvent(completion_requested=True)))
+        self._buffer.insert_text(get_common_complete_suffix(document, found))
+        if len(found) > 1:
+            self._buffer.start_completion()
+
     def _bindings(self) -> KeyBindings:
         keys = KeyBindings()
         at_work = Condition(self._keys.is_busy)
@@ -258,6 +270,10 @@ class Editor:
         @keys.add("escape", "enter", filter=~at_work)
         def _newline(_: KeyPressEvent) -> None:
             self._buffer.insert_text("\n")
+
+        @keys.add("tab")
+        def _tab(_: KeyPressEvent) -> None:
+            self._complete()
 
         @keys.add("c-c")
         def _stop(_: KeyPressEvent) -> None:

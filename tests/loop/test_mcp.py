@@ -46,7 +46,7 @@ def offered(request: dict[str, Any]) -> list[str]:
 def gone(project: Path) -> bool:
     """Return whether every server that was started here has ended."""
     pids = [int(line) for line in (project / "started").read_text(encoding="utf-8").split()]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
     return bool(pids) and not any(Path(f"/proc/{pid}").exists() for pid in pids)

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
+import pytest
+
+from harness_lib.hs.setup import session_store
+from harness_lib.loop import discovery, processes, runtime
+from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.stages import typed
 from tests.conftest import CHECKOUT
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
 from tests.loop.person import SLOW, person
@@ -233,3 +240,19 @@ def test_the_wish_to_leave_waits_for_the_end_of_the_turn(serve: Serve, project: 
         assert someone.leaves() == 0
 
     assert "Done with it." in someone.plain
+
+
+def test_what_the_turn_has_just_taken_is_not_lost_by_ctrl_c(home: Path, project: Path) -> None:
+    run = runtime.start({"HOME": str(home)}, project)
+    discovery.refresh(run)
+    session = run.session = session_store.create(run)
+
+    def takes() -> list[str]:
+        processes.interrupt(signal.SIGINT, None)
+        return ["heard"]
+
+    run.typed_meanwhile = takes
+    with pytest.raises(Interrupted):
+        typed.tell(run, {})
+
+    assert [message.body.strip() for message in session.messages()] == ["heard"]

@@ -73,7 +73,8 @@ def read_until(ours: int, words: str) -> str:
     said = b""
     while words.encode() not in said:
         said += os.read(ours, 4096)
-    return said.decode()
+    # What has been read may end within a character.
+    return said.decode(errors="ignore")
 
 
 def shown(cwd: Path, *argv: str, **env: str) -> str:

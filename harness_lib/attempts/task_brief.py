@@ -75,10 +75,11 @@ def _check(task: Task, whole: str, cure: str) -> list[str]:
         return [f"check: none yet, and without one it cannot be completed; it needs one: {cure}"]
     one = (check.text or "").strip()
     plain = "\n" not in one and len(one) <= REASON_LENGTH
-    lines = [f"check: {quoting.printable(one)}"] if plain else ["check:", *quoting.quoted(one, whole)]
+    name = f"check (max {task.validation.timeout_seconds} s):"
+    lines = [f"{name} {quoting.printable(one)}"] if plain else [name, *quoting.quoted(one, whole)]
     if task.validation.cwd:
         lines.append(f"the check runs in: {one_line(task.validation.cwd, REASON_LENGTH)}")
-    return [*lines, f"the check may take: {task.validation.timeout_seconds} s"]
+    return lines
 
 
 def attempts_kept(task: Task, git: Git) -> list[str]:

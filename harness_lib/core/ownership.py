@@ -39,10 +39,12 @@ def finish_command(ctx: Context, task: Task, session: Session | None = None) -> 
     session = session or sessions.mine(ctx.store.ask(), ctx)
     if session is None:
         return "harness start"
+    # A claim without a lease is the worker's only one, for as long as it likes: the name would tell nothing.
+    finish = typed.harness("finish", *([task.id] if task.lease_expires_at else []))
     if check_of(task).is_given:
-        return typed.harness("finish", task.id)
+        return finish
     # It halts the session, so that an agent may stop until a person has acted; a second time it does no more.
-    return "harness stop" if session.halt else typed.harness("finish", task.id)
+    return "harness stop" if session.halt else finish
 
 
 def is_judged(ctx: Context, task: Task, questions: Questions | None = None) -> bool:

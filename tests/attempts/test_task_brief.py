@@ -80,7 +80,7 @@ def test_a_description_is_quoted_line_by_line_and_whole(agent: Agent) -> None:
     assert told[at + 1 : at + 4] == ["  | Build it:", "  |", "  |     def total(items):"]
     assert told[at + 4] == "  |         return 0  # a \ufffd[31mtab"
     assert told[at + 5 : at + 155] == ["  | " + "x" * 100] * 150
-    assert told[at + 155] == "check: false"
+    assert told[at + 155] == "check (max 300 s): false"
 
 
 def test_of_what_nobody_can_hold_the_brief_says_where_the_rest_is() -> None:
@@ -90,7 +90,7 @@ def test_of_what_nobody_can_hold_the_brief_says_where_the_rest_is() -> None:
     ]
 
 
-def test_the_check_its_directory_and_its_time_each_have_a_line(project: Project, agent: Agent) -> None:
+def test_the_check_its_time_and_its_directory_are_told_apart(project: Project, agent: Agent) -> None:
     project.put("sub/dir/file")
     agent.ok("add", "One", "--validate", "make test", "--cwd", "sub/dir", "--timeout", "90")
     agent.ok("add", "Two", "--validate", "set -e\nmake a\nmake b\n")
@@ -100,7 +100,7 @@ def test_the_check_its_directory_and_its_time_each_have_a_line(project: Project,
 
     second = claim(agent)
 
-    at = first.index("check: make test")
-    assert first[at + 1 : at + 3] == ["the check runs in: sub/dir", "the check may take: 90 s"]
-    at = second.index("check:")
-    assert second[at + 1 : at + 5] == ["  | set -e", "  | make a", "  | make b", "the check may take: 300 s"]
+    at = first.index("check (max 90 s): make test")
+    assert first[at + 1] == "the check runs in: sub/dir"
+    at = second.index("check (max 300 s):")
+    assert second[at + 1 : at + 4] == ["  | set -e", "  | make a", "  | make b"]

@@ -161,7 +161,7 @@ def test_the_word_of_somebody_else_does_not_end_an_attempt(project: Project, age
 
     assert f"[in_progress] task-001: One (0/3)\n    {SAID}" in agent.ok("status")["message"]
     assert agent.fails(1, "check")["problems"]
-    assert agent.ok("start")["next"] == "harness finish task-001"
+    assert agent.ok("start")["next"] == "harness finish"
     project.put("done")
     agent.ok("finish")
 

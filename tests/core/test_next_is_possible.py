@@ -105,7 +105,7 @@ def test_where_nobody_types_a_check_is_not_the_worker_s_to_give(agent: Agent, pr
     claimed = agent.ok("claim")
     told = [agent(*argv) for argv in (("why", "1"), ("show", "1"), ("check",), ("validate", "1"), ("claim",))]
 
-    assert claimed["next"] == "harness finish task-001"
+    assert claimed["next"] == "harness finish"
     for said in told:
         assert "next: harness edit" not in said.text
     stuck = agent.fails(3, "finish")

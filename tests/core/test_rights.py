@@ -110,7 +110,7 @@ def test_an_agent_is_never_advised_to_give_its_own_task_a_check(
     stuck = chat.fails(3, claimed["next"].removeprefix("harness ").split()[0])
 
     ask = "ask the user to type, in a terminal: harness edit task-001 --validate 'COMMAND'"
-    assert claimed["next"] == "harness finish task-001"
+    assert claimed["next"] == "harness finish"
     assert ask in claimed["message"]
     assert ask in stuck["error"]["hint"]
     for said in told:

@@ -148,7 +148,7 @@ def test_the_brief_has_title_check_failure_and_the_way_to_the_last_attempt(
     assert "One" in brief
     assert "attempt 2 of 3" in brief
     assert "More about it" in brief
-    assert "check: echo the reason; false" in brief
+    assert "check (max 300 s): echo the reason; false" in brief
     assert "the reason" in brief.partition("last failure")[2]
     assert "harness rescue show task-001/1" in brief
     assert "try.txt" in project.git("show", "--stat", "refs/harness/rescue/task-001/1")

@@ -155,7 +155,7 @@ def test_apply_keeps_the_content_of_binary_files_and_links_and_modes(project: Pr
 def test_the_next_attempt_may_take_up_the_work_of_the_last(agent: Agent) -> None:
     agent.ok("claim")
     said = agent.ok("rescue", "apply", "task-001")
-    assert said["next"] == "harness finish task-001"
+    assert said["next"] == "harness finish"
 
 
 def test_nothing_is_brought_into_the_attempt_of_somebody_else(failed: Project, agent: Agent) -> None:

@@ -35,8 +35,8 @@ def test_its_live_owner_calling_again_gets_the_brief_and_nothing_is_recovered(
     reply = agent.ok("start")
 
     assert reply["task"]["id"] == "task-001"
-    assert reply["next"] == "harness finish task-001"
-    assert "check: true" in reply["message"]
+    assert reply["next"] == "harness finish"
+    assert "check (max 300 s): true" in reply["message"]
     assert project.file.read_bytes() == before
 
 

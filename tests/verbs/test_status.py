@@ -207,6 +207,6 @@ def test_the_next_command_fits_the_caller(agent: Agent) -> None:
     agent.ok("start")
     assert agent.ok("status")["next"] == "harness claim"
     agent.ok("claim")
-    assert agent.ok("status")["next"] == "harness finish task-001"
+    assert agent.ok("status")["next"] == "harness finish"
     assert agent("finish").code == 0
     assert agent.ok("status")["next"] == "harness log"

@@ -93,7 +93,7 @@ def test_the_reason_and_the_command_that_helps(project: Project, agent: Agent, n
 def test_what_i_hold_i_finish(agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     agent.ok("claim")
-    assert agent.ok("why", "task-001")["next"] == "harness finish task-001"
+    assert agent.ok("why", "task-001")["next"] == "harness finish"
 
 
 def test_a_thousand_reasons_are_a_number(project: Project, agent: Agent) -> None:

@@ -80,7 +80,7 @@ def still_claimed(questions: Questions, task: Task) -> Task:
 def full_base(git: Git, task: Task) -> str | None:
     """Return where the attempt began, in full: the prose writes it down as short as git shows it."""
     base = task.started_at_commit
-    return base and (git.ref(f"{base}^{{commit}}") or base)
+    return base and (git.commit_called(base) or base)
 
 
 def intent_of(task: Task) -> Intent:

@@ -1,4 +1,4 @@
-"""Read of what kind an object is from its own file: to ask git takes a process, each time.
+"""Read from its own file what an object is, and the tree of a commit: to ask git takes a process, each time.
 
 What was made last lies in a file of its own, until git packs it.
 The layout is the one of gitrepository-layout(5).
@@ -12,18 +12,30 @@ from pathlib import Path
 
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _KINDS = frozenset({"blob", "tree", "commit", "tag"})
-# A header is a word, a number and a NUL.
+# A header is a word, a number and a NUL; what a commit says first is its tree.
 _HEADER = 32
+_TREE = re.compile(rb"commit [0-9]+\0tree ([0-9a-f]{40}(?:[0-9a-f]{24})?)\n")
+_BEGINNING = 128
 
 
 def kind(common_dir: Path, oid: str) -> str | None:
     """Return what the object called `oid` is; None where no whole file of its own tells: ask git."""
+    word = _beginning(common_dir, oid, _HEADER).partition(b" ")[0].decode("ascii", "replace")
+    return word if word in _KINDS else None
+
+
+def tree(common_dir: Path, oid: str) -> str | None:
+    """Return the tree of the commit called `oid`; None where no whole file of its own tells: ask git."""
+    found = _TREE.match(_beginning(common_dir, oid, _BEGINNING))
+    return found and found[1].decode("ascii")
+
+
+def _beginning(common_dir: Path, oid: str, size: int) -> bytes:
+    """Return the first `size` bytes of the object, its header first; none where no file tells them."""
     if not _OID.fullmatch(oid):
-        return None
+        return b""
     try:
         with (common_dir / "objects" / oid[:2] / oid[2:]).open("rb") as stream:
-            header = zlib.decompressobj().decompress(stream.read(2 * _HEADER), _HEADER)
+            return zlib.decompressobj().decompress(stream.read(2 * size), size)
     except (OSError, zlib.error):
-        return None
-    word = header.partition(b" ")[0].decode("ascii", "replace")
-    return word if word in _KINDS else None
+        return b""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # All work trees share these; the others are each its own.
-_SHARED = re.compile(r"refs/(?:heads|harness|remotes|tags)/[^\s~^:?*\[\\]+")
+_SHARED = re.compile(r"refs/(?:stash|(?:heads|harness|remotes|replace|tags)/[^\s~^:?*\[\\]+)")
 _LEADS = "ref: "
 _BRANCHES = "refs/heads/"
 # What stands in HEAD where the refs are in no files.
@@ -43,6 +43,21 @@ def resolve(git_dir: Path, common_dir: Path, name: str) -> str | None:
         raise UnclearError
     line = _line(common_dir / ref)
     return _packed(common_dir, ref) if line is None else _checked(line)
+
+
+def has_none(common_dir: Path, directory: str) -> bool:
+    """Say whether no ref is below `directory` (`refs/harness/rescue/`, say) for certain; False: ask git."""
+    if not _is_shared(f"{directory}x") or not directory.endswith("/") or (common_dir / "reftable").exists():
+        return False
+    # In this order: git packs a ref before it takes its file away.
+    if os.path.lexists(common_dir / directory.rstrip("/")):
+        return False
+    try:
+        return b" " + os.fsencode(directory) not in (common_dir / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _head(git_dir: Path) -> str:

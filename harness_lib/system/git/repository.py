@@ -117,6 +117,11 @@ class Git(NamedTuple):
         kind = loose_objects.kind(self.common_dir, oid) or self._answer("cat-file", "-t", oid)
         return kind == "commit"
 
+    def commit_called(self, name: str) -> str | None:
+        """Return the whole id of the commit that git understands by `name`; None if it has none."""
+        is_whole = loose_objects.kind(self.common_dir, name) == "commit"
+        return name if is_whole else self.ref(f"{name}^{{commit}}")
+
     def object_exists(self, oid: str) -> bool:
         """Say whether an object of any type, called `oid`, is still here."""
         return self.run("cat-file", "-e", oid, check=False).returncode == 0
@@ -127,8 +132,14 @@ class Git(NamedTuple):
 
     def tree_of(self, commit: str) -> str:
         """Return the tree of a commit (of a tree: itself)."""
-        args = ("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
-        return remembered.of_object(self.common_dir, "tree", commit, lambda: self.text(*args))
+
+        def ask() -> str:
+            # What `git replace` has put in the place of a commit only git knows.
+            is_itself = ref_files.has_none(self.common_dir, "refs/replace/")
+            tree = loose_objects.tree(self.common_dir, commit) if is_itself else None
+            return tree or self.text("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+
+        return remembered.of_object(self.common_dir, "tree", commit, ask)
 
     def empty_tree(self) -> str:
         """Return the tree without entries, in this repository's hash."""
@@ -194,6 +205,8 @@ class Git(NamedTuple):
 
     def stash_list(self) -> list[str]:
         """Return what is stashed, one line each."""
+        if self.ref("refs/stash") is None:
+            return []
         return self.lines("stash", "list")
 
     def message(self, commit: str) -> str:
@@ -223,6 +236,8 @@ class Git(NamedTuple):
 
     def refs(self, *prefixes: str) -> list[tuple[str, str]]:
         """Return (name, object) of the refs that are one of `prefixes`, or below one, by name."""
+        if prefixes and all(ref_files.has_none(self.common_dir, each) for each in prefixes):
+            return []
         lines = self.lines("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
         return [(name, oid) for name, _, oid in (line.partition(" ") for line in lines)]
 

@@ -158,7 +158,8 @@ def _rules(git: Git, base: str, before: Before) -> str:
 
 
 def _as_in_head(git: Git, tree: str, keep_out: Sequence[str]) -> str:
-    if not keep_out:
+    head = git.head()
+    if not keep_out or (head is not None and tree == git.tree_of(head)):
         return tree
     compare = ("--literal-pathspecs", "diff-tree", "--quiet", "HEAD", tree, "--", *keep_out)
     answer = git.run(*compare, check=False).returncode

@@ -23,12 +23,29 @@ def test_a_new_object_says_itself_what_it_is(world: World, name: str, kind: str)
     assert world.git.exists(oid) is (kind == "commit")
 
 
-def test_a_commit_that_is_there_is_known_without_git(
+def test_a_commit_that_is_there_and_its_tree_are_known_without_git(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    head = str(world.git.head())
+    head, tree = str(world.git.head()), sh(world.top, "rev-parse", "HEAD^{tree}")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     assert world.git.exists(head)
+    assert world.git.commit_called(head) == head
+    assert world.git.tree_of(head) == tree
+
+
+def test_the_tree_of_what_is_no_commit_or_was_replaced_is_left_to_git(world: World) -> None:
+    head, tree = str(world.git.head()), sh(world.top, "rev-parse", "HEAD^{tree}")
+    assert loose_objects.tree(world.git.common_dir, tree) is None
+    assert world.git.tree_of(tree) == tree
+    other = world.git.commit(world.git.empty_tree(), (), "Another")
+    sh(world.top, "replace", head, other)
+    assert world.git.tree_of(head) == world.git.empty_tree()
+
+
+def test_a_short_name_of_a_commit_is_made_whole(world: World) -> None:
+    head = str(world.git.head())
+    assert world.git.commit_called(head[:10]) == head
+    assert world.git.commit_called("none") is None
 
 
 def test_a_packed_object_is_left_to_git(world: World) -> None:
@@ -36,7 +53,9 @@ def test_a_packed_object_is_left_to_git(world: World) -> None:
     sh(world.top, "gc", "--quiet", "--prune=now")
     assert not file_of(world, head).exists()
     assert loose_objects.kind(world.git.common_dir, head) is None
+    assert loose_objects.tree(world.git.common_dir, head) is None
     assert world.git.exists(head)
+    assert world.git.tree_of(head) == sh(world.top, "rev-parse", "HEAD^{tree}")
 
 
 def test_a_torn_file_and_a_name_that_is_no_object_tell_nothing(world: World) -> None:

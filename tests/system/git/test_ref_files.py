@@ -64,7 +64,7 @@ def test_a_linked_work_tree_has_a_head_of_its_own(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["main", "HEAD^", "HEAD~1", f"{MAIN}@{{0}}", f"{MAIN}^{{tree}}", "refs/stash"]
+    "name", ["main", "HEAD^", "HEAD~1", f"{MAIN}@{{0}}", f"{MAIN}^{{tree}}", "refs/bisect/bad"]
 )
 def test_what_is_no_whole_name_is_left_to_git(world: World, name: str) -> None:
     with pytest.raises(ref_files.UnclearError):
@@ -91,7 +91,52 @@ def test_another_store_of_refs_is_left_to_git(world: World) -> None:
         ref_files.branch(world.git.git_dir)
 
 
+@pytest.mark.parametrize("name", ["refs/harness/rescue/task-001/1", "refs/harness/rescue/task-0011/1"])
+def test_there_is_none_below_a_directory_only_where_git_lists_none(world: World, name: str) -> None:
+    directory = "refs/harness/rescue/task-001/"
+
+    def none_listed() -> bool:
+        return not sh(world.top, "for-each-ref", directory)
+
+    def none_told() -> bool:
+        return ref_files.has_none(world.git.common_dir, directory)
+
+    assert none_told()
+    sh(world.top, "update-ref", name, "HEAD")
+    assert none_told() is none_listed() is ("0011" in name)
+    sh(world.top, "pack-refs", "--all", "--prune")
+    assert none_told() is none_listed() is ("0011" in name)
+    assert [ref for ref, _oid in world.git.refs(directory)] == ([] if "0011" in name else [name])
+    sh(world.top, "update-ref", "-d", name)
+    assert none_told()
+
+
+@pytest.mark.parametrize(
+    "name", ["refs/harness/rescue", "refs/harness/*/", "refs/bisect/", "refs/harness/../x/"]
+)
+def test_where_none_may_be_is_not_told_of_what_is_no_directory_that_all_share(
+    world: World, name: str
+) -> None:
+    assert not ref_files.has_none(world.git.common_dir, name)
+
+
+def test_in_another_store_of_refs_nobody_says_that_there_is_none(world: World) -> None:
+    (world.git.common_dir / "reftable").mkdir()
+    assert not ref_files.has_none(world.git.common_dir, "refs/harness/rescue/")
+
+
+def test_what_is_stashed_is_listed_loose_and_packed(world: World) -> None:
+    assert world.git.stash_list() == []
+    (world.top / "tracked.txt").write_text("stashed", "utf-8")
+    sh(world.top, "stash")
+    assert len(world.git.stash_list()) == 1
+    sh(world.top, "pack-refs", "--all", "--prune")
+    assert len(world.git.stash_list()) == 1
+
+
 def test_no_process_is_started_for_it(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     head = world.git.head()
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     assert (world.git.head(), world.git.ref(MAIN), world.git.branch()) == (head, head, MAIN)
+    assert not world.git.refs("refs/harness/rescue/")
+    assert not world.git.stash_list()

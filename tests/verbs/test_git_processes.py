@@ -1,0 +1,49 @@
+"""How many processes of git a verb starts: each costs as much as a third of a Python that does nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.verbs.project import Project
+
+COUNTING = """#!/bin/sh
+echo "$*" >> {log}
+exec {git} "$@"
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file that gets a line for each process of git from now on."""
+    git, log, before = shutil.which("git"), tmp_path / "told", tmp_path / "bin"
+    before.mkdir()
+    (before / "git").write_text(COUNTING.format(log=log, git=git), encoding="utf-8")
+    (before / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{before}{os.pathsep}{os.environ['PATH']}")
+    return log
+
+
+def test_a_verb_asks_git_no_more_often_than_it_has_to(project: Project, log: Path) -> None:
+    env = {**os.environ, "HARNESS_WORKER_ID": "one"}
+
+    def asked(*argv: str) -> int:
+        log.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "harness_lib", *argv]
+        subprocess.run(command, cwd=project.top, env=env, check=True, capture_output=True)
+        return len(log.read_text(encoding="utf-8").splitlines()) if log.exists() else 0
+
+    asked("add", "One", "--validate", "true")
+    count = {
+        verb: asked(verb, *more) for verb, *more in (("start",), ("claim",), ("checkpoint", "1/2", "half"))
+    }
+    project.put("work.txt", "work\n")
+    count["finish"] = asked("finish")
+
+    bars = {"start": 3, "claim": 3, "checkpoint": 4, "finish": 13}
+    assert {verb: number for verb, number in count.items() if number > bars[verb]} == {}

@@ -4,6 +4,7 @@ Counted are the bytes of the page that tells it what to do, of what it types, an
 work itself is left out on both sides, and so is what a host adds to each call: we need fewer of them.
 The agent of the prose is as sparing as the prose allows: it reads the list once and remembers it, takes the
 lock once, edits the list with `jq` by position, and lets no command print what it does not have to know.
+Ours ends at the reply that says `stop`, as SKILL.md says; the session is closed by then.
 A second one looks at the list before it chooses a task, as most do; it is shown beside, without a bar.
 """
 

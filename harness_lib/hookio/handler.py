@@ -73,10 +73,10 @@ class Visit:
 
 
 def _stop(visit: Visit) -> Answer:
-    now = visit.situation(visit.who, thorough=True)
-    if now.digest is not None and policy.counted_tasks(now.digest):
-        now.attempted = prose_log.attempted(visit.root, now.digest["session_count"])
-    return _follow_up(visit, visit.who, now, policy.stop(now, visit.said))
+    situation = visit.situation(visit.who, thorough=True)
+    if situation.digest is not None and policy.counted_tasks(situation.digest):
+        situation.attempted = prose_log.attempted(visit.root, situation.digest["session_count"])
+    return _follow_up(visit, visit.who, situation, policy.stop(situation, visit.said))
 
 
 def _subagent_start(visit: Visit) -> Answer:
@@ -85,9 +85,9 @@ def _subagent_start(visit: Visit) -> Answer:
 
 def _subagent_stop(visit: Visit) -> Answer:
     who = f"{visit.who} {' '.join(visit.said.names)}"
-    now = visit.situation(who, thorough=True)
-    now.workers = identity.subagent_workers(now.mine, visit.env)
-    answer = _follow_up(visit, who, now, policy.subagent_stop(now, visit.said))
+    situation = visit.situation(who, thorough=True)
+    situation.workers = identity.subagent_workers(situation.mine, visit.env)
+    answer = _follow_up(visit, who, situation, policy.subagent_stop(situation, visit.said))
     if answer.kind == "allow":
         # It is gone, and the end of its session will not tell what it was called.
         stop_counter.forget(visit.root, who)
@@ -96,8 +96,8 @@ def _subagent_stop(visit: Visit) -> Answer:
 
 def _teammate_idle(visit: Visit) -> Answer:
     who = f"{visit.who} {' '.join(visit.said.names)}"
-    now = visit.situation(who, thorough=True)
-    return _follow_up(visit, who, now, policy.teammate_idle(now, visit.said))
+    situation = visit.situation(who, thorough=True)
+    return _follow_up(visit, who, situation, policy.teammate_idle(situation, visit.said))
 
 
 def _session_start(visit: Visit) -> Answer:
@@ -105,18 +105,18 @@ def _session_start(visit: Visit) -> Answer:
         session_notes.remove(session_notes.path(visit.root, "ended", visit.session_id))
     if visit.said.source in _RETURNS:
         stop_counter.forget(visit.root, visit.who)
-    now = visit.situation(thorough=True)
+    situation = visit.situation(thorough=True)
     if visit.said.source == "fork":
         # It has an id of its own, and what names it beside that is its parent's.
-        now.mine = [each for each in now.mine if each.get("agent_session_id") == visit.session_id]
-        now.workers = [visit.session_id] if visit.session_id else []
-    now.others = identity.living(now, visit.root, visit.session_id)
-    return policy.session_start(now, visit.said)
+        situation.mine = [each for each in situation.mine if each.get("agent_session_id") == visit.session_id]
+        situation.workers = [visit.session_id] if visit.session_id else []
+    situation.others = identity.living(situation, visit.root, visit.session_id)
+    return policy.session_start(situation, visit.said)
 
 
 def _session_end(visit: Visit) -> Answer:
-    now = visit.situation()
-    if visit.session_id and any(each.get("agent_session_id") == visit.session_id for each in now.mine):
+    situation = visit.situation()
+    if visit.session_id and any(each.get("agent_session_id") == visit.session_id for each in situation.mine):
         session_notes.write(
             session_notes.path(visit.root, "ended", visit.session_id), visit.said.reason.encode()
         )
@@ -150,13 +150,13 @@ def _post_tool_use(visit: Visit) -> Answer:
     return Answer("allow")
 
 
-def _follow_up(visit: Visit, who: str, now: Situation, answer: Answer) -> Answer:
-    if answer.warning and answer.warning != now.tally.told:
+def _follow_up(visit: Visit, who: str, situation: Situation, answer: Answer) -> Answer:
+    if answer.warning and answer.warning != situation.tally.told:
         sys.stderr.write(f"WARN harness: {answer.warning}\n")
-        _log(now, "WARN", answer.warning)
+        _log(situation, "WARN", answer.warning)
     if answer.finished:
         _finish(visit)
-    stop_counter.keep(visit.root, who, now.tally, answer)
+    stop_counter.keep(visit.root, who, situation.tally, answer)
     return answer
 
 
@@ -165,10 +165,10 @@ def _finish(visit: Visit) -> None:
     from harness_lib.rules import stats  # noqa: PLC0415 (once for each list)
 
     # Looked at again, as hooks take no lock: somebody may have added a task and started just now.
-    now = visit.situation()
-    if not policy.stop(now, visit.said).finished or now.digest is None:
+    situation = visit.situation()
+    if not policy.stop(situation, visit.said).finished or situation.digest is None:
         return
-    counts = now.digest["counts"]
+    counts = situation.digest["counts"]
     told = stats.render(
         stats.Counts(
             total=counts["total"],
@@ -183,11 +183,11 @@ def _finish(visit: Visit) -> None:
             permanent=counts["failed"] - counts["retryable"],
         )
     )
-    _log(now, "STATS", told)
+    _log(situation, "STATS", told)
     session_notes.remove(os.path.join(visit.root, find_root.MARKER))
 
 
-def _log(now: Situation, kind: str, text: str) -> None:
+def _log(situation: Situation, kind: str, text: str) -> None:
     from pathlib import Path  # noqa: PLC0415 (hooks write to the log once in a while)
 
     from harness_lib.state import journal  # noqa: PLC0415
@@ -195,10 +195,10 @@ def _log(now: Situation, kind: str, text: str) -> None:
     from harness_lib.system.files import append_log  # noqa: PLC0415
     from harness_lib.system.place import roots  # noqa: PLC0415
 
-    latest = now.digest["session_count"] if now.digest else 0
-    session = now.mine[0]["number"] if now.mine else latest
+    latest = situation.digest["session_count"] if situation.digest else 0
+    session = situation.mine[0]["number"] if situation.mine else latest
     line = journal.line(kind, text, now=SYSTEM.now(), session=session)  # type: ignore[arg-type]
-    append_log.append(roots.Root(Path(now.root)).log, line)
+    append_log.append(roots.Root(Path(situation.root)).log, line)
 
 
 def _program() -> str:

@@ -66,12 +66,12 @@ def _is_sandboxed(session: OpenSession) -> bool:
         return False
 
 
-def living(now: Situation, root: str, session_id: str) -> list[OpenSession]:
+def living(situation: Situation, root: str, session_id: str) -> list[OpenSession]:
     """Return the open sessions that are not the caller's and whose agents may still be there."""
     from harness_lib.system.processes import presence  # noqa: PLC0415 (once, when an agent begins)
 
-    opened = now.digest["sessions"] or () if now.digest else ()
-    others = [each for each in opened if each not in now.mine]
+    opened = situation.digest["sessions"] or () if situation.digest else ()
+    others = [each for each in opened if each not in situation.mine]
     return [each for each in others if presence.may_live(root, _record(each), session_id, time.time())]
 
 

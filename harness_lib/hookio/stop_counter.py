@@ -34,13 +34,13 @@ def keep(root: str, who: str, last: Tally, answer: Answer) -> None:
     if not answer.progress and not answer.warning and not answer.waits:
         return
     same = answer.waits or answer.progress == last.progress
-    now = {
+    counted = {
         "progress": answer.progress or last.progress,
         "blocks": (last.blocks if same else 0) + (answer.kind in ("block", "keep")),
         "waited": last.waited or answer.waits,
         "told": answer.warning or (last.told if same else ""),
     }
-    session_notes.write(session_notes.path(root, "stops", who), json.dumps(now).encode())
+    session_notes.write(session_notes.path(root, "stops", who), json.dumps(counted).encode())
 
 
 def forget(root: str, who: str) -> None:

@@ -43,19 +43,20 @@ def _ways(ctx: Context, host: Host, readable: list[Route]) -> Iterator[Diagnosis
         if route.missing:
             yield warn(f"a hook of {host.title} is gone: {route.missing[0]}", _install(host))
         elif route.doubt:
-            yield warn(f"{route.what}: {route.doubt}", f"start {host.name} here and trust the folder")
+            yield warn(f"{route.title}: {route.doubt}", f"start {host.name} here and trust the folder")
     working = [route for route in readable if not route.missing]
     if len(working) > 1:
-        ways = " and ".join(route.what for route in working)
+        ways = " and ".join(route.title for route in working)
         yield warn(f"{host.title} loads the hooks twice: {ways}", _less(host, working))
     untrusted = [route for route in working if routes.lacks_trust(ctx, host, route)]
     for route in untrusted:
         yield warn(
-            f"{host.title} has not been told to trust the hooks of the {route.what}, and skips them silently",
+            f"{host.title} has not been told to trust the hooks of the {route.title}, "
+            "and skips them silently",
             "start codex, type /hooks, trust them",
         )
     if len(working) == 1 and not untrusted and not working[0].doubt:
-        yield ok(f"{host.title} loads the hooks: {working[0].what}")
+        yield ok(f"{host.title} loads the hooks: {working[0].title}")
 
 
 def _install(host: Host) -> str:
@@ -64,7 +65,7 @@ def _install(host: Host) -> str:
 
 def _less(host: Host, working: list[Route]) -> str:
     in_files = [route for route in working if not route.is_plugin]
-    scope = in_files[-1].what.split(" ", 1)[0] if in_files else ""
+    scope = in_files[-1].title.split(" ", 1)[0] if in_files else ""
     return typed.harness("hooks", "uninstall", "--agent", host.name, "--scope", scope)
 
 

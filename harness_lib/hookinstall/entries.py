@@ -65,11 +65,11 @@ def command(script: Path, host: Host, *, refuses: bool = False) -> str:
 
 def script_of(text: object) -> Path | None:
     """Return the script that the command `text` rings at if it is one of ours, else None."""
-    found = _SPELLING.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _SPELLING.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         return None
     try:
-        words = shlex.split(found[1])
+        words = shlex.split(match[1])
     except ValueError:
         return None
     is_ours = (
@@ -83,15 +83,15 @@ def is_other_harness(text: object) -> bool:
     return isinstance(text, str) and script_of(text) is None and _NAMED.search(text) is not None
 
 
-def wanted(host: Host) -> dict[str, Entry]:
+def by_event(host: Host) -> dict[str, Entry]:
     """Return what belongs into the file of `host`: its name of each event, and the entry."""
     place = folder()
     ours = json.loads((place / "hooks.json").read_text(encoding="utf-8"))["hooks"]
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for event, theirs in host.events.items():
         for group in ours.get(event, ()):
-            found[theirs] = _entry(host, event, group, place)
-    return found
+            entries[theirs] = _entry(host, event, group, place)
+    return entries
 
 
 def _entry(host: Host, event: str, group: Mapping[str, object], place: Path) -> Entry:

@@ -50,7 +50,7 @@ class HostFile(NamedTuple):
         with _named(self.path):
             if self.host.form == "toml":
                 return [("Stop", command) for command in toml_entries.commands(self.text)]
-            return [(each.event, each.command) for each in json_entries.found(self.text)]
+            return [(each.event, each.command) for each in json_entries.handlers(self.text)]
 
     def ours(self) -> list[tuple[str, Path]]:
         """Return (event, script) of every hook of ours. Raises ConfigError."""
@@ -59,11 +59,11 @@ class HostFile(NamedTuple):
 
     def installed(self) -> bytes:
         """Return the content with our hooks. Raises ConfigError."""
-        wanted = entries.wanted(self.host)
+        by_event = entries.by_event(self.host)
         with _named(self.path):
             if self.host.form == "toml":
-                return self._encoded(toml_entries.install(self.text, wanted))
-            return self._checked(json_entries.install(self.text, wanted, self.host.root))
+                return self._encoded(toml_entries.install(self.text, by_event))
+            return self._checked(json_entries.install(self.text, by_event, self.host.root))
 
     def uninstalled(self) -> bytes | None:
         """Return the content without our hooks; None: nothing else ever stood there. Raises ConfigError."""
@@ -92,8 +92,8 @@ def read(host: Host, path: Path) -> HostFile:
     """Return the file at `path`. Raises RefusedError: something else lies there."""
     if not path.exists():
         return HostFile(host, path, None)
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
         raise RefusedError(f"{path} is no file that {host.title} could read.", "Move it away first.")
     return HostFile(host, path, path.read_bytes())
 

@@ -16,7 +16,7 @@ EMPTY = "{}\n"
 Step = tuple[str | int, ...]
 
 
-class Found(NamedTuple):
+class Handler(NamedTuple):
     """A handler in the file: `path` leads to it, `entry` to the element of the event's list that holds it.
 
     `alone`: it is all that this element is for.
@@ -29,7 +29,7 @@ class Found(NamedTuple):
     command: object
 
 
-def found(text: str) -> list[Found]:
+def handlers(text: str) -> list[Handler]:
     """Return every handler in `text`, everybody's. Raises MalformedError, ConfigError (no handlers)."""
     root = json_text.parse(text)
     if root.kind != "object":
@@ -38,18 +38,18 @@ def found(text: str) -> list[Found]:
     return [] if hooks is None else list(_handlers(text, hooks))
 
 
-def _handlers(text: str, hooks: Node) -> Iterator[Found]:
+def _handlers(text: str, hooks: Node) -> Iterator[Handler]:
     for event in dict.fromkeys(item.key for item in hooks.items if item.key is not None):
         entries = _container(text, hooks, event, "array")
         for number, item in enumerate(entries.items if entries else ()):
             entry: Step = ("hooks", event, number)
             inner = item.node.get("hooks")
             if inner is None or inner.kind != "array":
-                yield Found(event, entry, entry, alone=True, command=_command(item.node))
+                yield Handler(event, entry, entry, alone=True, command=_command(item.node))
                 continue
             for place, handler in enumerate(inner.items):
                 path = (*entry, "hooks", place)
-                yield Found(event, path, entry, len(inner.items) == 1, _command(handler.node))
+                yield Handler(event, path, entry, len(inner.items) == 1, _command(handler.node))
 
 
 def _command(handler: Node) -> object:
@@ -72,24 +72,24 @@ def _wrong(text: str, node: Node, kind: str, key: str = "the whole") -> NoReturn
     raise ConfigError(f"line {line}: {key} is no {kind}")
 
 
-def ours(text: str) -> list[Found]:
+def ours(text: str) -> list[Handler]:
     """Return our own handlers in `text`."""
-    return [each for each in found(text) if script_of(each.command) is not None]
+    return [each for each in handlers(text) if script_of(each.command) is not None]
 
 
-def install(text: str, wanted: Mapping[str, Entry], root: Mapping[str, object]) -> str:
-    """Return `text` with one entry of ours for each event of `wanted`, and none for another.
+def install(text: str, by_event: Mapping[str, Entry], root: Mapping[str, object]) -> str:
+    """Return `text` with one entry of ours for each event of `by_event`, and none for another.
 
     Entries of ours that stand there are changed in their place: Codex remembers trust by the place of a hook,
     other people's too. `root` are members that the host wants to see at the top.
     """
     if not text.strip():
         text = EMPTY
-    text = _without(text, list(_superfluous(ours(text), wanted)))
+    text = _without(text, list(_superfluous(ours(text), by_event)))
     standing = {each.event: each for each in ours(text)}
     for key, value in root.items():
         text = text if _has(text, (key,)) else json_edit.add(text, (), value, key)
-    for event, entry in wanted.items():
+    for event, entry in by_event.items():
         text = _updated(text, standing[event], entry) if event in standing else _appended(text, event, entry)
     return text
 
@@ -109,7 +109,7 @@ def keeps(before: str, after: str) -> bool:
 
 
 def _foreign(text: str, root: Node) -> list[tuple[str, str]]:
-    others = (each for each in found(text) if script_of(each.command) is None)
+    others = (each for each in handlers(text) if script_of(each.command) is None)
     return [(each.event, _dump(json_edit.at(root, each.path))) for each in others]
 
 
@@ -117,15 +117,15 @@ def _dump(node: Node | None) -> str:
     return json.dumps(node.plain() if node else None)
 
 
-def _superfluous(standing: list[Found], wanted: Mapping[str, Entry]) -> Iterator[Found]:
+def _superfluous(standing: list[Handler], by_event: Mapping[str, Entry]) -> Iterator[Handler]:
     seen: set[str] = set()
     for each in standing:
-        if each.event not in wanted or each.event in seen:
+        if each.event not in by_event or each.event in seen:
             yield each
         seen.add(each.event)
 
 
-def _without(text: str, gone: list[Found]) -> str:
+def _without(text: str, gone: list[Handler]) -> str:
     # From the end, so that the places of the others stay true.
     for each in sorted(gone, key=lambda one: (one.event, one.path[2:]), reverse=True):
         path = each.path
@@ -136,7 +136,7 @@ def _without(text: str, gone: list[Found]) -> str:
     return text
 
 
-def _is_hollow(text: str, path: Step, gone: Found) -> bool:
+def _is_hollow(text: str, path: Step, gone: Handler) -> bool:
     """Return whether the removal of a handler has left nothing at `path`, not even a comment.
 
     An entry without its handlers is nothing, though its matcher is still there.
@@ -153,7 +153,7 @@ def _has(text: str, path: Step) -> bool:
     return json_edit.at(json_text.parse(text), path) is not None
 
 
-def _updated(text: str, standing: Found, entry: Entry) -> str:
+def _updated(text: str, standing: Handler, entry: Entry) -> str:
     path = standing.entry if standing.alone else standing.path
     value: object = entry
     if path != standing.entry:

@@ -69,5 +69,5 @@ def _lines(path: Path) -> list[str]:
 
 def _identity(directory: Path) -> str:
     """Return what tells `directory` itself from another one that was made later in its place."""
-    found = directory.lstat()
-    return f"{found.st_dev}:{found.st_ino}"
+    status = directory.lstat()
+    return f"{status.st_dev}:{status.st_ino}"

@@ -25,13 +25,13 @@ _CODEX_PLUGIN = re.compile(
 
 
 class Route(NamedTuple):
-    """One way: `what` says which; `path` is the host's file or the plugin's folder.
+    """One way: `title` says which; `path` is the host's file or the plugin's folder.
 
     `is_plugin`: nothing of it is ours to take back. `missing`: the scripts that it names and that are not
     there. `doubt`: why the host may pass it over.
     """
 
-    what: str
+    title: str
     path: Path
     is_plugin: bool = False
     missing: tuple[Path, ...] = ()
@@ -71,11 +71,11 @@ def by_scope(ctx: Context, host: Host) -> Iterator[tuple[Scope, files.HostFile]]
 
 
 def _files(ctx: Context, host: Host) -> Iterator[Route]:
-    found = list(by_scope(ctx, host))
+    scoped = list(by_scope(ctx, host))
     if host.name == "copilot":
         shared = project(ctx) / ".claude" / "settings.json"
-        found.append(("project", files.read(claude.HOOKS, shared)))
-    for scope, file in found:
+        scoped.append(("project", files.read(claude.HOOKS, shared)))
+    for scope, file in scoped:
         ours = file.ours()
         if ours:
             missing = tuple(script for _, script in ours if not script.is_file())
@@ -119,10 +119,10 @@ def _is_plugin(folder: Path) -> bool:
 
 def _switches(ctx: Context) -> dict[str, object]:
     """Return which plugins Claude Code's settings switch on or off."""
-    found: dict[str, object] = {}
+    switches: dict[str, object] = {}
     for _, file in by_scope(ctx, claude.HOOKS):
-        found |= _object(_loaded(file.data).get("enabledPlugins"))
-    return found
+        switches |= _object(_loaded(file.data).get("enabledPlugins"))
+    return switches
 
 
 def _is_trusted(ctx: Context, settings: Path, top: Path) -> bool:
@@ -147,7 +147,7 @@ def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
         return False
     config = codex_config(ctx)
     text = config.read_text("utf-8", "replace") if config.is_file() else ""
-    of_plugin = f"{route.what.removeprefix('plugin ')}:hooks/hooks.json"
+    of_plugin = f"{route.title.removeprefix('plugin ')}:hooks/hooks.json"
     keys = [of_plugin] if route.is_plugin else [str(route.path), os.path.realpath(route.path)]
     return not any(f"{key}:stop:" in text for key in keys)
 
@@ -161,10 +161,10 @@ def is_here(ctx: Context, host: Host) -> bool:
 
 def holders(ctx: Context) -> list[str]:
     """Return the titles of the hosts that load our hooks here and run them."""
-    found = ((host, readable(ctx, host)) for host in HOSTS.values())
+    routes_by_host = ((host, readable(ctx, host)) for host in HOSTS.values())
     return [
         host.title
-        for host, routes in found
+        for host, routes in routes_by_host
         if not isinstance(routes, HarnessError)
         and any(not route.missing and not lacks_trust(ctx, host, route) for route in routes)
     ]

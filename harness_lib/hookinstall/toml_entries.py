@@ -35,11 +35,11 @@ def commands(text: str) -> list[str]:
     """Return the command of every hook in `text`, everybody's. Raises ConfigError: no TOML."""
     hooks = _parsed(text).get("hooks")
     tables = hooks if isinstance(hooks, list) else []
-    found = (table.get("command") for table in tables if isinstance(table, dict))
-    return [str(command) for command in found if isinstance(command, str)]
+    values = (table.get("command") for table in tables if isinstance(table, dict))
+    return [str(command) for command in values if isinstance(command, str)]
 
 
-def install(text: str, wanted: Mapping[str, Entry]) -> str:
+def install(text: str, by_event: Mapping[str, Entry]) -> str:
     """Return `text` with our entries. Raises ConfigError: no TOML, or `hooks` is no list there."""
     from tomlkit.items import AoT, Array  # noqa: PLC0415 (see `_parsed`)
 
@@ -47,12 +47,12 @@ def install(text: str, wanted: Mapping[str, Entry]) -> str:
     document = _parsed(bare)
     hooks = document.get("hooks")
     if isinstance(hooks, Array):
-        return _extended(document, hooks, wanted)
+        return _extended(document, hooks, by_event)
     if hooks is not None and not isinstance(hooks, AoT):
         raise ConfigError("hooks is no list here, so nothing can be added to it.")
     newline = "\r\n" if "\r\n" in bare else "\n"
     lines = [BEGIN]
-    for event, entry in wanted.items():
+    for event, entry in by_event.items():
         quoted = json.dumps(entry["command"], ensure_ascii=False)
         lines += ["[[hooks]]", f'event = "{event}"', f"command = {quoted}", f"timeout = {entry['timeout']}"]
     block = newline.join([*lines, END, ""])
@@ -62,16 +62,16 @@ def install(text: str, wanted: Mapping[str, Entry]) -> str:
 
 def uninstall(text: str) -> str:
     """Return `text` without our entries; a block that somebody has changed is left. Raises ConfigError."""
-    found = _BLOCK.search(text)
-    if found is not None and entries.script_of(_string(found[1])) is not None:
-        text = text[: found.start()] + text[found.end() :]
+    block = _BLOCK.search(text)
+    if block is not None and entries.script_of(_string(block[1])) is not None:
+        text = text[: block.start()] + text[block.end() :]
     return _reduced(text)
 
 
-def _extended(document: TOMLDocument, hooks: Array, wanted: Mapping[str, Entry]) -> str:
+def _extended(document: TOMLDocument, hooks: Array, by_event: Mapping[str, Entry]) -> str:
     import tomlkit  # noqa: PLC0415 (see `_parsed`)
 
-    for event, entry in wanted.items():
+    for event, entry in by_event.items():
         table = tomlkit.inline_table()
         table.update({"event": event, "command": entry["command"], "timeout": entry["timeout"]})
         hooks.append(table)

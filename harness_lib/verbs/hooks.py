@@ -74,7 +74,7 @@ def uninstall(
         for file in installed
     ]
     left = [route for route in routes.of(ctx, host) if route.is_plugin]
-    warnings = [f"{route.what} still brings hooks; {host.title} itself switches it off" for route in left]
+    warnings = [f"{route.title} still brings hooks; {host.title} itself switches it off" for route in left]
     if not replies:
         return _reply(f"{host.title} has no hooks of ours in its files.", warnings=warnings)
     return _reply(
@@ -158,7 +158,7 @@ def _carry_out(
 def _already_loaded(host: Host, route: Route) -> Reply:
     doubt = f" But {route.doubt}." if route.doubt else ""
     return _reply(
-        f"{host.title} gets the hooks already, through the {route.what}; twice would double each answer. "
+        f"{host.title} gets the hooks already, through the {route.title}; twice would double each answer. "
         f"Nothing was written.{doubt}\nTrust: {host.trust['user']}",
         extra={"agent": host.name, "file": str(route.path), "written": False},
     )
@@ -166,15 +166,15 @@ def _already_loaded(host: Host, route: Route) -> Reply:
 
 def _describe(ctx: Context, host: Host, route: Route) -> str:
     if route.missing:
-        return f"{route.what}, but {route.missing[0]} is gone"
+        return f"{route.title}, but {route.missing[0]} is gone"
     if routes.lacks_trust(ctx, host, route):
-        return f"{route.what}, not trusted yet: start codex, type /hooks"
-    return f"{route.what}{f', but {route.doubt}' if route.doubt else ''}"
+        return f"{route.title}, not trusted yet: start codex, type /hooks"
+    return f"{route.title}{f', but {route.doubt}' if route.doubt else ''}"
 
 
 def _facts(route: Route) -> dict[str, object]:
     return {
-        "what": route.what,
+        "what": route.title,
         "path": str(route.path),
         "plugin": route.is_plugin,
         "missing": [str(path) for path in route.missing],

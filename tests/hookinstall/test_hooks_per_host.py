@@ -105,7 +105,7 @@ def test_no_trust_is_forged(agent: Agent, home: Path) -> None:
 def test_every_command_rings_and_is_silent_where_the_script_is_gone(name: str, tmp_path: Path) -> None:
     """As a host runs it: through `sh -c`, in a folder without a list."""
     host = registry.HOSTS[name]
-    assert entries.wanted(host).keys() == set(host.events.values())
+    assert entries.by_event(host).keys() == set(host.events.values())
     weird = tmp_path / 'it\'s a "folder"'
     for script in (entries.folder() / "harness-stop.py", weird / "hooks" / "harness-stop.py"):
         command = entries.command(script, host)

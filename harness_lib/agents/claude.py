@@ -110,9 +110,9 @@ def _assistant(report: Report, event: Mapping[str, object], now: datetime) -> Re
 
 
 def _used(report: Report, block: Mapping[str, object]) -> Report:
-    given = stream.get(block, "input")
-    shown = stream.first(given, "command", "file_path", "pattern", "description", "url")
-    return stream.acted(report, stream.text(block, "name"), given, shown)
+    arguments = stream.get(block, "input")
+    shown = stream.first(arguments, "command", "file_path", "pattern", "description", "url")
+    return stream.acted(report, stream.text(block, "name"), arguments, shown)
 
 
 def _counted(report: Report, event: Mapping[str, object]) -> Report:

@@ -60,17 +60,17 @@ class Copilot:
         """Return `report` with what `line` adds to it."""
         event = stream.event(line)
         if event is None:
-            told = trouble(line, now) if line.startswith("Error: No authentication") else None
-            return stream.troubled(stream.stray(report, line), told)
+            problem = trouble(line, now) if line.startswith("Error: No authentication") else None
+            return stream.troubled(stream.stray(report, line), problem)
         kind, data = event.get("type"), stream.get(event, "data")
         if kind == "assistant.message":
             mine = stream.get(data, "parentToolCallId") is None
             words = stream.text(data, "content")
             return stream.spoke(report, words) if mine else stream.noted(report, words)
         if kind == "tool.execution_start":
-            given = stream.get(data, "arguments")
-            shown = stream.first(given, "command", "path", "query")
-            return stream.acted(report, stream.text(data, "toolName"), given, shown)
+            arguments = stream.get(data, "arguments")
+            shown = stream.first(arguments, "command", "path", "query")
+            return stream.acted(report, stream.text(data, "toolName"), arguments, shown)
         if kind == "assistant.usage":
             return report._replace(tokens=report.tokens + stream.total(data, *_COUNTS))
         if kind == "result":
@@ -93,9 +93,9 @@ def _wrong(report: Report, kind: str, data: object, now: datetime) -> Report:
     if kind == "model.call_failure":
         # It tries again itself; what it makes of the last failure comes as `session.error`.
         words = f"{int(stream.number(data, 'statusCode')) or ''} {stream.text(data, 'errorMessage')}"
-        found = trouble(words, now, stream.number(data, "statusCode"))
-        patient = found is not None and found.kind == "login"
-        return stream.troubled(report, of_kind("transient", words, now, None) if patient else found)
+        problem = trouble(words, now, stream.number(data, "statusCode"))
+        patient = problem is not None and problem.kind == "login"
+        return stream.troubled(report, of_kind("transient", words, now, None) if patient else problem)
     if kind == "session.error":
         words = stream.text(data, "message")
         return stream.troubled(

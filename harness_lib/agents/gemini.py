@@ -69,9 +69,9 @@ class Gemini:
             return _message(report, stream.text(event, "content"))
         report = report._replace(mark="")
         if kind == "tool_use":
-            given = stream.get(event, "parameters")
-            shown = stream.first(given, "command", "file_path", "query")
-            return stream.acted(report, stream.text(event, "tool_name"), given, shown)
+            arguments = stream.get(event, "parameters")
+            shown = stream.first(arguments, "command", "file_path", "query")
+            return stream.acted(report, stream.text(event, "tool_name"), arguments, shown)
         if kind == "result":
             return _result(report, event, now)
         if kind == "error":
@@ -97,5 +97,5 @@ def _plain(report: Report, line: str, now: datetime) -> Report:
     if not _TOLD.search(line[:500]):
         return stream.stray(report, line)
     # It tries again by itself, so whatever it was, it is no worse than a wait.
-    found = trouble(line, now) or of_kind("transient", line, now, None)
-    return stream.troubled(report, found)
+    problem = trouble(line, now) or of_kind("transient", line, now, None)
+    return stream.troubled(report, problem)

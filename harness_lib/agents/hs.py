@@ -69,10 +69,10 @@ def _result(report: Report, event: Mapping[str, object], now: datetime) -> Repor
         return stream.troubled(report, of_kind("login", words, now, None))
     if stream.text(event, "stop") in _OWN_LIMITS:
         return stream.noted(report, words)._replace(trouble=None)
-    found = trouble(words, now, _status(words))
-    return stream.troubled(stream.noted(report, words), found)
+    problem = trouble(words, now, _status(words))
+    return stream.troubled(stream.noted(report, words), problem)
 
 
 def _status(words: str) -> float:
-    found = _STATUS.match(words)
-    return float(found[1]) if found else 0
+    match = _STATUS.match(words)
+    return float(match[1]) if match else 0

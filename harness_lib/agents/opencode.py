@@ -49,8 +49,10 @@ class OpenCode:
         if kind == "text":
             return stream.spoke(report, stream.text(part, "text"))
         if kind == "tool_use":
-            given = stream.get(part, "state", "input")
-            return stream.acted(report, stream.text(part, "tool"), given, stream.text(part, "state", "title"))
+            arguments = stream.get(part, "state", "input")
+            return stream.acted(
+                report, stream.text(part, "tool"), arguments, stream.text(part, "state", "title")
+            )
         if kind == "step_finish":
             return _step(report, part)
         if kind == "error":
@@ -70,9 +72,9 @@ def _error(report: Report, error: object, now: datetime) -> Report:
     headers = stream.get(error, "data", "responseHeaders")
     wait = stream.text(headers, "retry-after")[:20]
     body = stream.text(error, "data", "responseBody")[:2000]
-    found = trouble(f"{words} {body}" + (f" retry-after: {wait}" if wait else ""), now, _status(error))
+    problem = trouble(f"{words} {body}" + (f" retry-after: {wait}" if wait else ""), now, _status(error))
     report = stream.noted(report, words)
-    return stream.troubled(report, found._replace(message=report.last) if found else None)
+    return stream.troubled(report, problem._replace(message=report.last) if problem else None)
 
 
 def _status(error: object) -> float:
@@ -80,10 +82,10 @@ def _status(error: object) -> float:
 
 
 def _plain(report: Report, line: str, now: datetime) -> Report:
-    found = _LOGGED.search(line[:4000])
-    if not found:
+    match = _LOGGED.search(line[:4000])
+    if not match:
         return stream.stray(report, line)
     # It tries again by itself; what it gives up on comes as an event.
-    seen = trouble(found["text"], now)
+    seen = trouble(match["text"], now)
     patient = seen is None or seen.kind == "login"
-    return stream.troubled(report, of_kind("transient", found["text"], now, None) if patient else seen)
+    return stream.troubled(report, of_kind("transient", match["text"], now, None) if patient else seen)

@@ -30,8 +30,8 @@ def named(name: str) -> Adapter:
 
     Raises UsageError, with the names there are.
     """
-    found = ADAPTERS.get(name)
-    if found is None:
+    adapter = ADAPTERS.get(name)
+    if adapter is None:
         message = f"No agent is called {name[:40]!r}."
         raise UsageError(message, f"Known: {', '.join(ADAPTERS)}; any other by --agent-command 'COMMAND'.")
-    return found
+    return adapter

@@ -56,11 +56,11 @@ def moment(text: str, now: datetime) -> datetime | None:
     for anchor in _ANCHOR.finditer(text[:20_000]):
         window = " ".join(text[anchor.end() : anchor.end() + _WINDOW].split())
         try:
-            found = _bounded(_first(window, now), now)
+            reset = _bounded(_first(window, now), now)
         except (ValueError, OverflowError):
             continue  # digits that are no date, or one that no calendar has
-        if found is not None:
-            return found
+        if reset is not None:
+            return reset
     return None
 
 
@@ -74,32 +74,32 @@ def at_epoch(seconds: float, now: datetime) -> datetime | None:
 
 def _first(window: str, now: datetime) -> datetime | None:
     """Return what the first form that fits says, be it nonsense: its parts are no other form."""
-    told = (form(window, now) for form in (_epoch, _iso, _span, _seconds, _dated))
-    return next((found for found in told if found is not None), None)
+    readings = (form(window, now) for form in (_epoch, _iso, _span, _seconds, _dated))
+    return next((reading for reading in readings if reading is not None), None)
 
 
-def _bounded(found: datetime | None, now: datetime) -> datetime | None:
-    if found is None or found - now > _BELIEVED or now - found > _JUST_PAST:
+def _bounded(reset: datetime | None, now: datetime) -> datetime | None:
+    if reset is None or reset - now > _BELIEVED or now - reset > _JUST_PAST:
         return None
-    wait = min(max(found - now, _SOON if found <= now else timedelta(0)), LONGEST)
+    wait = min(max(reset - now, _SOON if reset <= now else timedelta(0)), LONGEST)
     return now.astimezone(timezone.utc) + wait
 
 
 def _epoch(window: str, _now: datetime) -> datetime | None:
-    found = _EPOCH.match(window)
-    return datetime.fromtimestamp(int(found[1]), timezone.utc) if found else None
+    match = _EPOCH.match(window)
+    return datetime.fromtimestamp(int(match[1]), timezone.utc) if match else None
 
 
 def _iso(window: str, _now: datetime) -> datetime | None:
-    found = _ISO.search(window)
-    return timestamps.parse(found[0].upper()) if found else None
+    match = _ISO.search(window)
+    return timestamps.parse(match[0].upper()) if match else None
 
 
 def _span(window: str, now: datetime) -> datetime | None:
-    found = _SPAN.search(window)
-    if not found:
+    match = _SPAN.search(window)
+    if not match:
         return None
-    amounts = _ONE_AMOUNT.findall(found[1])
+    amounts = _ONE_AMOUNT.findall(match[1])
     seconds = sum(
         float(much) * _UNITS["ms" if unit.lower() == "ms" else unit[0].lower()] for much, unit in amounts
     )
@@ -108,39 +108,39 @@ def _span(window: str, now: datetime) -> datetime | None:
 
 
 def _seconds(window: str, now: datetime) -> datetime | None:
-    found = _SECONDS.match(window)
-    return now + timedelta(seconds=int(found[1])) if found else None
+    match = _SECONDS.match(window)
+    return now + timedelta(seconds=int(match[1])) if match else None
 
 
 def _dated(window: str, now: datetime) -> datetime | None:
-    for found in _DATED.finditer(window):
-        if found["month"] or found["half"] or found["minute"]:
-            return next((day for day in _candidates(found, now) if now - day <= _JUST_PAST), None)
+    for match in _DATED.finditer(window):
+        if match["month"] or match["half"] or match["minute"]:
+            return next((day for day in _candidates(match, now) if now - day <= _JUST_PAST), None)
     return None
 
 
-def _candidates(found: re.Match[str], now: datetime) -> Iterator[datetime]:
-    """Give the moments that `found` may mean, the earliest first."""
-    today = now.astimezone(_zone(found["zone"], now.tzinfo or timezone.utc))
-    at = today.replace(hour=_hour(found), minute=int(found["minute"] or 0), second=0, microsecond=0)
-    if found["month"]:
-        at = at.replace(month=_MONTHS.index(found["month"].lower()) + 1, day=int(found["day"]))
-        years = [int(found["year"])] if found["year"] else [today.year, today.year + 1]
+def _candidates(match: re.Match[str], now: datetime) -> Iterator[datetime]:
+    """Give the moments that `match` may mean, the earliest first."""
+    today = now.astimezone(_zone(match["zone"], now.tzinfo or timezone.utc))
+    at = today.replace(hour=_hour(match), minute=int(match["minute"] or 0), second=0, microsecond=0)
+    if match["month"]:
+        at = at.replace(month=_MONTHS.index(match["month"].lower()) + 1, day=int(match["day"]))
+        years = [int(match["year"])] if match["year"] else [today.year, today.year + 1]
         yield from (at.replace(year=year) for year in years)
         return
     for ahead in range(8):
         day = at + timedelta(days=ahead)
-        if not found["weekday"] or day.weekday() == _DAYS.index(found["weekday"].lower()):
+        if not match["weekday"] or day.weekday() == _DAYS.index(match["weekday"].lower()):
             yield day
 
 
-def _hour(found: re.Match[str]) -> int:
-    hour = int(found["hour"] or 0)
-    if not found["half"]:
+def _hour(match: re.Match[str]) -> int:
+    hour = int(match["hour"] or 0)
+    if not match["half"]:
         return hour
     if not 1 <= hour <= 12:  # noqa: PLR2004 - a clock face
-        raise ValueError(found["hour"])
-    return hour % 12 + (12 if found["half"].lower() == "pm" else 0)
+        raise ValueError(match["hour"])
+    return hour % 12 + (12 if match["half"].lower() == "pm" else 0)
 
 
 def _zone(name: str | None, local: tzinfo) -> tzinfo:

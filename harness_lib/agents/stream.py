@@ -29,10 +29,10 @@ def event(line: str) -> Mapping[str, object] | None:
     if not body.startswith("{"):
         return None
     try:
-        found = json.loads(body)
+        value = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def get(source: object, *path: str) -> object:
@@ -44,21 +44,21 @@ def get(source: object, *path: str) -> object:
 
 def text(source: object, *path: str) -> str:
     """Return the string at `path`, or ""."""
-    found = get(source, *path)
-    return found if isinstance(found, str) else ""
+    value = get(source, *path)
+    return value if isinstance(value, str) else ""
 
 
 def first(source: object, *keys: str) -> str:
     """Return the first string with something in it among `keys` of the object `source`, or ""."""
-    return next((found for found in (text(source, key) for key in keys) if found), "")
+    return next((value for value in (text(source, key) for key in keys) if value), "")
 
 
 def number(source: object, *path: str) -> float:
     """Return the number at `path` if it could be a count or a price, or 0."""
-    found = get(source, *path)
-    if not isinstance(found, (int, float)) or isinstance(found, bool):
+    value = get(source, *path)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
         return 0
-    return found if 0 <= found <= _MOST else 0
+    return value if 0 <= value <= _MOST else 0
 
 
 def total(source: object, *keys: str) -> int:
@@ -68,8 +68,8 @@ def total(source: object, *keys: str) -> int:
 
 def objects(source: object, *path: str) -> list[Mapping[str, object]]:
     """Return the objects of the list at `path`."""
-    found = get(source, *path)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    value = get(source, *path)
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def one_line(words: str, limit: int = LINE) -> str:
@@ -118,9 +118,9 @@ def spoke(report: Report, words: str) -> Report:
 
 def acted(report: Report, tool: str, arguments: object, shown: str = "") -> Report:
     """Return `report` after a tool call; `shown` is what a watcher reads of it."""
-    told = f"{tool}: {shown}" if shown else tool
+    line = f"{tool}: {shown}" if shown else tool
     done = report._replace(action=canonical(tool, arguments), actions=report.actions + 1, trouble=None)
-    return noted(done, told)
+    return noted(done, line)
 
 
 def spent(report: Report, tokens: float = 0, cost_usd: float = 0) -> Report:
@@ -137,10 +137,10 @@ def troubled(report: Report, trouble: Trouble | None) -> Report:
     if trouble is None:
         return report
     before = report.trouble
-    told = noted(report, trouble.message)
+    updated = noted(report, trouble.message)
     if before is not None and trouble.kind == "transient" and before.kind != "transient":
-        return told
+        return updated
     if before is not None and trouble.kind != "login":
         known = [moment for moment in (before.resets_at, trouble.resets_at) if moment is not None]
         trouble = trouble._replace(resets_at=max(known, default=None))
-    return told._replace(trouble=trouble)
+    return updated._replace(trouble=trouble)

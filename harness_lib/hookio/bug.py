@@ -11,8 +11,8 @@ from harness_lib.system.place import session_notes
 def report(event: str, root: str | None) -> int:
     """Write the traceback of the exception being handled to a file; say where on one line; return 0."""
     text = traceback.format_exc()
-    what = text.strip().splitlines()[-1]
+    error = text.strip().splitlines()[-1]
     where = session_notes.keep_bug(root, text) if root else None
-    told = f"details in {where}" if where else "no file for the details could be written"
-    sys.stderr.write(f"harness: a bug in its {event} hook, which holds nobody: {what[:300]} ({told})\n")
+    details = f"details in {where}" if where else "no file for the details could be written"
+    sys.stderr.write(f"harness: a bug in its {event} hook, which holds nobody: {error[:300]} ({details})\n")
     return 0

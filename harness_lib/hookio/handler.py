@@ -126,8 +126,8 @@ def _session_end(visit: Visit) -> Answer:
 
 
 def _pre_tool_use(visit: Visit) -> Answer:
-    here = visit.said.cwd or visit.env.get("HARNESS_CWD") or os.curdir
-    edited = [os.path.join(here, path) for path in visit.said.edited_paths()]
+    cwd = visit.said.cwd or visit.env.get("HARNESS_CWD") or os.curdir
+    edited = [os.path.join(cwd, path) for path in visit.said.edited_paths()]
     edited = [path for path in edited if "\0" not in path]
     inside = [os.path.relpath(os.path.realpath(path), visit.root) for path in edited]
     if not any(path in policy.KEPT_BY_HARNESS for path in inside):
@@ -151,7 +151,7 @@ def _post_tool_use(visit: Visit) -> Answer:
 
 
 def _follow_up(visit: Visit, who: str, situation: Situation, answer: Answer) -> Answer:
-    if answer.warning and answer.warning != situation.tally.told:
+    if answer.warning and answer.warning != situation.tally.warning:
         sys.stderr.write(f"WARN harness: {answer.warning}\n")
         _log(situation, "WARN", answer.warning)
     if answer.finished:
@@ -169,7 +169,7 @@ def _finish(visit: Visit) -> None:
     if not policy.stop(situation, visit.said).finished or situation.digest is None:
         return
     counts = situation.digest["counts"]
-    told = stats.render(
+    totals = stats.render(
         stats.Counts(
             total=counts["total"],
             completed=counts["completed"],
@@ -183,7 +183,7 @@ def _finish(visit: Visit) -> None:
             permanent=counts["failed"] - counts["retryable"],
         )
     )
-    _log(situation, "STATS", told)
+    _log(situation, "STATS", totals)
     session_notes.remove(os.path.join(visit.root, find_root.MARKER))
 
 

@@ -42,9 +42,9 @@ def mine(
     if not session_id:
         return list(sessions)
     known = [each for each in sessions if each.get("agent_session_id")]
-    found = [each for each in known if each["agent_session_id"] == session_id]
+    own = [each for each in known if each["agent_session_id"] == session_id]
     nameless = [each for each in sessions if not each.get("agent_session_id")]
-    return found + (_of_this_process(nameless, env) if nameless else [])
+    return own + (_of_this_process(nameless, env) if nameless else [])
 
 
 def show(own: Sequence[OpenSession], root: str, session_id: str) -> None:

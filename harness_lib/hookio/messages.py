@@ -48,8 +48,8 @@ def start(situation: Situation, own: Sequence[WorkingTask]) -> str:
     ]
     cut_off = _interrupted(situation)
     if cut_off:
-        told = f"Interrupted: {_names(cut_off)}. The work stands where it was left."
-        lines.append(told if spent else f"{told} Go on with it: {_type(situation, 'start')}")
+        interrupted = f"Interrupted: {_names(cut_off)}. The work stands where it was left."
+        lines.append(interrupted if spent else f"{interrupted} Go on with it: {_type(situation, 'start')}")
     failure = digest["last_failure"]
     if failure:
         lines.append(f"Last failure: {_id(failure['id'])} {quoted(failure['text'] or '', FAILURE)}")
@@ -57,8 +57,8 @@ def start(situation: Situation, own: Sequence[WorkingTask]) -> str:
         left = "Nothing is left to do." if digest["counts"]["total"] else "It is empty."
         return "\n".join([*lines, f"{left} New tasks: {_type(situation, 'add', '--help')}"])
     if spent:
-        told = halted("max_sessions", situation.program)
-        lines.append(f"{told[0].upper()}{told[1:]}")
+        warning = halted("max_sessions", situation.program)
+        lines.append(f"{warning[0].upper()}{warning[1:]}")
     elif situation.mine or digest["sessions"] is None:
         lines += _next(situation, own)
     else:
@@ -105,8 +105,8 @@ def halted(reason: str, program: str) -> str:
 
 def released(times: int, program: str) -> str:
     """Return the warning with which an agent is let go that gets nowhere."""
-    told = f"the agent was held {times} times in a row and no task changed, so it is let go"
-    return f"{told}. Go on with: {typed.harness('start', program=program)}"
+    reason = f"the agent was held {times} times in a row and no task changed, so it is let go"
+    return f"{reason}. Go on with: {typed.harness('start', program=program)}"
 
 
 def deny(name: str, program: str) -> str:
@@ -141,8 +141,8 @@ def _counts(situation: Situation) -> str:
         )
         if number
     ]
-    told = f"{counts['completed']} of {counts['total']} tasks are completed"
-    return f"{told}, {', '.join(parts)}." if parts else f"{told}."
+    completed = f"{counts['completed']} of {counts['total']} tasks are completed"
+    return f"{completed}, {', '.join(parts)}." if parts else f"{completed}."
 
 
 def _next(situation: Situation, own: Sequence[WorkingTask]) -> list[str]:
@@ -160,8 +160,8 @@ def _next(situation: Situation, own: Sequence[WorkingTask]) -> list[str]:
     if digest["doomed"]:
         ids = ", ".join(map(_id, digest["doomed"][:LISTED]))
         more = "" if len(digest["doomed"]) <= LISTED else " and more"
-        told = f"{ids}{more} can never run: what they depend on failed for good, or waits for them in turn."
-        return [f"{told} Have that recorded: {_type(situation, 'claim')}"]
+        doomed = f"{ids}{more} can never run: what they depend on failed for good, or waits for them in turn."
+        return [f"{doomed} Have that recorded: {_type(situation, 'claim')}"]
     return [f"See what can be done: {_type(situation, 'status')}"]
 
 
@@ -174,11 +174,11 @@ def _unproven(digest: Summary) -> str:
 def _totals(digest: Summary) -> str:
     """Return the numbers in the words that users of the prose search for."""
     counts = digest["counts"]
-    told = (
+    totals = (
         f"total={counts['total']} completed={counts['completed']} failed={counts['failed']} "
         f"pending={counts['pending']} in_progress={counts['in_progress']} blocked={counts['blocked']}"
     )
-    return f"{told} next={_id(digest['next']['id']) if digest['next'] else 'none'}"
+    return f"{totals} next={_id(digest['next']['id']) if digest['next'] else 'none'}"
 
 
 def _who(situation: Situation) -> list[str]:

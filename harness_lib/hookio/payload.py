@@ -91,24 +91,24 @@ def parse(data: bytes) -> dict[str, object]:
     """Return the JSON object in `data`; of a torn or broken one, the fields before the break."""
     text = data.decode("utf-8", "replace")
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return _first_fields(text)
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _first_fields(text: str) -> dict[str, object]:
     decoder = json.JSONDecoder()
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     place = text.find("{") + 1
     try:
         while 0 < place < len(text):
             key, place = decoder.raw_decode(text, _skip(text, place, ","))
             value, place = decoder.raw_decode(text, _skip(text, place, ":"))
-            found[str(key)] = value
+            fields[str(key)] = value
     except (ValueError, RecursionError):
-        return found
-    return found
+        return fields
+    return fields
 
 
 def _skip(text: str, place: int, mark: str) -> int:

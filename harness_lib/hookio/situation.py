@@ -13,18 +13,20 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """How often an agent was held in a row, at which `progress`, and what it was warned of last.
+    """How often an agent was held in a row, at which `progress`, and the last `warning` of it.
 
     `waited`: it was let go for background work of a kind that we do not know; that is done once.
     """
 
-    __slots__ = ("blocks", "progress", "told", "waited")
+    __slots__ = ("blocks", "progress", "waited", "warning")
 
-    def __init__(self, progress: str = "", blocks: int = 0, told: str = "", *, waited: bool = False) -> None:
+    def __init__(
+        self, progress: str = "", blocks: int = 0, warning: str = "", *, waited: bool = False
+    ) -> None:
         self.waited = waited
         self.progress = progress
         self.blocks = blocks
-        self.told = told
+        self.warning = warning
 
 
 class Situation:

@@ -38,7 +38,7 @@ def keep(root: str, who: str, last: Tally, answer: Answer) -> None:
         "progress": answer.progress or last.progress,
         "blocks": (last.blocks if same else 0) + (answer.kind in ("block", "keep")),
         "waited": last.waited or answer.waits,
-        "told": answer.warning or (last.told if same else ""),
+        "told": answer.warning or (last.warning if same else ""),
     }
     session_notes.write(session_notes.path(root, "stops", who), json.dumps(counted).encode())
 

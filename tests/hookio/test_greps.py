@@ -161,10 +161,10 @@ def test_patience_after_progress_is_a_whole_one(ring: Ring, project: Project) ->
 def test_a_warning_is_given_once_and_again_after_progress(tmp_path: Path) -> None:
     root, warned = str(tmp_path), Answer("allow", warning="halted", progress="p")
     stop_counter.keep(root, "me", Tally("p", 8), warned)
-    assert stop_counter.read(root, "me").told == "halted"
+    assert stop_counter.read(root, "me").warning == "halted"
 
     stop_counter.keep(root, "me", stop_counter.read(root, "me"), Answer("block", "x", progress="q"))
-    assert stop_counter.read(root, "me").told == ""
+    assert stop_counter.read(root, "me").warning == ""
 
 
 @pytest.mark.parametrize(

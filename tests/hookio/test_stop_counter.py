@@ -13,7 +13,7 @@ from harness_lib.system.place import session_notes
 
 
 def fields(kept: Tally) -> tuple[str, int, str, bool]:
-    return kept.progress, kept.blocks, kept.told, kept.waited
+    return kept.progress, kept.blocks, kept.warning, kept.waited
 
 
 NOTHING = ("", 0, "", False)

@@ -17,9 +17,9 @@ DOCUMENT: dict[str, Any] = json.loads(FILE.read_bytes())
 
 @pytest.mark.parametrize("name", DOCUMENT["functions"])
 def test_every_line_that_may_be_broken_stands_in_its_function(name: str) -> None:
-    found: Any = pkgutil.resolve_name(name)
+    function: Any = pkgutil.resolve_name(name)
 
-    source = " ".join(inspect.getsource(inspect.unwrap(found)).split())
+    source = " ".join(inspect.getsource(inspect.unwrap(function)).split())
 
     for entry in DOCUMENT["functions"][name]:
         assert " ".join(entry["was"].split()) in source

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness_lib.system.files import atomic
 
 
-def told(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """Return the one line that says what went wrong."""
     words = " ".join(str(error).split())
     return f"This is a bug in hs: {type(error).__name__}{f': {words}' if words else ''}."

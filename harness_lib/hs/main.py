@@ -15,7 +15,7 @@ from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.hs import bug
 from harness_lib.hs.showing import complain
 from harness_lib.loop import discovery, processes, runtime, signals
-from harness_lib.loop.failures import Interrupted, told
+from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.system import os_errors
 
 _INTERRUPTED = 130
@@ -35,7 +35,7 @@ def entry() -> int:
         print("hs: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except HarnessError as error:
-        complain(f"hs: {told(error)}")
+        complain(f"hs: {one_line(error)}")
         return int(error.exit_code)
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python must not try again at exit.
@@ -53,7 +53,7 @@ def _failed(error: Exception) -> int:
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("harness_lib"):
         print(f"hs: the package {error.name} is missing. Install harness-skill[hs].", file=sys.stderr)
         return int(Exit.ENV_SETUP)
-    print(f"hs: {bug.told(error)} {bug.keep(error, os.environ)}", file=sys.stderr)
+    print(f"hs: {bug.one_line(error)} {bug.keep(error, os.environ)}", file=sys.stderr)
     return int(Exit.BUG)
 
 

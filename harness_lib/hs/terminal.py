@@ -38,8 +38,8 @@ class Terminal:
 
 def asker() -> Asker | None:
     """Return how the person is asked; None where there is no terminal."""
-    there = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-    return Terminal().ask if there else None
+    is_interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return Terminal().ask if is_interactive else None
 
 
 def shown(question: Question) -> str:

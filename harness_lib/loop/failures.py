@@ -41,6 +41,6 @@ class Interrupted(BaseException):
     """The person or the system wants this process to end."""
 
 
-def told(error: HarnessError) -> str:
+def one_line(error: HarnessError) -> str:
     """Return what is wrong and, where that is known, what to do, in one line for a person."""
     return f"{error.message} {error.hint or ''}".rstrip()

@@ -32,8 +32,8 @@ def config(runtime: Runtime) -> list[Json]:
 
 def choose(runtime: Runtime, name: str, value: str) -> None:
     """Set `name` to `value`. Raises UsageError."""
-    found = next((each for each in config(runtime) if each["id"] == name), None)
-    if found is None or value not in found["options"]:
+    setting = next((each for each in config(runtime) if each["id"] == name), None)
+    if setting is None or value not in setting["options"]:
         raise UsageError(f"{name} cannot be {value}.")
     if name == "approval":
         runtime.env["HARNESS_APPROVE"] = value
@@ -67,11 +67,11 @@ def expand(runtime: Runtime, text: str) -> str:
 def usage(runtime: Runtime) -> Json:
     """Return what the context holds and what the session has cost."""
     session = runtime.session
-    found = session.messages() if session else []
-    answers = [message for message in found if message.role == "assistant"]
+    messages = session.messages() if session else []
+    answers = [message for message in messages if message.role == "assistant"]
     last = accounts.total(answers[-1:])
     return {
         "used": last.tokens_in + last.tokens_out,
         "size": models.of(runtime).context,
-        "cost": accounts.total(found).cost,
+        "cost": accounts.total(messages).cost,
     }

@@ -43,8 +43,8 @@ class Edits:
 
     def _result(self, seq: str) -> str:
         session = self._runtime.session
-        found = session.messages() if session and seq else []
-        return next((message.body for message in reversed(found) if f"{message.seq:04d}" == seq), "")
+        messages = session.messages() if session and seq else []
+        return next((message.body for message in reversed(messages) if f"{message.seq:04d}" == seq), "")
 
 
 def _read(path: Path) -> str | None:

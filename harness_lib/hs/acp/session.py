@@ -123,9 +123,9 @@ class SessionProcess:
         """Return the next line that its process tells; an empty one when there are no more."""
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
-            found = as_object(line.decode("utf-8", "replace"))
-            if found is not None:
-                return found
+            event = as_object(line.decode("utf-8", "replace"))
+            if event is not None:
+                return event
         return {}
 
     async def _read(self) -> None:

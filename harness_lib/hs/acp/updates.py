@@ -103,17 +103,17 @@ class Updates:
 
     def _shown(self, event: Json) -> Json:
         """Return what a client shows of a call before it has a result."""
-        name, given = str(event.get("name")), event.get("input") or {}
-        path = given.get("path")
-        offset = given.get("offset")
+        name, tool_input = str(event.get("name")), event.get("input") or {}
+        path = tool_input.get("path")
+        offset = tool_input.get("offset")
         line = offset if isinstance(offset, int) and offset >= 0 else None
         place = str(self._cwd / path) if isinstance(path, str) and path and "\0" not in path else None
         return {
             "tool_call_id": str(event["id"]),
-            "title": title(name, given),
+            "title": title(name, tool_input),
             "kind": "edit" if name in _EDITS else _KINDS.get(name, "other"),
             "locations": [schema.ToolCallLocation(path=place, line=line)] if place else None,
-            "raw_input": given,
+            "raw_input": tool_input,
         }
 
     def asked(self, call: Json) -> schema.ToolCallUpdate:
@@ -121,9 +121,9 @@ class Updates:
         return schema.ToolCallUpdate(status="pending", **self._shown(call))
 
 
-def title(name: str, given: Json) -> str:
+def title(name: str, tool_input: Json) -> str:
     """Return one line that says what a call is about."""
-    about = given.get("command") if name == "bash" else given.get("path") or given.get("name")
+    about = tool_input.get("command") if name == "bash" else tool_input.get("path") or tool_input.get("name")
     text = " ".join(str(about).split()) if about else ""
     return (text if name == "bash" and text else f"{name} {text}".rstrip())[:_TITLE]
 
@@ -146,10 +146,10 @@ def config(options: Sequence[Json]) -> list[Any]:
     ]
 
 
-def commands(found: Sequence[Json]) -> schema.AvailableCommandsUpdate:
+def commands(known: Sequence[Json]) -> schema.AvailableCommandsUpdate:
     """Return the slash commands of a session."""
     hint = schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint="what to do"))
-    made = [schema.AvailableCommand(input=hint, **each) for each in found]
+    made = [schema.AvailableCommand(input=hint, **each) for each in known]
     return schema.AvailableCommandsUpdate(session_update="available_commands_update", available_commands=made)
 
 

@@ -12,7 +12,7 @@ from harness_lib.hs.acp.permission import Permission
 from harness_lib.hs.setup import open_session
 from harness_lib.hs.setup.options import Options
 from harness_lib.loop import turn
-from harness_lib.loop.failures import Interrupted, told
+from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.loop.mcp.servers import OF_THE_CLIENT
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
@@ -29,7 +29,7 @@ def work(runtime: Runtime) -> int:
     try:
         opened = _open(runtime, first)
     except HarnessError as error:
-        tell({"type": "refused", "message": told(error)})
+        tell({"type": "refused", "message": one_line(error)})
         return int(error.exit_code)
     tell(opened)
     worker = Worker(runtime, inbox)
@@ -43,11 +43,11 @@ def work(runtime: Runtime) -> int:
 
 def _open(runtime: Runtime, first: Json) -> Json:
     named = first.get("session")
-    found = open_session.known(runtime, str(named)) if named else None
+    session = open_session.known(runtime, str(named)) if named else None
     # A client has a person.
     runtime.approve = "ask"
     runtime.kept[OF_THE_CLIENT] = first.get("servers") or {}
-    open_session.enter(runtime, found, Options())
+    open_session.enter(runtime, session, Options())
     assert runtime.session is not None
     # The client says where it works in it now.
     runtime.session.conf["cwd"] = str(runtime.cwd)
@@ -82,7 +82,7 @@ class Worker:
                 choices.choose(self._runtime, str(said["config"]), str(said["value"]))
                 problem = ""
             except HarnessError as error:
-                problem = told(error)
+                problem = one_line(error)
             tell({"type": "config", "config": choices.config(self._runtime), "error": problem})
 
     def _take(self, number: int, message: str) -> Turn:

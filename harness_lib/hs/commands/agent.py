@@ -26,7 +26,7 @@ def _agent(runtime: Runtime, args: list[str]) -> int:
     streamed = runtime.env.get("HARNESS_STREAM") == "1"
     shown = output.choose(json="json" in asked.flags, streamed=streamed)
     try:
-        done = _told(runtime, asked, shown)
+        done = _do_and_report(runtime, asked, shown)
         if done is not None:
             # Before what was opened is closed: servers take their time to end.
             shown.end(done)
@@ -35,7 +35,7 @@ def _agent(runtime: Runtime, args: list[str]) -> int:
     return int(done is not None and done.failed)
 
 
-def _told(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
+def _do_and_report(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
     """Do what was asked; a program that reads events is told of every end by the last of them."""
     try:
         return _do(runtime, asked, shown)
@@ -108,7 +108,7 @@ def _leave(runtime: Runtime) -> None:
 
 def _ended(runtime: Runtime, error: BaseException) -> Turn:
     session = runtime.session.id if runtime.session else ""
-    stop, words = "error", bug.told(error)
+    stop, words = "error", bug.one_line(error)
     if isinstance(error, Interrupted):
         stop = words = "interrupted"
     elif isinstance(error, HarnessError | OSError):

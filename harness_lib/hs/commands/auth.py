@@ -52,14 +52,14 @@ def _set(runtime: Runtime, provider: str, path: Path) -> None:
     key_store.stored(path)
     key_store.check_writable(path)
     try:
-        found = as_object(pipeline.call(runtime, "auth-set", {})) or {}
+        credential = as_object(pipeline.call(runtime, "auth-set", {})) or {}
     except HookError as failure:
         raise EnvSetupError(f"No credential for {provider}: {failure}.") from failure
-    if not found.get("type"):
+    if not credential.get("type"):
         raise EnvSetupError(f"No credential for {provider}: the stage auth-set gave none with a type.")
     with key_store.held(runtime):
-        key_store.write(path, {**key_store.stored(path), provider: [found]})
-    if found["type"] == "oauth":
+        key_store.write(path, {**key_store.stored(path), provider: [credential]})
+    if credential["type"] == "oauth":
         print(f"hs: logged in at {provider}", file=sys.stderr)
 
 

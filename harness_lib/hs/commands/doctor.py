@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 def _doctor(runtime: Runtime, args: list[str]) -> int:
     if args not in ([], ["--json"]):
         raise UsageError("hs doctor takes no arguments but --json.")
-    found = list(health.examine(runtime))
+    findings = list(health.examine(runtime))
     if args:
-        show(dumps([asdict(each) for each in found]))
+        show(dumps([asdict(each) for each in findings]))
         return 0
-    for each in found:
+    for each in findings:
         show(f"{each.level:<4}  {each.what}{f' -> {each.cure}' if each.cure else ''}")
-    return int(Exit.CHECK_FAILED if any(each.cure for each in found) else Exit.DONE)
+    return int(Exit.CHECK_FAILED if any(each.cure for each in findings) else Exit.DONE)
 
 
 COMMAND = Builtin("Say what may be wrong here, and what to do", _doctor)

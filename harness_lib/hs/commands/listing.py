@@ -15,12 +15,12 @@ def _tools(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every 
 
 
 def _hooks(runtime: Runtime, args: list[str]) -> int:
-    found = [plugin for plugin in runtime.table.all if plugin.kind == "hooks.d"]
+    hooks = [plugin for plugin in runtime.table.all if plugin.kind == "hooks.d"]
     if args:
-        found = [plugin for plugin in found if plugin.stage == args[0]]
-        if not found:
+        hooks = [plugin for plugin in hooks if plugin.stage == args[0]]
+        if not hooks:
             raise UsageError(f"There are no hooks in the stage {args[0]}.", "hs hooks lists all of them.")
-    for plugin in found:
+    for plugin in hooks:
         show(f"  {plugin.stage}/{plugin.name}  [{plugin.origin}]")
     return 0
 

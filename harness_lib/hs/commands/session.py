@@ -28,12 +28,12 @@ def _session(runtime: Runtime, args: list[str]) -> int:
         show(session_copies.fork(runtime, known(runtime, rest[0]), int(rest[1]) if rest[1:] else None).id)
         return 0
     if word == "export" and len(names := [part for part in rest if part != "--json"]) == 1:
-        found = known(runtime, names[0])
+        session = known(runtime, names[0])
         as_json = "--json" in rest
         show(
-            dumps(session_copies.as_json(found))
+            dumps(session_copies.as_json(session))
             if as_json
-            else session_copies.markdown(found).removesuffix("\n")
+            else session_copies.markdown(session).removesuffix("\n")
         )
         return 0
     if word == "rm" and len(rest) == 1:

@@ -49,11 +49,11 @@ def run(runtime: Runtime, line: str, drawing: Drawing) -> Session | None:
 
 
 def _other(runtime: Runtime, name: str) -> Session:
-    found = open_session.known(runtime, name)
-    if runtime.session is not None and found.id == runtime.session.id:
+    session = open_session.known(runtime, name)
+    if runtime.session is not None and session.id == runtime.session.id:
         raise UsageError("This is that session already.")
-    open_session.hold(runtime, found)
-    return found
+    open_session.hold(runtime, session)
+    return session
 
 
 def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:

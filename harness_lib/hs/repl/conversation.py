@@ -19,7 +19,7 @@ from harness_lib.hs.repl.under_way import UnderWay
 from harness_lib.hs.setup import choose_model
 from harness_lib.loop import processes, turn
 from harness_lib.loop.asking import Question, Said
-from harness_lib.loop.failures import Interrupted, told
+from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.tools import skills
@@ -129,7 +129,7 @@ class Conversation:
             # First: whoever has seen the error means what they send.
             self._put_back()
             self._drawing.finish()
-            self._drawing.note(told(error), "red")
+            self._drawing.note(one_line(error), "red")
         finally:
             # Also one of a subagent that is no more.
             self.editor.give_up()
@@ -157,10 +157,10 @@ class Conversation:
             self.editor.put_back("\n".join(waiting))
 
     def _soon(self) -> list[str]:
-        found = self._typed.soon()
-        for text in found:
+        texts = self._typed.soon()
+        for text in texts:
             self._drawing.typed(text)
-        return found
+        return texts
 
     def _ask(self, question: Question) -> Said:
         """Ask the person; also for subagents, which may ask at the same time."""

@@ -101,20 +101,24 @@ class Drawing:
 
     def _tool(self, text: str) -> None:
         self._runs = ""
-        found = text.splitlines()
-        more = [f"... ({len(found) - _SHOWN_LINES} more lines)"] if len(found) > _SHOWN_LINES else []
-        self.note("\n".join([*found[:_SHOWN_LINES], *more]))
+        output = text.splitlines()
+        more = [f"... ({len(output) - _SHOWN_LINES} more lines)"] if len(output) > _SHOWN_LINES else []
+        self.note("\n".join([*output[:_SHOWN_LINES], *more]))
 
-    def _print(self, what: Text | Markdown) -> None:
-        self._show(self._drawn(what))
+    def _print(self, renderable: Text | Markdown) -> None:
+        self._show(self._drawn(renderable))
 
-    def _drawn(self, what: Text | Markdown) -> str:
+    def _drawn(self, renderable: Text | Markdown) -> str:
         with self._console.capture() as shown:
-            self._console.print(what)
+            self._console.print(renderable)
         return shown.get()
 
 
-def _about(given: object) -> str:
-    if not isinstance(given, dict):
+def _about(tool_input: object) -> str:
+    if not isinstance(tool_input, dict):
         return ""
-    return str(given.get("command") or given.get("path") or " ".join(str(value) for value in given.values()))
+    return str(
+        tool_input.get("command")
+        or tool_input.get("path")
+        or " ".join(str(value) for value in tool_input.values())
+    )

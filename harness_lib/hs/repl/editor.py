@@ -161,12 +161,12 @@ class Editor:
             # The terminal is gone.
             self._keys.stopped()
 
-    def _do(self, what: Callable[..., None], *args: object) -> bool:
+    def _do(self, callback: Callable[..., None], *args: object) -> bool:
         """Do it in the thread of the line; return whether that can be."""
         if self._gone.is_set() or not self._ready.is_set():
             return False
         try:
-            self._loop.call_soon_threadsafe(what, *args)
+            self._loop.call_soon_threadsafe(callback, *args)
         except RuntimeError:
             # It has ended just now.
             return False
@@ -247,9 +247,11 @@ class Editor:
             self._buffer.complete_next()
             return
         document = self._buffer.document
-        found = list(self._completer.get_completions(document, CompleteEvent(completion_requested=True)))
-        self._buffer.insert_text(get_common_complete_suffix(document, found))
-        if len(found) > 1:
+        completions = list(
+            self._completer.get_completions(document, CompleteEvent(completion_requested=True))
+        )
+        self._buffer.insert_text(get_common_complete_suffix(document, completions))
+        if len(completions) > 1:
             self._buffer.start_completion()
 
     def _bindings(self) -> KeyBindings:

@@ -10,11 +10,11 @@ Fragments = StyleAndTextTuples
 
 def last(text: str, width: int, count: int) -> list[str]:
     """Return the last `count` lines of `text`, broken at `width` columns."""
-    found: list[str] = []
+    rows: list[str] = []
     # No character is narrower than nothing: what is further back cannot be among them, or nearly never.
     for line in text[-2 * width * count :].rstrip("\n").split("\n"):
-        found += _broken(line.expandtabs(4), width)
-    return found[-count:] if text.strip() else []
+        rows += _broken(line.expandtabs(4), width)
+    return rows[-count:] if text.strip() else []
 
 
 def cut(text: str, width: int) -> str:
@@ -24,12 +24,12 @@ def cut(text: str, width: int) -> str:
 
 
 def _broken(line: str, width: int) -> list[str]:
-    found, columns = [""], 0
+    rows, columns = [""], 0
     for character in line:
         wide = get_cwidth(character)
         if columns + wide > max(2, width):
-            found.append("")
+            rows.append("")
             columns = 0
-        found[-1] += character
+        rows[-1] += character
         columns += wide
-    return found
+    return rows

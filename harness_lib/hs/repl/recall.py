@@ -12,9 +12,9 @@ _LONGEST = 300
 
 def last_exchange(messages: Sequence[Message]) -> tuple[str, str]:
     """Return the beginning of what was asked last, in one line, and the answer; "" for what is not there."""
-    asked = next((found for found in reversed(messages) if found.role == "user"), None)
+    asked = next((message for message in reversed(messages) if message.role == "user"), None)
     if asked is None:
         return "", ""
-    answers = [found for found in messages if found.role == "assistant" and found.seq > asked.seq]
-    told = [block.text for block in answers[-1].blocks if isinstance(block, Text)] if answers else []
-    return in_one_line(asked.body)[:_LONGEST], "\n".join(told)
+    answers = [message for message in messages if message.role == "assistant" and message.seq > asked.seq]
+    texts = [block.text for block in answers[-1].blocks if isinstance(block, Text)] if answers else []
+    return in_one_line(asked.body)[:_LONGEST], "\n".join(texts)

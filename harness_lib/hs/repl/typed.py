@@ -62,9 +62,9 @@ class Typed:
     def soon(self) -> list[str]:
         """Return what the turn under way is to hear now."""
         self._sort()
-        found = [line for line in self._sorted if line.soon]
+        due = [line for line in self._sorted if line.soon]
         self._sorted = deque(line for line in self._sorted if not line.soon)
-        return [self._taken(line) for line in found]
+        return [self._taken(line) for line in due]
 
     def begin(self) -> None:
         """Begin with the next piece of work: of its end nobody knows yet."""
@@ -78,9 +78,9 @@ class Typed:
         """Take back what was sent before the end of the work was known."""
         self._sort()
         last = self._count if self._known is None else self._known
-        found = [line for line in self._sorted if line.number <= last]
+        withdrawn = [line for line in self._sorted if line.number <= last]
         self._sorted = deque(line for line in self._sorted if line.number > last)
-        return [self._taken(line) for line in found]
+        return [self._taken(line) for line in withdrawn]
 
     def _sort(self) -> None:
         while not self._sent.empty():

@@ -29,8 +29,8 @@ class Choice:
 def choose(runtime: Runtime, name: str) -> None:
     """Go on with the model `name`, or PROVIDER/MODEL. Raises HarnessError, and all is as it was before."""
     before = {key: runtime.env[key] for key in ("HARNESS_PROVIDER", "HARNESS_MODEL")}
-    found = meant(runtime, name)
-    runtime.env |= {"HARNESS_PROVIDER": found.provider, "HARNESS_MODEL": found.model}
+    choice = meant(runtime, name)
+    runtime.env |= {"HARNESS_PROVIDER": choice.provider, "HARNESS_MODEL": choice.model}
     try:
         resolve(runtime)
     except HarnessError:
@@ -81,17 +81,17 @@ def names(runtime: Runtime) -> list[str]:
     Providers that are programs are not asked: one of them may take its time.
     """
     wide = _everywhere(runtime)
-    found = _defaults(wide, programs=False)
+    defaults = _defaults(wide, programs=False)
     own, protocol = runtime.provider, variants.protocol_of(wide, runtime.provider)
-    there = {each.provider for each in found}
+    providers = {each.provider for each in defaults}
     lines = [(_pack(source), name) for source in trust.usable(wide) for name in models.names(wide, source)]
     return list(
         dict.fromkeys(
             [
-                *(each.model for each in found if each.provider == own),
+                *(each.model for each in defaults if each.provider == own),
                 *(name for pack, name in lines if pack == protocol),
-                *(str(each) for each in found if each.provider != own),
-                *(name for pack, name in lines if pack in there),
+                *(str(each) for each in defaults if each.provider != own),
+                *(name for pack, name in lines if pack in providers),
             ]
         )
     )
@@ -105,7 +105,7 @@ def _everywhere(runtime: Runtime) -> Runtime:
 
 
 def _defaults(wide: Runtime, *, programs: bool = True) -> list[Choice]:
-    found = []
+    choices = []
     for name in candidates(wide):
         plugin, provider = wide.table.find("providers", name), described.find(wide, name)
         asked = provider is not None and (programs or plugin is None or plugin.is_ours)
@@ -113,8 +113,8 @@ def _defaults(wide: Runtime, *, programs: bool = True) -> list[Choice]:
             provider.defaults(wide).get("model", "") if provider and asked and provider.ready(wide) else ""
         )
         if model:
-            found.append(Choice(name, model))
-    return found
+            choices.append(Choice(name, model))
+    return choices
 
 
 def _owner(wide: Runtime, name: str) -> str:

@@ -28,29 +28,29 @@ def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str
         return known(runtime, named), asked.words
     if "continue" in asked.flags:
         return newest_here(runtime), asked.words
-    found = session_store.find(runtime, asked.words[0]) if asked.words else None
-    return found, asked.words[1:] if found else asked.words
+    existing = session_store.find(runtime, asked.words[0]) if asked.words else None
+    return existing, asked.words[1:] if existing else asked.words
 
 
 def known(runtime: Runtime, name: str) -> Session:
     """Return the session `name`. Raises UsageError."""
-    found = session_store.find(runtime, name)
-    if found is None:
+    session = session_store.find(runtime, name)
+    if session is None:
         raise UsageError(f"There is no session {name}.", "hs session list shows those that there are.")
-    return found
+    return session
 
 
 def newest_here(runtime: Runtime) -> Session:
     """Return the session of this directory in which something was said last. Raises UsageError."""
-    here = str(runtime.cwd)
-    of_here = (each for each in session_store.every(runtime) if each.conf.get("cwd") == here)
-    found = next((each for each in of_here if each.files()), None)
-    if found is None:
+    cwd = str(runtime.cwd)
+    of_here = (each for each in session_store.every(runtime) if each.conf.get("cwd") == cwd)
+    newest = next((each for each in of_here if each.files()), None)
+    if newest is None:
         raise UsageError("There is no session of this directory yet.", "Begin one: leave out --continue.")
-    return found
+    return newest
 
 
-def enter(runtime: Runtime, found: Session | None, asked: Options) -> None:
+def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     """Hold the session, or make one, with what was asked for and otherwise with what it had."""
     other = asked.value("provider")
     if other and other != runtime.provider and "model" not in asked.values:
@@ -60,20 +60,22 @@ def enter(runtime: Runtime, found: Session | None, asked: Options) -> None:
         if (value := asked.value(name)) is not None:
             runtime.env[variable] = value
     runtime.system = asked.value("system")
-    if found is not None:
-        hold(runtime, found)
-        _restore(runtime, found.conf)
+    if existing is not None:
+        hold(runtime, existing)
+        _restore(runtime, existing.conf)
     resolve(runtime)
     _check_tools(runtime)
-    runtime.session = found or session_store.create(runtime)
-    if found is None:
+    runtime.session = existing or session_store.create(runtime)
+    if existing is None:
         runtime.session.hold()
 
 
-def hold(runtime: Runtime, found: Session) -> None:
-    """Let nobody else work in `found`; say so where that has ended something. Raises HeldError."""
-    if ended := found.hold():
-        runtime.notice(f"what was left running was ended ({ended}): hs was killed in the session {found.id}.")
+def hold(runtime: Runtime, session: Session) -> None:
+    """Let nobody else work in `session`; say so where that has ended something. Raises HeldError."""
+    if ended := session.hold():
+        runtime.notice(
+            f"what was left running was ended ({ended}): hs was killed in the session {session.id}."
+        )
 
 
 def _restore(runtime: Runtime, conf: dict[str, str]) -> None:

@@ -50,10 +50,10 @@ def parse(args: list[str]) -> Options:
         elif arg in _FLAGS:
             flags.add(_FLAGS[arg])
         elif name in _VALUES:
-            found = value if assigned else next(left, None)
-            if found is None:
+            argument = value if assigned else next(left, None)
+            if argument is None:
                 raise UsageError(f"{name} wants a value.", "See hs help.")
-            values[name[2:]] = found
+            values[name[2:]] = argument
         elif arg.startswith("--") and not any(c.isspace() for c in arg):
             raise UsageError(f"hs has no option {arg}.", f"If it is a word of the task: hs -- {arg} ...")
         else:

@@ -14,12 +14,12 @@ def resolve(runtime: Runtime) -> None:
     """Set the run's provider and model by the stage `resolve`. Raises EnvSetupError where none is ready."""
     asked = {"provider": runtime.provider, "model": runtime.model}
     try:
-        found = as_object(pipeline.call(runtime, "resolve", asked)) or {}
+        resolved = as_object(pipeline.call(runtime, "resolve", asked)) or {}
     except HookError as failure:
         said = (as_object(failure.result) or {}).get("error") or str(failure)
         raise EnvSetupError(str(said)) from failure
-    runtime.env["HARNESS_PROVIDER"] = str(found.get("provider") or "")
-    runtime.env["HARNESS_MODEL"] = str(found.get("model") or "")
+    runtime.env["HARNESS_PROVIDER"] = str(resolved.get("provider") or "")
+    runtime.env["HARNESS_MODEL"] = str(resolved.get("model") or "")
     discovery.refresh(runtime)
     _check(runtime)
 

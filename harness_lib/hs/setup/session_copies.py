@@ -53,8 +53,8 @@ def markdown(session: Session) -> str:
 def as_json(session: Session) -> Json:
     """Return the whole session as one object."""
     messages = [
-        {"seq": found.seq, **found.fields, "role": found.role, "body": found.body}
-        for found in session.messages()
+        {"seq": message.seq, **message.fields, "role": message.role, "body": message.body}
+        for message in session.messages()
     ]
     return {"session": session.conf, "messages": messages}
 
@@ -88,12 +88,12 @@ def remove_unused(session: Session) -> None:
 
 def _below(runtime: Runtime, parent: str, seen: set[str]) -> list[Session]:
     """Return the sessions of the subagents of `parent`, and of theirs."""
-    found: list[Session] = []
+    sessions: list[Session] = []
     for each in session_store.subagents(runtime, parent):
         if each.id not in seen:
             seen.add(each.id)
-            found += [each, *_below(runtime, each.id, seen)]
-    return found
+            sessions += [each, *_below(runtime, each.id, seen)]
+    return sessions
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -44,7 +44,7 @@ def _all(runtime: Runtime) -> list[Session]:
 def _age(path: Path) -> tuple[int, str]:
     """Return what sorts the session that changed last before others."""
     messages = path / "messages"
-    changed = max(found.stat().st_mtime_ns for found in (path, messages) if found.is_dir())
+    changed = max(directory.stat().st_mtime_ns for directory in (path, messages) if directory.is_dir())
     return -changed, path.name
 
 

@@ -43,17 +43,17 @@ class UnknownModeError(Exception):
 
 def mode(runtime: Runtime) -> str:
     """Return the mode: what this run was asked for, else the most local setting, else the command's own."""
-    found = runtime.env.get("HARNESS_APPROVE") or _setting(runtime) or runtime.approve
-    if found not in MODES:
-        raise UnknownModeError(found)
-    return found
+    chosen = runtime.env.get("HARNESS_APPROVE") or _setting(runtime) or runtime.approve
+    if chosen not in MODES:
+        raise UnknownModeError(chosen)
+    return chosen
 
 
 def _setting(runtime: Runtime) -> str:
     for source in reversed(trust.usable(runtime)):
-        found = conf.read(paths.path(source, "settings.conf")).get("approve")
-        if found:
-            return found
+        setting = conf.read(paths.path(source, "settings.conf")).get("approve")
+        if setting:
+            return setting
     return ""
 
 

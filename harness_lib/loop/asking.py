@@ -67,11 +67,11 @@ def over(address: str, question: Question) -> Said:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(address)
             client.sendall(f"{dumps(vars(question))}\n".encode())
-            found = as_object(_line(client)) or {}
+            reply = as_object(_line(client)) or {}
     except OSError as error:
         return Said(allowed=False, reason=f"the person who has to be asked cannot be reached: {error}")
-    reason = str(found.get("reason") or "")
-    return Said(allowed=found.get("allowed") is True, reason=reason, always=found.get("always") is True)
+    reason = str(reply.get("reason") or "")
+    return Said(allowed=reply.get("allowed") is True, reason=reason, always=reply.get("always") is True)
 
 
 def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
@@ -80,13 +80,13 @@ def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
         try:
             client, _ = server.accept()
             with client:
-                found = as_object(_line(client)) or {}
-                given = found.get("given")
+                request = as_object(_line(client)) or {}
+                tool_input = request.get("given")
                 question = Question(
-                    str(found.get("name") or ""),
-                    given if isinstance(given, dict) else {},
-                    str(found.get("reason") or ""),
-                    str(found.get("who") or ""),
+                    str(request.get("name") or ""),
+                    tool_input if isinstance(tool_input, dict) else {},
+                    str(request.get("reason") or ""),
+                    str(request.get("who") or ""),
                 )
                 client.sendall(f"{json.dumps(vars(asker(question)))}\n".encode())
         except OSError:

@@ -67,7 +67,7 @@ def anew(runtime: Runtime) -> Conversation:
     while place and isinstance(entries[place - 1], User):
         place -= 1
     now = "\n\n".join(entry.text for entry in entries[place:] if isinstance(entry, User)) or _GO_ON
-    before = "\n\n".join(_told(entry) for entry in entries[:place])
+    before = "\n\n".join(_as_text(entry) for entry in entries[:place])
     prompt = f"{_BEGAN}\n\n{before[-_LONGEST:]}\n\n{_NOW}\n\n{now}" if before else now
     return Conversation(str(uuid.uuid4()), known=False, prompt=prompt)
 
@@ -120,7 +120,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _told(entry: Entry) -> str:
+def _as_text(entry: Entry) -> str:
     if isinstance(entry, User):
         return f"User: {entry.text}"
     if isinstance(entry, Answered):

@@ -71,22 +71,22 @@ def _compact(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     limit = models.of(runtime).context
     seen = context.view(messages)
     before = context.guess([*([seen.summary] if seen.summary else []), *seen.messages])
-    found = context.cut(messages, limit or before)
-    if found is None or context.guess(found.older) < before * (1 - _HELPS):
+    cut = context.cut(messages, limit or before)
+    if cut is None or context.guess(cut.older) < before * (1 - _HELPS):
         return "there is too little that a summary could stand for."
     try:
-        text, fields = _ask(runtime, found, payload)
+        text, fields = _ask(runtime, cut, payload)
     except ProviderError as error:
         return str(error)
     if not text.strip():
         return "the model has written none."
-    body = "\n\n".join(part for part in (_HEAD, text.strip(), context.carried(found.older)) if part)
-    kept = [message for message in seen.messages if message.seq >= found.keep]
+    body = "\n\n".join(part for part in (_HEAD, text.strip(), context.carried(cut.older)) if part)
+    kept = [message for message in seen.messages if message.seq >= cut.keep]
     after = context.guess([Message(0, "summary", body), *kept])
     if after > before * _HELPS or (limit and after > limit * _FULL):
         return "the summary is too long to help."
     assert runtime.session is not None
-    made = runtime.session.append("summary", {**fields, "keep": f"{found.keep:04d}"}, body)
+    made = runtime.session.append("summary", {**fields, "keep": f"{cut.keep:04d}"}, body)
     runtime.log(
         f"hs: the conversation was summarised, {before} tokens to {after} ({made.seq:04d}-summary.md)."
     )
@@ -94,17 +94,17 @@ def _compact(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     return ""
 
 
-def _ask(runtime: Runtime, found: Cut, payload: Json) -> tuple[str, dict[str, str]]:
+def _ask(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[str, str]]:
     """Return the model's summary and what it has cost. Its request begins as the others, from the cache."""
     endpoint = endpoints.of(runtime)
     wire = exchange.wire(endpoint.wire)
     assert runtime.session is not None
     speaker = (endpoint.wire, endpoint.provider, endpoint.model)
-    replayed = native.load(runtime.session, found.older, speaker, runtime.kept)
-    told = [*history.entries(found.older, replayed), history.User(_ASKED)]
+    replayed = native.load(runtime.session, cut.older, speaker, runtime.kept)
+    entries = [*history.entries(cut.older, replayed), history.User(_ASKED)]
     answer = wire.answer(
         exchange.ask(
-            runtime, fitted(runtime, endpoint), {**payload, "messages": wire.messages(told)}, quiet=True
+            runtime, fitted(runtime, endpoint), {**payload, "messages": wire.messages(entries)}, quiet=True
         )
     )
     used = Usage(answer.tokens_in, answer.tokens_out, answer.tokens_cached, answer.tokens_cache_write)

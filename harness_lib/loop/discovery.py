@@ -33,12 +33,12 @@ def refresh(runtime: Runtime) -> None:
     runtime.table = table(runtime)
     stage = runtime.stage
     try:
-        found = as_object(pipeline.call(runtime, "sources", {}))
+        result = as_object(pipeline.call(runtime, "sources", {}))
     except HookError as failure:
         raise ConfigError(
             f"A hook of the stage `sources` failed: {failure}.", "See hs hooks sources."
         ) from failure
-    sources = found.get("sources") if found else None
+    sources = result.get("sources") if result else None
     if not isinstance(sources, list):
         raise ConfigError('The stage `sources` ended without {"sources": [...]}.', "See hs hooks sources.")
     runtime.sources = [str(source) for source in sources]
@@ -55,14 +55,14 @@ def bootstrap(runtime: Runtime) -> list[str]:
 def table(runtime: Runtime) -> Table:
     """Return the plugins of the run's sources, ours below them: the same table while nothing changes."""
     programs = [program for source in trust.usable(runtime) for program in _of_source(runtime, source)]
-    found = ([*_pack(runtime, programs), *tools.known(runtime)], programs, allowed_tools(runtime))
+    parts = ([*_pack(runtime, programs), *tools.known(runtime)], programs, allowed_tools(runtime))
     # Two are asked for in turns: that of the bootstrap, and that of the run.
     known: list[tuple[object, Table]] = runtime.kept.setdefault("tables", [])
     for seen, made in known:
-        if seen == found:
+        if seen == parts:
             return made
-    made = _table(*found)
-    runtime.kept["tables"] = [*known[-1:], (found, made)]
+    made = _table(*parts)
+    runtime.kept["tables"] = [*known[-1:], (parts, made)]
     return made
 
 
@@ -93,7 +93,7 @@ def _of_source(runtime: Runtime, source: str) -> list[Program]:
     kinds: list[Kind] = ["commands", "tools", "providers"]
     # Most sources have one of the four: what the directory does not name need not be asked for.
     present = runtime.listing.names(source)
-    found: list[Program] = [
+    programs: list[Program] = [
         (kind, "", name, path)
         for kind in kinds
         if kind in present
@@ -101,8 +101,8 @@ def _of_source(runtime: Runtime, source: str) -> list[Program]:
     ]
     hooks = f"{source}{os.sep}hooks.d"
     for stage in runtime.listing.names(hooks) if "hooks.d" in present else ():
-        found += [("hooks.d", stage, name, path) for name, path in _programs(runtime, hooks, stage)]
-    return found
+        programs += [("hooks.d", stage, name, path) for name, path in _programs(runtime, hooks, stage)]
+    return programs
 
 
 def _foreign(kind: Kind, path: str) -> object:

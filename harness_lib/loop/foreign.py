@@ -78,14 +78,14 @@ class ForeignTool(Program):
         stamp = _stamp(self.path)
         known: dict[tuple[str, object], Json | None] = runtime.kept.setdefault("schemas", {})
         if (self.path, stamp) not in known:
-            found = as_object(self.flag(runtime, "--schema") or "")
-            usable = found if found and _is_schema(found) else None
+            printed = as_object(self.flag(runtime, "--schema") or "")
+            usable = printed if printed and _is_schema(printed) else None
             if usable is None:
                 runtime.notice(f"the tool {self.path} is left out: its --schema prints no tool.")
             known[self.path, stamp] = usable
         return known[self.path, stamp]
 
-    def execute(self, runtime: Runtime, given: Json) -> Result:
+    def execute(self, runtime: Runtime, tool_input: Json) -> Result:
         """Run it in the session's directory, without the credentials of providers."""
         env = credentials.without(
             runtime, {**runtime.variables(), "HARNESS_CWD": str(runtime.work_directory)}
@@ -95,7 +95,7 @@ class ForeignTool(Program):
                 [self.path, "--exec"],
                 env=env,
                 cwd=runtime.work_directory,
-                stdin=dumps(given).encode(),
+                stdin=dumps(tool_input).encode(),
                 merge=True,
                 notes=runtime.notes,
             )
@@ -157,30 +157,30 @@ class ForeignCommand(Program):
         os.execve(self.path, [self.path, *args], runtime.variables())  # noqa: S606 (a command is a program)
 
 
-def _is_schema(found: Json) -> bool:
+def _is_schema(schema: Json) -> bool:
     """Return whether hosts take it: of one that they refuse, they refuse the whole request."""
-    given = found.get("input_schema") or {}
-    described = isinstance(found.get("description") or "", str)
+    input_schema = schema.get("input_schema") or {}
+    described = isinstance(schema.get("description") or "", str)
     return (
-        isinstance(found.get("name"), str)
+        isinstance(schema.get("name"), str)
         and described
-        and isinstance(given, dict)
-        and given.get("type", "object") == "object"
-        and isinstance(given.get("properties") or {}, dict)
-        and _are_names(given.get("required") or [])
+        and isinstance(input_schema, dict)
+        and input_schema.get("type", "object") == "object"
+        and isinstance(input_schema.get("properties") or {}, dict)
+        and _are_names(input_schema.get("required") or [])
     )
 
 
-def _are_names(found: object) -> bool:
-    return isinstance(found, list) and all(isinstance(name, str) for name in found)
+def _are_names(names: object) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
 
 def _stamp(path: str) -> object:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _errors_file(runtime: Runtime) -> Path:

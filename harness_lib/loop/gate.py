@@ -19,11 +19,11 @@ _STRICTNESS = ("allow", "ask", "deny")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gates have said; `given` is the input that they leave to run."""
+    """What the gates have said; `input` is the input of the call as they leave it to run."""
 
     decision: str
     reason: str
-    given: Json
+    input: Json
 
 
 def ask(runtime: Runtime, call: Json) -> Verdict:
@@ -45,18 +45,18 @@ def _ask(runtime: Runtime, call: Json) -> Verdict:
         except HookError as failure:
             said, problem = None, str(failure)
         if said is None:
-            runtime.log(f"[harness] {pipeline.told(plugin, problem)}")
-            return Verdict("deny", f"the gate {plugin.name} {problem}", verdict.given)
+            runtime.log(f"[harness] {pipeline.failure_line(plugin, problem)}")
+            return Verdict("deny", f"the gate {plugin.name} {problem}", verdict.input)
         verdict = _stricter(verdict, said)
-        passed = {**passed, "input": verdict.given, "decision": verdict.decision, "reason": verdict.reason}
+        passed = {**passed, "input": verdict.input, "decision": verdict.decision, "reason": verdict.reason}
     return verdict
 
 
 def _stricter(before: Verdict, said: Json) -> Verdict:
-    given = said.get("input", before.given)
+    tool_input = said.get("input", before.input)
     decision = said.get("decision") or before.decision
-    if decision not in _STRICTNESS or not isinstance(given, dict):
-        return Verdict("deny", f"a gate said what no gate can say: {str(decision)[:100]}", before.given)
+    if decision not in _STRICTNESS or not isinstance(tool_input, dict):
+        return Verdict("deny", f"a gate said what no gate can say: {str(decision)[:100]}", before.input)
     if _STRICTNESS.index(decision) > _STRICTNESS.index(before.decision):
-        return Verdict(decision, str(said.get("reason") or ""), given)
-    return Verdict(before.decision, before.reason, given)
+        return Verdict(decision, str(said.get("reason") or ""), tool_input)
+    return Verdict(before.decision, before.reason, tool_input)

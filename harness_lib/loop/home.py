@@ -16,7 +16,7 @@ def keep(runtime: Runtime, path: Path, data: bytes) -> None:
         path.parent.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         atomic.write(path, data, durable=False, mode=_PRIVATE)
     except OSError as error:
-        told: set[Path] = runtime.kept.setdefault("not kept", set())
-        if path not in told:
-            told.add(path)
+        reported: set[Path] = runtime.kept.setdefault("not kept", set())
+        if path not in reported:
+            reported.add(path)
             runtime.log(f"hs: {path} cannot be written ({error.strerror}); hs goes on without it.")

@@ -8,21 +8,21 @@ from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.table import Plugin
 
 
-def call(runtime: Runtime, stage: str, given: Piped) -> Piped:
-    """Pipe `given` through the hooks of `stage`; without any it passes through. Raises HookError."""
-    piped = given
+def call(runtime: Runtime, stage: str, payload: Piped) -> Piped:
+    """Pipe `payload` through the hooks of `stage`; without any it passes through. Raises HookError."""
+    piped = payload
     for plugin in runtime.table.of("hooks.d", stage):
         try:
             piped = plugin.target(runtime.at(stage), piped)
         except HookError as failure:
-            runtime.log(f"[harness] {told(plugin, failure)}")
+            runtime.log(f"[harness] {failure_line(plugin, failure)}")
             raise
         if isinstance(piped, str):
             piped = as_text(piped)
     return piped
 
 
-def told(plugin: Plugin, problem: object) -> str:
+def failure_line(plugin: Plugin, problem: object) -> str:
     """Return the line about a hook that failed, which people look for in logs: which, how, and when."""
     if plugin.is_ours:
         return f"hook {plugin.stage}/{plugin.name} failed during {plugin.stage}: {problem}"

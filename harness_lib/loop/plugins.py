@@ -37,7 +37,7 @@ class Tool(Protocol):
         """Return one line for people."""
         ...
 
-    def execute(self, runtime: Runtime, given: Json) -> Result:
+    def execute(self, runtime: Runtime, tool_input: Json) -> Result:
         """Do it."""
         ...
 
@@ -80,11 +80,11 @@ class Command(Protocol):
 
 def tool(runtime: Runtime, name: str) -> Tool | None:
     """Return the tool `name` of the run."""
-    found = runtime.table.find("tools", name)
-    return cast("Tool", found.target) if found else None
+    plugin = runtime.table.find("tools", name)
+    return cast("Tool", plugin.target) if plugin else None
 
 
 def provider(runtime: Runtime, name: str) -> Provider | None:
     """Return the provider `name` that is a program or ours; a variant is none."""
-    found = runtime.table.find("providers", name)
-    return cast("Provider", found.target) if found else None
+    plugin = runtime.table.find("providers", name)
+    return cast("Provider", plugin.target) if plugin else None

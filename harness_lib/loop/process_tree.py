@@ -19,10 +19,10 @@ class ProcessTree:
     def look(self) -> None:
         """Add the groups that have been made since."""
         living = list(process.everybody())
-        found = {self._leader}
-        while more := {each.pid for each in living if each.parent in found} - found:
-            found |= more
-        self._groups |= {pid for pid in found if pid == process.group(pid)}
+        members = {self._leader}
+        while more := {each.pid for each in living if each.parent in members} - members:
+            members |= more
+        self._groups |= {pid for pid in members if pid == process.group(pid)}
 
     def signal(self, number: int) -> bool:
         """Send signal `number` to all of them; return whether anybody is left in one."""

@@ -29,7 +29,7 @@ Reason = Literal["ended", "timeout", "loud"]
 # The groups of this moment: what Ctrl-C has to end.
 _running: set[int] = set()
 # Of each thread beside the main one: what tells it to end its program.
-_told = threading.local()
+_of_thread = threading.local()
 
 
 class _Starting:
@@ -75,15 +75,15 @@ def _raise_pending() -> None:
 @contextmanager
 def ended_by(event: threading.Event) -> Iterator[None]:
     """End what this thread runs when `event` is set: signals reach the main thread only."""
-    _told.event = event
+    _of_thread.event = event
     try:
         yield
     finally:
-        del _told.event
+        del _of_thread.event
 
 
 def _is_told_to_end() -> bool:
-    event: threading.Event | None = getattr(_told, "event", None)
+    event: threading.Event | None = getattr(_of_thread, "event", None)
     return event is not None and event.is_set()
 
 

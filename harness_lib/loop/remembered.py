@@ -13,10 +13,10 @@ def of(kept: dict[str, Any], path: Path, read: Callable[[Path], T]) -> T | None:
     """Return what `read` makes of the file `path`, called again only when it has changed; None without it."""
     known: dict[tuple[Path, object], tuple[object, T]] = kept.setdefault("remembered", {})
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+    stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
     key = (path, read)
     if key not in known or known[key][0] != stamp:
         known[key] = stamp, read(path)

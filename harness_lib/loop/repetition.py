@@ -43,5 +43,5 @@ def is_endless(runtime: Runtime, done: Json) -> bool:
 
 def _digest(done: Json) -> str:
     result = clip.without_place(str(done.get("result", "")))
-    told = dumps([done.get("name"), done.get("input"), result, bool(done.get("error"))])
-    return hashlib.sha256(told.encode()).hexdigest()
+    text = dumps([done.get("name"), done.get("input"), result, bool(done.get("error"))])
+    return hashlib.sha256(text.encode()).hexdigest()

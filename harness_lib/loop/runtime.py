@@ -89,8 +89,8 @@ class Runtime:
 
     def turn_messages(self) -> list[Message]:
         """Return the messages of this turn."""
-        found = self.session.messages() if self.session else []
-        return [message for message in found if message.seq >= self.first]
+        messages = self.session.messages() if self.session else []
+        return [message for message in messages if message.seq >= self.first]
 
     def close(self) -> None:
         """Let go of what was opened: the connection to the provider, the file of events."""
@@ -131,8 +131,8 @@ class Runtime:
     def notice(self, text: str) -> None:
         """Say what the person should know: in the log, and where they talk with us and do not see that."""
         self.log(f"hs: {text}")
-        for told in self.notices:
-            told(text)
+        for notify in self.notices:
+            notify(text)
 
     def log(self, line: str) -> None:
         """Append a line to HARNESS_LOG; a log that cannot be written ends no run."""

@@ -32,13 +32,13 @@ def first(runtime: Runtime, queue: list[Any]) -> list[Json]:
     return list(takewhile(lambda call: isinstance(call, dict) and _kind(runtime, call) == kind, queue))
 
 
-def run(runtime: Runtime, given: Sequence[T], work: Callable[[T], U], most: int) -> list[U]:
+def run(runtime: Runtime, items: Sequence[T], work: Callable[[T], U], most: int) -> list[U]:
     """Return what `work` makes of each, in their order, at most so many at once.
 
     Ctrl-C ends the programs of all of them before it goes on as Interrupted; said twice, at once.
     """
-    if len(given) == 1:
-        return [work(given[0])]
+    if len(items) == 1:
+        return [work(items[0])]
     # Imported here: most answers have one call.
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # noqa: PLC0415
 
@@ -48,9 +48,9 @@ def run(runtime: Runtime, given: Sequence[T], work: Callable[[T], U], most: int)
         with processes.ended_by(stopped):
             return work(each)
 
-    with ThreadPoolExecutor(min(most, len(given))) as pool:
+    with ThreadPoolExecutor(min(most, len(items))) as pool:
         try:
-            futures = [pool.submit(stoppable, each) for each in given]
+            futures = [pool.submit(stoppable, each) for each in items]
             wait(futures, return_when=FIRST_EXCEPTION)
             return [future.result() for future in futures]
         except BaseException:
@@ -78,8 +78,8 @@ def only_reads(runtime: Runtime, name: str) -> bool:
 
 def _kind(runtime: Runtime, call: Json) -> str:
     name = str(call.get("name") or "")
-    found = runtime.table.find("tools", name)
-    if name == "agent" and found is not None and found.is_ours:
+    plugin = runtime.table.find("tools", name)
+    if name == "agent" and plugin is not None and plugin.is_ours:
         # Under a limit of cost each has to know what the one before has left.
         return "" if runtime.env.get("HARNESS_MAX_COST") else "agent"
     return "reads" if only_reads(runtime, name) else ""

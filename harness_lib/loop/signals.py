@@ -24,10 +24,10 @@ class _Redelivery:
     def __init__(self) -> None:
         self._handled = threading.Event()
         self._watched: set[int] = set()
-        self._heard, told = os.pipe()
-        os.set_blocking(told, False)
+        self._heard, write_end = os.pipe()
+        os.set_blocking(write_end, False)
         # Python's own handler, which no call can hold back, writes the number of each signal there.
-        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, daemon=True).start()
 
     def watch(self, number: int) -> None:

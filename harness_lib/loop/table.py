@@ -59,8 +59,8 @@ class Table:
     def of(self, kind: Kind, stage: str = "") -> list[Plugin]:
         """Return the plugins of a kind (and stage) in the order of their names as text."""
         if (kind, stage) not in self._ordered:
-            found = [plugin for key, plugin in self.entries.items() if key[:2] == (kind, stage)]
-            self._ordered[kind, stage] = sorted(found, key=lambda plugin: plugin.name)
+            plugins = [plugin for key, plugin in self.entries.items() if key[:2] == (kind, stage)]
+            self._ordered[kind, stage] = sorted(plugins, key=lambda plugin: plugin.name)
         return self._ordered[kind, stage]
 
     def find(self, kind: Kind, name: str) -> Plugin | None:

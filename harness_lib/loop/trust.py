@@ -36,9 +36,9 @@ def is_usable(runtime: Runtime, source: str) -> bool:
     seen = fingerprint(runtime, source)
     if seen == "" or load(runtime).get(os.path.realpath(source)) == seen:
         return True
-    told: set[str] = runtime.kept.setdefault("untrusted", set())
-    if source not in told:
-        told.add(source)
+    reported: set[str] = runtime.kept.setdefault("untrusted", set())
+    if source not in reported:
+        reported.add(source)
         runtime.notice(f"the plugins and settings in {source} are not used; look at them, then run: hs trust")
     return False
 
@@ -56,7 +56,7 @@ def is_projects(runtime: Runtime, source: str) -> bool:
 def fingerprint(runtime: Runtime, source: str) -> str:
     """Return what the usable content of `source` is known by; "" if there is none."""
     files = _files(Path(source))
-    stamps = [(str(path), found.st_mtime_ns, found.st_ctime_ns, found.st_size) for path, found in files]
+    stamps = [(str(path), status.st_mtime_ns, status.st_ctime_ns, status.st_size) for path, status in files]
     known: dict[str, tuple[object, str]] = runtime.kept.setdefault("fingerprints", {})
     if source in known and known[source][0] == stamps:
         return known[source][1]
@@ -69,10 +69,10 @@ def load(runtime: Runtime) -> dict[str, str]:
     """Return the fingerprints that were trusted, by directory."""
     path = runtime.home / FILE
     try:
-        found = as_object(path.read_text(encoding="utf-8")) or {}
+        stored = as_object(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError):
         return {}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
+    return {key: value for key, value in stored.items() if isinstance(value, str)}
 
 
 def save(runtime: Runtime, sources: list[str]) -> None:
@@ -89,13 +89,13 @@ def content(runtime: Runtime, source: str) -> list[Path]:
 
 
 def _files(source: Path) -> list[tuple[Path, os.stat_result]]:
-    found = []
+    files = []
     for path in sorted({source / name for name in _FILES} | set(_below(source))):
         try:
-            found.append((path, path.stat()))
+            files.append((path, path.stat()))
         except OSError:
             continue
-    return found
+    return files
 
 
 def _below(source: Path) -> Iterator[Path]:

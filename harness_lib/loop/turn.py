@@ -32,8 +32,8 @@ class Turn:
 def take(runtime: Runtime, message: str) -> Turn:
     """Say `message` in the run's session and return how the turn ended."""
     assert runtime.session is not None
-    found = runtime.session.messages()
-    runtime.first = found[-1].seq + 1 if found else 1
+    messages = runtime.session.messages()
+    runtime.first = messages[-1].seq + 1 if messages else 1
     runtime.requests, runtime.stop = 0, ""
     if message.strip():
         runtime.session.append("user", {}, skills.called(runtime, message))

@@ -52,11 +52,11 @@ def _tool(runtime: Runtime, args: list[str]) -> int:
         schema = tool.schema(runtime)
         print(dumps(schema) if schema else "")
         return int(schema is None)
-    given = as_object(sys.stdin.read() or "{}")
-    if given is None:
+    tool_input = as_object(sys.stdin.read() or "{}")
+    if tool_input is None:
         print("error: the input is no JSON object")
         return 1
-    result = tool_calls.run(runtime, name, given)
+    result = tool_calls.run(runtime, name, tool_input)
     print(result.text)
     return int(result.error)
 

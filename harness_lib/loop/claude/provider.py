@@ -73,9 +73,9 @@ class Claude:
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         """Hand it the turn; return its result. Raises ProviderError; no turn is tried twice."""
         self.check(runtime)
-        found = claude_memory.conversation(runtime)
+        conversation = claude_memory.conversation(runtime)
         try:
-            return _turn(runtime, payload, found)
+            return _turn(runtime, payload, conversation)
         except GoneError:
             return _turn(runtime, payload, claude_memory.anew(runtime))
 
@@ -152,14 +152,14 @@ def _environment(runtime: Runtime) -> dict[str, str]:
 
 def _decide(runtime: Runtime, request: Json) -> Json:
     """Return whether a tool may run, as our gates and a person say it."""
-    given = request.get("input")
+    tool_input = request.get("input")
     name, call_id = str(request.get("tool_name") or ""), str(request.get("tool_use_id") or "")
-    call: Json = {"id": call_id, "name": name, "input": given if isinstance(given, dict) else {}}
+    call: Json = {"id": call_id, "name": name, "input": tool_input if isinstance(tool_input, dict) else {}}
     verdict = tool_calls.decide(runtime, call)
     if verdict.decision != "allow":
         return {"behavior": "deny", "message": f"denied: {verdict.reason or 'no reason was given'}"}
-    runtime.stream.emit("tool_run", id=call_id, name=name, input=verdict.given)
-    return {"behavior": "allow", "updatedInput": verdict.given}
+    runtime.stream.emit("tool_run", id=call_id, name=name, input=verdict.input)
+    return {"behavior": "allow", "updatedInput": verdict.input}
 
 
 def _program(runtime: Runtime) -> str:

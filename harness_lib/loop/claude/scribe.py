@@ -84,11 +84,11 @@ class Scribe:
         call_id, error = str(block.get("tool_use_id") or ""), block.get("is_error") is True
         call = self._calls.pop(call_id, None)
         text = _text(block.get("content"))
-        name, given = call.name if call else "", (call.input if call else None) or {}
-        tool_calls.show(self._runtime, name, given, Result(text, error=error))
+        name, tool_input = call.name if call else "", (call.input if call else None) or {}
+        tool_calls.show(self._runtime, name, tool_input, Result(text, error=error))
         tool_calls.record(self._runtime, {"call_id": call_id, "name": name, "result": text, "error": error})
         # The stage `tool_done` sees none of these calls.
-        tasks.beat(self._runtime, {"name": name, "input": given})
+        tasks.beat(self._runtime, {"name": name, "input": tool_input})
         self._keep()
 
     def _keep(self) -> None:

@@ -25,10 +25,10 @@ def load(runtime: Runtime, server: Server) -> list[Json] | None:
     known: dict[str, list[Json]] = runtime.kept.setdefault("mcp tools", {})
     if server.fingerprint not in known:
         try:
-            found = as_object(_path(runtime, server).read_text(encoding="utf-8"))
+            stored = as_object(_path(runtime, server).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError):
-            found = None
-        tools = (found or {}).get("tools")
+            stored = None
+        tools = (stored or {}).get("tools")
         if not isinstance(tools, list):
             return None
         known[server.fingerprint] = [tool for tool in tools if is_tool(tool)]

@@ -36,17 +36,17 @@ class Server:
 
 def every(runtime: Runtime) -> list[Server]:
     """Return the servers by name; the most local of a name counts."""
-    found: dict[str, Json] = {}
+    settings: dict[str, Json] = {}
     for source in trust.usable(runtime):
         if (path := paths.path(source, FILE)).is_file():
-            found |= _read(runtime, path)
-    found |= runtime.kept.get(OF_THE_CLIENT, {})
-    return [Server(name, found[name]) for name in sorted(found)]
+            settings |= _read(runtime, path)
+    settings |= runtime.kept.get(OF_THE_CLIENT, {})
+    return [Server(name, settings[name]) for name in sorted(settings)]
 
 
 def expanded(runtime: Runtime, value: object) -> str:
     """Return `value` with each ${NAME} replaced by that variable: keys need not stand in a file."""
-    return _VARIABLE.sub(lambda found: runtime.env.get(found[1], ""), str(value))
+    return _VARIABLE.sub(lambda match: runtime.env.get(match[1], ""), str(value))
 
 
 def _read(runtime: Runtime, path: Path) -> dict[str, Json]:
@@ -73,7 +73,7 @@ def _is_server(entry: object) -> bool:
 
 
 def _tell(runtime: Runtime, line: str) -> None:
-    told: set[str] = runtime.kept.setdefault("told of mcp", set())
-    if line not in told:
-        told.add(line)
+    reported: set[str] = runtime.kept.setdefault("told of mcp", set())
+    if line not in reported:
+        reported.add(line)
         runtime.notice(line)

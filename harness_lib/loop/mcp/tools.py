@@ -30,37 +30,37 @@ class McpTool:
 
     name: str
     server: Server
-    told: Json
+    spec: Json
 
     def schema(self, runtime: Runtime) -> Json | None:  # noqa: ARG002 (as the protocol says)
         made = {
             "name": self.name,
-            "description": self.told.get("description") or "",
-            "input_schema": self.told["input_schema"],
+            "description": self.spec.get("description") or "",
+            "input_schema": self.spec["input_schema"],
         }
-        return {**made, "annotations": {"readOnlyHint": True}} if self.told.get("reads") is True else made
+        return {**made, "annotations": {"readOnlyHint": True}} if self.spec.get("reads") is True else made
 
     def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
-        return str(self.told.get("description") or "").partition("\n")[0]
+        return str(self.spec.get("description") or "").partition("\n")[0]
 
-    def execute(self, runtime: Runtime, given: Json) -> Result:
+    def execute(self, runtime: Runtime, tool_input: Json) -> Result:
         from harness_lib.loop.tools import clip  # noqa: PLC0415 (only where a tool is called)
 
-        text, error = connections(runtime).call(self.server, str(self.told["name"]), given)
+        text, error = connections(runtime).call(self.server, str(self.spec["name"]), tool_input)
         return Result(clip.text(runtime, text), error=error)
 
 
 def known(runtime: Runtime) -> list[Plugin]:
     """Return the tools that are known without starting a server."""
-    found: dict[str, Plugin] = {}
+    by_name: dict[str, Plugin] = {}
     for server in servers.every(runtime):
-        for told in remembered.load(runtime, server) or ():
-            name = name_of(server.name, str(told["name"]))
-            if name in found:
-                name = name_of(server.name, str(told["name"]), told_apart=True)
-            tool = McpTool(name, server, told)
-            found[name] = Plugin("tools", "", name, f"mcp: {server.name}", tool)
-    return list(found.values())
+        for spec in remembered.load(runtime, server) or ():
+            name = name_of(server.name, str(spec["name"]))
+            if name in by_name:
+                name = name_of(server.name, str(spec["name"]), told_apart=True)
+            tool = McpTool(name, server, spec)
+            by_name[name] = Plugin("tools", "", name, f"mcp: {server.name}", tool)
+    return list(by_name.values())
 
 
 def prepare(runtime: Runtime) -> bool:
@@ -71,9 +71,9 @@ def prepare(runtime: Runtime) -> bool:
     if runtime.kept.get("mcp asked"):
         return False
     runtime.kept["mcp asked"] = True
-    found = servers.every(runtime)
-    unknown = [server for server in found if remembered.load(runtime, server) is None]
-    old = [server for server in found if server not in unknown and remembered.is_old(runtime, server)]
+    configured = servers.every(runtime)
+    unknown = [server for server in configured if remembered.load(runtime, server) is None]
+    old = [server for server in configured if server not in unknown and remembered.is_old(runtime, server)]
     if old:
         connections(runtime).refresh(old)
     return bool(unknown) and connections(runtime).learn(unknown)

@@ -79,8 +79,8 @@ def of(variant: Variant) -> Client:
 
 
 def _is_safe(url: str) -> bool:
-    found = urlsplit(url)
-    return found.scheme == "https" or (found.scheme == "http" and _is_here(found.hostname or ""))
+    address = urlsplit(url)
+    return address.scheme == "https" or (address.scheme == "http" and _is_here(address.hostname or ""))
 
 
 def _is_here(host: str) -> bool:

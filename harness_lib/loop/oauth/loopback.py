@@ -83,8 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _SECONDS
 
     def do_GET(self) -> None:
-        found = urlsplit(self.path)
-        status = self.server.listener.take(found.path, dict(parse_qsl(found.query)))
+        address = urlsplit(self.path)
+        status = self.server.listener.take(address.path, dict(parse_qsl(address.query)))
         page = _PAGE.format(words=_DONE if status == 200 else _FOREIGN).encode()  # noqa: PLR2004 (OK)
         self.send_response(status)
         self.send_header("content-type", "text/html; charset=utf-8")

@@ -45,17 +45,17 @@ class Login:
         `refused` is a header `authorization` that the host has refused: it is not returned again.
         """
         self.check()
-        found = self._credential()
-        if tokens.is_due(found) or _authorization(found) == refused:
-            found = self._renewed(refused)
-        account = str(found.get("account_id") or "")
-        if not all(text.isascii() and text.isprintable() for text in (_authorization(found), account)):
+        credential = self._credential()
+        if tokens.is_due(credential) or _authorization(credential) == refused:
+            credential = self._renewed(refused)
+        account = str(credential.get("account_id") or "")
+        if not all(text.isascii() and text.isprintable() for text in (_authorization(credential), account)):
             # Whoever meets it later would print the token.
             raise ProviderError(f"The stored login at {self.client.name} is damaged. {self.advice}")
         filled = {name: value.replace("{account_id}", account) for name, value in templates.items()}
         return {
             **{name: value for name, value in filled.items() if value},
-            "authorization": _authorization(found),
+            "authorization": _authorization(credential),
         }
 
     def _renewed(self, refused: str) -> Json:
@@ -63,20 +63,20 @@ class Login:
         with key_store.held(self.runtime):
             # Somebody else may have renewed it, or logged out, while we waited.
             self.check()
-            found = self._credential()
-            if not tokens.is_due(found) and _authorization(found) != refused:
-                return found
+            credential = self._credential()
+            if not tokens.is_due(credential) and _authorization(credential) != refused:
+                return credential
             path = key_store.where(self.runtime, name)
             key_store.check_writable(path)
             # The old refresh token is worth nothing once the server has answered.
             with processes.uninterrupted():
-                made = tokens.refresh(self.client, found)
+                made = tokens.refresh(self.client, credential)
                 key_store.replace_first(self.runtime, path, name, made)
         return made
 
     def _credential(self) -> Json:
-        found = keys.first(self.runtime, self.client.name)
-        return found if found.get("type") == "oauth" else {}
+        credential = keys.first(self.runtime, self.client.name)
+        return credential if credential.get("type") == "oauth" else {}
 
 
 def _authorization(credential: Json) -> str:

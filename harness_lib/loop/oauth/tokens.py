@@ -94,19 +94,19 @@ def _expires(answer: Json) -> int:
     lasts = answer.get("expires_in")
     seconds = int(lasts) if isinstance(lasts, int | float | str) and str(lasts).isdigit() else 0
     if not seconds:
-        told = claims(str(answer["access_token"])).get("exp")
-        seconds = int(told) - now if isinstance(told, int | float) else 0
+        expiry = claims(str(answer["access_token"])).get("exp")
+        seconds = int(expiry) - now if isinstance(expiry, int | float) else 0
     return now + seconds - min(_EARLY_SECONDS, seconds // 2) if seconds > 0 else 0
 
 
 def _account(client: Client, answer: Json) -> str:
     """Return whose account it is, as the tokens say it; "" where that is not asked for, or not said."""
     for name in ("id_token", "access_token"):
-        found: object = claims(str(answer.get(name) or ""))
+        claim: object = claims(str(answer.get(name) or ""))
         for key in client.account_claim:
-            found = found.get(key) if isinstance(found, dict) else None
-        if client.account_claim and isinstance(found, str) and found.isascii() and found.isprintable():
-            return found
+            claim = claim.get(key) if isinstance(claim, dict) else None
+        if client.account_claim and isinstance(claim, str) and claim.isascii() and claim.isprintable():
+            return claim
     return ""
 
 

@@ -51,14 +51,14 @@ def where(runtime: Runtime, provider: str) -> Path:
 def stored(path: Path) -> Json:
     """Return the credentials in `path`. Raises ConfigError for a broken file: it would be overwritten."""
     try:
-        found = as_object(path.read_text(encoding="utf-8", errors="replace"))
+        credentials = as_object(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise EnvSetupError(f"{path} cannot be read: {error.strerror}.") from error
-    if found is None:
+    if credentials is None:
         raise ConfigError(f"{path} is no JSON object.", "Repair it or move it away, then call again.")
-    return found
+    return credentials
 
 
 def check_writable(path: Path) -> None:
@@ -71,10 +71,10 @@ def check_writable(path: Path) -> None:
 def replace_first(runtime: Runtime, path: Path, provider: str, credential: Json) -> None:
     """Put `credential` in the place of the first one of `provider`; what is trusted stays trusted."""
     source = str(path.parent)
-    found = stored(path)
-    entries = found.get(provider)
+    credentials = stored(path)
+    entries = credentials.get(provider)
     others = entries[1:] if isinstance(entries, list) else []
-    write(path, {**found, provider: [credential, *others]})
+    write(path, {**credentials, provider: [credential, *others]})
     if trust.is_projects(runtime, source):
         # It was used, so it was trusted; nobody has to look at what we have written ourselves.
         trust.save(runtime, [source])

@@ -18,10 +18,10 @@ FILE = ".auth.json"
 
 def merged(runtime: Runtime) -> Json:
     """Return the credentials of all sources, the most local last; lists replace each other."""
-    found: Json = {}
+    credentials: Json = {}
     for source in trust.usable(runtime):
-        found = _merge(found, load(paths.path(source, FILE)))
-    return found
+        credentials = _merge(credentials, load(paths.path(source, FILE)))
+    return credentials
 
 
 def load(path: Path) -> Json:

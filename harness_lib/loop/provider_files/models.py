@@ -57,13 +57,13 @@ def of(runtime: Runtime, name: str = "") -> Model:
     The longest beginning of its name counts, of equal ones the most local, and before all of them what the
     provider's own `.conf` says of its model.
     """
-    wanted = name or runtime.model
+    model = name or runtime.model
     lines: dict[str, dict[str, str]] = {}
     for source in trust.usable(runtime):
         for prefix, values in _lines(runtime, source).items():
             lines[prefix] = {**lines.get(prefix, {}), **values}
-    found = max((prefix for prefix in lines if wanted.startswith(prefix)), key=len, default="")
-    return _model({**lines.get(found, {}), **_own(runtime, wanted)})
+    longest = max((prefix for prefix in lines if model.startswith(prefix)), key=len, default="")
+    return _model({**lines.get(longest, {}), **_own(runtime, model)})
 
 
 def beginnings(runtime: Runtime, source: str) -> list[str]:
@@ -80,9 +80,9 @@ def _lines(runtime: Runtime, source: str) -> dict[str, dict[str, str]]:
     return remembered.of(runtime.kept, paths.path(source, FILE), _read) or {}
 
 
-def _own(runtime: Runtime, wanted: str) -> dict[str, str]:
+def _own(runtime: Runtime, model: str) -> dict[str, str]:
     variant = variants.find(runtime, runtime.provider)
-    return variant.values if variant and variant.values.get("model") == wanted else {}
+    return variant.values if variant and variant.values.get("model") == model else {}
 
 
 def _read(path: Path) -> dict[str, dict[str, str]]:
@@ -90,12 +90,12 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {}
-    found: dict[str, dict[str, str]] = {}
+    by_prefix: dict[str, dict[str, str]] = {}
     for line in lines:
         prefix, *pairs = line.split() or [""]
         if prefix and not prefix.startswith("#"):
-            found[prefix] = {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
-    return found
+            by_prefix[prefix] = {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
+    return by_prefix
 
 
 def _model(values: dict[str, str]) -> Model:
@@ -116,7 +116,7 @@ def _tokens(text: str) -> int:
 def _price(text: str) -> float | None:
     """Return a price; None for what is none, so that a slip of the pen makes nothing free."""
     try:
-        found = float(text)
+        price = float(text)
     except ValueError:
         return None
-    return found if 0 <= found < float("inf") else None
+    return price if 0 <= price < float("inf") else None

@@ -48,11 +48,11 @@ def find(runtime: Runtime, name: str) -> Variant | None:
 
 def every(runtime: Runtime) -> list[Variant]:
     """Return the most local variant of each name, by name."""
-    found: dict[str, Variant] = {}
+    by_name: dict[str, Variant] = {}
     for source in trust.usable(runtime):
         for name in in_source(runtime, source):
-            found[name] = Variant(name, conf.read(Path(source, "providers", f"{name}.conf")))
-    return [found[name] for name in sorted(found)]
+            by_name[name] = Variant(name, conf.read(Path(source, "providers", f"{name}.conf")))
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def in_source(runtime: Runtime, source: str) -> list[str]:

@@ -30,9 +30,11 @@ class Described:
         """Return whether there is a key or a login for it."""
         if self.variant.auth_env and runtime.env.get(self.variant.auth_env):
             return True
-        found = keys.first(runtime, self.variant.name)
+        credential = keys.first(runtime, self.variant.name)
         # A login is renewed when it is used.
-        return keys.is_fresh(found) or bool(self.variant.values.get("auth") and found.get("refresh_token"))
+        return keys.is_fresh(credential) or bool(
+            self.variant.values.get("auth") and credential.get("refresh_token")
+        )
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
         return {"model": self.variant.values.get("model", "")}

@@ -81,8 +81,8 @@ class Hosted:
 
 def effort(env: dict[str, str]) -> str:
     """Return how hard the model shall think; "" if that was not said."""
-    wanted = env.get("HARNESS_THINKING", "")
-    return "" if wanted == "off" else wanted
+    thinking = env.get("HARNESS_THINKING", "")
+    return "" if thinking == "off" else thinking
 
 
 def number(env: dict[str, str], name: str) -> int:

@@ -47,7 +47,7 @@ def _count(text: str) -> int:
 
 def _amount(text: str) -> float | None:
     try:
-        found = float(text)
+        amount = float(text)
     except ValueError:
         return None
-    return found if 0 <= found < float("inf") else None
+    return amount if 0 <= amount < float("inf") else None

@@ -41,9 +41,9 @@ def view(messages: list[Message]) -> View:
         if message.role == "summary" and keep.isascii() and keep.isdigit() and message.body.strip():
             # What came after it was never summarised, whatever somebody has written into the file.
             first = min(int(keep), message.seq)
-            left = [found for found in messages if found.seq >= first and found.role != "summary"]
+            left = [each for each in messages if each.seq >= first and each.role != "summary"]
             return View(message, left)
-    return View(None, [found for found in messages if found.role != "summary"])
+    return View(None, [each for each in messages if each.role != "summary"])
 
 
 def tokens(messages: list[Message]) -> int:
@@ -61,8 +61,8 @@ def tokens(messages: list[Message]) -> int:
 
 def guess(messages: list[Message]) -> int:
     """Return a quarter of the characters that a model would be told."""
-    told = (len(message.body) for message in messages if message.role != "error")
-    return sum(told) // _CHARACTERS_PER_TOKEN
+    sizes = (len(message.body) for message in messages if message.role != "error")
+    return sum(sizes) // _CHARACTERS_PER_TOKEN
 
 
 def cut(messages: list[Message], size: int) -> Cut | None:
@@ -74,7 +74,7 @@ def cut(messages: list[Message], size: int) -> Cut | None:
     seen = view(messages)
     budget = min(size // _KEPT_PART, _MOST_KEPT)
     keep = messages[-1].seq + 1 if messages else 1
-    last = next((found for found in reversed(seen.messages) if found.role != "error"), None)
+    last = next((each for each in reversed(seen.messages) if each.role != "error"), None)
     size_kept = 0
     for message in reversed(seen.messages):
         size_kept += guess([message])
@@ -84,7 +84,7 @@ def cut(messages: list[Message], size: int) -> Cut | None:
             keep = message.seq
         if size_kept > budget:
             break
-    older = [found for found in seen.messages if found.seq < keep and found.role != "error"]
+    older = [each for each in seen.messages if each.seq < keep and each.role != "error"]
     replaced = ([seen.summary] if seen.summary else []) + older
     return Cut(replaced, keep) if older else None
 
@@ -119,8 +119,8 @@ def _list(name: str, paths: list[str]) -> str:
 
 
 def _listed(name: str, body: str) -> list[str]:
-    found = re.search(rf"^<{name}>\n(.*?)\n</{name}>$", body, re.DOTALL | re.MULTILINE)
-    return found[1].split("\n") if found else []
+    match = re.search(rf"^<{name}>\n(.*?)\n</{name}>$", body, re.DOTALL | re.MULTILINE)
+    return match[1].split("\n") if match else []
 
 
 def _number(message: Message, name: str) -> int:

@@ -55,13 +55,13 @@ def entries(messages: list[Message], native: dict[int, list[Json]]) -> list[Entr
             # No host takes an empty message.
             if not blocks:
                 continue
-            told = [_told(block) for block in blocks]
-            made.append(Assistant(told, native.get(message.seq) if told == blocks else None))
+            replayable = [_replayable(block) for block in blocks]
+            made.append(Assistant(replayable, native.get(message.seq) if replayable == blocks else None))
             made += _answers([block for block in blocks if isinstance(block, Call)], messages, place + 1)
     return made
 
 
-def _told(block: Block) -> Block:
+def _replayable(block: Block) -> Block:
     """Return `block`; a call whose name no host takes back, by another one."""
     if not isinstance(block, Call) or block.name == names.for_hosts(block.name):
         return block
@@ -70,14 +70,14 @@ def _told(block: Block) -> Block:
 
 def _answers(calls: list[Call], messages: list[Message], first: int) -> list[Answered]:
     """Return one result for each call: its own, found before the model spoke again, or "interrupted"."""
-    found: dict[str, Message] = {}
+    results: dict[str, Message] = {}
     for place in range(first, len(messages) if calls else first):
         message = messages[place]
         if message.role == "assistant":
             break
         if message.role == "tool_result":
-            found.setdefault(message.fields.get("call_id", ""), message)
-    return [_answer(call, found.get(call.id)) for call in calls]
+            results.setdefault(message.fields.get("call_id", ""), message)
+    return [_answer(call, results.get(call.id)) for call in calls]
 
 
 def _answer(call: Call, message: Message | None) -> Answered:

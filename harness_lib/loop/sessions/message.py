@@ -149,9 +149,9 @@ def _block(block: Block, ticks: str) -> str:
     if isinstance(block, Text):
         return f"{block.text}\n"
     if isinstance(block, Call):
-        given = block.input
+        tool_input = block.input
         # One line: the original joins the lines of a call without anything between them.
-        arguments = dumps(given) if given is not None else " ".join(block.arguments.splitlines())
+        arguments = dumps(tool_input) if tool_input is not None else " ".join(block.arguments.splitlines())
         return f"\n{ticks}tool_call id={block.id} name={block.name}\n{arguments}\n{ticks}\n"
     return f"{ticks}thinking signature={block.signature}\n{block.text}\n{ticks}\n"
 
@@ -163,7 +163,7 @@ def _fence(blocks: list[Block]) -> int:
         isinstance(block, Thinking) and _LONGEST.search(block.text) for block in blocks
     ):
         return 3
-    return 1 + max(len(found) for text in texts for found in _LONGEST.findall(text))
+    return 1 + max(len(fence) for text in texts for fence in _LONGEST.findall(text))
 
 
 def _without_last_newline(text: str) -> str:

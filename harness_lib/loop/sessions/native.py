@@ -29,7 +29,7 @@ def load(
 ) -> dict[int, list[Json]]:
     """Return by number what may be replayed to `speaker`; `kept` remembers files that were read before."""
     known: dict[tuple[str, int], Json | None] = kept.setdefault("native", {})
-    found: dict[int, list[Json]] = {}
+    replayable: dict[int, list[Json]] = {}
     for message in messages:
         if message.role != "assistant":
             continue
@@ -38,8 +38,8 @@ def load(
             known[key] = _read(session, message.seq)
         value = known[key]
         if value and value.get("speaker") == list(speaker) and value.get("sha256") == _hash(message):
-            found[message.seq] = value["blocks"]
-    return found
+            replayable[message.seq] = value["blocks"]
+    return replayable
 
 
 def _read(session: Session, seq: int) -> Json | None:

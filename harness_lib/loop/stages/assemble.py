@@ -27,22 +27,25 @@ def messages(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError(str(error), {"error": str(error)}) from error
     if runtime.session is None:
         return {**made, "messages": []}
-    found = runtime.session.messages()
+    conversation = runtime.session.messages()
     speaker = (endpoint.wire, endpoint.provider, endpoint.model)
-    replayed = native.load(runtime.session, found, speaker, runtime.kept)
-    return {**made, "messages": exchange.wire(endpoint.wire).messages(history.entries(found, replayed))}
+    replayed = native.load(runtime.session, conversation, speaker, runtime.kept)
+    return {
+        **made,
+        "messages": exchange.wire(endpoint.wire).messages(history.entries(conversation, replayed)),
+    }
 
 
 def tools(runtime: Runtime, piped: Piped) -> Piped:
     """Add `tools`: the schema of each, by name, so that the beginning of every request is the same."""
     if prepare(runtime):
         runtime.table = discovery.table(runtime)
-    found = []
+    schemas = []
     for plugin in runtime.table.of("tools"):
         schema = schema_of(runtime, plugin.name, plugin.target)
         if schema is not None:
-            found.append(schema)
-    return {**(as_object(piped) or {}), "tools": found}
+            schemas.append(schema)
+    return {**(as_object(piped) or {}), "tools": schemas}
 
 
 def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
@@ -50,9 +53,9 @@ def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
     schema = tool.schema(runtime)
     if schema is None or (schema.get("name") == name and _NAME.fullmatch(name)):
         return schema
-    told: set[str] = runtime.kept.setdefault("misnamed", set())
-    if name not in told:
-        told.add(name)
+    reported: set[str] = runtime.kept.setdefault("misnamed", set())
+    if name not in reported:
+        reported.add(name)
         other = schema.get("name")
         why = f"its schema has the name {other}" if other != name else "no host takes such a name"
         runtime.notice(f"the tool {name} is left out: {why}.")

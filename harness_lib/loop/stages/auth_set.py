@@ -14,15 +14,15 @@ from harness_lib.loop.runtime import Runtime
 
 def log_in(runtime: Runtime, piped: Piped) -> Piped:
     """Log in where the provider's `.conf` says `auth=oauth`, unless there is a credential already."""
-    found = as_object(piped) or {}
+    credential = as_object(piped) or {}
     name = runtime.env.get("HARNESS_AUTH_PROVIDER", "")
-    if name == "claude" and not found.get("type"):
+    if name == "claude" and not credential.get("type"):
         message = "Claude Code keeps its login itself: start claude and type /login"
         raise HookError(message, {"error": message})
     variant = variants.find(runtime, name)
     try:
-        if found.get("type") or variant is None or not client.is_used(variant):
-            return found
+        if credential.get("type") or variant is None or not client.is_used(variant):
+            return credential
         # Imported here: only who logs in needs a server and a browser.
         from harness_lib.loop.oauth import login  # noqa: PLC0415
 
@@ -33,9 +33,9 @@ def log_in(runtime: Runtime, piped: Piped) -> Piped:
 
 def ask(runtime: Runtime, piped: Piped) -> Piped:
     """Read a key from the terminal without showing it, unless a hook before this one has a credential."""
-    found = as_object(piped) or {}
-    if found.get("type"):
-        return found
+    credential = as_object(piped) or {}
+    if credential.get("type"):
+        return credential
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError as error:

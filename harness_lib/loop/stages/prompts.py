@@ -26,7 +26,7 @@ def instructions(runtime: Runtime) -> list[Path]:
 
     CLAUDE.md counts where there is none. A link out of the project counts as none: it could lead to a secret.
     """
-    found = [path] if (path := runtime.home.parent / "AGENTS.md").is_file() else []
+    files = [path] if (path := runtime.home.parent / "AGENTS.md").is_file() else []
     here = runtime.work_directory.resolve()
     root = project.root(runtime, here)
     way = paths.down_to(here)
@@ -34,10 +34,10 @@ def instructions(runtime: Runtime) -> list[Path]:
         for name in ("AGENTS.md", "CLAUDE.md"):
             path = paths.path(str(directory), name)
             if path.is_file():
-                if path.resolve().is_relative_to(root) and path not in found:
-                    found.append(path)
+                if path.resolve().is_relative_to(root) and path not in files:
+                    files.append(path)
                 break
-    return found
+    return files
 
 
 def _fragments(runtime: Runtime) -> list[Path]:

@@ -111,11 +111,11 @@ def _refused(runtime: Runtime, call: Call, stop: str) -> bool:
 def _problem(runtime: Runtime, call: Call, stop: str) -> str:
     if stop == "length":
         return "the answer was cut off by its length limit, so this call was not run. Ask for less at once."
-    given = call.input
-    if given is None:
+    tool_input = call.input
+    if tool_input is None:
         return "the arguments are no JSON object, so this call was not run."
     tool = plugins.tool(runtime, call.name)
     schema = tool.schema(runtime) if tool else None
     required = ((schema or {}).get("input_schema") or {}).get("required") or []
-    missing = [name for name in required if name not in given]
+    missing = [name for name in required if name not in tool_input]
     return f"the call lacks {', '.join(missing)}, so it was not run." if missing else ""

@@ -23,10 +23,10 @@ def settings(runtime: Runtime, piped: Piped) -> Piped:
     for source in reversed(trust.usable(runtime)):
         path = Path(source, "settings.conf")
         if path.is_file():
-            found = conf.read(path)
+            values = conf.read(path)
             if not asked["provider"]:
-                model = asked["model"] or found.get("model", "")
-                return {**asked, "provider": found.get("provider", ""), "model": model}
+                model = asked["model"] or values.get("model", "")
+                return {**asked, "provider": values.get("provider", ""), "model": model}
             break
     return asked
 
@@ -39,11 +39,11 @@ def detect(runtime: Runtime, piped: Piped) -> Piped:
     for name in candidates(runtime):
         if is_ready(runtime, name):
             return {**asked, "provider": name}
-    wanted = (
+    advice = (
         "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_API_URL, or: hs auth login chatgpt. "
         "hs help shows more."
     )
-    message = f"no ready provider found. {wanted}"
+    message = f"no ready provider found. {advice}"
     raise HookError(message, {"error": message})
 
 
@@ -64,15 +64,19 @@ def is_ready(runtime: Runtime, name: str) -> bool:
 
 def candidates(runtime: Runtime) -> list[str]:
     """Return the names of all providers and variants, in the order of the sources."""
-    found: list[str] = []
+    names: list[str] = []
     for source in trust.usable(runtime):
         directory = str(Path(source, "providers"))
         programs = {name for name in runtime.listing.executables(directory) if not name.endswith(".conf")}
         ours = {Path(source).name} & set(_OURS) if Path(source).parent == runtime.root / "plugins" else set()
-        found += sorted(programs | ours | set(variants.in_source(runtime, source)))
-    return list(dict.fromkeys([*found, _LAST]))
+        names += sorted(programs | ours | set(variants.in_source(runtime, source)))
+    return list(dict.fromkeys([*names, _LAST]))
 
 
 def _asked(piped: Piped) -> Json:
-    found = as_object(piped) or {}
-    return {**found, "provider": str(found.get("provider") or ""), "model": str(found.get("model") or "")}
+    request = as_object(piped) or {}
+    return {
+        **request,
+        "provider": str(request.get("provider") or ""),
+        "model": str(request.get("model") or ""),
+    }

@@ -18,13 +18,13 @@ CACHE = ".auth-cache.json"
 def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first hook makes the list)
     """Bundled packs, then home, then each `.harness` from the root down to here, its packs before itself."""
     listing, home_source = runtime.listing, str(runtime.home)
-    found = listing.directories(f"{runtime.root}{os.sep}plugins")
+    sources = listing.directories(f"{runtime.root}{os.sep}plugins")
     local = [path for path in _way(runtime) if listing.is_directory(path)]
     if home_source not in local and listing.is_directory(home_source):
         local.insert(0, home_source)
     for source in local:
-        found += [*listing.directories(f"{source}{os.sep}plugins"), source]
-    return {"sources": found}
+        sources += [*listing.directories(f"{source}{os.sep}plugins"), source]
+    return {"sources": sources}
 
 
 def _way(runtime: Runtime) -> list[str]:
@@ -95,8 +95,8 @@ def _is_ours(runtime: Runtime, source: str) -> bool:
 
 
 def _sources(piped: Piped) -> list[str]:
-    found: Json = as_object(piped) or {}
-    sources = found.get("sources")
+    payload: Json = as_object(piped) or {}
+    sources = payload.get("sources")
     if not isinstance(sources, list):
         raise HookError("no list of sources came in", piped)
     return [str(source) for source in sources]

@@ -74,10 +74,10 @@ def guard(runtime: Runtime, piped: Piped) -> Piped:
 
 def _edits_list(runtime: Runtime, call: Json, root: str) -> bool:
     """Return whether `call` may be about to change a file of the list: only then it is worth a process."""
-    given = call.get("input")
-    if not isinstance(given, dict):
+    tool_input = call.get("input")
+    if not isinstance(tool_input, dict):
         return False
-    paths = (value for value in given.values() if isinstance(value, str) and "\0" not in value)
+    paths = (value for value in tool_input.values() if isinstance(value, str) and "\0" not in value)
     kept = {f"{root}{os.sep}{name}" for name in _KEPT_BY_HARNESS}
     return any(os.path.realpath(runtime.work_directory / path) in kept for path in paths if len(path) < _PATH)
 

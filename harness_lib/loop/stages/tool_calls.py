@@ -24,12 +24,12 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
     call: Json = queue[0]
     name = str(call.get("name") or "")
-    given, result = _outcome(runtime, queue)
-    show(runtime, name, given, result)
+    tool_input, result = _outcome(runtime, queue)
+    show(runtime, name, tool_input, result)
     return {
         "call_id": call.get("id", ""),
         "name": name,
-        "input": given,
+        "input": tool_input,
         "result": result.text,
         "error": result.error,
         **result.spent,
@@ -60,14 +60,14 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
                 "tool_run",
                 id=str(call.get("id") or ""),
                 name=str(call.get("name") or ""),
-                input=verdict.given,
+                input=verdict.input,
             )
 
     def work(place: int) -> Outcome:
         verdict = verdicts[place]
         if verdict.decision != "allow":
-            return verdict.given, _denied(verdict)
-        return verdict.given, run(runtime, str(calls[place].get("name") or ""), verdict.given)
+            return verdict.input, _denied(verdict)
+        return verdict.input, run(runtime, str(calls[place].get("name") or ""), verdict.input)
 
     most = side_by_side.limit(runtime, calls[0])
     return side_by_side.run(runtime, range(len(calls)), work, most)
@@ -80,8 +80,8 @@ def decide(runtime: Runtime, call: Json) -> gate.Verdict:
         return verdict
     who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
     name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
-    said = approval.put(runtime, Question(name, verdict.given, verdict.reason, who, call_id))
-    return gate.Verdict("allow" if said.allowed else "deny", said.reason, verdict.given)
+    said = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id))
+    return gate.Verdict("allow" if said.allowed else "deny", said.reason, verdict.input)
 
 
 def _denied(verdict: gate.Verdict) -> Result:
@@ -89,12 +89,12 @@ def _denied(verdict: gate.Verdict) -> Result:
     return Result(f"error: denied: {verdict.reason or 'no reason was given'}", error=True)
 
 
-def run(runtime: Runtime, name: str, given: Json) -> Result:
+def run(runtime: Runtime, name: str, tool_input: Json) -> Result:
     """Run the tool `name`."""
     tool = plugins.tool(runtime, name) if is_name(name) else None
     if tool is None:
         return Result(f"error: tool '{name}' not found", error=True)
-    return tool.execute(runtime, given)
+    return tool.execute(runtime, tool_input)
 
 
 def save(runtime: Runtime, piped: Piped) -> Piped:
@@ -128,12 +128,12 @@ def record(runtime: Runtime, done: Json) -> None:
     runtime.stream.emit("tool_done", id=call_id, name=name, seq=seq, error=error)
 
 
-def show(runtime: Runtime, name: str, given: Json, result: Result) -> None:
+def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:
     """Show people the call and the beginning of its result."""
     head = (
-        [str(given["command"])]
-        if name == "bash" and "command" in given
-        else [f"{k}={v}" for k, v in given.items()]
+        [str(tool_input["command"])]
+        if name == "bash" and "command" in tool_input
+        else [f"{k}={v}" for k, v in tool_input.items()]
     )
     lines = result.text.splitlines()
     more = [f"... ({len(lines) - _SHOWN_LINES} more lines)"] if len(lines) > _SHOWN_LINES else []

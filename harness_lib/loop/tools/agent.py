@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 _DEFAULT_DEPTH = 3
 
 
-def _execute(runtime: Runtime, given: Json) -> Result:
-    prompt = text_of(given, "prompt")
+def _execute(runtime: Runtime, tool_input: Json) -> Result:
+    prompt = text_of(tool_input, "prompt")
     if not prompt.strip():
         raise ToolError("prompt is required")
-    env = _environment(runtime, given)
+    env = _environment(runtime, tool_input)
     with asking.served(_asker(runtime)) as address, tempfile.TemporaryDirectory(prefix="hs-") as directory:
         account_file = Path(directory, "account.json")
         env |= {ACCOUNT_FILE: str(account_file), **({asking.VARIABLE: address} if address else {})}
@@ -53,11 +53,11 @@ def _execute(runtime: Runtime, given: Json) -> Result:
 def _spent(path: Path, *, killed: bool) -> dict[str, str]:
     """Return what the subagent has cost; of one that was killed before it could tell, nobody knows it."""
     try:
-        found = as_object(path.read_text(encoding="utf-8")) or {}
+        account = as_object(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError):
         return accounts.fields(Account(cost=None)) if killed else {}
-    cost = found.get("cost")
-    tokens_in, tokens_out = count(found.get("tokens_in")), count(found.get("tokens_out"))
+    cost = account.get("cost")
+    tokens_in, tokens_out = count(account.get("tokens_in")), count(account.get("tokens_out"))
     return accounts.fields(Account(tokens_in, tokens_out, cost if isinstance(cost, int | float) else None))
 
 
@@ -78,11 +78,11 @@ def _asker(runtime: Runtime) -> asking.Asker | None:
     return (lambda question: approval.put(runtime, question)) if runtime.asker is not None else None
 
 
-def _environment(runtime: Runtime, given: Json) -> dict[str, str]:
+def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
     level = _number(runtime, "HARNESS_LEVEL", 0) + 1
     if level > _number(runtime, "HARNESS_DEPTH", _DEFAULT_DEPTH):
         raise ToolError("subagents may go no deeper (HARNESS_DEPTH); do the work yourself")
-    provider, model = str(given.get("provider") or ""), str(given.get("model") or "")
+    provider, model = str(tool_input.get("provider") or ""), str(tool_input.get("model") or "")
     env = dict(runtime.env)
     if runtime.home_assumed:
         del env["HARNESS_HOME"]

@@ -34,8 +34,8 @@ def show(lines: list[str], first: int = 1) -> str:
 
 def parse(text: object) -> tuple[int, str] | None:
     """Return number and letters of an anchor; None if it is none."""
-    found = _ANCHOR.match(text.strip()) if isinstance(text, str) else None
-    return (int(found[1]), found[2]) if found else None
+    match = _ANCHOR.match(text.strip()) if isinstance(text, str) else None
+    return (int(match[1]), match[2]) if match else None
 
 
 def strip(line: str) -> str:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _LONGEST_ARGUMENT = 100_000
 
 
-def _execute(runtime: Runtime, given: Json) -> Result:
-    seconds = number_of(given, "timeout") or time_limit.seconds(runtime.env)
+def _execute(runtime: Runtime, tool_input: Json) -> Result:
+    seconds = number_of(tool_input, "timeout") or time_limit.seconds(runtime.env)
     inherited = {**runtime.harness_environment(), "HARNESS_CWD": str(runtime.work_directory)}
     env = credentials.without(runtime, inherited)
-    with _command(text_of(given, "command")) as command:
+    with _command(text_of(tool_input, "command")) as command:
         done = processes.run(
             command,
             env=env,

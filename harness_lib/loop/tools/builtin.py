@@ -45,10 +45,10 @@ class Builtin:
         """Return the first sentence of the description."""
         return self.description.partition("\n")[0].partition(". ")[0].rstrip(".")
 
-    def execute(self, runtime: Runtime, given: Json) -> Result:
+    def execute(self, runtime: Runtime, tool_input: Json) -> Result:
         """Do it; what is wrong with the call is told to the model."""
         try:
-            return self.function(runtime, given)
+            return self.function(runtime, tool_input)
         except ToolError as error:
             return Result(f"error: {error}", error=True)
         except OSError as error:
@@ -56,25 +56,25 @@ class Builtin:
             return Result(f"error:{name}: {error.strerror or error}", error=True)
 
 
-def text_of(given: Json, key: str) -> str:
+def text_of(tool_input: Json, key: str) -> str:
     """Return the string `key`. Raises ToolError if it is missing or no string."""
-    value = given.get(key)
+    value = tool_input.get(key)
     if not isinstance(value, str):
         raise ToolError(f"{key} is required")
     return value
 
 
-def path_of(runtime: Runtime, given: Json) -> Path:
+def path_of(runtime: Runtime, tool_input: Json) -> Path:
     """Return the file that the call names, seen from the session's directory."""
-    text = text_of(given, "path")
+    text = text_of(tool_input, "path")
     if not text or "\0" in text:
         raise ToolError("path is required")
     return runtime.work_directory / Path(text).expanduser()
 
 
-def number_of(given: Json, key: str) -> int | None:
+def number_of(tool_input: Json, key: str) -> int | None:
     """Return the whole number `key` of at least 1; None if it is not there. Raises ToolError."""
-    value = given.get(key)
+    value = tool_input.get(key)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 1:

@@ -29,9 +29,9 @@ class _Change:
     rank: int
 
 
-def _execute(runtime: Runtime, given: Json) -> Result:
-    path = path_of(runtime, given)
-    edits = given.get("edits")
+def _execute(runtime: Runtime, tool_input: Json) -> Result:
+    path = path_of(runtime, tool_input)
+    edits = tool_input.get("edits")
     if not isinstance(edits, list) or not edits or not all(isinstance(edit, dict) for edit in edits):
         raise ToolError("edits must be a list of objects")
     text = files.read(path)
@@ -41,7 +41,7 @@ def _execute(runtime: Runtime, given: Json) -> Result:
     ends = "\n" if made and (text.endswith("\n") or not text) else ""
     files.write(path, "\n".join(made) + ends)
     shown = f"\n{anchors.show(made)}" if len(made) <= _SHOWN_LINES else ""
-    said = f"edited {given['path']}: {len(lines)} lines before, {len(made)} now{shown}"
+    said = f"edited {tool_input['path']}: {len(lines)} lines before, {len(made)} now{shown}"
     return Result(clip.text(runtime, said))
 
 
@@ -68,10 +68,10 @@ def _change(edit: Json, lines: list[str]) -> _Change:
 
 def _place(anchor: object, lines: list[str]) -> int:
     """Return the index of the line that `anchor` names. Raises ToolError if it is another by now."""
-    found = anchors.parse(anchor)
-    if found is None:
+    parsed = anchors.parse(anchor)
+    if parsed is None:
         raise ToolError(f"invalid anchor {anchor}: it must be N#HH, as read_file shows it")
-    number, expected = found
+    number, expected = parsed
     if not 1 <= number <= len(lines):
         raise ToolError(f"MISMATCH at line {number}: the file has {len(lines)} lines")
     actual = anchors.letters(lines[number - 1], number)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 _DEFAULT_LINES = 2000
 
 
-def _execute(runtime: Runtime, given: Json) -> Result:
-    path = path_of(runtime, given)
+def _execute(runtime: Runtime, tool_input: Json) -> Result:
+    path = path_of(runtime, tool_input)
     lines = files.split(files.read(path))
-    offset, count = number_of(given, "offset"), number_of(given, "limit")
+    offset, count = number_of(tool_input, "offset"), number_of(tool_input, "limit")
     most = _limit(runtime)
     if offset is None and count is None and len(lines) > most:
         raise ToolError(

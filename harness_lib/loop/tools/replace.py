@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 
-def _execute(runtime: Runtime, given: Json) -> Result:
-    path, old, new = path_of(runtime, given), text_of(given, "old"), text_of(given, "new")
+def _execute(runtime: Runtime, tool_input: Json) -> Result:
+    path, old, new = path_of(runtime, tool_input), text_of(tool_input, "old"), text_of(tool_input, "new")
     if not old:
         raise ToolError("old must not be empty; write_file writes a new file")
     text = files.read(path)
-    found = text.count(old)
-    if not found:
-        raise ToolError(f"old does not stand in {given['path']}; read it again, spaces and line breaks count")
-    if found > 1 and given.get("all") is not True:
-        raise ToolError(f"old stands {found} times there; give more of what is around it, or all: true")
+    count = text.count(old)
+    if not count:
+        raise ToolError(
+            f"old does not stand in {tool_input['path']}; read it again, spaces and line breaks count"
+        )
+    if count > 1 and tool_input.get("all") is not True:
+        raise ToolError(f"old stands {count} times there; give more of what is around it, or all: true")
     files.write(path, text.replace(old, new))
-    return Result(f"replaced {found} time{'s' if found > 1 else ''} in {given['path']}")
+    return Result(f"replaced {count} time{'s' if count > 1 else ''} in {tool_input['path']}")
 
 
 TOOL = Builtin(

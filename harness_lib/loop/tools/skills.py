@@ -33,17 +33,17 @@ class Skill:
 
 def every(runtime: Runtime) -> dict[str, Skill]:
     """Return the skills by name, sorted; the most local of a name counts."""
-    found: dict[str, Skill] = {}
+    by_name: dict[str, Skill] = {}
     ours = remembered.of(runtime.kept, _OURS, _read)
     if ours is not None:
-        found[ours.name] = ours
+        by_name[ours.name] = ours
     for directory, owner in _directories(runtime):
         for name in runtime.listing.names(str(directory)):
             path = paths.path(str(directory), name, "SKILL.md")
             skill = remembered.of(runtime.kept, path, _read) if project.has(owner, path) else None
             if skill is not None:
-                found[skill.name] = skill
-    return dict(sorted(found.items()))
+                by_name[skill.name] = skill
+    return dict(sorted(by_name.items()))
 
 
 def called(runtime: Runtime, message: str) -> str:
@@ -64,23 +64,23 @@ def _directories(runtime: Runtime) -> list[tuple[Path, Path | None]]:
     asked = (tuple(runtime.sources), here, root)
     known: dict[str, Any] = runtime.kept.setdefault("skill directories", {})
     if known.get("asked") != asked:
-        known.update(asked=asked, found=_found(runtime, here, root))
-    found: list[tuple[Path, Path | None]] = known["found"]
-    return found
+        known.update(asked=asked, directories=_search(runtime, here, root))
+    directories: list[tuple[Path, Path | None]] = known["directories"]
+    return directories
 
 
-def _found(runtime: Runtime, here: Path, root: Path) -> list[tuple[Path, Path | None]]:
+def _search(runtime: Runtime, here: Path, root: Path) -> list[tuple[Path, Path | None]]:
     packs = [source for source in runtime.sources if not _is_on_the_way(runtime, source)]
-    found = [(Path(source, "skills"), project.of_source(runtime, source)) for source in packs]
+    directories = [(Path(source, "skills"), project.of_source(runtime, source)) for source in packs]
     way = paths.down_to(here)
     person = Path(runtime.env.get("HOME") or runtime.home.parent)
     for directory in way if person in way else [person, *way]:
         inside = root if directory.is_relative_to(root) else directory
         owner = None if directory == person else inside
-        found += [(directory / name / "skills", owner) for name in (".harness", ".agents")]
-    if (runtime.home / "skills", None) not in found:
-        found.insert(len(packs), (runtime.home / "skills", None))
-    return found
+        directories += [(directory / name / "skills", owner) for name in (".harness", ".agents")]
+    if (runtime.home / "skills", None) not in directories:
+        directories.insert(len(packs), (runtime.home / "skills", None))
+    return directories
 
 
 def _is_on_the_way(runtime: Runtime, source: str) -> bool:
@@ -120,17 +120,17 @@ def _values(head: str) -> dict[str, Any]:
 
     try:
         # The one in C is ten times as fast; not every build of the package has it.
-        found = yaml.load(head, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe)
+        values = yaml.load(head, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe)
     except yaml.YAMLError:
-        found = None
-    if isinstance(found, dict):
-        return found
+        values = None
+    if isinstance(values, dict):
+        return values
     pairs = (line.split(":", 1) for line in head.splitlines() if ":" in line and not line.startswith(" "))
     return {key.strip(): value.strip().strip("\"'") for key, value in pairs}
 
 
-def _load(runtime: Runtime, given: Json) -> Result:
-    name = text_of(given, "name")
+def _load(runtime: Runtime, tool_input: Json) -> Result:
+    name = text_of(tool_input, "name")
     skill = every(runtime).get(name)
     if skill is None:
         raise ToolError(f"skill '{name}' not found")
@@ -142,8 +142,8 @@ def _text(skill: Skill, body: str) -> str:
     directory = skill.path.parent
     parts = [directory / part for part in _RESOURCES]
     # A link may lead to the root of the file system.
-    found = [path for part in parts if not part.is_symlink() for path in sorted(part.rglob("*"))]
-    files = [path for path in found if path.is_file()]
+    contents = [path for part in parts if not part.is_symlink() for path in sorted(part.rglob("*"))]
+    files = [path for path in contents if path.is_file()]
     lines = [f'<skill name="{skill.name}">', body, "", f"Skill directory: {directory}"]
     if files:
         lines += [

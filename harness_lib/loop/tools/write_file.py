@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 
-def _execute(runtime: Runtime, given: Json) -> Result:
-    path, content = path_of(runtime, given), text_of(given, "content")
+def _execute(runtime: Runtime, tool_input: Json) -> Result:
+    path, content = path_of(runtime, tool_input), text_of(tool_input, "content")
     files.write(path, content)
-    return Result(f"wrote {len(content.encode('utf-8', 'replace'))} bytes to {given['path']}")
+    return Result(f"wrote {len(content.encode('utf-8', 'replace'))} bytes to {tool_input['path']}")
 
 
 TOOL = Builtin(

@@ -47,7 +47,7 @@ class Endpoint:
 
 def complete(url: str, path: str) -> str:
     """Return `url` with `path` (as `/v1/messages`) where it names only a host or a version."""
-    there = urlsplit(url).path.rstrip("/")
-    if not there:
+    own_path = urlsplit(url).path.rstrip("/")
+    if not own_path:
         return url.rstrip("/") + path
-    return url.rstrip("/") + path.removeprefix("/v1") if there.endswith("/v1") else url
+    return url.rstrip("/") + path.removeprefix("/v1") if own_path.endswith("/v1") else url

@@ -27,18 +27,18 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
     _check(payload)
     body = wire(endpoint.wire).body(payload, endpoint)
 
-    def told(text: str) -> None:
+    def report(text: str) -> None:
         runtime.log(f"hs: {text}")
         runtime.stream.emit("retry", message=text)
 
-    return retry.until_answered(lambda: _authorized(runtime, endpoint, body, quiet=quiet), told)
+    return retry.until_answered(lambda: _authorized(runtime, endpoint, body, quiet=quiet), report)
 
 
 def _check(payload: Json) -> None:
     """Raise ProviderError for a payload that no host can be sent: some hook has made it."""
     for key in ("messages", "tools"):
-        found = payload.get(key) or []
-        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        objects = payload.get(key) or []
+        if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
             message = f"The stage assemble ended with {key} that are no list of objects."
             raise ProviderError(f"{message} See hs hooks assemble.")
 

@@ -81,19 +81,19 @@ def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
 
 
 def _whole(response: httpx2.Response) -> Json:
-    found = as_object(response.read().decode("utf-8", "replace"))
-    if found is None:
+    answer = as_object(response.read().decode("utf-8", "replace"))
+    if answer is None:
         raise ProviderError("The provider's answer is no JSON object.")
-    if found.get("error"):
-        raise ProviderError(f"The provider says: {_message(found)}")
-    return found
+    if answer.get("error"):
+        raise ProviderError(f"The provider says: {_message(answer)}")
+    return answer
 
 
 def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderError:
     status = response.status_code
     text = response.read().decode("utf-8", "replace")
-    found = as_object(text)
-    said = _message(found) if found else " ".join(text.split())[:_SHOWN]
+    body = as_object(text)
+    said = _message(body) if body else " ".join(text.split())[:_SHOWN]
     advice = _ADVICE.get(status, "")
     if response.is_redirect:
         where = response.headers.get("location", "")
@@ -118,10 +118,10 @@ def _without_secrets(said: str, headers: Mapping[str, str]) -> str:
     return said
 
 
-def _message(found: Json) -> str:
-    error = found.get("error", found)
+def _message(body: Json) -> str:
+    error = body.get("error", body)
     said = error.get("message") if isinstance(error, dict) else error
-    return str(said or dumps(found))[:_SHOWN]
+    return str(said or dumps(body))[:_SHOWN]
 
 
 def _retry_after(text: str) -> float | None:

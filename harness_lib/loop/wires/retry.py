@@ -11,7 +11,7 @@ ATTEMPTS = 6
 LONGEST_PAUSE = 60.0
 
 
-def until_answered(ask: Callable[[], Json], told: Callable[[str], None]) -> Json:
+def until_answered(ask: Callable[[], Json], report: Callable[[str], None]) -> Json:
     """Return what `ask` returns; after a TransientError ask again, and tell. The last error is raised."""
     try:
         return ask()
@@ -22,7 +22,7 @@ def until_answered(ask: Callable[[], Json], told: Callable[[str], None]) -> Json
     from stamina.instrumentation import RetryDetails, set_on_retry_hooks  # noqa: PLC0415
 
     def show(details: RetryDetails) -> None:
-        told(
+        report(
             f"{details.caused_by} Asking again in {details.wait_for:.0f} s "
             f"({details.retry_num} of {ATTEMPTS - 1})."
         )

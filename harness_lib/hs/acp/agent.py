@@ -52,7 +52,7 @@ class Agent:
 
     def __init__(self) -> None:
         self._sessions: dict[str, SessionProcess] = {}
-        self._told: set[asyncio.Future[None]] = set()
+        self._announcements: set[asyncio.Future[None]] = set()
 
     def on_connect(self, conn: Client) -> None:
         self._client = conn
@@ -95,15 +95,15 @@ class Agent:
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
     ) -> schema.ListSessionsResponse:
-        here = _directory(cwd) if cwd else Path.cwd()
-        found = session_store.every(runtime.start(os.environ, here))
+        directory = _directory(cwd) if cwd else Path.cwd()
+        sessions = session_store.every(runtime.start(os.environ, directory))
         if cwd:
-            found = [each for each in found if each.conf.get("cwd") == str(here)]
+            sessions = [each for each in sessions if each.conf.get("cwd") == str(directory)]
         start = int(cursor) if cursor and cursor.isascii() and cursor.isdigit() else 0
         end = start + _PAGE
         return schema.ListSessionsResponse(
-            sessions=[_info(each) for each in found[start:end]],
-            next_cursor=str(end) if len(found) > end else None,
+            sessions=[_info(each) for each in sessions[start:end]],
+            next_cursor=str(end) if len(sessions) > end else None,
         )
 
     async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
@@ -119,8 +119,8 @@ class Agent:
         value: str | bool,  # noqa: FBT001 (as the protocol has it)
         **_: Any,
     ) -> schema.SetSessionConfigOptionResponse:
-        found = await self._known(session_id).choose(config_id, str(value))
-        return schema.SetSessionConfigOptionResponse(config_options=updates.config(found))
+        settings = await self._known(session_id).choose(config_id, str(value))
+        return schema.SetSessionConfigOptionResponse(config_options=updates.config(settings))
 
     async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> schema.PromptResponse:
         return await self._known(session_id).prompt(text_of(prompt))
@@ -149,8 +149,8 @@ class Agent:
         task = asyncio.ensure_future(
             self._client.session_update(session.id, updates.commands(session.commands))
         )
-        self._told.add(task)
-        task.add_done_callback(self._told.discard)
+        self._announcements.add(task)
+        task.add_done_callback(self._announcements.discard)
 
     async def _ask(self, session_id: str, call: schema.ToolCallUpdate, subject: str) -> str:
         always = f"Always allow in this session: {subject}"

@@ -84,9 +84,9 @@ class Connections:
         for server in servers:
             self._start(self._list(server))
 
-    def call(self, server: Server, tool: str, given: Json) -> tuple[str, bool]:
+    def call(self, server: Server, tool: str, tool_input: Json) -> tuple[str, bool]:
         """Return what the tool says, and whether that is an error."""
-        future = self._start(self._call(server, tool, given))
+        future = self._start(self._call(server, tool, tool_input))
         self._calls.add(future)
         future.add_done_callback(self._calls.discard)
         seconds = time_limit.seconds(self._runtime.env)
@@ -139,18 +139,18 @@ class Connections:
         cursor: str | None = None
         for _ in range(_PAGES):
             page = await asyncio.wait_for(client.list_tools(cursor=cursor), START_SECONDS)
-            tools += [_told(tool) for tool in page.tools]
+            tools += [_spec(tool) for tool in page.tools]
             cursor = page.next_cursor
             if cursor is None:
                 break
         remembered.save(self._runtime, server, tools)
         return tools
 
-    async def _call(self, server: Server, tool: str, given: Json) -> tuple[str, bool]:
+    async def _call(self, server: Server, tool: str, tool_input: Json) -> tuple[str, bool]:
         client = await self._client(server)
         try:
             done = await asyncio.wait_for(
-                client.call_tool(tool, given), time_limit.seconds(self._runtime.env)
+                client.call_tool(tool, tool_input), time_limit.seconds(self._runtime.env)
             )
         except mcp.MCPError as error:
             if error.code in _GONE:
@@ -170,10 +170,10 @@ class Connections:
 
     async def _drop(self, server: Server) -> None:
         """End what is left of a server that is gone, so that the next call starts it anew."""
-        found = [holder for holder in self._holders if holder.get_name() == server.name]
-        for holder in found:
+        holders = [holder for holder in self._holders if holder.get_name() == server.name]
+        for holder in holders:
             holder.cancel()
-        await asyncio.gather(*found, return_exceptions=True)
+        await asyncio.gather(*holders, return_exceptions=True)
 
     def _ended(self, server: Server, ready: asyncio.Future[mcp.Client], holder: asyncio.Task[None]) -> None:
         """Let the next call start the server anew, and tell who waits for this one why it is not there."""
@@ -216,7 +216,7 @@ class Connections:
         await asyncio.gather(*self._holders, return_exceptions=True)
 
 
-def _told(tool: types.Tool) -> Json:
+def _spec(tool: types.Tool) -> Json:
     reads = tool.annotations is not None and tool.annotations.read_only_hint is True
     return {
         "name": tool.name,

@@ -80,8 +80,8 @@ class Session:
 
         We make none, but a session may have come with a repository.
         """
-        with self.writing(), os.scandir(self.directory) as found:
-            links = [entry.name for entry in found if entry.is_symlink()]
+        with self.writing(), os.scandir(self.directory) as entries:
+            links = [entry.name for entry in entries if entry.is_symlink()]
         if links or self.directory.is_symlink():
             name = f"{self.directory / links[0] if links else self.directory}"
             raise RefusedError(
@@ -108,13 +108,17 @@ class Session:
 
     def messages(self) -> list[Message]:
         """Return every message; a file is read again only when it has changed."""
-        return [found for entry in self._entries() if (found := self._read(entry)) is not None]
+        return [message for entry in self._entries() if (message := self._read(entry)) is not None]
 
     @property
     def title(self) -> str:
         """The beginning of what was asked first, in one line; "" where nothing was."""
         first = next(
-            (found for entry in self._entries() if (found := self._read(entry)) and found.role == "user"),
+            (
+                message
+                for entry in self._entries()
+                if (message := self._read(entry)) and message.role == "user"
+            ),
             None,
         )
         return in_one_line(first.body)[:_TITLE] if first else ""
@@ -145,11 +149,11 @@ class Session:
     def _entries(self) -> list[os.DirEntry[str]]:
         """Return the message files as the directory has them: there may be thousands, before each request."""
         try:
-            with os.scandir(self.directory / "messages") as found:
+            with os.scandir(self.directory / "messages") as entries:
                 # Names differ, so entries are never compared.
                 numbered = [
                     (number, entry.name, entry)
-                    for entry in found
+                    for entry in entries
                     # A link could tell the model of any file.
                     if (number := _number(entry.name)) is not None and not entry.is_symlink()
                 ]
@@ -160,15 +164,15 @@ class Session:
     def _last(self) -> int:
         """Return the highest number that a message has; 0 where there is none."""
         try:
-            with os.scandir(self.directory / "messages") as found:
-                return max((_number(entry.name) or 0 for entry in found), default=0)
+            with os.scandir(self.directory / "messages") as entries:
+                return max((_number(entry.name) or 0 for entry in entries), default=0)
         except FileNotFoundError:
             return 0
 
     def _read(self, entry: os.DirEntry[str]) -> Message | None:
         try:
-            found = entry.stat()
-            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+            status = entry.stat()
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
             known = self._parsed.get(entry.name)
             if known and known[0] == stamp:
                 return known[1]

@@ -124,8 +124,8 @@ def _put_back(git: Git, ref: str, tip: str, back: str) -> str | None:
         # Somebody has moved it this moment; it is looked at again after the next agent.
         return None
     _note(git, ref, back)
-    what = f"moved to {tip[:12]}" if tip else "removed"
-    return f"An agent has {what} a branch: {target_branch.short(ref)} is put back to {back[:12]}."
+    change = f"moved to {tip[:12]}" if tip else "removed"
+    return f"An agent has {change} a branch: {target_branch.short(ref)} is put back to {back[:12]}."
 
 
 def _note(git: Git, ref: str, place: str) -> None:

@@ -121,8 +121,8 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
         checkout.apply(git, changed)
 
 
-def _record(ctx: Context, task: Task, what: Interruption) -> None:
+def _record(ctx: Context, task: Task, interruption: Interruption) -> None:
     with ctx.store.transaction() as tx:
-        cut_off = transitions.interrupt(outcome.require_claim(tx, task), what)
+        cut_off = transitions.interrupt(outcome.require_claim(tx, task), interruption)
         # The directory of the project may have been renamed.
         tx.replace(cut_off._replace(worktree=str(ctx.git.top)))

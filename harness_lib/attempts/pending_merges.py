@@ -56,18 +56,18 @@ def _reasons(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> It
         # A full disk, or a repository that one may only read: what waits is to be told there as well.
         return
     if obstacles.refused:
-        what = "that" if len(obstacles.refused) == 1 else "them"
+        pronoun = "that" if len(obstacles.refused) == 1 else "them"
         yield (
             f"you have changes in {_listed(obstacles.refused)}, for which git would not merge: "
-            f"commit {what} first, or put {what} away"
+            f"commit {pronoun} first, or put {pronoun} away"
         )
     if obstacles.changed:
         yield f"you have changes in {_listed(obstacles.changed)}"
     if obstacles.standing:
         # A plain `git merge` would write over it where git ignores it.
         stands = "stands where it has a file" if len(obstacles.standing) == 1 else "stand where it has files"
-        what = "that" if len(obstacles.standing) == 1 else "them"
-        yield f"your own {_listed(obstacles.standing)} {stands}: move {what} away first"
+        pronoun = "that" if len(obstacles.standing) == 1 else "them"
+        yield f"your own {_listed(obstacles.standing)} {stands}: move {pronoun} away first"
 
 
 class _Obstacles(NamedTuple):

@@ -32,8 +32,8 @@ def apply(ctx: Context, task: Task) -> str:
     # What is fetched, or thrown away, of another repository is not for us to say.
     for path in [path for path, (old, new) in moves.items() if trees.GITLINK in (new or old or ())]:
         _, new = moves.pop(path)
-        what = f"stands at {new[1]}" if new else "is removed"
-        lines.append(f"but for one thing: there the submodule {path!r} {what}")
+        change = f"stands at {new[1]}" if new else "is removed"
+        lines.append(f"but for one thing: there the submodule {path!r} {change}")
     with locks.hold(git):
         blocked = checkout.apply(git, moves)
     if blocked:

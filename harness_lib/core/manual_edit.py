@@ -36,9 +36,9 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
 
     The protocol has no type for changes to the list itself; WARN is what whoever reads a log looks at.
     """
-    done, _, what = text.partition(" ")
+    done, _, details = text.partition(" ")
     who = owner.in_agent(ctx.env) or "hand"
-    tx.log("WARN", f"{done} by {who}{what and f': {what}'}", session=tx.session_count, task=task_id)
+    tx.log("WARN", f"{done} by {who}{details and f': {details}'}", session=tx.session_count, task=task_id)
 
 
 def lift_halts(tx: Tx, task: Task) -> None:

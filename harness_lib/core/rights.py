@@ -34,12 +34,12 @@ def acting_agent(ctx: Context) -> str | None:
     return owner.in_agent(ctx.env) or ("a supervised agent" if ctx.env.get(ownership.SUPERVISED) else None)
 
 
-def require_person(ctx: Context, what: str, command: str) -> None:
-    """Raise RefusedError inside an agent; `what` names what is asked, `command` does it for a person."""
+def require_person(ctx: Context, subject: str, command: str) -> None:
+    """Raise RefusedError inside an agent; `subject` names what is asked, `command` does it for a person."""
     agent = acting_agent(ctx)
     if agent:
         raise RefusedError(
-            f"{what} is for a person to decide, not for {agent}.",
+            f"{subject} is for a person to decide, not for {agent}.",
             f"Ask the person to type, in a terminal: {command}",
         )
 

@@ -52,8 +52,8 @@ def _untrusted(ctx: Context, questions: Questions) -> str:
     script = ctx.root.init_script
     new = trust.changed(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx))
     if new == {"init_script"}:
-        what = "is new or has changed" if script.is_file() else "is gone"
-        return f"The script {script} {what} since this list was trusted"
+        change = "is new or has changed" if script.is_file() else "is gone"
+        return f"The script {script} {change} since this list was trusted"
     also = f" and the script {script}" if script.is_file() and (not new or "init_script" in new) else ""
     if new:
         return f"Commands in {ctx.store.list_file}{also} are new or have changed since this list was trusted"

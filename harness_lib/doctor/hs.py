@@ -23,12 +23,12 @@ def examine(ctx: Context) -> Diagnoses:
         yield warn("hs cannot be asked how it is", f"{place} doctor")
         return
     for each in answer:
-        what, cure = f"hs: {each.get('what')}", str(each.get("cure") or "")
+        finding, cure = f"hs: {each.get('what')}", str(each.get("cure") or "")
         if cure and each.get("about") != "provider":
-            yield warn(what, cure)
+            yield warn(finding, cure)
         else:
             # Who has another agent needs no provider.
-            yield ok(what)
+            yield ok(finding)
 
 
 def _ask(place: str, ctx: Context) -> list[dict[str, object]] | None:

@@ -139,7 +139,7 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except MalformedError as error:
-        message = f"{path}, line {error.line}: this is not JSON ({error.what})."
+        message = f"{path}, line {error.line}: this is not JSON ({error.problem})."
         raise ConfigError(message, CORRECT_IT) from error
     except ConfigError as error:
         raise ConfigError(f"{path}, {error.message}", CORRECT_IT) from error

@@ -342,10 +342,10 @@ def hand_back(task: Task, handback: Handback) -> Task:
 
 
 # O
-def interrupt(task: Task, what: Interruption) -> Task:
-    """Return the task with one more interruption of its attempt, which left `what` standing."""
+def interrupt(task: Task, interruption: Interruption) -> Task:
+    """Return the task with one more interruption of its attempt, which left what `interruption` says."""
     _check("interrupt", task)
-    return task._replace(interruptions=task.interruptions + 1, interrupted=what)
+    return task._replace(interruptions=task.interruptions + 1, interrupted=interruption)
 
 
 def _carried(task: Task) -> dict[str, Any]:

@@ -235,10 +235,10 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: _Tries, brief: str
 
 def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task, worker: WorkerPort) -> None:
     """Undo what the agent has done to what is not its own."""
-    wanted, base = task.gate.target if task.gate else None, task.started_at_commit
+    target, base = task.gate.target if task.gate else None, task.started_at_commit
     undone = repository_guard.undo(ctx, seen, task)
-    for told in [*undone, *(branch_guard.after_agent(ctx, wanted, base) if wanted and base else ())]:
-        worker.tell(Notice("warning", told))
+    for message in [*undone, *(branch_guard.after_agent(ctx, target, base) if target and base else ())]:
+        worker.tell(Notice("warning", message))
 
 
 def _read_inbox(ctx: Context, worker: WorkerPort) -> None:

@@ -45,7 +45,7 @@ class Passed:
     goes_on: bool = False
     broken: tuple[Task, ...] = ()
 
-    def told(self) -> str:
+    def message(self) -> str:
         """Return what is to be said of what is broken."""
         names = some([task.id for task in self.broken], NAMED)
         return (
@@ -77,35 +77,35 @@ def run(
     """
     assert ctx.target is not None
     questions = ctx.store.ask()
-    found = _Found()
+    failures = _Failures()
     path = place.slot(NUMBER)
     worktrees.remove(ctx.git, path)
     tip = target_branch.tip(ctx.git, ctx.target)
     try:
-        there = ctx.at(worktree_slots.checkout_clean(ctx, path, tip)[0])
-        worktree_slots.set_up(there)
+        fresh_ctx = ctx.at(worktree_slots.checkout_clean(ctx, path, tip)[0])
+        worktree_slots.set_up(fresh_ctx)
         for task in filter(_has_check, questions.search("completed")):
             if not may_go_on():
                 return Passed()
-            checked = check.run_check(there, task, log_name="final")
+            checked = check.run_check(fresh_ctx, task, log_name="final")
             if not checked.passed:
-                found.note(ctx, task, checked, tip, tell)
+                failures.note(ctx, task, checked, tip, tell)
     finally:
         # What checks leave behind is nobody's work.
         worktrees.remove(ctx.git, path)
-    fresh = [each for key, each in found.broken.items() if not _is_repaired(questions, key)]
+    fresh = [each for key, each in failures.broken.items() if not _is_repaired(questions, key)]
     for task, checked in fresh:
         _repair(ctx, task, checked)
     if fresh:
         return Passed(tip, goes_on=_session_is_open(ctx))
-    if not found.broken and not found.elsewhere:
+    if not failures.broken and not failures.elsewhere:
         passed = json.dumps(_passed(questions, tip))
         atomic.write(ctx.root.private / PASSED, passed.encode(), durable=False, make=True)
-    return Passed(tip, broken=tuple(task for task, _ in found.broken.values()))
+    return Passed(tip, broken=tuple(task for task, _ in failures.broken.values()))
 
 
 @dataclass
-class _Found:
+class _Failures:
     """What is broken: of those with the same check the first, as one repair is enough for all of them."""
 
     broken: dict[Key, tuple[Task, Checked]] = field(default_factory=dict)

@@ -34,7 +34,7 @@ class Notifier:
 
     def __init__(self, ctx: Context, command: str, watch: Watch) -> None:
         self._ctx, self._command, self._watch = ctx, command, watch
-        self._told: list[Child] = []
+        self._running: list[Child] = []
         self._board = RunState()
         self._limited_until = 0.0
         self._began = self._stuck = False
@@ -43,9 +43,9 @@ class Notifier:
         """Take one event of the run."""
         self._began, self._board = True, state
         self._watch(event, state)
-        found = self._news(event)
-        if found is not None:
-            self._tell(*found)
+        news = self._news(event)
+        if news is not None:
+            self._tell(*news)
         self._warn()
 
     def over(self, reply: Reply) -> None:
@@ -92,13 +92,15 @@ class Notifier:
         }
         log, where = self._ctx.root.logs / LOG, self._ctx.root.path
         try:
-            self._told.append(timed_child.start(self._command, env=env, cwd=where, log=log, seconds=SECONDS))
+            self._running.append(
+                timed_child.start(self._command, env=env, cwd=where, log=log, seconds=SECONDS)
+            )
         except OSError as error:
             self._say(f"The command of --notify could not be started: {error}")
 
     def _warn(self) -> None:
-        ended = [child for child in self._told if child.poll() is not None]
-        self._told = [child for child in self._told if child not in ended]
+        ended = [child for child in self._running if child.poll() is not None]
+        self._running = [child for child in self._running if child not in ended]
         for child in ended:
             if child.returncode:
                 how = "did not end in time" if child.returncode == timed_child.TIMED_OUT else "failed"
@@ -106,7 +108,7 @@ class Notifier:
 
     def _wait(self) -> None:
         until = self._ctx.clock.monotonic() + LAST_SECONDS
-        while self._told and self._ctx.clock.monotonic() < until:
+        while self._running and self._ctx.clock.monotonic() < until:
             self._ctx.clock.sleep(0.05)
             self._warn()
 

@@ -127,17 +127,17 @@ def open_session(ctx: Context) -> Opened:
 
 
 def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
-    """Have the checks reply of what only somebody else's write says to be completed; end when that was all.
+    """Have the checks run of what only somebody else's write says to be completed; end when that was all.
 
-    The workers of a reply do this where its work is merged, as in a person's checkout it may not be.
+    The workers of a run do this where its work is merged, as in a person's checkout it may not be.
     Raises RefusedError (untrusted commands).
     """
     if opened.session is None or ctx.target is not None:
         return opened
-    told = unproven.prove(ctx, opened.session, waits=waits)
-    if not told:
+    recovered = unproven.prove(ctx, opened.session, waits=waits)
+    if not recovered:
         return opened
-    opened = opened._replace(recovered=(*opened.recovered, *told))
+    opened = opened._replace(recovered=(*opened.recovered, *recovered))
     with ctx.store.transaction() as tx:
         stop = _end_when_done(tx, ctx)
     return opened._replace(session=None, stop=stop) if stop else opened
@@ -197,7 +197,7 @@ def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, .
 
 
 def _nothing_to_do(tx: Tx) -> StopReason | None:
-    """Return why no task could reply, not counting what an interrupted session left in progress."""
+    """Return why no task could run, not counting what an interrupted session left in progress."""
     if tx.in_progress():
         return None
     return tx.no_work()
@@ -243,7 +243,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         f"session {opened.session.number} is open; {stats.render(questions.counts())}",
         *opened.recovered,
     ]
-    lines += _told(facts)
+    lines += _git_lines(facts)
     return Reply(
         "start",
         "\n".join([*lines, *_next_lines(ctx, questions, held, upcoming)]),
@@ -256,7 +256,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
     )
 
 
-def _told(facts: dict[str, object]) -> list[str]:
+def _git_lines(facts: dict[str, object]) -> list[str]:
     lines = []
     diff, stashes = facts["diff_stat"], facts["stashes"]
     if diff:

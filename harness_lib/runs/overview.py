@@ -46,13 +46,13 @@ class Progress:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self._told = (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by)
+        self._state = (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Progress) and self._told == other._told
+        return isinstance(other, Progress) and self._state == other._state
 
     def __hash__(self) -> int:
-        return hash(self._told)
+        return hash(self._state)
 
 
 class View(NamedTuple):
@@ -185,8 +185,8 @@ def headline(counts: Counts) -> str:
     return ", ".join([f"{percent} %: {counts.completed} of {counts.total} completed", *filter(None, parts)])
 
 
-def _of(number: int, what: str) -> str:
-    return f" ({number} {what})" if number else ""
+def _of(number: int, state: str) -> str:
+    return f" ({number} {state})" if number else ""
 
 
 def _counted_sessions(questions: Questions) -> str:
@@ -259,26 +259,26 @@ def _name(worker: str | None) -> str:
 
 def _session(ctx: Context, questions: Questions, session: Session) -> str:
     since = session.started_at or "an unknown time"
-    told = f"open: session {session.number} of {_name(session.worker)} since {since}"
+    opened = f"open: session {session.number} of {_name(session.worker)} since {since}"
     if not sessions.is_live(session, ctx):
-        return f"{told}; its owner is gone, harness start ends it"
+        return f"{opened}; its owner is gone, harness start ends it"
     if session != sessions.holder(questions, ctx) or sessions.is_live_run(session):
         # What a run does, its own lines tell.
-        return told
+        return opened
     end = f"a person can end it: {sessions.how_to_end(session)}"
-    return f"{told}; it holds the list: others can look, and add and edit tasks ({end})"
+    return f"{opened}; it holds the list: others can look, and add and edit tasks ({end})"
 
 
 def _halts(questions: Questions) -> list[str]:
     tasks = questions.halted()
-    told = {task.halt for task in tasks}
+    reasons = {task.halt for task in tasks}
     lines = [
         f"{t.id}: {quoting.one_line(t.halt or '', LINE_LENGTH)} ({typed.harness('why', t.id)})" for t in tasks
     ]
     return lines + [
         f"session {session.number} cannot go on: {quoting.one_line(session.halt, LINE_LENGTH)}"
         for session in questions.sessions()
-        if session.halt and session.halt not in told
+        if session.halt and session.halt not in reasons
     ]
 
 

@@ -72,10 +72,10 @@ def lines(seen: Seen, ahead: Ahead, now: float) -> Iterator[str]:
     yield f"run: process {seen.pid}; {summary(seen.state, ahead, now)}"
     rows = list(seen.state.rows.values())
     for row in rows[:ROWS]:
-        found = cells(row, now)
-        tokens = found.tokens and f"{found.tokens} tokens"
-        used = "".join(f", {each}" for each in (found.cost, tokens) if each)
-        task, last = (f" {found.task}:" if found.task else ""), (f" | {found.last}" if found.last else "")
-        yield f"  [{found.worker}]{task} {found.step}, {found.time}{used}{last}"
+        shown = cells(row, now)
+        tokens = shown.tokens and f"{shown.tokens} tokens"
+        used = "".join(f", {each}" for each in (shown.cost, tokens) if each)
+        task, last = (f" {shown.task}:" if shown.task else ""), (f" | {shown.last}" if shown.last else "")
+        yield f"  [{shown.worker}]{task} {shown.step}, {shown.time}{used}{last}"
     if len(rows) > ROWS:
         yield f"  … and {len(rows) - ROWS} more workers"

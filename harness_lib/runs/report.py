@@ -84,10 +84,10 @@ def _named(task: Task) -> str:
     return f"{task.id} {quoting.one_line(task.title, TITLE_LENGTH)}".strip()
 
 
-def _some(what: str, rows: list[str], most: int) -> Iterator[str]:
-    yield from (f"{what}: {row}" for row in rows[:most])
+def _some(label: str, rows: list[str], most: int) -> Iterator[str]:
+    yield from (f"{label}: {row}" for row in rows[:most])
     if len(rows) > most:
-        yield f"{what}: {len(rows) - most} more, see: {typed.harness('status')}"
+        yield f"{label}: {len(rows) - most} more, see: {typed.harness('status')}"
 
 
 def _dearest(questions: Questions, began: datetime) -> list[str]:

@@ -325,7 +325,7 @@ class Scheduler:
             self._ctx, place, lambda message: self.tell("final", message), lambda: not self._signals
         )
         if passed.broken:
-            self.why, self._message = "broken", passed.told()
+            self.why, self._message = "broken", passed.message()
         elif not passed.goes_on:
             self.checked = passed.tip
         return passed.goes_on

@@ -133,7 +133,7 @@ class Worker:
     def _take(self, session: Session, questions: Questions, task: Task) -> bool:
         """Claim a task and see it through; return False if none can be taken now.
 
-        What stands against `wanted`, the first in order, must not keep the others waiting.
+        What stands against `task`, the first in order, must not keep the others waiting.
         """
         context = self._clean_context()
         try:

@@ -43,12 +43,12 @@ def show_all(ctx: Context, task_id: str | None = None) -> Reply:
     )
 
 
-def show(ctx: Context, what: str) -> Reply:
-    """Show what a rescued attempt had changed; `what` is a ref, `ID/N`, or an id for its newest.
+def show(ctx: Context, name: str) -> Reply:
+    """Show what a rescued attempt had changed; `name` is a ref, `ID/N`, or an id for its newest.
 
     Raises UsageError if there is none.
     """
-    rescue = _find(ctx, what)
+    rescue = _find(ctx, name)
     base = rescue_apply.origin(ctx.git, rescue.oid)
     rows = [row.removesuffix("\r") for row in rescue_apply.diff(ctx.git, base, rescue.oid)]
     lines = [
@@ -67,7 +67,7 @@ def show(ctx: Context, what: str) -> Reply:
     )
 
 
-def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
+def apply(ctx: Context, name: str, only: tuple[str, ...] = ()) -> Reply:
     """Bring rescued work into the work tree as changes that are not committed; nothing is overwritten.
 
     `only`: these files or directories, from the top of the work tree; none: everything.
@@ -75,7 +75,7 @@ def apply(ctx: Context, what: str, only: tuple[str, ...] = ()) -> Reply:
     Raises UsageError (no such ref), RefusedError (a file has other changes, or does not fit; then nothing was
     written).
     """
-    rescue = _find(ctx, what)
+    rescue = _find(ctx, name)
     _refuse_foreign_attempt(ctx)
     brought = rescue_apply.apply(ctx.git, rescue.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
     if brought.in_the_way:
@@ -207,15 +207,15 @@ def drop(ctx: Context, ref: str) -> Reply:
     )
 
 
-def _find(ctx: Context, what: str) -> Rescue:
-    task_id, slash, attempt = what.partition("/")
+def _find(ctx: Context, name: str) -> Rescue:
+    task_id, slash, attempt = name.partition("/")
     named = _whole_id(ctx, task_id) + slash + attempt
     exact = _by_ref(ctx, named)
     if exact:
         return exact
     of_task = rescue_apply.listed(ctx.git, f"{RESCUE_REFS}{check.safe_name(named)}/")
     if not of_task:
-        raise UsageError(f"Nothing was rescued under {what!r}.", "See what there is: harness rescue list")
+        raise UsageError(f"Nothing was rescued under {name!r}.", "See what there is: harness rescue list")
     return of_task[0]
 
 

@@ -22,7 +22,7 @@ MAY_SAY_YES = "HARNESS_TRUST"
 class Command(NamedTuple):
     """Something that would be run: what for, the text, and for how many tasks it is the same."""
 
-    what: str
+    purpose: str
     text: str
     tasks: tuple[str, ...]
 
@@ -30,7 +30,7 @@ class Command(NamedTuple):
         """Return the command on one line, for a person to judge."""
         whose = f" of {some(self.tasks, 1)}" if self.tasks else ""
         cut = f" (cut; {len(self.text)} characters in all)" if len(self.text) > LENGTH else ""
-        return f"{self.what}{whose}: {quoting.one_line(self.text, LENGTH)}{cut}"
+        return f"{self.purpose}{whose}: {quoting.one_line(self.text, LENGTH)}{cut}"
 
 
 def run(
@@ -105,7 +105,7 @@ def _commands(ctx: Context, questions: Questions) -> list[Command]:
             tasks_by_command.setdefault((f"check{where}", row.check), []).append(row.task)
         if row.cleanup:
             tasks_by_command.setdefault(("cleanup", row.cleanup), []).append(row.task)
-    commands = [Command(what, text, tuple(tasks)) for (what, text), tasks in tasks_by_command.items()]
+    commands = [Command(purpose, text, tuple(tasks)) for (purpose, text), tasks in tasks_by_command.items()]
     script = ctx.root.init_script
     if script.is_file():
         size = f"{script.stat().st_size} bytes; read it before you say yes"
@@ -125,4 +125,4 @@ def _listing(commands: list[Command], limit: int | None) -> str:
 
 
 def _facts(command: Command) -> dict[str, object]:
-    return {"what": command.what, "command": command.text, "tasks": list(command.tasks[:SHOWN])}
+    return {"what": command.purpose, "command": command.text, "tasks": list(command.tasks[:SHOWN])}

@@ -119,12 +119,12 @@ def _bits(root: Root) -> int | None:
         return None
 
 
-def attempt(what: str, act: Callable[[], None]) -> list[str]:
+def attempt(name: str, act: Callable[[], None]) -> list[str]:
     """Do what may fail after the change has happened, and return the warning about it, if any."""
     try:
         act()
     except OSError as error:
-        return [f"The change is made, but {what} could not be written: {error.strerror or error}"]
+        return [f"The change is made, but {name} could not be written: {error.strerror or error}"]
     return []
 
 

@@ -22,10 +22,10 @@ Kind = Literal["object", "array", "scalar"]
 class MalformedError(ValueError):
     """The text is not JSON; `line` counts from 1."""
 
-    def __init__(self, what: str, text: str, place: int) -> None:
-        self.what = what
+    def __init__(self, problem: str, text: str, place: int) -> None:
+        self.problem = problem
         self.line = text.count("\n", 0, place) + 1
-        super().__init__(f"line {self.line}: {what}")
+        super().__init__(f"line {self.line}: {problem}")
 
 
 class Item(NamedTuple):

@@ -26,8 +26,8 @@ def kind(common_dir: Path, oid: str) -> str | None:
 
 def tree(common_dir: Path, oid: str) -> str | None:
     """Return the tree of the commit called `oid`; None where no whole file of its own tells: ask git."""
-    found = _TREE.match(_beginning(common_dir, oid, _BEGINNING))
-    return found and found[1].decode("ascii")
+    match = _TREE.match(_beginning(common_dir, oid, _BEGINNING))
+    return match and match[1].decode("ascii")
 
 
 def _beginning(common_dir: Path, oid: str, size: int) -> bytes:

@@ -108,10 +108,10 @@ def _install(part: Path, launcher: str, recipe: str) -> None:
     """Install the pinned packages with the first installer that can; raise EnvSetupError when none can."""
     requirements = part / "requirements.txt"
     requirements.write_text(recipe.partition("\n")[2], encoding="utf-8")
-    what = ["--quiet", "--no-deps", "--target", str(private_env.packages(part)), "-r", str(requirements)]
+    arguments = ["--quiet", "--no-deps", "--target", str(private_env.packages(part)), "-r", str(requirements)]
     said = None
     for installer in _installers(part):
-        said = _complaint([*installer, *what], part)
+        said = _complaint([*installer, *arguments], part)
         if said is None:
             return
     if said is None:

@@ -66,9 +66,9 @@ def anew(runtime: Runtime) -> Conversation:
     place = len(entries)
     while place and isinstance(entries[place - 1], User):
         place -= 1
-    now = "\n\n".join(entry.text for entry in entries[place:] if isinstance(entry, User)) or _GO_ON
+    asked = "\n\n".join(entry.text for entry in entries[place:] if isinstance(entry, User)) or _GO_ON
     before = "\n\n".join(_as_text(entry) for entry in entries[:place])
-    prompt = f"{_BEGAN}\n\n{before[-_LONGEST:]}\n\n{_NOW}\n\n{now}" if before else now
+    prompt = f"{_BEGAN}\n\n{before[-_LONGEST:]}\n\n{_NOW}\n\n{asked}" if before else asked
     return Conversation(str(uuid.uuid4()), known=False, prompt=prompt)
 
 

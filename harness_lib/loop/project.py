@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 
-def root(runtime: Runtime, here: Path) -> Path:
-    """Return the root of the repository, else the outermost directory with `.harness`, else `here`."""
-    for directory in paths.upwards(here):
+def root(runtime: Runtime, start: Path) -> Path:
+    """Return the root of the repository, else the outermost directory with `.harness`, else `start`."""
+    for directory in paths.upwards(start):
         if paths.path(str(directory), ".git").exists():
             return directory
-    for directory in paths.down_to(here):
+    for directory in paths.down_to(start):
         source = paths.path(str(directory), ".harness")
         if source.is_dir() and source != runtime.home:
             return directory
-    return here
+    return start
 
 
 def of_source(runtime: Runtime, source: str) -> Path | None:

@@ -245,12 +245,12 @@ class Scheduler:
             changes = limits.asked(self._ctx)
             if changes is None:
                 return False
-            now = budget.changed(self.state.limits, changes)
+            changed = budget.changed(self.state.limits, changes)
         except UsageError as error:
             self.warn(f"{error.message} The limits of this run stay as they are.")
             return False
-        self.state = self.state._replace(limits=now)
-        pool.limit(now)
+        self.state = self.state._replace(limits=changed)
+        pool.limit(changed)
         return True
 
     def _decide(self, pool: WorkerPool, place: worktree_slots.Place) -> None:

@@ -27,25 +27,25 @@ def follow(ctx: Context, limit: int | None) -> Iterator[View]:
     while view.runs or not view.is_finished:
         seen = _wait_for_change(ctx, seen)
         try:
-            now = overview.gather(ctx, limit)
+            current = overview.gather(ctx, limit)
         except (ConfigError, EnvSetupError, StateUnreadableError) as error:
-            now = view._replace(warnings=(error.message,))
-        if now != view:
-            yield now
-        view = now
+            current = view._replace(warnings=(error.message,))
+        if current != view:
+            yield current
+        view = current
 
 
-def difference(before: View, now: View) -> str | None:
+def difference(before: View, after: View) -> str | None:
     """Return one line about what has happened between two views; None if no task has changed."""
-    if now.warnings != before.warnings and now.warnings:
-        return f"warning: {now.warnings[0]}"
+    if after.warnings != before.warnings and after.warnings:
+        return f"warning: {after.warnings[0]}"
     old = before.progress
-    changed = [each.task for each in now.progress.values() if old.get(each.task.id) != each]
-    if not changed and len(old) == len(now.progress):
+    changed = [each.task for each in after.progress.values() if old.get(each.task.id) != each]
+    if not changed and len(old) == len(after.progress):
         return None
     named = [overview.one_line(task) for task in changed[:NAMED]]
     more = [f"and {len(changed) - NAMED} more"] if len(changed) > NAMED else []
-    return "; ".join([overview.headline(now.counts), *named, *more])
+    return "; ".join([overview.headline(after.counts), *named, *more])
 
 
 def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:

@@ -27,9 +27,9 @@ def instructions(runtime: Runtime) -> list[Path]:
     CLAUDE.md counts where there is none. A link out of the project counts as none: it could lead to a secret.
     """
     files = [path] if (path := runtime.home.parent / "AGENTS.md").is_file() else []
-    here = runtime.work_directory.resolve()
-    root = project.root(runtime, here)
-    way = paths.down_to(here)
+    work_directory = runtime.work_directory.resolve()
+    root = project.root(runtime, work_directory)
+    way = paths.down_to(work_directory)
     for directory in way[way.index(root) :]:
         for name in ("AGENTS.md", "CLAUDE.md"):
             path = paths.path(str(directory), name)

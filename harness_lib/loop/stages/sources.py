@@ -30,10 +30,10 @@ def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first ho
 def _way(runtime: Runtime) -> list[str]:
     """Return where each directory from the root down to here may have a source."""
     known: dict[Path, list[str]] = runtime.kept.setdefault("way", {})
-    here = runtime.cwd
-    if here not in known:
-        known[here] = [str(directory / ".harness") for directory in (*reversed(here.parents), here)]
-    return known[here]
+    cwd = runtime.cwd
+    if cwd not in known:
+        known[cwd] = [str(directory / ".harness") for directory in (*reversed(cwd.parents), cwd)]
+    return known[cwd]
 
 
 def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:

@@ -58,21 +58,21 @@ def called(runtime: Runtime, message: str) -> str:
 
 def _directories(runtime: Runtime) -> list[tuple[Path, Path | None]]:
     """Return the directories of skills, each with the project that it belongs to."""
-    here = runtime.work_directory
-    root = project.root(runtime, here)
+    work_directory = runtime.work_directory
+    root = project.root(runtime, work_directory)
     # Where that is changes rarely, and it is asked before every request.
-    asked = (tuple(runtime.sources), here, root)
+    asked = (tuple(runtime.sources), work_directory, root)
     known: dict[str, Any] = runtime.kept.setdefault("skill directories", {})
     if known.get("asked") != asked:
-        known.update(asked=asked, directories=_search(runtime, here, root))
+        known.update(asked=asked, directories=_search(runtime, work_directory, root))
     directories: list[tuple[Path, Path | None]] = known["directories"]
     return directories
 
 
-def _search(runtime: Runtime, here: Path, root: Path) -> list[tuple[Path, Path | None]]:
+def _search(runtime: Runtime, work_directory: Path, root: Path) -> list[tuple[Path, Path | None]]:
     packs = [source for source in runtime.sources if not _is_on_the_way(runtime, source)]
     directories = [(Path(source, "skills"), project.of_source(runtime, source)) for source in packs]
-    way = paths.down_to(here)
+    way = paths.down_to(work_directory)
     person = Path(runtime.env.get("HOME") or runtime.home.parent)
     for directory in way if person in way else [person, *way]:
         inside = root if directory.is_relative_to(root) else directory

@@ -46,7 +46,7 @@ def shown(question: Question) -> str:
     """Return the call for a person to look at; nothing in it moves the cursor."""
     who = f" (subagent {harmless(question.who)})" if question.who else ""
     lines = [f"hs: may {harmless(question.name)} run{who}? {harmless(question.reason)}".rstrip()]
-    for key, value in question.given.items():
+    for key, value in question.input.items():
         text = str(value)
         cut = f"{text[:_SHOWN]}\n... ({len(text) - _SHOWN} more characters)" if len(text) > _SHOWN else text
         lines += [f"  {harmless(key)}: {harmless(line)}" for line in cut.splitlines() or [""]]

@@ -81,8 +81,8 @@ def always_about(question: Question) -> str:
     # As ours is called, and Claude Code's.
     if question.name not in {"bash", "Bash"}:
         return question.name
-    words = str(question.given.get("command", "")).split()
-    if not words or _SHELL & set(str(question.given["command"]).strip()):
+    words = str(question.input.get("command", "")).split()
+    if not words or _SHELL & set(str(question.input["command"]).strip()):
         return ""
     first = words[0]
     return "" if _NO_NAME & set(first) or Path(first).name in _RUN_OTHERS else f"bash {first}"

@@ -22,7 +22,7 @@ class Question:
     """A call that a person decides about; `who` is the subagent that wants it, "" for the session itself."""
 
     name: str
-    given: Json
+    input: Json
     reason: str = ""
     who: str = ""
     id: str = ""
@@ -66,12 +66,22 @@ def over(address: str, question: Question) -> Said:
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(address)
-            client.sendall(f"{dumps(vars(question))}\n".encode())
+            client.sendall(f"{dumps(_as_json(question))}\n".encode())
             reply = as_object(_line(client)) or {}
     except OSError as error:
         return Said(allowed=False, reason=f"the person who has to be asked cannot be reached: {error}")
     reason = str(reply.get("reason") or "")
     return Said(allowed=reply.get("allowed") is True, reason=reason, always=reply.get("always") is True)
+
+
+def _as_json(question: Question) -> Json:
+    return {
+        "name": question.name,
+        "given": question.input,
+        "reason": question.reason,
+        "who": question.who,
+        "id": question.id,
+    }
 
 
 def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:

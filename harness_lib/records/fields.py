@@ -32,12 +32,12 @@ Form = Literal["text", "moment", "integer", "number", "flag", "choice", "list", 
 class Kind:
     """What a value may be; `form` says which of the others matter.
 
-    `least` and `most` bound a number, or the length of a text; `what` says in words what `pattern` asks for.
-    `of` is what a list holds, `record` the named tuple that an object becomes.
+    `least` and `most` bound a number, or the length of a text; `expected` says in words what `pattern` asks
+    for. `of` is what a list holds, `record` the named tuple that an object becomes.
     `definition` names the part of the published schema that says the same.
     """
 
-    __slots__ = ("definition", "form", "least", "most", "of", "pattern", "record", "what", "words")
+    __slots__ = ("definition", "expected", "form", "least", "most", "of", "pattern", "record", "words")
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Kind:
         least: int = 0,
         most: int | None = None,
         pattern: str = "",
-        what: str = "",
+        expected: str = "",
         *,
         words: tuple[str, ...] = (),
         of: "Kind | None" = None,
@@ -56,7 +56,7 @@ class Kind:
         self.least = least
         self.most = most
         self.pattern = pattern
-        self.what = what
+        self.expected = expected
         self.words = words
         self.of = of
         self.record = record
@@ -153,16 +153,18 @@ COMMAND = Kind(
     "text",
     most=20000,
     pattern=COMMAND_PATTERN,
-    what="text that a shell can be given (no NUL character)",
+    expected="text that a shell can be given (no NUL character)",
     definition="command",
 )
-PATH = Kind("text", most=4096, pattern=COMMAND_PATTERN, what="a path (no NUL character)", definition="path")
+PATH = Kind(
+    "text", most=4096, pattern=COMMAND_PATTERN, expected="a path (no NUL character)", definition="path"
+)
 GLOB = Kind("text", 1, 4096, COMMAND_PATTERN, "a pattern of paths")
-REVISION = Kind("text", pattern=REVISION_PATTERN, what="the name of a git object", definition="revision")
+REVISION = Kind("text", pattern=REVISION_PATTERN, expected="the name of a git object", definition="revision")
 ID = Kind(
     "text",
     pattern=ID_PATTERN,
-    what="1 to 100 characters without spaces, brackets and slashes, not beginning with a dot or a dash",
+    expected="1 to 100 characters without spaces, brackets and slashes, not beginning with a dot or a dash",
     definition="id",
 )
 MOMENT = Kind("moment", pattern=MOMENT_PATTERN, definition="moment")

@@ -23,7 +23,7 @@ class Permission:
         """Return what the person said."""
         number, answer = self._inbox.expect()
         # A call of a subagent is none that the client has heard of.
-        call = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.given}
+        call = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.input}
         subject = approval.always_about(question)
         self._tell({"type": "permission", "asked": number, "call": call, "for": subject})
         said = answer.get()

@@ -46,8 +46,8 @@ def show(value: object) -> str:
     return text if len(text) <= SHOWN else text[:SHOWN] + "…"
 
 
-def text(limit: int | None = None, pattern: str = "", what: str = "", least: int = 0) -> Reader:
-    """Read a string of `least` to `limit` characters; `what` says in words what `pattern` asks for."""
+def text(limit: int | None = None, pattern: str = "", expected: str = "", least: int = 0) -> Reader:
+    """Read a string of `least` to `limit` characters; `expected` says in words what `pattern` asks for."""
 
     def read(value: Any, path: str, problems: Problems) -> Any:
         if type(value) is not str:
@@ -57,7 +57,7 @@ def text(limit: int | None = None, pattern: str = "", what: str = "", least: int
         elif len(value) < least:
             problems.append(Problem(path, "must not be empty"))
         elif pattern and not _matches(pattern)(value):
-            problems.append(Problem(path, f"is {show(value)}, must be {what}"))
+            problems.append(Problem(path, f"is {show(value)}, must be {expected}"))
         return value
 
     return read

@@ -79,7 +79,7 @@ def reader(kind: Kind) -> Reader:
     read: Reader
     match kind.form:
         case "text":
-            read = kinds.text(kind.most, kind.pattern, kind.what, kind.least)
+            read = kinds.text(kind.most, kind.pattern, kind.expected, kind.least)
         case "integer":
             read = kinds.integer(kind.least, LARGEST if kind.most is None else kind.most)
         case "choice":

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+from tests.conftest import CHECKOUT
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
@@ -28,6 +34,63 @@ def test_commits_of_a_run_are_made_without_hooks_and_without_signatures(
     assert not trace.exists()
     assert "gpgsig" not in sh(workshop.top, "cat-file", "commit", "main")
     workshop.done_is_done()
+
+
+def test_no_run_verb_or_hook_pushes(workshop: Workshop, tmp_path: Path) -> None:
+    """Commits are harness's; where its commits go is a person's decision, however well a remote is set up."""
+    words = tmp_path / "words"
+    programs = recording(tmp_path / "programs", words)
+    remote = with_remote(workshop.top, tmp_path / "remote.git")
+    before = sh(remote, "for-each-ref")
+    workshop.file_task("one")
+    workshop.add("Never", "false", "--max-attempts", "1", do="write f x")
+
+    assert workshop.run("-j", "2", PATH=programs).returncode == 9
+
+    workshop.ok("retry", "task-002")
+    for verb in ("start", "claim"):
+        assert workshop.harness(verb, PATH=programs).returncode == 0
+    put(workshop.top / "f", "by hand\n")
+    assert workshop.harness("finish", PATH=programs).returncode == 1
+    workshop.file_task("three")
+    assert workshop.harness("claim", PATH=programs).returncode == 0
+    put(workshop.top / "three", "done\n")
+    assert workshop.harness("finish", PATH=programs).returncode == 0
+    for hook in sorted((CHECKOUT / "hooks").glob("harness-*.py")):
+        rung = subprocess.run(
+            [sys.executable, "-I", "-S", hook],
+            cwd=workshop.top,
+            env={**workshop.env, "PATH": programs},
+            input=json.dumps({"cwd": str(workshop.top), "session_id": "s"}).encode(),
+            check=False,
+        )
+        assert rung.returncode in (0, 2)
+
+    typed = words.read_text("utf-8").splitlines()
+    assert {"commit-tree", "merge-tree"} & {word for line in typed for word in line.split()}
+    assert [line for line in typed if not SENDING.isdisjoint(line.split())] == []
+    assert sh(remote, "for-each-ref") == before
+    assert sh(workshop.top, "rev-list", "--count", "origin/main..main") != "0"
+
+
+SENDING = {"push", "send-pack", "gh", "glab", "hub"}
+
+
+def recording(folder: Path, words: Path) -> str:
+    """Return a PATH on which each git, and each client of a forge, first notes its arguments in `words`."""
+    for name in ("git", "gh", "glab", "hub"):
+        real = shutil.which(name) or "true"
+        put(folder / name, f'#!/bin/sh\necho {name} "$@" >> {words}\nexec {real} "$@"\n', executable=True)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def with_remote(top: Path, place: Path) -> Path:
+    """Give the repository at `top` a remote at `place` that its branch follows and git pushes to."""
+    sh(top, "init", "-q", "--bare", "-b", "main", str(place))
+    sh(top, "remote", "add", "origin", str(place))
+    sh(top, "push", "-q", "-u", "origin", "main")
+    sh(top, "config", "push.default", "current")
+    return place
 
 
 def test_submodules_are_there_if_the_init_script_checks_them_out(workshop: Workshop, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import leases
 from harness_lib.runs import worker_pool
 from harness_lib.system.files import tree_ops
-from harness_lib.system.git import locks, version
+from harness_lib.system.git import locks, version, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import find_root
 from harness_lib.system.processes import owner
@@ -79,6 +79,9 @@ def repository(ctx: Context) -> Diagnoses:
         yield bad(f"{tree.top} has no commit yet, so no attempt could be rolled back", "harness init --git")
     else:
         yield ok(f"repository {tree.top} at {head[:12]} on {tree.branch() or 'no branch'}")
+    if tree.git_dir == tree.common_dir and worktrees.is_bare(tree):
+        problem = "core.bare is set, so your own git commands refuse this checkout; harness works on"
+        yield warn(problem, "git config core.bare false")
     yield _identity(tree)
     under_way = tree.under_way()
     if under_way:

@@ -18,6 +18,8 @@ from harness_lib.hookinstall.places import places
 from harness_lib.system.files import json_text
 
 PLUGIN = "harness"
+# What Claude Code calls a plugin that it found as a skill folder.
+_SKILL_FOLDER = f"{PLUGIN}@skills-dir"
 
 _CODEX_PLUGIN = re.compile(
     rf'^\[plugins\."({PLUGIN}@[^"\n]+)"\]\s*\n(?:(?!\[).*\n)*?enabled\s*=\s*true', re.MULTILINE
@@ -92,19 +94,22 @@ def _plugins(ctx: Context, host: Host) -> Iterator[Route]:
 
 
 def _claude_plugins(ctx: Context) -> Iterator[Route]:
-    """Claude Code loads a skill folder with a manifest as a plugin; of several it takes the person's own."""
+    """Claude Code loads a skill folder with a manifest as a plugin.
+
+    Of several of one name it takes an installed plugin, else the person's own folder.
+    """
     switches = _switches(ctx)
     (settings,) = places(claude.HOOKS, "user", ctx.env, ctx.cwd)
+    for name, on in switches.items():
+        if name.startswith(f"{PLUGIN}@") and name != _SKILL_FOLDER and on is True:
+            yield Route(f"plugin {name}", settings, is_plugin=True)
+            return
     top = project(ctx)
     for base, scope in ((settings.parent, "user"), (top / ".claude", "project")):
         folder = base / "skills" / PLUGIN
-        if _is_plugin(folder) and switches.get(f"{PLUGIN}@skills-dir") is not False:
+        if _is_plugin(folder) and switches.get(_SKILL_FOLDER) is not False:
             doubt = None if scope == "user" or _is_trusted(ctx, settings, top) else _UNTRUSTED
             yield Route(f"{scope} skill folder {folder}", folder, is_plugin=True, doubt=doubt)
-            return
-    for name, on in switches.items():
-        if name.startswith(f"{PLUGIN}@") and on is True:
-            yield Route(f"plugin {name}", settings, is_plugin=True)
             return
 
 

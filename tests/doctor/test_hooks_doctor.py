@@ -28,6 +28,14 @@ def programs(folder: Path, *names: str, **scripts: str) -> str:
     return str(folder)
 
 
+def skill_folder(folder: Path) -> None:
+    """Make what Claude Code takes for a skill folder that is a plugin."""
+    for name in (".claude-plugin/plugin.json", "hooks/hooks.json"):
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}", encoding="utf-8")
+
+
 def test_where_no_agent_is_used_nothing_is_missed(agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     agent.ok("start")
@@ -68,12 +76,20 @@ def test_a_skill_folder_of_a_project_that_nobody_trusts_is_told(
     assert found(said, "project skill folder")["level"] == ("ok" if trusted else "warn")
 
 
+def test_an_installed_plugin_of_claude_code_goes_before_the_skill_folder(agent: Agent, home: Path) -> None:
+    """Claude Code leaves the folder out then, as `claude plugin list` says; so nothing is loaded twice."""
+    skill_folder(home / ".claude" / "skills" / "harness")
+    assert found(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
+    settings = home / ".claude" / "settings.json"
+    settings.write_text('{"enabledPlugins": {"harness@skills-dir": true}}', encoding="utf-8")
+    assert found(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
+    settings.write_text('{"enabledPlugins": {"harness@harness": true}}', encoding="utf-8")
+    assert found(agent.ok("doctor"), "Claude Code loads the hooks: plugin harness@harness")
+
+
 def test_hooks_that_are_loaded_twice_are_told(agent: Agent, home: Path) -> None:
     agent.ok("hooks", "install", "--agent", "claude")
-    for name in (".claude-plugin/plugin.json", "hooks/hooks.json"):
-        file = home / ".claude" / "skills" / "harness" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("{}", encoding="utf-8")
+    skill_folder(home / ".claude" / "skills" / "harness")
     said = found(agent.ok("doctor", **INSIDE_CLAUDE), "twice")
     assert said["cure"] == "harness hooks uninstall --agent claude --scope user"
     agent(*said["cure"].split()[1:])

@@ -104,6 +104,25 @@ def test_a_merge_and_a_lock_left_over_are_told(project: Project, agent: Agent) -
     assert found(said, "a merge is under way")["cure"] == "finish it: git merge --continue"
 
 
+def test_a_checkout_that_git_takes_for_none_is_told(project: Project, agent: Agent) -> None:
+    """Work goes on in it, but every git command of a person there is refused."""
+    project.git("config", "core.bare", "true")
+    trouble = found(agent.ok("doctor"), "core.bare")
+    assert (trouble["level"], trouble["cure"]) == ("warn", "git config core.bare false")
+    project.git(*trouble["cure"].split()[1:])
+    assert "core.bare" not in agent.ok("doctor")["message"]
+
+
+def test_a_bare_repository_with_linked_work_trees_is_well(project: Project, tmp_path: Path) -> None:
+    """So some people arrange their work trees: there git works, and nothing is to be told."""
+    project.git("clone", "--quiet", "--bare", str(project.top), str(tmp_path / "bare.git"))
+    linked = tmp_path / "linked"
+    project.git("--git-dir", str(tmp_path / "bare.git"), "worktree", "add", "--quiet", str(linked))
+    there = project.agent("there", linked)
+    there.ok("init")
+    assert "core.bare" not in there.ok("doctor")["message"]
+
+
 @pytest.mark.parametrize("how", ["at", "above", "variable", "worktree"])
 def test_it_says_how_the_state_root_was_found(project: Project, how: str, tmp_path: Path) -> None:
     agent = project.agent()

@@ -57,7 +57,10 @@ def main(argv: Sequence[str]) -> int:
             from harness_lib.core import rights  # noqa: PLC0415 (for those few; everybody else would pay)
 
             rights.require_admitted(ctx, args.verb.name)
-        return render.reply(_complete(args.command.answer(ctx, args, screen), ctx), screen)
+            reply = rights.without_refused(args.command.answer(ctx, args, screen))
+        else:
+            reply = args.command.answer(ctx, args, screen)
+        return render.reply(_complete(reply, ctx), screen)
     except HarnessError as error:
         return render.error(error, verb, screen, _list_warnings(ctx))
     except BrokenPipeError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from harness_lib.core import ownership
 from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError
 from harness_lib.rules import halting, leases
 from harness_lib.system.processes import owner
@@ -27,6 +28,13 @@ def require_admitted(ctx: Context, verb: str) -> None:
     """Raise UsageError if a supervised agent types a verb that is not for it."""
     if verb not in FOR_SUPERVISED:
         ownership.refuse_supervised(ctx, f"harness {verb}")
+
+
+def without_refused(reply: Reply) -> Reply:
+    """Return `reply` for a supervised agent: a `next` that is refused to it is left out."""
+    words = (reply.next or "").split()
+    is_refused = words[1:2] and (words[1] not in FOR_SUPERVISED or words[1:3] == ["check", "--repair"])
+    return reply._replace(next=None) if is_refused else reply
 
 
 def acting_agent(ctx: Context) -> str | None:

@@ -73,6 +73,23 @@ def test_what_helps_the_work_is_not(held: Agent, argv: list[str]) -> None:
     held.ok(*argv, **SUPERVISED)
 
 
+@pytest.mark.parametrize("verb", ["status", "show task-002", "why task-002", "graph", "log", "rescue list"])
+def test_what_is_not_for_it_is_never_named_as_the_next_command(agent: Agent, verb: str) -> None:
+    """Also where the list has a task that is free: to take it is the supervisor's."""
+    for title in ("One", "Two"):
+        agent.ok("add", title, "--validate", "true")
+    command = agent.ok(*verb.split(), **SUPERVISED)["next"]
+    assert command is None or command.split()[1] in rights.FOR_SUPERVISED
+    if command is not None:
+        agent.ok(*command.split()[1:], **SUPERVISED)
+
+
+def test_of_a_lost_list_the_repair_is_not_named_either(project: Project, held: Agent) -> None:
+    project.file.unlink()
+    assert held("check", "--json").json["next"] == "harness check --repair"
+    assert held("check", "--json", **SUPERVISED).json["next"] is None
+
+
 def test_earlier_work_may_be_brought_in_and_not_taken_away(project: Project, agent: Agent) -> None:
     begin(agent, "false")
     project.put("made")

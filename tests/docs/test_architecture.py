@@ -137,3 +137,13 @@ def test_no_room_is_more_than_a_fifth_of_the_library() -> None:
         lines[path.relative_to(LIBRARY).parts[0]] += len(path.read_bytes().splitlines())
 
     assert {room: count for room, count in lines.items() if count * 5 > lines.total()} == {}
+
+
+def test_every_room_of_the_library_has_its_room_of_tests() -> None:
+    rooms_of = {path.parent.name for path in LIBRARY.glob("*/__init__.py")}
+    tested = {
+        path.parent.name for path in (CHECKOUT / "tests").glob("*/*") if path.suffix == ".py" or path.is_dir()
+    }
+
+    assert len(rooms_of) > 10
+    assert rooms_of - tested == set()

@@ -15,6 +15,7 @@ _SLOW = {
     "hookinstall",
     "hosts",
     "hostile",
+    "hs",
     "launcher",
     "loop",
     "runs",

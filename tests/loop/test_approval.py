@@ -10,8 +10,8 @@ import pytest
 from harness_lib.loop import approval
 from harness_lib.loop.asking import Question
 from tests.conftest import CHECKOUT
+from tests.hs.person import SLOW, person
 from tests.loop.conftest import WIRES, Hs, Serve
-from tests.loop.person import SLOW, person
 from tests.loop.servers.script import say, use
 
 CHAT = WIRES[1]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CHECKOUT
+from tests.hs.person import person
 from tests.loop.conftest import WIRES, Hs, Serve, bodies
-from tests.loop.person import person
 from tests.loop.servers.script import Step, say, use
 from tests.runs.workshop import Workshop
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.hs.test_one_shot import environment
 from tests.loop.conftest import Hs, Wire
 from tests.loop.servers.script import Json, ModelServer, Step, Use, say
-from tests.loop.test_one_shot import environment
 
 DYING = """
 import os, signal, sys

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.hs.test_one_shot import environment
 from tests.loop.conftest import WIRES, Hs, Serve, session_of
 from tests.loop.protocol.conftest import write
 from tests.loop.servers.script import Step, Use, say, use
-from tests.loop.test_one_shot import environment
 
 CHAT = WIRES[1]
 # Says who it is where the test reads it, and stays; of what it has started, too.

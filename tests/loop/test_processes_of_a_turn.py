@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.hs.test_one_shot import environment
 from tests.loop.conftest import Serve, Wire
 from tests.loop.protocol.conftest import write
 from tests.loop.servers.script import say, use
-from tests.loop.test_one_shot import environment
 
 COUNTING = """
 import sys

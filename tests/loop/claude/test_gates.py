@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.hs.person import person
 from tests.loop.claude.playing import INIT, Json, Stage, answer, call, came_to, result, text
 from tests.loop.conftest import Hs, bodies, session_of
-from tests.loop.person import person
 
 CLAUDE = ("--provider", "claude")
 

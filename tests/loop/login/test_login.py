@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.hs.person import person
 from tests.loop.conftest import Hs
 from tests.loop.login.hosted import browser, describe, expire, logged_in, stored
-from tests.loop.person import person
 from tests.loop.servers.oauth import ACCOUNT, AuthServer
 from tests.loop.servers.script import ModelServer
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hs.person import person
 from tests.loop.conftest import WIRES, Hs, Serve, session_of
-from tests.loop.person import person
 from tests.loop.protocol.conftest import write
 from tests.loop.servers.script import say
 

@@ -13,8 +13,8 @@ from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.stages import typed
 from tests.conftest import CHECKOUT
+from tests.hs.person import SLOW, person
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
-from tests.loop.person import SLOW, person
 from tests.loop.servers.script import Step, say, use
 
 CHAT = WIRES[1]

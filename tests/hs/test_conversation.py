@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.conftest import CHECKOUT
+from tests.hs.person import SLOW, person
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
-from tests.loop.person import SLOW, person
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.test_mcp import configure
 

@@ -364,7 +364,7 @@ def test_skills_are_commands_and_the_context_is_counted(serve: Serve, home: Path
 def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> None:
     server = serve(CHAT, use("mcp__zed__z_echo", text="x"), say("Done."))
     editor = Editor()
-    place = str(Path(__file__).parent / "servers" / "mcp_server.py")
+    place = str(Path(__file__).parents[1] / "loop" / "servers" / "mcp_server.py")
     named = schema.McpServerStdio(name="zed", command=sys.executable, args=[place], env=[])
 
     async def work() -> None:

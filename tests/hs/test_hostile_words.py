@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.hs.test_one_shot import environment
 from tests.loop.conftest import WIRES, Hs, Serve, session_of
 from tests.loop.servers.script import Step, say, use
 from tests.loop.test_foreign import program
-from tests.loop.test_one_shot import environment
 
 CHAT = WIRES[1]
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1mhello"

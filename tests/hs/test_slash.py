@@ -9,8 +9,8 @@ import pytest
 from harness_lib.hs.setup import choose_model
 from harness_lib.loop import discovery
 from harness_lib.loop.runtime import start
+from tests.hs.person import person
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
-from tests.loop.person import person
 from tests.loop.servers.script import say
 
 CHAT = WIRES[1]

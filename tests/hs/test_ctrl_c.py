@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CHECKOUT
+from tests.hs.person import HS, PATIENCE, SHELL, Person, person
 from tests.loop.conftest import WIRES, Serve, bodies, session_of
-from tests.loop.person import HS, PATIENCE, SHELL, Person, person
 from tests.loop.servers.script import Step, say, use
 from tests.loop.test_mcp import configure
 
 CHAT = WIRES[1]
 SLEEPS = use("bash", command="echo $$ > pid; sleep 300")
-HANGING = Path(__file__).parent / "servers" / "hanging_mcp_server.py"
+HANGING = Path(__file__).parents[1] / "loop" / "servers" / "hanging_mcp_server.py"
 
 
 def pid_of(project: Path, someone: Person) -> int:

@@ -1,0 +1,7 @@
+"""What the tests of `hs` share with those of its loop: a model server, and `hs` as its users start it."""
+
+from __future__ import annotations
+
+from tests.loop.conftest import hs, project, serve, wire
+
+__all__ = ["hs", "project", "serve", "wire"]

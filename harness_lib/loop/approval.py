@@ -65,15 +65,15 @@ def put(runtime: Runtime, question: Question) -> Said:
         return Said(allowed=True)
     address = runtime.env.get(asking.VARIABLE)
     if runtime.asker is not None:
-        said = runtime.asker(question)
+        answer = runtime.asker(question)
     elif address:
-        said = asking.over(address, question)
+        answer = asking.over(address, question)
     else:
         why = f": {question.reason}" if question.reason else ""
         return Said(allowed=False, reason=f"a person has to be asked, and there is none here{why}")
-    if said.allowed and said.always and subject:
+    if answer.allowed and answer.always and subject:
         known.add(subject)
-    return said
+    return answer
 
 
 def always_about(question: Question) -> str:

@@ -18,12 +18,12 @@ class Late:
 
     def __call__(self, *args: Any) -> Any:
         """Call it."""
-        return self._found()(*args)
+        return self._loaded()(*args)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._found(), name)
+        return getattr(self._loaded(), name)
 
-    def _found(self) -> Any:
+    def _loaded(self) -> Any:
         if self._target is None:
             self._target = getattr(import_module(self._module), self._name)
         return self._target

@@ -53,10 +53,10 @@ def conversation(runtime: Runtime) -> Conversation:
         seen = [message for message in messages if message.seq <= seq]
         news = [message for message in messages if message.seq > seq]
         if kept.get("sha256") == _hash(seen) and all(message.role == "user" for message in news):
-            said = "\n\n".join(message.body for message in news if message.body.strip())
+            prompt = "\n\n".join(message.body for message in news if message.body.strip())
             cost = kept.get("cost")
             before = float(cost) if isinstance(cost, int | float) else 0.0
-            return Conversation(session_id, known=True, prompt=said or _GO_ON, cost=before)
+            return Conversation(session_id, known=True, prompt=prompt or _GO_ON, cost=before)
     return anew(runtime)
 
 
@@ -103,10 +103,10 @@ def _messages(session: Session) -> list[Message]:
 
 
 def _hash(messages: list[Message]) -> str:
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for message in messages:
-        made.update(f"{message.seq}\0{message.role}\0{message.body}\0".encode("utf-8", "replace"))
-    return made.hexdigest()
+        digest.update(f"{message.seq}\0{message.role}\0{message.body}\0".encode("utf-8", "replace"))
+    return digest.hexdigest()
 
 
 def _path(session: Session) -> Path:
@@ -125,6 +125,6 @@ def _as_text(entry: Entry) -> str:
         return f"User: {entry.text}"
     if isinstance(entry, Answered):
         return f"Result of {entry.call.name}: {entry.text[:_LONGEST_RESULT]}"
-    said = [block.text for block in entry.blocks if isinstance(block, Text)]
-    said += [f"[{block.name} {block.arguments}]" for block in entry.blocks if isinstance(block, Call)]
-    return "Assistant: " + "\n".join(said)
+    parts = [block.text for block in entry.blocks if isinstance(block, Text)]
+    parts += [f"[{block.name} {block.arguments}]" for block in entry.blocks if isinstance(block, Call)]
+    return "Assistant: " + "\n".join(parts)

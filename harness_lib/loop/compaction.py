@@ -86,11 +86,11 @@ def _compact(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     if after > before * _HELPS or (limit and after > limit * _FULL):
         return "the summary is too long to help."
     assert runtime.session is not None
-    made = runtime.session.append("summary", {**fields, "keep": f"{cut.keep:04d}"}, body)
+    message = runtime.session.append("summary", {**fields, "keep": f"{cut.keep:04d}"}, body)
     runtime.log(
-        f"hs: the conversation was summarised, {before} tokens to {after} ({made.seq:04d}-summary.md)."
+        f"hs: the conversation was summarised, {before} tokens to {after} ({message.seq:04d}-summary.md)."
     )
-    runtime.stream.emit("summary", seq=f"{made.seq:04d}")
+    runtime.stream.emit("summary", seq=f"{message.seq:04d}")
     return ""
 
 

@@ -58,12 +58,12 @@ def table(runtime: Runtime) -> Table:
     parts = ([*_pack(runtime, programs), *tools.known(runtime)], programs, allowed_tools(runtime))
     # Two are asked for in turns: that of the bootstrap, and that of the run.
     known: list[tuple[object, Table]] = runtime.kept.setdefault("tables", [])
-    for seen, made in known:
+    for seen, assembled in known:
         if seen == parts:
-            return made
-    made = _table(*parts)
-    runtime.kept["tables"] = [*known[-1:], (parts, made)]
-    return made
+            return assembled
+    assembled = _table(*parts)
+    runtime.kept["tables"] = [*known[-1:], (parts, assembled)]
+    return assembled
 
 
 def _pack(runtime: Runtime, programs: list[Program]) -> list[Plugin]:
@@ -73,14 +73,14 @@ def _pack(runtime: Runtime, programs: list[Program]) -> list[Plugin]:
 
 
 def _table(ours: list[Plugin], programs: list[Program], allowed: list[str] | None) -> Table:
-    made = Table()
+    assembled = Table()
     for plugin in (*builtin.PLUGINS, *ours):
-        made.add(plugin)
+        assembled.add(plugin)
     for kind, stage, name, path in programs:
-        made.add(Plugin(kind, stage, name, path, _foreign(kind, path)))
+        assembled.add(Plugin(kind, stage, name, path, _foreign(kind, path)))
     if allowed is not None:
-        made.keep_tools(allowed)
-    return made
+        assembled.keep_tools(allowed)
+    return assembled
 
 
 def allowed_tools(runtime: Runtime) -> list[str] | None:

@@ -131,14 +131,14 @@ class ForeignProvider(Program):
                 stdin=dumps(payload).encode(),
                 log=str(errors),
             )
-            said = errors.read_text(encoding="utf-8", errors="replace").strip()
+            complaint = errors.read_text(encoding="utf-8", errors="replace").strip()
         except OSError as error:
             raise ProviderError(f"{self.path} cannot be started: {error.strerror}") from error
         finally:
             errors.unlink(missing_ok=True)
         answer = as_object(done.text())
         if done.code != 0 or answer is None:
-            raise ProviderError(said or f"{self.path} exited {done.code} without an answer.")
+            raise ProviderError(complaint or f"{self.path} exited {done.code} without an answer.")
         return answer
 
     def _streams(self) -> bool:

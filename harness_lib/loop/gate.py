@@ -40,23 +40,23 @@ def _ask(runtime: Runtime, call: Json) -> Verdict:
     verdict = Verdict("allow", "", passed["input"] or {})
     for plugin in runtime.table.of("hooks.d", STAGE):
         try:
-            said = as_object(plugin.target(runtime, passed))
-            problem = "" if said is not None else "printed no JSON object"
+            reply = as_object(plugin.target(runtime, passed))
+            problem = "" if reply is not None else "printed no JSON object"
         except HookError as failure:
-            said, problem = None, str(failure)
-        if said is None:
+            reply, problem = None, str(failure)
+        if reply is None:
             runtime.log(f"[harness] {pipeline.failure_line(plugin, problem)}")
             return Verdict("deny", f"the gate {plugin.name} {problem}", verdict.input)
-        verdict = _stricter(verdict, said)
+        verdict = _stricter(verdict, reply)
         passed = {**passed, "input": verdict.input, "decision": verdict.decision, "reason": verdict.reason}
     return verdict
 
 
-def _stricter(before: Verdict, said: Json) -> Verdict:
-    tool_input = said.get("input", before.input)
-    decision = said.get("decision") or before.decision
+def _stricter(before: Verdict, reply: Json) -> Verdict:
+    tool_input = reply.get("input", before.input)
+    decision = reply.get("decision") or before.decision
     if decision not in _STRICTNESS or not isinstance(tool_input, dict):
         return Verdict("deny", f"a gate said what no gate can say: {str(decision)[:100]}", before.input)
     if _STRICTNESS.index(decision) > _STRICTNESS.index(before.decision):
-        return Verdict(decision, str(said.get("reason") or ""), tool_input)
+        return Verdict(decision, str(reply.get("reason") or ""), tool_input)
     return Verdict(before.decision, before.reason, tool_input)

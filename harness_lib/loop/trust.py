@@ -60,9 +60,9 @@ def fingerprint(runtime: Runtime, source: str) -> str:
     known: dict[str, tuple[object, str]] = runtime.kept.setdefault("fingerprints", {})
     if source in known and known[source][0] == stamps:
         return known[source][1]
-    made = _hash(Path(source), [path for path, _ in files]) if files else ""
-    known[source] = stamps, made
-    return made
+    digest = _hash(Path(source), [path for path, _ in files]) if files else ""
+    known[source] = stamps, digest
+    return digest
 
 
 def load(runtime: Runtime) -> dict[str, str]:
@@ -129,12 +129,12 @@ def _entries(directory: Path) -> list[Path]:
 def _hash(source: Path, paths: list[Path]) -> str:
     import hashlib  # noqa: PLC0415 (only where a project has something to trust)
 
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in paths:
         data = _content(path)
         head = f"{path.relative_to(source)}\0{os.access(path, os.X_OK)}\0{len(data)}\0"
-        made.update(head.encode("utf-8", "surrogateescape") + data)
-    return made.hexdigest()
+        digest.update(head.encode("utf-8", "surrogateescape") + data)
+    return digest.hexdigest()
 
 
 def _content(path: Path) -> bytes:

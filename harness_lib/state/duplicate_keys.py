@@ -22,25 +22,25 @@ class Watch:
 
     def __init__(self) -> None:
         # The objects are kept, so that no other gets the id of one.
-        self._found: dict[int, tuple[object, list[tuple[str, int]]]] = {}
+        self._repeated: dict[int, tuple[object, list[tuple[str, int]]]] = {}
 
     def make(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """Return the object of `pairs`; it is the `object_pairs_hook` of `json`."""
         made = dict(pairs)
         if len(made) != len(pairs):
             counts = Counter(key for key, _ in pairs)
-            self._found[id(made)] = made, [(key, count) for key, count in counts.items() if count > 1]
+            self._repeated[id(made)] = made, [(key, count) for key, count in counts.items() if count > 1]
         return made
 
     def problems(self, document: object) -> Problems:
         """Return each repeated key of `document`, in its order; it is gone through only if there is one."""
         problems: Problems = []
         # No recursion: some Pythons read documents that are nested deeper than their functions may be.
-        rest: list[tuple[str, object]] = [("", document)] if self._found else []
+        rest: list[tuple[str, object]] = [("", document)] if self._repeated else []
         while rest:
             path, value = rest.pop()
             prefix = f"{path}." if path else ""
-            for key, count in self._found.get(id(value), (None, []))[1]:
+            for key, count in self._repeated.get(id(value), (None, []))[1]:
                 problems.append(Problem(prefix + _shown(key), f"stands {count} times; only one can be meant"))
             rest += reversed([(_below(path, prefix, part), each) for part, each in _parts(value)])
         return problems

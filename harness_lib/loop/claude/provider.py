@@ -112,37 +112,37 @@ def _understood(runtime: Runtime, scribe: Scribe, result: Json) -> Json:
         return {**result, "result": words or text, "stop": stop, "saved": True}
     errors = result.get("errors")
     words = words or "; ".join(map(str, errors if isinstance(errors, list) else [])) or "(no reason given)"
-    said = harmless(words, keep="\n")[:_SHOWN]
-    if said.startswith(_GONE):
-        raise GoneError(said)
+    problem = harmless(words, keep="\n")[:_SHOWN]
+    if problem.startswith(_GONE):
+        raise GoneError(problem)
     scribe.write_last({"cost": "0"})
-    _count(runtime, said, spent)
+    _count(runtime, problem, spent)
     runtime.stop = _LIMITS.get(str(result.get("subtype")), runtime.stop)
-    advice = " (start claude, and type it there)" if "/login" in said else ""
-    raise ProviderError(f"Claude Code says: {said}{advice}")
+    advice = " (start claude, and type it there)" if "/login" in problem else ""
+    raise ProviderError(f"Claude Code says: {problem}{advice}")
 
 
-def _count(runtime: Runtime, said: str, spent: dict[str, str]) -> None:
+def _count(runtime: Runtime, problem: str, spent: dict[str, str]) -> None:
     """Keep what a turn has cost that was not answered; no engine replays a message of this role."""
     if runtime.session is not None and spent:
         fields = {"provider": runtime.provider, "stop": "error", "tokens_in": "0", "tokens_out": "0"}
-        runtime.session.append("error", {**fields, **spent}, said)
+        runtime.session.append("error", {**fields, **spent}, problem)
 
 
 def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> list[str]:
-    made = [_program(runtime), *_PROTOCOL, f"--max-turns={send.limit(runtime)}"]
-    made.append(f"--resume={conversation.id}" if conversation.known else f"--session-id={conversation.id}")
+    command = [_program(runtime), *_PROTOCOL, f"--max-turns={send.limit(runtime)}"]
+    command.append(f"--resume={conversation.id}" if conversation.known else f"--session-id={conversation.id}")
     if runtime.model not in {"", DEFAULT}:
-        made.append(f"--model={runtime.model}")
+        command.append(f"--model={runtime.model}")
     if payload.get("system"):
-        made.append(f"--system-prompt={payload['system']}")
+        command.append(f"--system-prompt={payload['system']}")
     if effort(runtime.env):
-        made.append(f"--effort={effort(runtime.env)}")
+        command.append(f"--effort={effort(runtime.env)}")
     most = runtime.env.get("HARNESS_MAX_COST", "")
     if most:
         left = float(most) - (accounts.total(runtime.turn_messages()).cost or 0.0)
-        made.append(f"--max-budget-usd={left:.6f}")
-    return [*made, *(_READ_ONLY if approval.mode(runtime) == "read-only" else ())]
+        command.append(f"--max-budget-usd={left:.6f}")
+    return [*command, *(_READ_ONLY if approval.mode(runtime) == "read-only" else ())]
 
 
 def _environment(runtime: Runtime) -> dict[str, str]:

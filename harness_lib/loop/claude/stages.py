@@ -11,8 +11,8 @@ from harness_lib.loop.wires.answer import Answer
 
 def assemble(runtime: Runtime, piped: Piped) -> Piped:
     """Go on to `send` with what only a person says; what the session says, the provider tells."""
-    made: Json = {**(as_object(piped) or {}), "messages": [], "tools": [], "next_state": "send"}
-    return {**made, "system": runtime.system} if runtime.system else made
+    payload: Json = {**(as_object(piped) or {}), "messages": [], "tools": [], "next_state": "send"}
+    return {**payload, "system": runtime.system} if runtime.system else payload
 
 
 def pass_on(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (as every hook)

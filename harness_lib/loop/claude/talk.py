@@ -50,8 +50,8 @@ def events(
         except OSError as error:
             raise ProviderError(f"{command[0]} cannot be started: {error.strerror}") from error
         errors.seek(0)
-        said = harmless(errors.read().decode("utf-8", "replace").strip()[-_SHOWN:], keep="\n")
-    raise ProviderError(f"Claude Code ended without a result (exit code {code}): {said or '(nothing)'}")
+        complaint = harmless(errors.read().decode("utf-8", "replace").strip()[-_SHOWN:], keep="\n")
+    raise ProviderError(f"Claude Code ended without a result (exit code {code}): {complaint or '(nothing)'}")
 
 
 def _lines(stream: IO[bytes]) -> Iterator[Json]:
@@ -64,12 +64,12 @@ def _lines(stream: IO[bytes]) -> Iterator[Json]:
 
 def _answer(event: Json, decide: Callable[[Json], Json]) -> Json:
     request = event.get("request") or {}
-    made: Json = {"request_id": event.get("request_id")}
+    response: Json = {"request_id": event.get("request_id")}
     if request.get("subtype") == "can_use_tool":
-        made |= {"subtype": "success", "response": decide(request)}
+        response |= {"subtype": "success", "response": decide(request)}
     else:
-        made |= {"subtype": "error", "error": f"hs does not know {request.get('subtype')}"}
-    return {"type": "control_response", "response": made}
+        response |= {"subtype": "error", "error": f"hs does not know {request.get('subtype')}"}
+    return {"type": "control_response", "response": response}
 
 
 def _send(stream: IO[bytes], value: Json) -> None:

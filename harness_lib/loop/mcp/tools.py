@@ -33,12 +33,12 @@ class McpTool:
     spec: Json
 
     def schema(self, runtime: Runtime) -> Json | None:  # noqa: ARG002 (as the protocol says)
-        made = {
+        schema = {
             "name": self.name,
             "description": self.spec.get("description") or "",
             "input_schema": self.spec["input_schema"],
         }
-        return {**made, "annotations": {"readOnlyHint": True}} if self.spec.get("reads") is True else made
+        return {**schema, "annotations": {"readOnlyHint": True}} if self.spec.get("reads") is True else schema
 
     def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
         return str(self.spec.get("description") or "").partition("\n")[0]
@@ -89,15 +89,15 @@ def connections(runtime: Runtime) -> Connections:
         clients = runtime.kept.setdefault("clients", {})
         if "mcp" not in clients:
             clients["mcp"] = Connections(runtime)
-        made: Connections = clients["mcp"]
-    return made
+        opened: Connections = clients["mcp"]
+    return opened
 
 
 def cancel(runtime: Runtime) -> None:
     """Let whoever waits for a server wait no longer."""
-    made = runtime.kept.get("clients", {}).get("mcp")
-    if made is not None:
-        made.cancel()
+    opened = runtime.kept.get("clients", {}).get("mcp")
+    if opened is not None:
+        opened.cancel()
 
 
 def name_of(server: str, tool: str, *, told_apart: bool = False) -> str:

@@ -53,8 +53,8 @@ class Attempt:
     def code(self, parameters: dict[str, str]) -> str:
         """Return the code in an answer of ours. Raises ProviderError with what the server says instead."""
         if parameters.get("error"):
-            said = parameters.get("error_description") or parameters["error"]
-            raise ProviderError(f"The login was refused: {harmless(said)[:_SHOWN]}")
+            problem = parameters.get("error_description") or parameters["error"]
+            raise ProviderError(f"The login was refused: {harmless(problem)[:_SHOWN]}")
         if not parameters.get("code"):
             raise ProviderError("The login came back without a code.")
         return parameters["code"]

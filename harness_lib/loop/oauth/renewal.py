@@ -70,9 +70,9 @@ class Login:
             key_store.check_writable(path)
             # The old refresh token is worth nothing once the server has answered.
             with processes.uninterrupted():
-                made = tokens.refresh(self.client, credential)
-                key_store.replace_first(self.runtime, path, name, made)
-        return made
+                renewed = tokens.refresh(self.client, credential)
+                key_store.replace_first(self.runtime, path, name, renewed)
+        return renewed
 
     def _credential(self) -> Json:
         credential = keys.first(self.runtime, self.client.name)

@@ -58,13 +58,13 @@ def _ask(client: Client, fields: Mapping[str, str]) -> Json:
     status, answer = forms.post(client.token_url, fields)
     if status == 200 and isinstance(answer.get("access_token"), str):  # noqa: PLR2004 (OK)
         return answer
-    said = str(answer.get("error_description") or answer.get("error") or "(nothing)")
+    problem = str(answer.get("error_description") or answer.get("error") or "(nothing)")
     for name in _SECRET:
         # A server may repeat what it does not like.
         if fields.get(name):
-            said = said.replace(fields[name], "***")
+            problem = problem.replace(fields[name], "***")
     message = f"The login at {client.name} failed, {client.token_url} answered {status}: "
-    message += harmless(said)[:_SHOWN]
+    message += harmless(problem)[:_SHOWN]
     if status >= _SERVER_ERROR or status == _TOO_MANY:
         raise TransientError(message)
     raise LoginEndedError(f"{message} Log in again: {client.command}")
@@ -72,12 +72,12 @@ def _ask(client: Client, fields: Mapping[str, str]) -> Json:
 
 def _credential(client: Client, answer: Json, before: Json) -> Json:
     """Return what is kept; a server that gives no new refresh token means the one that there is."""
-    made: Json = {**before, "type": "oauth", "access_token": _token(answer, "access_token")}
+    credential: Json = {**before, "type": "oauth", "access_token": _token(answer, "access_token")}
     if answer.get("refresh_token"):
-        made["refresh_token"] = _token(answer, "refresh_token")
-    made["expires_at"] = str(_expires(answer))
+        credential["refresh_token"] = _token(answer, "refresh_token")
+    credential["expires_at"] = str(_expires(answer))
     account = _account(client, answer)
-    return {**made, "account_id": account} if account else made
+    return {**credential, "account_id": account} if account else credential
 
 
 def _token(answer: Json, name: str) -> str:

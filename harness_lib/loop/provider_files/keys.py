@@ -56,8 +56,8 @@ def render(credentials: Json) -> str:
 
 
 def _merge(below: Json, above: Json) -> Json:
-    made = dict(below)
+    merged = dict(below)
     for key, value in above.items():
-        old = made.get(key)
-        made[key] = _merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return made
+        old = merged.get(key)
+        merged[key] = _merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged

@@ -34,16 +34,16 @@ def _endpoint(env: dict[str, str], stored: str) -> Endpoint:
 
 
 def _headers(env: dict[str, str], stored: str) -> dict[str, str]:
-    made = {"anthropic-version": env.get("ANTHROPIC_API_VERSION") or "2023-06-01"}
+    headers = {"anthropic-version": env.get("ANTHROPIC_API_VERSION") or "2023-06-01"}
     if env.get("ANTHROPIC_BETA"):
-        made["anthropic-beta"] = env["ANTHROPIC_BETA"]
+        headers["anthropic-beta"] = env["ANTHROPIC_BETA"]
     name, separator, value = env.get("ANTHROPIC_AUTH_HEADER", "").partition(":")
     if separator:
-        return {**made, name.strip(): value.strip()}
+        return {**headers, name.strip(): value.strip()}
     key = (env.get("ANTHROPIC_API_KEY") or stored).strip()
     if not key:
         raise ProviderError("ANTHROPIC_API_KEY is not set. Set it, or run: hs auth set anthropic")
-    return {**made, "x-api-key": key}
+    return {**headers, "x-api-key": key}
 
 
 PROVIDER = Hosted(

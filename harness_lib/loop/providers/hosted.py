@@ -55,21 +55,23 @@ class Hosted:
         login = _login(runtime, variant)
         env = _environment(runtime, self.name, variant, login) if variant else runtime.env
         key = keys.secret(keys.first(runtime, variant.name if variant else self.name))
-        made = self.endpoint(env, key)
-        made = replace(made, login=login, headers={**made.headers, **(variant.headers if variant else {})})
-        if not all(value.isascii() and value.isprintable() for value in made.headers.values()):
+        endpoint = self.endpoint(env, key)
+        endpoint = replace(
+            endpoint, login=login, headers={**endpoint.headers, **(variant.headers if variant else {})}
+        )
+        if not all(value.isascii() and value.isprintable() for value in endpoint.headers.values()):
             # Said here: whoever meets it later would print the key.
             raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
         values = variant.values if variant else {}
         model = runtime.model or values.get("model", "") or self.default_model
         return replace(
-            made,
+            endpoint,
             provider=variant.name if variant else self.name,
-            wire=_wire(values.get("wire", "")) or made.wire,
+            wire=_wire(values.get("wire", "")) or endpoint.wire,
             max_tokens_field=values.get("max_tokens_field", ""),
             reasoning_field=values.get("reasoning_field", ""),
             model=model,
-            max_tokens=made.max_tokens or models.of(runtime, model).output or _UNKNOWN_OUTPUT,
+            max_tokens=endpoint.max_tokens or models.of(runtime, model).output or _UNKNOWN_OUTPUT,
             effort=effort(env),
             session=runtime.session.id if runtime.session else "",
         )

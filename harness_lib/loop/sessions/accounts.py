@@ -23,8 +23,8 @@ class Account:
 
 def fields(account: Account) -> dict[str, str]:
     """Return `account` as it stands in the file of a message."""
-    made = {"tokens_in": str(account.tokens_in), "tokens_out": str(account.tokens_out)}
-    return made if account.cost is None else {**made, "cost": f"{account.cost:.6f}"}
+    tokens = {"tokens_in": str(account.tokens_in), "tokens_out": str(account.tokens_out)}
+    return tokens if account.cost is None else {**tokens, "cost": f"{account.cost:.6f}"}
 
 
 def total(messages: Iterable[Message]) -> Account:

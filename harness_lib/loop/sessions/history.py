@@ -45,20 +45,20 @@ Entry = User | Assistant | Answered
 def entries(messages: list[Message], native: dict[int, list[Json]]) -> list[Entry]:
     """Return the history in `messages`; `native` holds by number what may be replayed as it came."""
     seen = context.view(messages)
-    made: list[Entry] = [User(seen.summary.body)] if seen.summary else []
+    entries: list[Entry] = [User(seen.summary.body)] if seen.summary else []
     messages = seen.messages
     for place, message in enumerate(messages):
         if message.role == "user" and message.body.strip():
-            made.append(User(message.body))
+            entries.append(User(message.body))
         elif message.role == "assistant":
             blocks = [block for block in message.blocks if not isinstance(block, Text) or block.text.strip()]
             # No host takes an empty message.
             if not blocks:
                 continue
             replayable = [_replayable(block) for block in blocks]
-            made.append(Assistant(replayable, native.get(message.seq) if replayable == blocks else None))
-            made += _answers([block for block in blocks if isinstance(block, Call)], messages, place + 1)
-    return made
+            entries.append(Assistant(replayable, native.get(message.seq) if replayable == blocks else None))
+            entries += _answers([block for block in blocks if isinstance(block, Call)], messages, place + 1)
+    return entries
 
 
 def _replayable(block: Block) -> Block:

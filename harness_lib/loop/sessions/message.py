@@ -106,14 +106,14 @@ def parse_blocks(body: str, fence: int = 3) -> list[Block]:
     """Return the blocks of `body` whose fences are `fence` long."""
     ticks = "`" * fence
     blocks: list[Block] = []
-    said: list[str] = []
+    gathered: list[str] = []
     lines = iter(body.split("\n"))
     for line in lines:
         opened = _opened(line, ticks)
         if opened is None:
-            said.append(line)
+            gathered.append(line)
             continue
-        _say(blocks, said)
+        _say(blocks, gathered)
         inside = []
         for inner in lines:
             if inner == ticks:
@@ -122,7 +122,7 @@ def parse_blocks(body: str, fence: int = 3) -> list[Block]:
         blocks.append(opened if isinstance(opened, Call) else Thinking("\n".join(inside), opened.signature))
         if isinstance(opened, Call):
             blocks[-1] = Call(opened.id, opened.name, "".join(inside))
-    _say(blocks, said)
+    _say(blocks, gathered)
     return blocks
 
 
@@ -137,10 +137,10 @@ def _opened(line: str, ticks: str) -> Call | Thinking | None:
     return Thinking("", thinking[1] or "") if thinking else None
 
 
-def _say(blocks: list[Block], said: list[str]) -> None:
+def _say(blocks: list[Block], gathered: list[str]) -> None:
     """Add the lines of text that have gathered; the line breaks around a fence are the fence's."""
-    text = "\n".join(said)
-    said.clear()
+    text = "\n".join(gathered)
+    gathered.clear()
     if text.strip():
         blocks.append(Text(text.removesuffix("\n")))
 

@@ -127,13 +127,13 @@ class Session:
         """Write the next message and return it."""
         directory = self.directory / "messages"
         seq = self._last() + 1
-        made = Message(seq, role, body, {"timestamp": now(), **fields})
+        message = Message(seq, role, body, {"timestamp": now(), **fields})
         path = directory / f"{seq:04d}-{role}.md"
-        data = codec.render(made).encode("utf-8", "replace")
+        data = codec.render(message).encode("utf-8", "replace")
         with self.writing():
             directory.mkdir(mode=0o700, exist_ok=True)
             atomic.write(path, data, durable=False, mode=_PRIVATE)
-        return made
+        return message
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -180,9 +180,9 @@ class Session:
         except (FileNotFoundError, IsADirectoryError):
             return None
         role = entry.name.removesuffix(".md").partition("-")[2]
-        made = codec.parse(_number(entry.name) or 0, role, text)
-        self._parsed[entry.name] = stamp, made
-        return made
+        message = codec.parse(_number(entry.name) or 0, role, text)
+        self._parsed[entry.name] = stamp, message
+        return message
 
 
 # Of thousands of files, before each request.

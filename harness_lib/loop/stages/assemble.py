@@ -20,18 +20,18 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 def messages(runtime: Runtime, piped: Piped) -> Piped:
     """Add `messages`: the session's, on the wire of its provider."""
-    made = as_object(piped) or {}
+    payload = as_object(piped) or {}
     try:
         endpoint = endpoints.of(runtime)
     except ProviderError as error:
         raise HookError(str(error), {"error": str(error)}) from error
     if runtime.session is None:
-        return {**made, "messages": []}
+        return {**payload, "messages": []}
     conversation = runtime.session.messages()
     speaker = (endpoint.wire, endpoint.provider, endpoint.model)
     replayed = native.load(runtime.session, conversation, speaker, runtime.kept)
     return {
-        **made,
+        **payload,
         "messages": exchange.wire(endpoint.wire).messages(history.entries(conversation, replayed)),
     }
 

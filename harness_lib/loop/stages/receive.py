@@ -55,14 +55,14 @@ def _repeatable(answer: Answer) -> Answer:
     known: set[str] = set()
     blocks = []
     for block in answer.blocks:
-        made = block
+        repeatable = block
         if isinstance(block, Call) and (not block.id or block.id in known or block.id.split() != [block.id]):
-            made = replace(block, id=f"call_{uuid.uuid4().hex}")
-        if isinstance(made, Call):
-            known.add(made.id)
-            name = names.for_hosts(made.name)
-            made = made if name == made.name else replace(made, name=name)
-        blocks.append(made)
+            repeatable = replace(block, id=f"call_{uuid.uuid4().hex}")
+        if isinstance(repeatable, Call):
+            known.add(repeatable.id)
+            name = names.for_hosts(repeatable.name)
+            repeatable = repeatable if name == repeatable.name else replace(repeatable, name=name)
+        blocks.append(repeatable)
     return answer if blocks == answer.blocks else replace(answer, blocks=blocks, native=None)
 
 

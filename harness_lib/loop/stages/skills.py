@@ -14,13 +14,13 @@ _HEAD = (
 
 def catalogue(runtime: Runtime, piped: Piped) -> Piped:
     """Append the catalogue of skills to `system`."""
-    made = as_object(piped) or {}
+    payload = as_object(piped) or {}
     available = skills.every(runtime)
     if not available:
-        return made
+        return payload
     lines = [
         f'<skill name="{skill.name}" path="{skill.path}">\n{skill.description}\n</skill>'
         for skill in available.values()
     ]
     text = "\n".join([_HEAD, "", "<available-skills>", *lines, "</available-skills>"])
-    return {**made, "system": "\n\n".join(part for part in (made.get("system"), text) if part)}
+    return {**payload, "system": "\n\n".join(part for part in (payload.get("system"), text) if part)}

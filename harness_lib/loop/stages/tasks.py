@@ -33,8 +33,8 @@ def begin(runtime: Runtime, piped: Piped) -> Piped:
     if runtime.session is not None and not runtime.kept.get("told of tasks"):
         runtime.kept["told of tasks"] = True
         source = "startup" if runtime.first <= 1 else "resume"
-        said = _ring(runtime, "SessionStart", {"source": source})
-        text = ((said or {}).get("hookSpecificOutput") or {}).get("additionalContext")
+        answer = _ring(runtime, "SessionStart", {"source": source})
+        text = ((answer or {}).get("hookSpecificOutput") or {}).get("additionalContext")
         if isinstance(text, str) and text.strip():
             runtime.session.append("user", {}, text)
     return piped
@@ -42,9 +42,9 @@ def begin(runtime: Runtime, piped: Piped) -> Piped:
 
 def hold(runtime: Runtime, piped: Piped) -> Piped:
     """Let the turn end, or go on with the reason why it must not."""
-    said = _ring(runtime, "Stop", {"stop_hook_active": bool(runtime.kept.get("held"))})
-    reason = (said or {}).get("reason")
-    if runtime.session is None or (said or {}).get("decision") != "block" or not isinstance(reason, str):
+    answer = _ring(runtime, "Stop", {"stop_hook_active": bool(runtime.kept.get("held"))})
+    reason = (answer or {}).get("reason")
+    if runtime.session is None or (answer or {}).get("decision") != "block" or not isinstance(reason, str):
         runtime.kept["held"] = False
         return piped
     runtime.kept["held"] = True
@@ -63,10 +63,10 @@ def guard(runtime: Runtime, piped: Piped) -> Piped:
     root = _root(runtime)
     if not root or not _edits_list(runtime, call, root):
         return call
-    said = _ring(runtime, "PreToolUse", {"tool_name": call.get("name"), "tool_input": call.get("input")})
-    if said is None:
+    answer = _ring(runtime, "PreToolUse", {"tool_name": call.get("name"), "tool_input": call.get("input")})
+    if answer is None:
         return {**call, "decision": "deny", "reason": "the guard of the task list could not answer"}
-    output = said.get("hookSpecificOutput") or {}
+    output = answer.get("hookSpecificOutput") or {}
     if output.get("permissionDecision") != "deny":
         return call
     return {**call, "decision": "deny", "reason": str(output.get("permissionDecisionReason") or "")}
@@ -117,5 +117,5 @@ def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
         log=runtime.env["HARNESS_LOG"],
         timeout=_SECONDS,
     )
-    said = done.text()
-    return None if done.code else as_object(said.strip() or "{}")
+    printed = done.text()
+    return None if done.code else as_object(printed.strip() or "{}")

@@ -80,8 +80,8 @@ def decide(runtime: Runtime, call: Json) -> gate.Verdict:
         return verdict
     who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
     name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
-    said = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id))
-    return gate.Verdict("allow" if said.allowed else "deny", said.reason, verdict.input)
+    answer = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id))
+    return gate.Verdict("allow" if answer.allowed else "deny", answer.reason, verdict.input)
 
 
 def _denied(verdict: gate.Verdict) -> Result:

@@ -45,8 +45,8 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
         spent = _spent(account_file, killed=done.code < 0)
     text = clip.read(runtime, done.output).rstrip("\n")
     if done.code != 0:
-        said = f"{text}\n[the subagent failed with exit code {done.code}]".strip()
-        return Result(said, error=True, spent=spent)
+        failure = f"{text}\n[the subagent failed with exit code {done.code}]".strip()
+        return Result(failure, error=True, spent=spent)
     return Result(text or "subagent completed with no output", spent=spent)
 
 

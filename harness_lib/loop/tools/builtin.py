@@ -34,12 +34,12 @@ class Builtin:
         """Return the schema, or None where there is no use for it."""
         if not self.offered(runtime):
             return None
-        made: Json = {
+        schema: Json = {
             "name": self.name,
             "description": self.description,
             "input_schema": {"type": "object", "properties": self.properties, "required": self.required},
         }
-        return {**made, "annotations": {"readOnlyHint": True}} if self.reads else made
+        return {**schema, "annotations": {"readOnlyHint": True}} if self.reads else schema
 
     def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
         """Return the first sentence of the description."""

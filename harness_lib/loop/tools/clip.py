@@ -39,14 +39,14 @@ def read(runtime: Runtime, output: IO[bytes]) -> str:
     return f"{first}\n\n[... {size} bytes in all{kept}; this is the beginning and the end ...]\n\n{last}"
 
 
-def text(runtime: Runtime, said: str) -> str:
-    """Return `said`, or both its ends as `read` does."""
-    return read(runtime, io.BytesIO(said.encode("utf-8", "replace")))
+def text(runtime: Runtime, result: str) -> str:
+    """Return `result`, or both its ends as `read` does."""
+    return read(runtime, io.BytesIO(result.encode("utf-8", "replace")))
 
 
-def without_place(said: str) -> str:
+def without_place(result: str) -> str:
     """Return a clipped result without the name of its file, which is another one every time."""
-    return _PLACE.sub("", said)
+    return _PLACE.sub("", result)
 
 
 def _most(runtime: Runtime) -> int:
@@ -82,12 +82,12 @@ def _new(directory: Path) -> IO[bytes]:
     number = 1 + sum(1 for _ in directory.iterdir())
     while True:
         try:
-            made = (directory / f"{number:04d}.txt").open("xb")
+            stream = (directory / f"{number:04d}.txt").open("xb")
         except FileExistsError:
             number += 1
             continue
-        Path(made.name).chmod(0o600)
-        return made
+        Path(stream.name).chmod(0o600)
+        return stream
 
 
 def _text(data: bytes) -> str:

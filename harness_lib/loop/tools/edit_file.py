@@ -37,12 +37,12 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
     text = files.read(path)
     lines = files.split(text)
     changes = [_change(edit, lines) for edit in edits]
-    made = _apply(lines, changes)
-    ends = "\n" if made and (text.endswith("\n") or not text) else ""
-    files.write(path, "\n".join(made) + ends)
-    shown = f"\n{anchors.show(made)}" if len(made) <= _SHOWN_LINES else ""
-    said = f"edited {tool_input['path']}: {len(lines)} lines before, {len(made)} now{shown}"
-    return Result(clip.text(runtime, said))
+    edited = _apply(lines, changes)
+    ends = "\n" if edited and (text.endswith("\n") or not text) else ""
+    files.write(path, "\n".join(edited) + ends)
+    shown = f"\n{anchors.show(edited)}" if len(edited) <= _SHOWN_LINES else ""
+    report = f"edited {tool_input['path']}: {len(lines)} lines before, {len(edited)} now{shown}"
+    return Result(clip.text(runtime, report))
 
 
 def _change(edit: Json, lines: list[str]) -> _Change:
@@ -107,10 +107,10 @@ def _apply(lines: list[str], changes: list[_Change]) -> list[str]:
     for before, after in pairwise(ordered):
         if after.start < before.stop:
             raise ToolError(f"two edits change line {after.start + 1}; make them one")
-    made = list(lines)
+    edited = list(lines)
     for change in reversed(ordered):
-        made[change.start : change.stop] = change.lines
-    return made
+        edited[change.start : change.stop] = change.lines
+    return edited
 
 
 TOOL = Builtin(

@@ -27,33 +27,33 @@ _LOOKED_BACK = 18
 
 def messages(history: list[Entry]) -> list[Json]:
     """Return the history; results that follow each other are one message, as the host demands."""
-    made: list[Json] = []
+    messages: list[Json] = []
     for entry in history:
         if isinstance(entry, User):
-            made.append({"role": "user", "content": entry.text})
+            messages.append({"role": "user", "content": entry.text})
         elif isinstance(entry, Assistant):
-            made.append({"role": "assistant", "content": entry.native or _content(entry.blocks)})
-        elif made and made[-1]["role"] == "user" and isinstance(made[-1]["content"], list):
-            made[-1]["content"].append(_result(entry))
+            messages.append({"role": "assistant", "content": entry.native or _content(entry.blocks)})
+        elif messages and messages[-1]["role"] == "user" and isinstance(messages[-1]["content"], list):
+            messages[-1]["content"].append(_result(entry))
         else:
-            made.append({"role": "user", "content": [_result(entry)]})
-    return made
+            messages.append({"role": "user", "content": [_result(entry)]})
+    return messages
 
 
 def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request; its beginning is the same for every request of a session."""
-    made: Json = {"model": payload.get("model") or endpoint.model, "max_tokens": endpoint.max_tokens}
+    request: Json = {"model": payload.get("model") or endpoint.model, "max_tokens": endpoint.max_tokens}
     tools = tools_of(payload)
     if tools:
-        made["tools"] = tools
+        request["tools"] = tools
     if payload.get("system"):
-        made["system"] = payload["system"]
-    made["messages"] = payload.get("messages") or []
+        request["system"] = payload["system"]
+    request["messages"] = payload.get("messages") or []
     if endpoint.effort:
-        made |= {"thinking": {"type": "adaptive"}, "output_config": {"effort": endpoint.effort}}
+        request |= {"thinking": {"type": "adaptive"}, "output_config": {"effort": endpoint.effort}}
     if endpoint.cached:
-        _mark(made)
-    return {**made, "stream": True}
+        _mark(request)
+    return {**request, "stream": True}
 
 
 def answer(native: Json) -> Answer:
@@ -188,46 +188,52 @@ def _block(entry: object) -> Block | None:
 
 def _content(blocks: list[Block]) -> str | list[Json]:
     """Return the blocks; thinking of another host is no message of this one, and it refuses empty text."""
-    made: list[Json] = []
+    content: list[Json] = []
     for block in blocks:
         if isinstance(block, Text):
-            made.append({"type": "text", "text": block.text.rstrip()})
+            content.append({"type": "text", "text": block.text.rstrip()})
         elif isinstance(block, Call):
-            made.append({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input or {}})
-    if not made:
+            content.append(
+                {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input or {}}
+            )
+    if not content:
         return "(no answer)"
-    return str(made[0]["text"]) if len(made) == 1 and made[0]["type"] == "text" else made
+    return str(content[0]["text"]) if len(content) == 1 and content[0]["type"] == "text" else content
 
 
 def _result(entry: Answered) -> Json:
-    made: Json = {"type": "tool_result", "tool_use_id": entry.call.id, "content": entry.text}
-    return {**made, "is_error": True} if entry.error else made
+    result: Json = {"type": "tool_result", "tool_use_id": entry.call.id, "content": entry.text}
+    return {**result, "is_error": True} if entry.error else result
 
 
-def _mark(made: Json) -> None:
+def _mark(request: Json) -> None:
     """Mark where the host's cache may end: behind what never changes, where the last request ended, the end.
 
     A host looks some twenty blocks back from a mark for what it knows, so there is one between where an
     answer had more calls than that. Four are allowed.
     """
-    if made.get("system"):
-        made["system"] = [{"type": "text", "text": made["system"], "cache_control": _MARK}]
-    elif made.get("tools"):
-        made["tools"] = [*made["tools"][:-1], {**made["tools"][-1], "cache_control": _MARK}]
-    said = made["messages"] = [{**message, "content": _blocks(message)} for message in made["messages"]]
+    if request.get("system"):
+        request["system"] = [{"type": "text", "text": request["system"], "cache_control": _MARK}]
+    elif request.get("tools"):
+        request["tools"] = [*request["tools"][:-1], {**request["tools"][-1], "cache_control": _MARK}]
+    messages = request["messages"] = [
+        {**message, "content": _blocks(message)} for message in request["messages"]
+    ]
     places = [
-        (message, block) for message, entry in enumerate(said) for block in range(len(entry["content"]))
+        (message, block) for message, entry in enumerate(messages) for block in range(len(entry["content"]))
     ]
     if not places:
         return
-    answered = max((number for number, entry in enumerate(said) if entry["role"] == "assistant"), default=0)
-    before = sum(len(entry["content"]) for entry in said[:answered])
+    answered = max(
+        (number for number, entry in enumerate(messages) if entry["role"] == "assistant"), default=0
+    )
+    before = sum(len(entry["content"]) for entry in messages[:answered])
     marked = {len(places) - 1, *([before - 1] if before else [])}
     if len(places) - before > _LOOKED_BACK:
         marked.add(before + (len(places) - before) // 2)
     for number in marked:
         message, block = places[number]
-        content = said[message]["content"]
+        content = messages[message]["content"]
         # What is signed cannot be marked.
         if content[block].get("type") not in {"thinking", "redacted_thinking"}:
             content[block] = {**content[block], "cache_control": _MARK}

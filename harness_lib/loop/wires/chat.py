@@ -19,37 +19,37 @@ _REASONING = ("reasoning_content", "reasoning")
 
 def messages(history: list[Entry]) -> list[Json]:
     """Return the history as messages of users, assistants and tools."""
-    made: list[Json] = []
+    messages: list[Json] = []
     for entry in history:
         if isinstance(entry, User):
-            made.append({"role": "user", "content": entry.text})
+            messages.append({"role": "user", "content": entry.text})
         elif isinstance(entry, Assistant):
-            made.append(entry.native[0] if entry.native else _assistant(entry.blocks))
+            messages.append(entry.native[0] if entry.native else _assistant(entry.blocks))
         else:
-            made.append({"role": "tool", "tool_call_id": entry.call.id, "content": entry.text})
-    return made
+            messages.append({"role": "tool", "tool_call_id": entry.call.id, "content": entry.text})
+    return messages
 
 
 def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request."""
-    said = [_without_thoughts(message, endpoint) for message in payload.get("messages") or []]
+    messages = [_without_thoughts(message, endpoint) for message in payload.get("messages") or []]
     if payload.get("system"):
-        said.insert(0, {"role": "system", "content": payload["system"]})
+        messages.insert(0, {"role": "system", "content": payload["system"]})
     newest = "max_completion_tokens" if endpoint.url.startswith(_VENDOR) else "max_tokens"
     limit = endpoint.max_tokens_field or newest
-    made: Json = {
+    request: Json = {
         "model": payload.get("model") or endpoint.model,
         **({} if limit == NO_FIELD else {limit: endpoint.max_tokens}),
-        "messages": said,
+        "messages": messages,
     }
     tools = tools_of(payload)
     if tools:
-        made["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
+        request["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
     if endpoint.effort:
-        made["reasoning_effort"] = "high" if endpoint.effort == "max" else endpoint.effort
+        request["reasoning_effort"] = "high" if endpoint.effort == "max" else endpoint.effort
     if endpoint.session and endpoint.url.startswith(_VENDOR):
-        made["prompt_cache_key"] = endpoint.session
-    return {**made, "stream": True, "stream_options": {"include_usage": True}}
+        request["prompt_cache_key"] = endpoint.session
+    return {**request, "stream": True, "stream_options": {"include_usage": True}}
 
 
 def answer(native: Json) -> Answer:
@@ -150,8 +150,8 @@ class Reader:
 
     def _started(self) -> Iterator[Shown]:
         for index in sorted(self._calls):
-            made = Call(self._calls[index]["id"], self._calls[index]["name"], "".join(self._arguments[index]))
-            yield Shown("tool_start", {"id": made.id, "name": made.name, "input": made.input or {}})
+            call = Call(self._calls[index]["id"], self._calls[index]["name"], "".join(self._arguments[index]))
+            yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
 
 
 def reader() -> Reader:
@@ -160,16 +160,16 @@ def reader() -> Reader:
 
 
 def _assistant(blocks: list[Block]) -> Json:
-    said = "\n".join(block.text for block in blocks if isinstance(block, Text))
+    text = "\n".join(block.text for block in blocks if isinstance(block, Text))
     calls = [
         {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": block.compact}}
         for block in blocks
         if isinstance(block, Call)
     ]
-    made: Json = {"role": "assistant"}
-    if said or not calls:
-        made["content"] = said or "(no answer)"
-    return {**made, "tool_calls": calls} if calls else made
+    message: Json = {"role": "assistant"}
+    if text or not calls:
+        message["content"] = text or "(no answer)"
+    return {**message, "tool_calls": calls} if calls else message
 
 
 def _without_thoughts(message: Json, endpoint: Endpoint) -> Json:

@@ -64,7 +64,7 @@ def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool
 
 def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
     reader = wire(endpoint.wire).reader()
-    said: list[str] = []
+    texts: list[str] = []
     try:
         for data in http.events(runtime.kept, endpoint.url, endpoint.headers, body):
             if isinstance(data, dict):
@@ -78,19 +78,19 @@ def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> J
                 if quiet:
                     continue
                 if shown.kind == "text":
-                    said.append(str(shown.values["text"]))
+                    texts.append(str(shown.values["text"]))
                 runtime.stream.emit(shown.kind, **shown.values)
         native = reader.native()
         if native is None:
             raise TransientError("The provider's answer was cut off.")
     except ProviderError as error:
-        _keep(runtime, endpoint, "".join(said), str(error))
+        _keep(runtime, endpoint, "".join(texts), str(error))
         raise
     return native
 
 
-def _keep(runtime: Runtime, endpoint: Endpoint, said: str, why: str) -> None:
+def _keep(runtime: Runtime, endpoint: Endpoint, text: str, why: str) -> None:
     """Keep what came of an answer that does not count; no engine replays a message of this role."""
-    if said and runtime.session is not None:
+    if text and runtime.session is not None:
         fields = {"model": endpoint.model, "provider": endpoint.provider, "stop": "error", "error": why}
-        runtime.session.append("error", fields, said)
+        runtime.session.append("error", fields, text)

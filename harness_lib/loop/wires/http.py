@@ -93,7 +93,7 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     status = response.status_code
     text = response.read().decode("utf-8", "replace")
     body = as_object(text)
-    said = _message(body) if body else " ".join(text.split())[:_SHOWN]
+    reason = _message(body) if body else " ".join(text.split())[:_SHOWN]
     advice = _ADVICE.get(status, "")
     if response.is_redirect:
         where = response.headers.get("location", "")
@@ -101,7 +101,12 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     after = _retry_after(response.headers.get("retry-after", "")) if status in _PASSING else None
     # Whoever waits for us has to know how long.
     wait = f"Retry after {after:.0f} s." if after else ""
-    words = (f"The provider answered {status}:", _without_secrets(said, headers) or "(nothing)", advice, wait)
+    words = (
+        f"The provider answered {status}:",
+        _without_secrets(reason, headers) or "(nothing)",
+        advice,
+        wait,
+    )
     message = " ".join(part for part in words if part)
     if status == httpx2.codes.UNAUTHORIZED:
         return UnauthorizedError(message)
@@ -110,18 +115,18 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     return ContextError(message) if is_overflow(text, status) else ProviderError(message)
 
 
-def _without_secrets(said: str, headers: Mapping[str, str]) -> str:
+def _without_secrets(text: str, headers: Mapping[str, str]) -> str:
     """Return what a host said without the key that it may repeat."""
     for name, value in headers.items():
         if "auth" in name.lower() or "key" in name.lower():
-            said = said.replace(value.split(" ")[-1] or value, "***")
-    return said
+            text = text.replace(value.split(" ")[-1] or value, "***")
+    return text
 
 
 def _message(body: Json) -> str:
     error = body.get("error", body)
-    said = error.get("message") if isinstance(error, dict) else error
-    return str(said or dumps(body))[:_SHOWN]
+    reason = error.get("message") if isinstance(error, dict) else error
+    return str(reason or dumps(body))[:_SHOWN]
 
 
 def _retry_after(text: str) -> float | None:

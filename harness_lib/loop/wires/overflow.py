@@ -19,7 +19,7 @@ _WORDS = (
 )
 
 
-def is_overflow(said: str, status: int = 0) -> bool:
-    """Return whether `said`, the whole error as it came, is about the length of the request."""
-    text = said.lower()
+def is_overflow(message: str, status: int = 0) -> bool:
+    """Return whether `message`, the whole error as it came, is about the length of the request."""
+    text = message.lower()
     return status == _TOO_LARGE or any(words in text for words in _WORDS)

@@ -21,36 +21,36 @@ _STORED = frozenset({"id", "status"})
 
 def messages(history: list[Entry]) -> list[Json]:
     """Return the history as items."""
-    made: list[Json] = []
+    items: list[Json] = []
     for entry in history:
         if isinstance(entry, User):
-            made.append(_message("user", "input_text", entry.text))
+            items.append(_message("user", "input_text", entry.text))
         elif isinstance(entry, Assistant):
-            made += entry.native or _items(entry.blocks)
+            items += entry.native or _items(entry.blocks)
         else:
-            made.append({"type": "function_call_output", "call_id": entry.call.id, "output": entry.text})
-    return made
+            items.append({"type": "function_call_output", "call_id": entry.call.id, "output": entry.text})
+    return items
 
 
 def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request."""
     model = str(payload.get("model") or endpoint.model)
-    made: Json = {"model": model, "store": False}
+    request: Json = {"model": model, "store": False}
     if endpoint.max_tokens_field != NO_FIELD:
-        made["max_output_tokens"] = endpoint.max_tokens
+        request["max_output_tokens"] = endpoint.max_tokens
     if payload.get("system"):
-        made["instructions"] = payload["system"]
+        request["instructions"] = payload["system"]
     tools = tools_of(payload)
     if tools:
-        made["tools"] = [_function(tool) for tool in tools]
-    made["input"] = payload.get("messages") or []
+        request["tools"] = [_function(tool) for tool in tools]
+    request["input"] = payload.get("messages") or []
     if not model.startswith(_WITHOUT_REASONING):
-        made["include"] = ["reasoning.encrypted_content"]
+        request["include"] = ["reasoning.encrypted_content"]
     if endpoint.session:
-        made["prompt_cache_key"] = endpoint.session
+        request["prompt_cache_key"] = endpoint.session
     if endpoint.effort:
-        made["reasoning"] = {"effort": "high" if endpoint.effort == "max" else endpoint.effort}
-    return {**made, "stream": True}
+        request["reasoning"] = {"effort": "high" if endpoint.effort == "max" else endpoint.effort}
+    return {**request, "stream": True}
 
 
 def answer(native: Json) -> Answer:
@@ -145,16 +145,16 @@ def _call(item: Json) -> Call:
 
 
 def _items(blocks: list[Block]) -> list[Json]:
-    made: list[Json] = []
+    items: list[Json] = []
     for block in blocks:
         if isinstance(block, Text):
-            made.append(_message("assistant", "output_text", block.text))
+            items.append(_message("assistant", "output_text", block.text))
         elif isinstance(block, Call):
             arguments = block.compact
-            made.append(
+            items.append(
                 {"type": "function_call", "call_id": block.id, "name": block.name, "arguments": arguments}
             )
-    return made or [_message("assistant", "output_text", "(no answer)")]
+    return items or [_message("assistant", "output_text", "(no answer)")]
 
 
 def _message(role: str, kind: str, text: str) -> Json:

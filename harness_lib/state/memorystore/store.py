@@ -152,11 +152,11 @@ class MemoryStore(api.Store):
         self._hooks = False
         self._clock = clock
         self._lock = threading.Lock()
-        self._told: dict[str, None] = {}
+        self._warnings: dict[str, None] = {}
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return tuple(self._told)
+        return tuple(self._warnings)
 
     def ask(self) -> RowsAnswers:
         return RowsAnswers(self._rows, self._clock.now())
@@ -237,7 +237,7 @@ class MemoryStore(api.Store):
             finally:
                 tx.close()
             self._publish(tx)
-            self._told.update(dict.fromkeys(tx.warnings))
+            self._warnings.update(dict.fromkeys(tx.warnings))
 
     def _publish(self, tx: MemoryTx) -> None:
         if tx.changed:

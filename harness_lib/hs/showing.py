@@ -14,8 +14,8 @@ _KEPT = "\n\t"
 
 def show(text: object = "", end: str = "\n") -> None:
     """Print `text` on standard output."""
-    said = f"{text}{end}"
-    sys.stdout.write(harmless(said, keep=_KEPT) if sys.stdout.isatty() else said)
+    output = f"{text}{end}"
+    sys.stdout.write(harmless(output, keep=_KEPT) if sys.stdout.isatty() else output)
 
 
 def complain(text: object) -> None:

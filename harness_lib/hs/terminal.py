@@ -30,10 +30,10 @@ class Terminal:
                     termios.tcflush(terminal, termios.TCIFLUSH)
                     sys.stderr.write(f"{shown(question)}\n{choices(question)}")
                     sys.stderr.flush()
-                    said = terminal.readline()
+                    answer = terminal.readline()
             except (OSError, termios.error):
                 return Said(allowed=False, reason="the terminal is gone")
-            return understood(said, question)
+            return understood(answer, question)
 
 
 def asker() -> Asker | None:
@@ -60,9 +60,9 @@ def choices(question: Question) -> str:
     return f"  y = once{always}, n = no, or say why not: "
 
 
-def understood(said: str, question: Question) -> Said:
+def understood(answer: str, question: Question) -> Said:
     """Return what the words mean: only a clear yes is one."""
-    words = said.strip()
+    words = answer.strip()
     if words.lower() in {"y", "yes"}:
         return Said(allowed=True)
     if words.lower() in {"a", "always"} and approval.always_about(question):

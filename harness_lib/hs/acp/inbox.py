@@ -54,14 +54,14 @@ class Inbox:
     def _read(self) -> None:
         # Not sys.stdin: the interpreter cannot end while somebody waits in it.
         for line in open(0, encoding="utf-8", closefd=False):  # noqa: SIM115 (a descriptor, never closed)
-            said = as_object(line)
-            if said is not None and "cancel" in said:
-                self._cancelled = int(said["cancel"])
+            request = as_object(line)
+            if request is not None and "cancel" in request:
+                self._cancelled = int(request["cancel"])
                 self._wake(self._working == self._cancelled)
-            elif said is not None and "permission" in said:
-                self._answers.pop(int(said["permission"])).put(str(said["answer"]))
-            elif said is not None:
-                self._lines.put(said)
+            elif request is not None and "permission" in request:
+                self._answers.pop(int(request["permission"])).put(str(request["answer"]))
+            elif request is not None:
+                self._lines.put(request)
         self._gone = True
         self._wake(self._working > 0)
         self._lines.put(None)

@@ -26,7 +26,7 @@ class Permission:
         call = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.input}
         subject = approval.always_about(question)
         self._tell({"type": "permission", "asked": number, "call": call, "for": subject})
-        said = answer.get()
-        if said in {ALLOW_ONCE, ALLOW_ALWAYS}:
-            return Said(allowed=True, always=said == ALLOW_ALWAYS)
+        choice = answer.get()
+        if choice in {ALLOW_ONCE, ALLOW_ALWAYS}:
+            return Said(allowed=True, always=choice == ALLOW_ALWAYS)
         return Said(allowed=False, reason="the user said no")

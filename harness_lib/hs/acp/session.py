@@ -71,13 +71,13 @@ class SessionProcess:
         async with self._busy:
             self._turn += 1
             self._send({"prompt": text, "turn": self._turn})
-            done = await self._answers.get()
+            result = await self._answers.get()
             for update in self.updates.abandoned():
                 await self._tell(self.id, update)
-        reason: Any = _STOPS.get(str(done["stop"]), "end_turn")
-        if done["error"] and reason == "end_turn":
-            raise RequestError(_INTERNAL, str(done["error"]))
-        tokens_in, tokens_out = int(done["tokens_in"]), int(done["tokens_out"])
+        reason: Any = _STOPS.get(str(result["stop"]), "end_turn")
+        if result["error"] and reason == "end_turn":
+            raise RequestError(_INTERNAL, str(result["error"]))
+        tokens_in, tokens_out = int(result["tokens_in"]), int(result["tokens_out"])
         usage = schema.Usage(
             input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out
         )
@@ -93,10 +93,10 @@ class SessionProcess:
         """Change a setting, after the turn of this moment; return all of them. Raises RequestError."""
         async with self._setting:
             self._send({"config": name, "value": value})
-            said = await self._settings.get()
-        if said["error"]:
-            raise RequestError(-32602, str(said["error"]))
-        self.config = said["config"]
+            reply = await self._settings.get()
+        if reply["error"]:
+            raise RequestError(-32602, str(reply["error"]))
+        self.config = reply["config"]
         return self.config
 
     async def close(self) -> None:

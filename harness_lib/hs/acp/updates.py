@@ -25,8 +25,8 @@ class Updates:
 
     def of(self, event: Json) -> list[Any]:
         """Return the updates that `event` comes to."""
-        made = getattr(self, f"_on_{event.get('type')}", None)
-        return list(made(event)) if made else []
+        convert = getattr(self, f"_on_{event.get('type')}", None)
+        return list(convert(event)) if convert else []
 
     def abandoned(self) -> list[Any]:
         """Return a failure for each call that nothing will come of any more."""
@@ -149,8 +149,10 @@ def config(options: Sequence[Json]) -> list[Any]:
 def commands(known: Sequence[Json]) -> schema.AvailableCommandsUpdate:
     """Return the slash commands of a session."""
     hint = schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint="what to do"))
-    made = [schema.AvailableCommand(input=hint, **each) for each in known]
-    return schema.AvailableCommandsUpdate(session_update="available_commands_update", available_commands=made)
+    available = [schema.AvailableCommand(input=hint, **each) for each in known]
+    return schema.AvailableCommandsUpdate(
+        session_update="available_commands_update", available_commands=available
+    )
 
 
 def _progress(**values: Any) -> schema.ToolCallProgress:

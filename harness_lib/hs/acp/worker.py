@@ -34,8 +34,8 @@ def work(runtime: Runtime) -> int:
     tell(opened)
     worker = Worker(runtime, inbox)
     try:
-        while (said := inbox.take()) is not None:
-            worker.do(said)
+        while (request := inbox.take()) is not None:
+            worker.do(request)
     finally:
         runtime.close()
     return 0
@@ -69,17 +69,17 @@ class Worker:
         runtime.stream.listeners.append(self._hear)
         runtime.notices.append(lambda text: tell({"type": "notice", "message": text}))
 
-    def do(self, said: Json) -> None:
+    def do(self, request: Json) -> None:
         """Take a turn, or change a setting."""
-        if "prompt" in said:
-            done = self._take(int(said["turn"]), choices.expand(self._runtime, str(said["prompt"])))
+        if "prompt" in request:
+            done = self._take(int(request["turn"]), choices.expand(self._runtime, str(request["prompt"])))
             tell({
-                "type": "result", "turn": said["turn"], "stop": done.stop, "error": done.error,
+                "type": "result", "turn": request["turn"], "stop": done.stop, "error": done.error,
                 "tokens_in": done.account.tokens_in, "tokens_out": done.account.tokens_out,
             })  # fmt: skip
-        elif "config" in said:
+        elif "config" in request:
             try:
-                choices.choose(self._runtime, str(said["config"]), str(said["value"]))
+                choices.choose(self._runtime, str(request["config"]), str(request["value"]))
                 problem = ""
             except HarnessError as error:
                 problem = one_line(error)

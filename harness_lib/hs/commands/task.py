@@ -16,15 +16,15 @@ def read(words: tuple[str, ...], *, wait: bool = False) -> str:
     Beside words, input that does not begin within some seconds is left alone, unless one wants to `wait`:
     who starts hs from a program often leaves a pipe open that nobody will ever write to.
     """
-    said = " ".join(words)
-    piped = sys.stdin.read() if _is_to_be_read(said, wait=wait) else ""
-    return "\n\n".join(part for part in (said, piped.rstrip("\n")) if part.strip())
+    typed = " ".join(words)
+    piped = sys.stdin.read() if _is_to_be_read(typed, wait=wait) else ""
+    return "\n\n".join(part for part in (typed, piped.rstrip("\n")) if part.strip())
 
 
-def _is_to_be_read(said: str, *, wait: bool) -> bool:
+def _is_to_be_read(typed: str, *, wait: bool) -> bool:
     if sys.stdin is None or sys.stdin.isatty():
         return False
-    if not said.strip() or wait or not _is_pipe(sys.stdin.fileno()):
+    if not typed.strip() or wait or not _is_pipe(sys.stdin.fileno()):
         return True
     if select.select([sys.stdin], [], [], _WAIT_SECONDS)[0]:
         return True

@@ -166,10 +166,10 @@ class Conversation:
         """Ask the person; also for subagents, which may ask at the same time."""
         if self._stopped:
             return Said(allowed=False, reason="interrupted")
-        said = self.editor.ask(self._drawing.noted(terminal.shown(question)), terminal.choices(question))
+        answer = self.editor.ask(self._drawing.noted(terminal.shown(question)), terminal.choices(question))
         return (
-            terminal.understood(said, question)
-            if said is not None
+            terminal.understood(answer, question)
+            if answer is not None
             else Said(allowed=False, reason="interrupted")
         )
 

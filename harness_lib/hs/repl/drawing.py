@@ -71,12 +71,12 @@ class Drawing:
     def finish(self, *, drop: bool = False) -> None:
         """End what streams: the answer is complete, or what came of it does not count."""
         thought, self._thought = self._thought.strip(), ""
-        said, self._said = self._said, ""
+        answer, self._said = self._said, ""
         self._runs = ""
         if thought and not drop:
             self.note(thought)
         if not drop:
-            self.answered(said)
+            self.answered(answer)
         self._draw()
 
     def live(self, below: int) -> Fragments:

@@ -52,14 +52,14 @@ def meant(runtime: Runtime, name: str) -> Choice:
     own = Choice(
         runtime.provider, next((each.model for each in ready if each.provider == runtime.provider), "")
     )
-    said, _, rest = name.partition("/")
+    prefix, _, rest = name.partition("/")
     for each in ready:
-        if name == str(each) or each == Choice(said, name):
+        if name == str(each) or each == Choice(prefix, name):
             return each
     # A host of many vendors' models calls them VENDOR/MODEL.
     many = "/" in own.model
-    if rest and name != own.model and (said == own.provider or (not many and said in candidates(wide))):
-        return Choice(said, rest)
+    if rest and name != own.model and (prefix == own.provider or (not many and prefix in candidates(wide))):
+        return Choice(prefix, rest)
     owner = _owner(wide, name)
     if name != own.model and owner != variants.protocol_of(wide, own.provider):
         for each in ready:

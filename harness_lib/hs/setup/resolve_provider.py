@@ -16,8 +16,8 @@ def resolve(runtime: Runtime) -> None:
     try:
         resolved = as_object(pipeline.call(runtime, "resolve", asked)) or {}
     except HookError as failure:
-        said = (as_object(failure.result) or {}).get("error") or str(failure)
-        raise EnvSetupError(str(said)) from failure
+        problem = (as_object(failure.result) or {}).get("error") or str(failure)
+        raise EnvSetupError(str(problem)) from failure
     runtime.env["HARNESS_PROVIDER"] = str(resolved.get("provider") or "")
     runtime.env["HARNESS_MODEL"] = str(resolved.get("model") or "")
     discovery.refresh(runtime)

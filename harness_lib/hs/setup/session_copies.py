@@ -25,18 +25,18 @@ def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
         raise UsageError(
             f"The session {source.id} has no message {last:04d}.", f"hs session show {source.id}"
         )
-    made = session_store.create(runtime)
-    values = {**source.conf, "id": made.id, "created": made.conf["created"], "forked": source.id}
+    copy = session_store.create(runtime)
+    values = {**source.conf, "id": copy.id, "created": copy.conf["created"], "forked": source.id}
     values.pop("parent", None)
     for path in source.files():
         if int(path.name.partition("-")[0]) in kept:
-            _copy(path, made.directory / "messages" / path.name)
+            _copy(path, copy.directory / "messages" / path.name)
     for seq in kept:
         native = source.directory / "native" / f"{seq:04d}.json"
         if native.is_file():
-            _copy(native, made.directory / "native" / native.name)
-    atomic.write(made.directory / "session.conf", conf.render(values).encode(), durable=False, mode=_PRIVATE)
-    return Session(made.directory)
+            _copy(native, copy.directory / "native" / native.name)
+    atomic.write(copy.directory / "session.conf", conf.render(values).encode(), durable=False, mode=_PRIVATE)
+    return Session(copy.directory)
 
 
 def markdown(session: Session) -> str:

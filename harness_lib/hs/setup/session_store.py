@@ -27,12 +27,12 @@ def find(runtime: Runtime, name: str) -> Session | None:
 
 def every(runtime: Runtime) -> list[Session]:
     """Return the sessions that no subagent made, the one that changed last first."""
-    return [made for made in _all(runtime) if "parent" not in made.conf]
+    return [session for session in _all(runtime) if "parent" not in session.conf]
 
 
 def subagents(runtime: Runtime, parent: str) -> list[Session]:
     """Return the sessions that subagents of the session `parent` made."""
-    return [made for made in _all(runtime) if made.conf.get("parent") == parent]
+    return [session for session in _all(runtime) if session.conf.get("parent") == parent]
 
 
 def _all(runtime: Runtime) -> list[Session]:

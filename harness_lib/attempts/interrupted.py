@@ -114,10 +114,10 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
         return
     with locks.hold(git):
         head = git.head()
-        made = snapshot.commit(
+        kept = snapshot.commit(
             git, current, [head] if head else [], f"harness: after the check of {task.id}\n"
         )
-        git.set_ref(rescue_refs.free_ref(git, task, suffix="-check"), made)
+        git.set_ref(rescue_refs.free_ref(git, task, suffix="-check"), kept)
         checkout.apply(git, changed)
 
 

@@ -23,22 +23,22 @@ def rescue_only(ctx: Context, task: Task) -> str:
     """Save everything that stands in the work tree, touch nothing there, and return the ref."""
     git = ctx.git
     with locks.hold(git):
-        made = snapshot.capture(git, ctx.keep_out)
+        tree = snapshot.capture(git, ctx.keep_out)
         ref = free_ref(git, task)
         head = git.head()
         message = f"harness: rescued work of {task.id}\n"
-        git.set_ref(ref, snapshot.commit(git, made, [head] if head else [], message))
+        git.set_ref(ref, snapshot.commit(git, tree, [head] if head else [], message))
     return ref
 
 
-def staged_alone(git: Git, head: str, made: str, keep_out: Sequence[str]) -> str | None:
-    """Return the tree of `head` with what is staged and neither there nor in the work tree, which is `made`.
+def staged_alone(git: Git, head: str, tree: str, keep_out: Sequence[str]) -> str | None:
+    """Return the tree of `head` with what is staged and neither there nor in the work tree, which is `tree`.
 
     None if nothing is.
     """
     with trees.private_index(git, copy=True) as env:
         staged = trees.write_tree(git, env)
-    standing = trees.entries(git, made)
+    standing = trees.entries(git, tree)
     alone = {
         path: new
         for path, (_, new) in trees.changed(git, git.tree_of(head), staged).items()

@@ -63,7 +63,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
     git, intent = ctx.git, outcome.intent_of(task)
     with locks.hold(git):
         warnings = outcome.clear_dead_locks(git, intent) if again else []
-        made, rescue = _rescue(ctx, task, intent)
+        tree, rescue = _rescue(ctx, task, intent)
         # Killed in the middle, the branch may have gone back already.
         tip = intent.head if again else rescue_refs.branch_tip(git, task) or git.head()
         has_base = intent.base is not None and git.exists(intent.base)
@@ -72,7 +72,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
                 git,
                 intent.base,
                 branch=rescue_refs.branch(git, task),
-                made=made,
+                made=tree,
                 before=rescue_refs.before(git, task),
                 keep_out=ctx.keep_out,
             )
@@ -139,18 +139,18 @@ def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
     git = ctx.git
     base = intent.base if intent.base and git.exists(intent.base) else None
     # With base and before, also what the attempt has hidden from git by ignoring it.
-    made = snapshot.capture(git, ctx.keep_out, base=base, before=rescue_refs.before(git, task))
+    tree = snapshot.capture(git, ctx.keep_out, base=base, before=rescue_refs.before(git, task))
     head = git.head()
     assert intent.rescue is not None
     first = git.ref(intent.rescue)
     base_tree = git.tree_of(base) if base else None
-    if made == base_tree and head == intent.base:
-        return made, intent.rescue if first else None
+    if tree == base_tree and head == intent.base:
+        return tree, intent.rescue if first else None
     ref = intent.rescue if first is None else rescue_refs.free(git, intent.rescue)
     parents = dict.fromkeys(oid for oid in (head, rescue_refs.branch_tip(git, task)) if oid)
     message = f"harness: rescued work of {task.id}, attempt {task.attempts}\n"
-    git.set_ref(ref, snapshot.commit(git, made, list(parents), message))
-    return made, intent.rescue
+    git.set_ref(ref, snapshot.commit(git, tree, list(parents), message))
+    return tree, intent.rescue
 
 
 def _clean_up(ctx: Context, task: Task) -> list[str]:

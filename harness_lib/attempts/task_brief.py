@@ -51,12 +51,12 @@ def render(
     return "\n".join(lines)
 
 
-def _failure(task: Task, said: tuple[str, Path] | None) -> list[str]:
+def _failure(task: Task, check_output: tuple[str, Path] | None) -> list[str]:
     lines = [f"last failure: {one_line(task.error_log[-1], FAILURE_LENGTH)}"] if task.error_log else []
     if task.handback:
         lines.append(f"handed back: {one_line(task.handback.reason, REASON_LENGTH)}")
-    if said is not None:
-        text, log = said
+    if check_output is not None:
+        text, log = check_output
         lines += ["what the check said:", *quoting.quoted(text, str(log)), f"all that it said: {log}"]
     return lines
 

@@ -222,13 +222,13 @@ def is_there(git: Git) -> bool:
 def keep(ctx: Context, git: Git, commit: str) -> str | None:
     """Keep what is in a work tree and in no commit that `commit` or a rescue ref has; return the ref."""
     head = git.head()
-    made = snapshot.capture(git)
-    if head is not None and made == git.tree_of(head) and _is_kept(git, head, commit):
+    tree = snapshot.capture(git)
+    if head is not None and tree == git.tree_of(head) and _is_kept(git, head, commit):
         return None
-    if any(git.tree_of(oid) == made for _, oid in git.refs(rescue_refs.RESCUE_REFS)):
+    if any(git.tree_of(oid) == tree for _, oid in git.refs(rescue_refs.RESCUE_REFS)):
         return None
     ref = rescue_refs.free(git, f"{rescue_refs.RESCUE_REFS}left-over/{git.top.parent.name}-{git.top.name}")
-    oid = snapshot.commit(git, made, [head] if head else [], f"harness: left over in {git.top}\n")
+    oid = snapshot.commit(git, tree, [head] if head else [], f"harness: left over in {git.top}\n")
     git.set_ref(ref, oid)
     ctx.say(f"what was left over in {git.top} is kept: {rescue_refs.show_command(ref)}")
     return ref

@@ -63,14 +63,14 @@ def reply(
 ) -> Reply:
     """Return the reply of `verb` for the reason `stop`, after the lines of `preface`."""
     reason: StopReason = stop or "done"
-    counts, said = questions.counts(), words(questions, reason)
+    counts, sentence = questions.counts(), words(questions, reason)
     go_on = answer(reason).next if counts.total else ADD
     halted: list[str] = []
-    if said == PERSON:
+    if sentence == PERSON:
         halted, go_on = _halted(questions)
     return Reply(
         verb,
-        "\n".join([*preface, said, *halted, stats.render(counts)]),
+        "\n".join([*preface, sentence, *halted, stats.render(counts)]),
         exit=Exit.STOP,
         stop=reason,
         next=go_on,

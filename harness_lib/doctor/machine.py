@@ -55,16 +55,16 @@ def _version(package: str) -> str | None:
 def git(ctx: Context) -> Diagnoses:
     """Say whether git is there and new enough."""
     try:
-        said = version.reported(ctx.cwd)
+        reported = version.reported(ctx.cwd)
     except EnvSetupError as error:
         yield failed(error)
         return
-    if version.is_older(said, version.OLDEST):
-        yield bad(f"{said} is too old", "Install git {}.{} or newer.".format(*version.OLDEST))
-    elif version.is_older(said, version.OLDEST_FOR_RUNS):
-        yield warn(f"{said}: {version.FOR_RUNS}", version.CURE_FOR_RUNS)
+    if version.is_older(reported, version.OLDEST):
+        yield bad(f"{reported} is too old", "Install git {}.{} or newer.".format(*version.OLDEST))
+    elif version.is_older(reported, version.OLDEST_FOR_RUNS):
+        yield warn(f"{reported}: {version.FOR_RUNS}", version.CURE_FOR_RUNS)
     else:
-        yield ok(said)
+        yield ok(reported)
 
 
 def repository(ctx: Context) -> Diagnoses:

@@ -33,8 +33,8 @@ def read(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summary 
     digest = summary.read_at(os.path.join(root, find_root.STATE_FILE), place)
     if digest is not None:
         return digest, ""
-    made, trouble = verdict.read(root, thorough=thorough) or _decoded(root, env, thorough=thorough)
-    return (made, "") if made is not None else (summary.last(place), trouble)
+    digest, trouble = verdict.read(root, thorough=thorough) or _decoded(root, env, thorough=thorough)
+    return (digest, "") if digest is not None else (summary.last(place), trouble)
 
 
 def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summary | None, str]:
@@ -50,10 +50,10 @@ def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summ
     except HarnessError as error:
         return None, error.message
     trouble = _broken_contract(loaded, env) if thorough else ""
-    made = None if trouble else summary.build(loaded.state, SYSTEM.now(), [])
+    digest = None if trouble else summary.build(loaded.state, SYSTEM.now(), [])
     if loaded.stamp is not None and loaded.source is None:
-        verdict.write(root, loaded.stamp, made, trouble, thorough=thorough)
-    return made, trouble
+        verdict.write(root, loaded.stamp, digest, trouble, thorough=thorough)
+    return digest, trouble
 
 
 def _broken_contract(loaded: Loaded, env: Mapping[str, str]) -> str:

@@ -28,12 +28,12 @@ _RETURNS = ("startup", "resume", "new")
 
 def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[str, str]) -> int:
     """Answer `event`, of which the host has sent `data`, for the list at `root`; return the exit code."""
-    said = payload.read(event, data)
-    if said.event is None or said.event not in _ACTS:
+    sent = payload.read(event, data)
+    if sent.event is None or sent.event not in _ACTS:
         return 0
-    visit = Visit(root, env, said, " ".join([os.path.dirname(sys.argv[0]), *argv]))
-    answer = _ACTS[said.event](visit)
-    document, talk, code = dialect.speak(answer, said.event, dialect.host(argv, env, said))
+    visit = Visit(root, env, sent, " ".join([os.path.dirname(sys.argv[0]), *argv]))
+    answer = _ACTS[sent.event](visit)
+    document, talk, code = dialect.speak(answer, sent.event, dialect.host(argv, env, sent))
     if talk:
         sys.stderr.write(f"{talk}\n")
     if document is not None:
@@ -45,11 +45,11 @@ def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[st
 class Visit:
     """What a hook knows before it has looked at the list."""
 
-    def __init__(self, root: str, env: Mapping[str, str], said: Payload, bell: str) -> None:
+    def __init__(self, root: str, env: Mapping[str, str], sent: Payload, bell: str) -> None:
         self.root = root
         self.env = env
-        self.said = said
-        self.session_id = identity.caller(said, env)
+        self.payload = sent
+        self.session_id = identity.caller(sent, env)
         # Whose tally it is: agents without an id share one. Each installation that the host rings at an event
         # keeps its own, because all of them hear of the same stop.
         self.who = f"{self.session_id or 'nobody'} {bell}"
@@ -76,18 +76,18 @@ def _stop(visit: Visit) -> Answer:
     situation = visit.situation(visit.who, thorough=True)
     if situation.digest is not None and policy.counted_tasks(situation.digest):
         situation.attempted = prose_log.attempted(visit.root, situation.digest["session_count"])
-    return _follow_up(visit, visit.who, situation, policy.stop(situation, visit.said))
+    return _follow_up(visit, visit.who, situation, policy.stop(situation, visit.payload))
 
 
 def _subagent_start(visit: Visit) -> Answer:
-    return policy.subagent_start(visit.situation(), visit.said)
+    return policy.subagent_start(visit.situation(), visit.payload)
 
 
 def _subagent_stop(visit: Visit) -> Answer:
-    who = f"{visit.who} {' '.join(visit.said.names)}"
+    who = f"{visit.who} {' '.join(visit.payload.names)}"
     situation = visit.situation(who, thorough=True)
     situation.workers = identity.subagent_workers(situation.mine, visit.env)
-    answer = _follow_up(visit, who, situation, policy.subagent_stop(situation, visit.said))
+    answer = _follow_up(visit, who, situation, policy.subagent_stop(situation, visit.payload))
     if answer.kind == "allow":
         # It is gone, and the end of its session will not tell what it was called.
         stop_counter.forget(visit.root, who)
@@ -95,30 +95,30 @@ def _subagent_stop(visit: Visit) -> Answer:
 
 
 def _teammate_idle(visit: Visit) -> Answer:
-    who = f"{visit.who} {' '.join(visit.said.names)}"
+    who = f"{visit.who} {' '.join(visit.payload.names)}"
     situation = visit.situation(who, thorough=True)
-    return _follow_up(visit, who, situation, policy.teammate_idle(situation, visit.said))
+    return _follow_up(visit, who, situation, policy.teammate_idle(situation, visit.payload))
 
 
 def _session_start(visit: Visit) -> Answer:
     if visit.session_id:
         session_notes.remove(session_notes.path(visit.root, "ended", visit.session_id))
-    if visit.said.source in _RETURNS:
+    if visit.payload.source in _RETURNS:
         stop_counter.forget(visit.root, visit.who)
     situation = visit.situation(thorough=True)
-    if visit.said.source == "fork":
+    if visit.payload.source == "fork":
         # It has an id of its own, and what names it beside that is its parent's.
         situation.mine = [each for each in situation.mine if each.get("agent_session_id") == visit.session_id]
         situation.workers = [visit.session_id] if visit.session_id else []
     situation.others = identity.living(situation, visit.root, visit.session_id)
-    return policy.session_start(situation, visit.said)
+    return policy.session_start(situation, visit.payload)
 
 
 def _session_end(visit: Visit) -> Answer:
     situation = visit.situation()
     if visit.session_id and any(each.get("agent_session_id") == visit.session_id for each in situation.mine):
         session_notes.write(
-            session_notes.path(visit.root, "ended", visit.session_id), visit.said.reason.encode()
+            session_notes.path(visit.root, "ended", visit.session_id), visit.payload.reason.encode()
         )
     stop_counter.forget(visit.root, visit.who)
     session_notes.remove(session_notes.path(visit.root, "beats", visit.session_id))
@@ -126,8 +126,8 @@ def _session_end(visit: Visit) -> Answer:
 
 
 def _pre_tool_use(visit: Visit) -> Answer:
-    cwd = visit.said.cwd or visit.env.get("HARNESS_CWD") or os.curdir
-    edited = [os.path.join(cwd, path) for path in visit.said.edited_paths()]
+    cwd = visit.payload.cwd or visit.env.get("HARNESS_CWD") or os.curdir
+    edited = [os.path.join(cwd, path) for path in visit.payload.edited_paths()]
     edited = [path for path in edited if "\0" not in path]
     inside = [os.path.relpath(os.path.realpath(path), visit.root) for path in edited]
     if not any(path in policy.KEPT_BY_HARNESS for path in inside):
@@ -141,7 +141,7 @@ def _post_tool_use(visit: Visit) -> Answer:
     if last is not None and 0 <= time.time() - last < BEAT_SECONDS:
         return Answer("allow")
     session_notes.write(note, b"")
-    worker = policy.beating(visit.situation(), visit.said)
+    worker = policy.beating(visit.situation(), visit.payload)
     if worker is not None:
         from harness_lib.system.processes import detached  # noqa: PLC0415 (once a minute)
 
@@ -166,7 +166,7 @@ def _finish(visit: Visit) -> None:
 
     # Looked at again, as hooks take no lock: somebody may have added a task and started just now.
     situation = visit.situation()
-    if not policy.stop(situation, visit.said).finished or situation.digest is None:
+    if not policy.stop(situation, visit.payload).finished or situation.digest is None:
         return
     counts = situation.digest["counts"]
     totals = stats.render(

@@ -133,8 +133,8 @@ def _type(situation: Situation, *words: str) -> str:
 def _counts(situation: Situation) -> str:
     counts = _digest(situation)["counts"]
     parts = [
-        f"{number} {said}"
-        for number, said in (
+        f"{number} {label}"
+        for number, label in (
             (counts["in_progress"], "in progress"),
             (counts["pending"], "pending"),
             (counts["retryable"], "failed with attempts left"),
@@ -150,9 +150,9 @@ def _next(situation: Situation, own: Sequence[WorkingTask]) -> list[str]:
     if own and digest["sessions"] is not None:
         return [f"You hold {_named(own[0])}. Do the work, then type: {_type(situation, 'finish')}"]
     if digest["sessions"] is None:
-        said = [f"In progress: {_names(own)}."] if own else []
-        said += [f"Next is {_named(digest['next'])}."] if digest["next"] else []
-        return [*said, f"Go on with: {_type(situation, 'start')}"]
+        lines = [f"In progress: {_names(own)}."] if own else []
+        lines += [f"Next is {_named(digest['next'])}."] if digest["next"] else []
+        return [*lines, f"Go on with: {_type(situation, 'start')}"]
     if digest["unproven"]:
         return [f"{_unproven(digest)} Have their checks run: {_type(situation, 'claim')}"]
     if digest["next"]:

@@ -41,8 +41,8 @@ def read(root: str, *, thorough: bool) -> tuple[Summary | None, str] | None:
     return kept["summary"], kept["trouble"]
 
 
-def write(root: str, stamp: summary.Stamp, made: Summary | None, trouble: str, *, thorough: bool) -> None:
-    """Keep `made` and `trouble` for as long as the list has this `stamp`."""
+def write(root: str, stamp: summary.Stamp, digest: Summary | None, trouble: str, *, thorough: bool) -> None:
+    """Keep `digest` and `trouble` for as long as the list has this `stamp`."""
     import json  # noqa: PLC0415 (once for each list)
 
     kept: Verdict = {
@@ -50,7 +50,7 @@ def write(root: str, stamp: summary.Stamp, made: Summary | None, trouble: str, *
         "stamp": stamp,
         "thorough": thorough,
         "trouble": trouble,
-        "summary": made,
+        "summary": digest,
     }
     try:
         session_notes.write(_place(root), json.dumps(kept).encode())

@@ -64,9 +64,9 @@ def pytest(lines: Lines) -> Iterator[Failed]:
     for line in takewhile(lambda line: not _BANNER.fullmatch(line), lines[start + 1 :]):
         match = _PYTEST_SUMMARY.fullmatch(line)
         if match:
-            name, said = match.groups()
+            name, message = match.groups()
             reported = reports.get(".".join(name.split("::")[1:]) or name)
-            yield reported.pop(0)._replace(name=name) if reported else Failed(name, (said or "",))
+            yield reported.pop(0)._replace(name=name) if reported else Failed(name, (message or "",))
 
 
 def _pytest_reports(lines: Lines) -> dict[str, list[Failed]]:
@@ -76,9 +76,9 @@ def _pytest_reports(lines: Lines) -> dict[str, list[Failed]]:
     for line in (*lines, "=== end ==="):
         section = _PYTEST_SECTION.fullmatch(line)
         if section or _BANNER.fullmatch(line):
-            said = tuple(row[1:] for row in rows if row.startswith("E  "))
-            if title and said:
-                reports.setdefault(title, []).append(Failed(title, said, _find(_PYTEST_PLACE, rows[::-1])))
+            message = tuple(row[1:] for row in rows if row.startswith("E  "))
+            if title and message:
+                reports.setdefault(title, []).append(Failed(title, message, _find(_PYTEST_PLACE, rows[::-1])))
             title, rows = (section[1] if section else ""), []
         rows.append(line)
     return reports
@@ -94,9 +94,9 @@ def unittest(lines: Lines) -> Iterator[Failed]:
             body = report[report.index(single) + 1 :] if single in report else report
             trace = list(takewhile(lambda row: row != single, body))
             last = max((n for n, row in enumerate(trace) if row.startswith('  File "')), default=0)
-            said = dropwhile(lambda row: not row or row.startswith(" "), trace[last:])
+            message = dropwhile(lambda row: not row or row.startswith(" "), trace[last:])
             place = _find('File "(.*", line .*)', trace[last:]).replace('", line ', ":")
-            yield Failed(name, tuple(said), place)
+            yield Failed(name, tuple(message), place)
 
 
 # -- JavaScript and TypeScript
@@ -114,9 +114,9 @@ def jest(lines: Lines) -> Iterator[Failed]:
         elif line.startswith("  ● ") and line != "  ● Console" and file:
             body = list(takewhile(lambda row: not row or row.startswith("    "), lines[at + 1 :]))
             trace = [row for row in body if row.startswith("      at ")]
-            said = (row for row in body if not _JEST_FRAME.fullmatch(row) and row not in trace)
+            message = (row for row in body if not _JEST_FRAME.fullmatch(row) and row not in trace)
             place = _find(r"at (.*)", (row for row in trace if "node_modules" not in row))
-            yield Failed(f"{file} \u203a {line[4:]}", tuple(said), place)
+            yield Failed(f"{file} \u203a {line[4:]}", tuple(message), place)
 
 
 def vitest(lines: Lines) -> Iterator[Failed]:
@@ -124,8 +124,8 @@ def vitest(lines: Lines) -> Iterator[Failed]:
     for at, line in enumerate(lines):
         if line.startswith(" FAIL  "):
             body = list(takewhile(lambda row: not row.startswith(("⎯⎯", " FAIL  ")), lines[at + 1 :]))
-            said = takewhile(lambda row: not row.startswith(" \u276f "), body)
-            yield Failed(line[7:].strip(), tuple(said), _find("^ \u276f (.*)", body))
+            message = takewhile(lambda row: not row.startswith(" \u276f "), body)
+            yield Failed(line[7:].strip(), tuple(message), _find("^ \u276f (.*)", body))
 
 
 def tsc(lines: Lines) -> Iterator[Failed]:
@@ -133,8 +133,8 @@ def tsc(lines: Lines) -> Iterator[Failed]:
     for line in lines:
         match = _TSC.fullmatch(line)
         if match:
-            file, row, column, pretty_row, pretty_column, said = match.groups()
-            yield Failed(f"{file}:{row or pretty_row}:{column or pretty_column}", (said,))
+            file, row, column, pretty_row, pretty_column, message = match.groups()
+            yield Failed(f"{file}:{row or pretty_row}:{column or pretty_column}", (message,))
 
 
 # -- Go and Rust
@@ -156,12 +156,12 @@ def go_test(lines: Lines) -> Iterator[Failed]:
         if package and broken:
             yield Failed(broken[1], (broken[2],))
         elif failed:
-            said = _go_message(lines, at, failed[1])
+            message = _go_message(lines, at, failed[1])
             # A test whose parts have failed mostly says nothing of its own.
-            if said or not any(f"--- FAIL: {failed[1]}/" in row for row in lines):
-                panicked = said[:1] and said[0].startswith("panic: ")
+            if message or not any(f"--- FAIL: {failed[1]}/" in row for row in lines):
+                panicked = message[:1] and message[0].startswith("panic: ")
                 place = _find(r"(\S+_test\.go:\d+)", lines[at:]) if panicked else ""
-                yield Failed(failed[1], said, place)
+                yield Failed(failed[1], message, place)
 
 
 def _go_message(lines: Lines, at: int, name: str) -> tuple[str, ...]:
@@ -182,8 +182,8 @@ def cargo(lines: Lines) -> Iterator[Failed]:
         if line.startswith("---- ") and line.endswith(" stdout ----"):
             body = list(takewhile(lambda row: not row.startswith(("---- ", "failures:")), lines[at + 1 :]))
             panic = next((n + 1 for n, row in enumerate(body) if _RUST_PANIC.match(row)), 0)
-            said = takewhile(lambda row: not row.startswith(("stack backtrace:", "note: ")), body[panic:])
-            yield Failed(line[5:-12], tuple(said), _find(_RUST_PANIC.pattern, body))
+            message = takewhile(lambda row: not row.startswith(("stack backtrace:", "note: ")), body[panic:])
+            yield Failed(line[5:-12], tuple(message), _find(_RUST_PANIC.pattern, body))
         elif _RUST_ERROR.fullmatch(line):
             place = _find(r"^ *--> (\S+:\d+:\d+)", lines[at + 1 : at + 2])
             if place:

@@ -199,14 +199,14 @@ def _keep_spent(ctx: Context, task: Task, agent_exit: AgentExit) -> None:
 
 
 def _one(ctx: Context, task: Task, worker: WorkerPort, tries: _Tries, brief: str) -> AgentExit:
-    said = Report()
+    last_report = Report()
 
     def on_look(listener: Listener) -> bool:
-        nonlocal said
-        if listener.report != said:
-            said = listener.report
+        nonlocal last_report
+        if listener.report != last_report:
+            last_report = listener.report
             spent = listener.spent()
-            worker.tell(Said(said.last, spent.tokens, spent.cost))
+            worker.tell(Said(last_report.last, spent.tokens, spent.cost))
         _renew(ctx, task, listener)
         _read_inbox(ctx, worker)
         listener.hold_to(worker.rules())

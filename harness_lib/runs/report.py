@@ -99,11 +99,11 @@ def _dearest(questions: Questions, began: datetime) -> list[str]:
 
 
 def _total(task: Task, began: datetime) -> tuple[float, int, float]:
-    made = attempts.since(task, began)
+    own = attempts.since(task, began)
     return (
-        sum(each.cost_usd for each in made),
-        sum(each.tokens for each in made),
-        sum(map(attempts.seconds, made)),
+        sum(each.cost_usd for each in own),
+        sum(each.tokens for each in own),
+        sum(map(attempts.seconds, own)),
     )
 
 
@@ -120,6 +120,6 @@ def _where(ctx: Context, questions: Questions, began: datetime) -> str:
     if waits:
         return waits
     tasks = questions.worked_on_since(began)
-    made = sum(_is_done(each) for task in tasks for each in attempts.since(task, began))
+    count = sum(_is_done(each) for task in tasks for each in attempts.since(task, began))
     name = target_branch.short(ctx.target)
-    return f"the work is on {name}: {typed.git('log', '--oneline', f'-{made}', name)}" if made else ""
+    return f"the work is on {name}: {typed.git('log', '--oneline', f'-{count}', name)}" if count else ""

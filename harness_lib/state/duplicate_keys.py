@@ -26,11 +26,14 @@ class Watch:
 
     def make(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """Return the object of `pairs`; it is the `object_pairs_hook` of `json`."""
-        made = dict(pairs)
-        if len(made) != len(pairs):
+        mapping = dict(pairs)
+        if len(mapping) != len(pairs):
             counts = Counter(key for key, _ in pairs)
-            self._repeated[id(made)] = made, [(key, count) for key, count in counts.items() if count > 1]
-        return made
+            self._repeated[id(mapping)] = (
+                mapping,
+                [(key, count) for key, count in counts.items() if count > 1],
+            )
+        return mapping
 
     def problems(self, document: object) -> Problems:
         """Return each repeated key of `document`, in its order; it is gone through only if there is one."""

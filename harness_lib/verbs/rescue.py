@@ -122,18 +122,18 @@ def save(ctx: Context, task_id: str) -> Reply:
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
-        head, made = git.head(), snapshot.capture(git, ctx.keep_out)
+        head, tree = git.head(), snapshot.capture(git, ctx.keep_out)
         untracked_stays = git.git_dir == git.common_dir and not status.changes(git, ctx.keep_out).tracked
-        staged = None if head is None else rescue_refs.staged_alone(git, head, made, ctx.keep_out)
-        if head is None or (staged is None and (untracked_stays or made == git.tree_of(head))):
+        staged = None if head is None else rescue_refs.staged_alone(git, head, tree, ctx.keep_out)
+        if head is None or (staged is None and (untracked_stays or tree == git.tree_of(head))):
             message = "Nothing has changed here, so there is nothing to save."
             then = sessions.unless_held(ctx.store.ask(), ctx, "harness claim")
             return Reply("rescue", message, next=then)
         place = f"{RESCUE_REFS}{check.safe_name(task_id)}/late-saved"
-        ref = _keep(git, place, made, head, f"saved work of {task_id}")
+        ref = _keep(git, place, tree, head, f"saved work of {task_id}")
         about = f"what was staged of {task_id} and then changed further"
         staged_ref = _keep(git, f"{place}-staged", staged, head, about) if staged else None
-        left = _reset_work_tree(ctx, git, head, made)
+        left = _reset_work_tree(ctx, git, head, tree)
     with manual_edit.change(ctx) as tx:
         manual_edit.log(tx, ctx, " ".join(filter(None, ("saved", ref, staged_ref))), task_id)
         then = sessions.unless_held(tx, ctx, "harness claim")
@@ -159,10 +159,10 @@ def _keep(git: Git, place: str, tree: str, head: str, about: str) -> str:
     return ref
 
 
-def _reset_work_tree(ctx: Context, git: Git, head: str, made: str) -> list[str]:
-    """Put the work tree, whose content is kept as `made`, back to `head`; return what was left as it is."""
+def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:
+    """Put the work tree, whose content is kept as `tree`, back to `head`; return what was left as it is."""
     if git.git_dir != git.common_dir:
-        return restore.go_back(git, head, branch=git.branch(), made=made, keep_out=ctx.keep_out)
+        return restore.go_back(git, head, branch=git.branch(), made=tree, keep_out=ctx.keep_out)
     restore.undo_tracked(git, head, ctx.keep_out)
     restore.reset_index(git, head)
     untracked = status.changes(git, ctx.keep_out).untracked

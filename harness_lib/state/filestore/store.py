@@ -152,8 +152,8 @@ class Store(Upkeep):
             if load.stamp_now(self.root) is not None:
                 raise RefusedError(f"{self.root.state} exists already.", "Look at it with: harness status")
             publishing.check(state, State())
-            made = proofs.sealed(state, State())
-            warnings += publishing.publish(self.root, made, self._clock.now(), old=None)
+            sealed = proofs.sealed(state, State())
+            warnings += publishing.publish(self.root, sealed, self._clock.now(), old=None)
         return tuple(warnings)
 
     def restore(self) -> tuple[str, ...]:

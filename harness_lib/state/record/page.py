@@ -73,29 +73,29 @@ def _section(title: str, record: Record) -> Iterator[str]:
 
 def holds(kind: Kind) -> str:
     """Return in a few words what a value of this kind is."""
-    said: str
+    words: str
     match kind.form:
         case "text":
             most = "" if kind.most is None else f", at most {kind.most} characters"
-            said = f"{kind.definition or 'text'}{most}"
+            words = f"{kind.definition or 'text'}{most}"
         case "integer":
-            said = f"whole number from {kind.least}"
+            words = f"whole number from {kind.least}"
         case "number":
-            said = f"number from {kind.least}"
+            words = f"number from {kind.least}"
         case "choice":
-            said = ", ".join(f"`{word}`" for word in kind.words)
+            words = ", ".join(f"`{word}`" for word in kind.words)
         case "list":
             assert kind.of is not None
-            said = f"list of: {holds(kind.of)}"
+            words = f"list of: {holds(kind.of)}"
         case "record":
-            said = f"object {kind.definition}".strip()
+            words = f"object {kind.definition}".strip()
         case "flag":
-            said = "true or false"
+            words = "true or false"
         case "moment":
-            said = "moment"
+            words = "moment"
         case "version":
-            said = "number"
-    return said
+            words = "number"
+    return words
 
 
 def _default(column: Column) -> str:

@@ -100,11 +100,11 @@ def _object(record: Record, *, null: bool = False) -> dict[str, Any]:
 
 def _field(column: Column) -> dict[str, Any]:
     about = column.about
-    said = {"description": about.means, **_value(column.kind, null=about.null)}
+    schema = {"description": about.means, **_value(column.kind, null=about.null)}
     default: Any = column.default if about.absent is None else about.absent
     if about.required or default is None or column.kind.form == "record":
-        return said
-    return {**said, "default": list(default) if column.kind.form == "list" else default}
+        return schema
+    return {**schema, "default": list(default) if column.kind.form == "list" else default}
 
 
 def _value(kind: Kind, *, null: bool) -> dict[str, Any]:
@@ -115,23 +115,23 @@ def _value(kind: Kind, *, null: bool) -> dict[str, Any]:
         return ref if null or kind.form == "record" or kind is ID else {**ref, "type": "string"}
     if kind.record is not None:
         return _object(kind.record, null=null)
-    said = _text(kind, null=null)
+    schema = _text(kind, null=null)
     if kind.words:
-        said["enum"] = [*kind.words, *([None] if null else [])]
+        schema["enum"] = [*kind.words, *([None] if null else [])]
     if kind.of is not None:
-        said["items"] = _value(kind.of, null=False)
+        schema["items"] = _value(kind.of, null=False)
     if kind.form in {"integer", "number"}:
-        said |= {"minimum": kind.least, "maximum": kind.most}
+        schema |= {"minimum": kind.least, "maximum": kind.most}
     if kind.form == "version":
-        said["const"] = VERSION
-    return said
+        schema["const"] = VERSION
+    return schema
 
 
 def _text(kind: Kind, *, null: bool) -> dict[str, Any]:
     """Return the type, and what a text must be."""
-    said: dict[str, Any] = {"type": [_TYPES[kind.form], "null"] if null else _TYPES[kind.form]}
+    schema: dict[str, Any] = {"type": [_TYPES[kind.form], "null"] if null else _TYPES[kind.form]}
     if kind.form not in {"text", "moment"}:
-        return said
+        return schema
     bounds = {"minLength": kind.least or None, "maxLength": kind.most, "pattern": kind.pattern or None}
-    said |= {name: bound for name, bound in bounds.items() if bound is not None}
-    return {**said, "format": "harness-moment"} if kind.form == "moment" else said
+    schema |= {name: bound for name, bound in bounds.items() if bound is not None}
+    return {**schema, "format": "harness-moment"} if kind.form == "moment" else schema

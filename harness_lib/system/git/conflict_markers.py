@@ -54,8 +54,12 @@ def _merged_unseen(git: Git, paths: list[str]) -> list[str]:
         return []
     answer = git.run("check-attr", "-z", "--stdin", "diff", "merge", stdin=encode(paths), check=False)
     fields = decode(answer.stdout)
-    said = {(path, name): value for path, name, value in zip(*(fields[n::3] for n in range(3)), strict=False)}
-    return [path for path in paths if said.get((path, "diff")) == "unset" != said.get((path, "merge"))]
+    attributes = {
+        (path, name): value for path, name, value in zip(*(fields[n::3] for n in range(3)), strict=False)
+    }
+    return [
+        path for path in paths if attributes.get((path, "diff")) == "unset" != attributes.get((path, "merge"))
+    ]
 
 
 def _labels(git: Git, tree: str, path: str) -> set[str]:

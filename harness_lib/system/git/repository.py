@@ -328,11 +328,15 @@ def _denied(path: Path) -> Git | None:
 
 
 def _not_usable(path: Path, stderr: bytes) -> EnvSetupError:
-    said = os.fsdecode(stderr).strip()
-    if "dubious ownership" in said or "unsafe repository" in said:
-        return EnvSetupError(f"git does not trust the repository at {path}: {said.splitlines()[0]}", said)
+    complaint = os.fsdecode(stderr).strip()
+    if "dubious ownership" in complaint or "unsafe repository" in complaint:
+        return EnvSetupError(
+            f"git does not trust the repository at {path}: {complaint.splitlines()[0]}", complaint
+        )
     if NO_WORK_TREE in stderr:
         return EnvSetupError(f"{path} is in a git directory or a bare repository", "use a work tree of it")
-    if "not a git repository" in said:
+    if "not a git repository" in complaint:
         return EnvSetupError(f"{path} is not in a git repository", "`harness init --git` makes one")
-    return EnvSetupError(f"git cannot use the repository at {path}: {said[-STDERR_TAIL:]}", "repair it first")
+    return EnvSetupError(
+        f"git cannot use the repository at {path}: {complaint[-STDERR_TAIL:]}", "repair it first"
+    )

@@ -82,15 +82,15 @@ def apply(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] 
     with locks.hold(git):
         present = snapshot.capture(git, keep_out)
         differs = trees.changed(git, present, oid)
-        made = {
+        changed = {
             path: pair
             for path, pair in trees.changed(git, base, oid).items()
             if not covers(keep_out, path) and (not only or covers(only, path))
         }
         foreign = {
-            path for path, pair in made.items() if any(entry and entry[0] == GITLINK for entry in pair)
+            path for path, pair in changed.items() if any(entry and entry[0] == GITLINK for entry in pair)
         }
-        paths = [path for path in made if path in differs and path not in foreign]
+        paths = [path for path in changed if path in differs and path not in foreign]
         in_the_way = _in_the_way(git, present, paths)
         if in_the_way or not paths:
             return Applied(in_the_way=in_the_way, left_out=tuple(foreign))
@@ -119,6 +119,6 @@ def _apply_patch(git: Git, base: str, oid: str, paths: Collection[str]) -> tuple
     done = git.run("apply", "--whitespace=nowarn", "-", stdin=patch, check=False)
     if done.returncode == 0:
         return ()
-    said = os.fsdecode(done.stderr)
-    named = tuple(dict.fromkeys(_REJECTED.findall(said)))
-    return named or (said.strip() or "git apply failed",)
+    complaint = os.fsdecode(done.stderr)
+    named = tuple(dict.fromkeys(_REJECTED.findall(complaint)))
+    return named or (complaint.strip() or "git apply failed",)

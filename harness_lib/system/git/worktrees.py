@@ -56,8 +56,8 @@ def is_hidden(git: Git, branch: str) -> bool:
 def is_bare(git: Git) -> bool:
     """Say whether somebody has told git that the repository has no checkout of its own."""
     args = (f"--git-dir={git.common_dir}", "config", "--type=bool", "core.bare")
-    said = remembered.of_file(git.common_dir / "config", "bare", lambda: git.run(*args, check=False).stdout)
-    return said.strip() == b"true"
+    value = remembered.of_file(git.common_dir / "config", "bare", lambda: git.run(*args, check=False).stdout)
+    return value.strip() == b"true"
 
 
 def add(git: Git, path: Path, commit: str) -> Git:

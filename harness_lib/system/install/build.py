@@ -109,17 +109,17 @@ def _install(part: Path, launcher: str, recipe: str) -> None:
     requirements = part / "requirements.txt"
     requirements.write_text(recipe.partition("\n")[2], encoding="utf-8")
     arguments = ["--quiet", "--no-deps", "--target", str(private_env.packages(part)), "-r", str(requirements)]
-    said = None
+    complaint = None
     for installer in _installers(part):
-        said = _complaint([*installer, *arguments], part)
-        if said is None:
+        complaint = _complaint([*installer, *arguments], part)
+        if complaint is None:
             return
-    if said is None:
+    if complaint is None:
         message = (
             f"harness needs pip, venv or uv to install its Python packages, and {sys.executable} has none."
         )
         raise EnvSetupError(message, "Install one of them (Debian, Ubuntu: the package python3-venv).")
-    message = f"The Python packages that harness needs could not be installed ({said})."
+    message = f"The Python packages that harness needs could not be installed ({complaint})."
     hint = f"When a package registry is in reach, run: {typed.harness('--version', program=launcher)}"
     raise EnvSetupError(message, hint)
 

@@ -38,7 +38,7 @@ def finish_command(ctx: Context, task: Task, session: Session | None = None) -> 
         return typed.give_check(task.id)
     session = session or sessions.mine(ctx.store.ask(), ctx)
     if session is None:
-        return "harness start"
+        return sessions.STATUS if sessions.are_used_up(ctx.store.ask(), ctx) else sessions.START
     # A claim without a lease is the worker's only one, for as long as it likes: the name would tell nothing.
     finish = typed.harness("finish", *([task.id] if task.lease_expires_at else []))
     if check_of(task).is_given:

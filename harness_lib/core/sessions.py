@@ -21,6 +21,8 @@ from harness_lib.task import Session, StopReason, Task
 
 # What is left to whoever finds the list held by somebody else.
 WATCH = "harness status --watch"
+START = "harness start"
+STATUS = "harness status"
 
 
 def mine(questions: Questions, ctx: Context) -> Session | None:
@@ -161,8 +163,19 @@ def refuse_other(questions: Questions, ctx: Context) -> None:
 
 
 def unless_held(questions: Questions, ctx: Context, command: str) -> str:
-    """Return `command`, which needs the list; where somebody else holds it, the one that watches them."""
-    return command if holder(questions, ctx) is None else WATCH
+    """Return `command`, which needs the list; where somebody else holds it, the one that watches them.
+
+    Where the limit allows no further session, `harness start` would do nothing: then it is `harness status`,
+    which says so.
+    """
+    if holder(questions, ctx) is not None:
+        return WATCH
+    return STATUS if command == START and are_used_up(questions, ctx) else command
+
+
+def are_used_up(questions: Questions, ctx: Context) -> bool:
+    """Return whether this worker has no session, and the limit allows no further one."""
+    return mine(questions, ctx) is None and questions.sessions_spent() is not None
 
 
 def _whereabouts(session: Session) -> str:

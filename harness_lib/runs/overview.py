@@ -193,11 +193,20 @@ def _counted_sessions(questions: Questions) -> str:
     """Return how many sessions there were, of how many, and when the last one ended."""
     limit = questions.settings().max_sessions
     most = f" of at most {limit}" if limit else ""
-    return f"sessions: {questions.session_count}{most}, last {questions.last_session or 'none'}"
+    counted = f"sessions: {questions.session_count}{most}, last {questions.last_session or 'none'}"
+    if not questions.sessions_spent() or questions.sessions() or not questions.work_remains():
+        return counted
+    return f"{counted}\n  {nothing_to_do.answer('max_sessions').words}"
 
 
 def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> str | None:
     """Return the command that goes on with the list, or that watches the `runs` which do."""
+    command = _onward(ctx, questions, runs)
+    is_circle = command in (sessions.START, sessions.STATUS) and sessions.are_used_up(questions, ctx)
+    return "harness log" if is_circle else command
+
+
+def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | None:
     held = ownership.held_by_me(questions, ctx)
     if held:
         return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))

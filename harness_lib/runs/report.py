@@ -66,7 +66,7 @@ def _failed(ctx: Context, task: Task) -> str:
     again = "" if failures.is_permanent(task) else " (to be tried again)"
     kept = task_brief.attempts_kept(task, ctx.git)
     look = f"; its work: {rescue_refs.show_command(kept[-1])}" if kept else ""
-    return f"{_named(task)}{again}: {reason}{look}"
+    return f"{_named(task)}{again}: {reason.removesuffix('.') if look else reason}{look}"
 
 
 def _waits(task: Task) -> bool:

@@ -24,13 +24,14 @@ def run(ctx: Context, number: int | None = None) -> Reply:
     with ctx.store.transaction() as tx:
         session = _session(tx, ctx, number)
         if session is None:
-            then = sessions.unless_held(tx, ctx, "harness start")
+            then = sessions.unless_held(tx, ctx, sessions.START)
             return Reply("stop", "No session of yours is open.", next=then)
         held = ownership.held_by_me(tx, ctx) if number is None else None
         _record(tx, ctx, session, trees)
         sessions.close(tx, session)
         marker.lower_when_finished(tx, ctx.store)
         line = stats.render(tx.counts())
+        then = sessions.START if not sessions.are_used_up(tx, ctx) else sessions.STATUS
     lines = [f"session {session.number} has ended; {line}"]
     if held:
         lines.append(f"{held.id} stays in progress with its work in place; the next session goes on with it.")
@@ -39,7 +40,7 @@ def run(ctx: Context, number: int | None = None) -> Reply:
         "\n".join(lines),
         session=session.number,
         task=held,
-        next="harness start",
+        next=then,
         warnings=warnings,
     )
 

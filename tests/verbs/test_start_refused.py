@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, begin
 
 # -- when there is nothing to do
 
@@ -170,3 +170,36 @@ def test_where_others_hold_the_rest_waiting_is_what_to_type(make_project: Make) 
 
     assert reply["next"] == "harness claim --wait 600"
     assert "others hold the rest" in reply["message"]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["stop", "status", "graph", "log", "check", "add Two --validate true", "edit task-001 --priority P0"],
+)
+def test_where_no_session_is_left_nobody_is_sent_in_a_circle(agent: Agent, verb: str) -> None:
+    """From reply to reply, `next:` never comes to `start`, which would send the reader back."""
+    agent.ok("add", "One", "--validate", "true")
+    agent.ok("edit", "--max-sessions", "1")
+    agent.ok("start")
+    agent.ok("stop")
+
+    typed: list[str | None] = []
+    command: str | None = f"harness {verb}"
+    while command is not None and command not in typed:
+        typed.append(command)
+        command = agent.ok(*command.split()[1:])["next"]
+
+    assert "harness start" not in [*typed, command]
+    assert "A person can allow more: harness edit --max-sessions N" in agent("status").out
+    agent.ok("edit", "--max-sessions", "2")
+    said = agent.ok("status")
+    assert (said["next"], "allow more" in said["message"]) == ("harness start", False)
+
+
+def test_what_was_interrupted_when_no_session_is_left_does_not_lead_in_a_circle(agent: Agent) -> None:
+    begin(agent)
+    agent.ok("edit", "--max-sessions", "1")
+    agent.ok("stop")
+
+    assert agent.ok("status")["next"] == "harness log"
+    assert agent.ok("show", "task-001")["next"] != "harness start"

@@ -6,6 +6,10 @@ from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.state import trust
 from harness_lib.state.api import Questions
+from harness_lib.system.processes import owner
+
+_HINT = "Look at them with: harness check. If they are yours, type: harness trust"
+_AGENTS_HINT = "Ask the user to look at them and, if they are theirs, to type in a terminal: harness trust"
 
 
 def _init_script(ctx: Context) -> bytes | None:
@@ -43,7 +47,7 @@ def require(ctx: Context, questions: Questions) -> None:
     if not is_trusted(ctx, questions):
         raise RefusedError(
             f"{_untrusted(ctx, questions)} on this machine, so nothing of this list is run.",
-            "Look at them with: harness check. If they are yours, type: harness trust",
+            _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness_lib import typed
-from harness_lib.core import lint_tasks, trust_policy
+from harness_lib.core import lint_tasks, rights, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit
@@ -42,7 +42,7 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
         "check",
         "\n".join(lines),
         exit=Exit.CHECK_FAILED if examined.problems else Exit.DONE,
-        next=_next(examined, trusted=trusted),
+        next=_next(ctx, examined, trusted=trusted),
         extra={
             "problems": [problem._asdict() for problem in examined.problems[:limit]],
             "doubts": doubts[:limit],
@@ -90,7 +90,7 @@ def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
     return f"{ctx.store.list_file} keeps the contract ({examined.questions.counts().total} tasks){doubt}"
 
 
-def _next(examined: Examined, *, trusted: bool) -> str | None:
+def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:
     if examined.is_lost:
         return "harness check --repair"
     rings = examined.questions.cycles() if examined.questions else ()
@@ -98,7 +98,10 @@ def _next(examined: Examined, *, trusted: bool) -> str | None:
         return typed.harness("why", rings[0][0])
     if examined.problems:
         return "harness start" if examined.is_only_unproven and trusted else "harness check"
-    return "harness status" if trusted else "harness trust"
+    if trusted:
+        return "harness status"
+    # A person's to say: an agent would be refused.
+    return None if rights.acting_agent(ctx) else "harness trust"
 
 
 def _is_trusted(ctx: Context, questions: Questions) -> bool:

@@ -103,6 +103,17 @@ def test_an_agent_cannot_say_yes(clone: Project) -> None:
     agent.fails(8, "validate", "task-001")
 
 
+def test_an_agent_is_not_sent_to_say_it_either(clone: Project, visitor: Agent) -> None:
+    """What it is shown never leads it to `harness trust`, which would refuse it; a person is."""
+    inside = clone.agent(CLAUDECODE="1")
+    assert inside.ok("check")["next"] is None
+    assert inside.fails(8, "validate", "task-001")["error"]["hint"] == (
+        "Ask the user to look at them and, if they are theirs, to type in a terminal: harness trust"
+    )
+    assert visitor.ok("check")["next"] == "harness trust"
+    assert refused(visitor)
+
+
 def test_adding_to_a_list_that_came_with_a_clone_does_not_trust_it(visitor: Agent) -> None:
     visitor.ok("add", "Mine", "--validate", "true")
     visitor.ok("edit", "task-002", "--title", "Still mine")

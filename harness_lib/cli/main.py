@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
         if ctx.env.get("HARNESS_SUPERVISED"):
             from harness_lib.core import rights  # noqa: PLC0415 (for those few; everybody else would pay)
 
-            rights.require_admitted(ctx, args.verb.name)
+            rights.require_admitted(ctx, args.verb)
             reply = rights.without_refused(args.command.answer(ctx, args, screen))
         else:
             reply = args.command.answer(ctx, args, screen)

@@ -1,4 +1,4 @@
-"""The words of the command line: one table of verbs, read by argparse."""
+"""The words of the command line, read by argparse."""
 
 from __future__ import annotations
 
@@ -7,89 +7,15 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import harness_lib
 from harness_lib import typed
+from harness_lib.cli import verb
 from harness_lib.cli.screen import Screen
-from harness_lib.cli.verb import Verb
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-
-# Each has a file in `commands/`; the order is that of the help.
-VERBS = (
-    Verb("init", "make a task list in a project", "harness init --init-script"),
-    Verb(
-        "add",
-        "append a task",
-        'harness add "Add rate limiting" --validate "pytest -q tests/test_rate.py" --depends-on task-001',
-    ),
-    Verb(
-        "import", "append many tasks from JSON or a Markdown check list", "harness import tasks.md --dry-run"
-    ),
-    Verb("start", "open a session: recover, check the environment, name the next task", "harness start"),
-    Verb("claim", "take the next task and print its brief", "harness claim"),
-    Verb(
-        "checkpoint",
-        "record how far the work has come",
-        'harness checkpoint task-001 2/4 "routes created, tests pending"',
-    ),
-    Verb(
-        "note",
-        "leave a line for the tasks that come later",
-        'harness note task-001 "the test server needs a port of its own"',
-    ),
-    Verb("finish", "run the check: commit and complete, or roll back", "harness finish task-001"),
-    Verb(
-        "fail",
-        "give up this attempt: roll back, keep the work in a rescue ref",
-        'harness fail task-001 --category TASK_EXEC --message "the API has no such call"',
-    ),
-    Verb("release", "hand a claim back; no attempt is counted", "harness release task-001"),
-    Verb("recover", "recover what was interrupted", "harness recover"),
-    Verb("beat", "a sign of life: renew the lease of what you hold (hooks do it for you)", "harness beat"),
-    Verb("stop", "end the session", "harness stop"),
-    Verb(
-        "run",
-        "work unattended: start agents and go on until all is done (inside an agent: the same as start)",
-        "harness run -j 2 --max-hours 8",
-    ),
-    Verb(
-        "budget",
-        "what a run may use up and has; changes its limits while it goes on",
-        "harness budget --max-cost 20",
-    ),
-    Verb("status", "where the list stands", "harness status"),
-    Verb("log", "the end of the log", "harness log -n 50 --type ERROR"),
-    Verb("graph", "which task waits for which", "harness graph --format mermaid"),
-    Verb("why", "why a task can or cannot be claimed", "harness why task-003"),
-    Verb("check", "what is wrong with the list, and what it would run", "harness check"),
-    Verb("doctor", "the usual troubles, each with its cure", "harness doctor"),
-    Verb("show", "everything about one task", "harness show task-001"),
-    Verb(
-        "edit",
-        "correct a task, or the settings of the list",
-        'harness edit task-001 --validate "pytest -q tests/test_rate.py" --priority P0',
-    ),
-    Verb(
-        "retry",
-        "give a failed or completed task a new start, and what it had blocked",
-        "harness retry task-001",
-    ),
-    Verb("remove", "take a task off the list", "harness remove task-001"),
-    Verb("validate", "run checks, record nothing", "harness validate task-001"),
-    Verb("trust", "let the commands of a list run that came with a clone", "harness trust"),
-    Verb("rescue", "the work of failed attempts: list, show, apply, drop", "harness rescue show task-001"),
-    Verb("tidy", "show what of old logs and rescued work would go, and take it", "harness tidy --days 30"),
-    Verb("pause", "switch the hooks off until the next start", "harness pause"),
-    Verb(
-        "hooks",
-        "switch on the hooks that keep an agent at work: install, status, uninstall",
-        "harness hooks install --agent codex --dry-run",
-    ),
-    Verb("demo", "the whole job in a temporary project, with a scripted agent", "harness demo"),
-)
 
 # What other programs call these; only words that are not spelt like the verb.
 ELSEWHERE = {
@@ -169,15 +95,28 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See: {self.prog} --help")
 
 
+class _Program(_Parser):
+    """The parser of the whole program, whose help, and nothing else, loads the file of every verb."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.verbs = self.add_subparsers(title="verbs", metavar="VERB", required=True, parser_class=_Parser)
+
+    def format_help(self) -> str:
+        for name, command in verb.in_order_of_help():
+            self.verbs.add_parser(name, help=command.SUMMARY)
+        return super().format_help()
+
+
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the arguments, `verb` and its `command` among them; UsageError if they are wrong."""
     if not argv:
         return argparse.Namespace(command=_FirstSteps())
-    verb = _typed(argv)
-    first = next((word for word in argv if word != "--json"), None)
-    if verb is None and first is not None and not first.startswith("-"):
-        raise UsageError(f"There is no verb {first!r}.", _meant(first))
-    args, unknown = _parser(verb).parse_known_args(argv)
+    first = next((word for word in argv if word != "--json"), "--help")
+    names = verb.known()
+    if first not in names and not first.startswith("-"):
+        raise UsageError(f"There is no verb {first!r}.", _meant(first, names))
+    args, unknown = _parser(first if first in names else None).parse_known_args(argv)
     if unknown:
         raise UsageError(
             f"Unrecognized arguments: {' '.join(unknown)}.", _meant_option(args.syntax, unknown[0])
@@ -194,26 +133,20 @@ def _meant_option(syntax: argparse.ArgumentParser, word: str) -> str:
     return " ".join([*(f"Did you mean {option}?" for option in close), f"See: {syntax.prog} --help"])
 
 
-def _meant(word: str) -> str:
-    """Return a hint to the verb that somebody may have meant by `word`."""
+def _meant(word: str, names: Sequence[str]) -> str:
+    """Return a hint to the one of `names` that somebody may have meant by `word`."""
     ours = ELSEWHERE.get(word.lower())
     if ours:
         return f"Did you mean: harness {ours}"
     from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
 
-    close = get_close_matches(word.lower(), [verb.name for verb in VERBS], n=1)
+    close = get_close_matches(word.lower(), names, n=1)
     return f"Did you mean: {typed.harness(close[0])}" if close else "See which there are: harness --help"
 
 
-def _typed(argv: Sequence[str]) -> Verb | None:
-    """Return the verb that `argv` begins with; None if it begins with none."""
-    first = next((word for word in argv if word != "--json"), None)
-    return next((verb for verb in VERBS if verb.name == first), None)
-
-
-def _parser(chosen: Verb | None) -> argparse.ArgumentParser:
-    """Return a parser of `chosen` alone, which is all that is needed then, or of the names of all verbs."""
-    parser = _Parser(
+def _parser(chosen: str | None) -> argparse.ArgumentParser:
+    """Return the parser of the program, which knows the verb `chosen` alone: one is all that is typed."""
+    parser = _Program(
         prog="harness",
         description="A task list on disk that keeps agents working until it is done.",
         epilog=EPILOG,
@@ -223,18 +156,15 @@ def _parser(chosen: Verb | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object (before or after the verb)"
     )
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in VERBS if chosen is None else (chosen,):
-        sub = verbs.add_parser(
-            verb.name,
-            help=verb.summary,
-            description=verb.summary,
-            epilog=f"example: {verb.example}",
+    if chosen:
+        command = verb.load(chosen)
+        sub = parser.verbs.add_parser(
+            chosen,
+            description=command.SUMMARY,
+            epilog=f"example: {command.EXAMPLE}",
             formatter_class=_Help,
         )
-        if verb is chosen:
-            command = verb.load()
-            sub.add_argument("--json", action="store_true", help="print one JSON object")
-            command.arguments(sub)
-            sub.set_defaults(verb=verb, command=command, syntax=sub)
+        sub.add_argument("--json", action="store_true", help="print one JSON object")
+        command.arguments(sub)
+        sub.set_defaults(verb=chosen, command=command, syntax=sub)
     return parser

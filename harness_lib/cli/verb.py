@@ -1,20 +1,31 @@
-"""One verb of the command line; its code is loaded when it is typed."""
+"""The verbs of the command line: each is a file in `commands/`, which is loaded when the verb is typed."""
 
 from __future__ import annotations
 
 import keyword
 from argparse import ArgumentParser, Namespace
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
     from harness_lib.cli.screen import Screen
     from harness_lib.core.context import Context
     from harness_lib.core.reply import Reply
 
+COMMANDS = Path(__file__).parent / "commands"
+
 
 class Command(Protocol):
-    """What the file of a verb has."""
+    """What the file of a verb has.
+
+    SUMMARY is one line for the list of verbs, EXAMPLE a command that a newcomer can type, and HELP_ORDER
+    where the verb stands in that list: the lower, the earlier.
+    """
+
+    SUMMARY: str
+    EXAMPLE: str
+    HELP_ORDER: int
 
     def arguments(self, parser: ArgumentParser, /) -> None:
         """Add what may be typed after the verb."""
@@ -23,17 +34,21 @@ class Command(Protocol):
         """Do what was typed and return what is to be said."""
 
 
-class Verb(NamedTuple):
-    """`summary` is one line for the list of verbs; `example` a command that a newcomer can type."""
+def known() -> list[str]:
+    """Return the names of all verbs; none of their files is loaded."""
+    files = (path for path in COMMANDS.iterdir() if path.suffix == ".py" and not path.name.startswith("_"))
+    return sorted(path.stem.rstrip("_") for path in files)
 
-    name: str
-    summary: str
-    example: str
 
-    def load(self) -> Command:
-        """Return its file in `commands/`, named as it is typed."""
-        file = f"{self.name}_" if keyword.iskeyword(self.name) else self.name
-        return cast("Command", import_module(f"harness_lib.cli.commands.{file}"))
+def load(name: str) -> Command:
+    """Return the file of the verb `name`, which is known."""
+    file = f"{name}_" if keyword.iskeyword(name) else name
+    return cast("Command", import_module(f"harness_lib.cli.commands.{file}"))
+
+
+def in_order_of_help() -> list[tuple[str, Command]]:
+    """Return all verbs, with their files, which are loaded for it."""
+    return sorted(((name, load(name)) for name in known()), key=lambda verb: verb[1].HELP_ORDER)
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from harness_lib.cli import parser
+from harness_lib.cli import verb
 from harness_lib.state import schema
 from tests.conftest import FOREIGN_PREFIXES, GIT_CONFIG
 from tests.verbs import project as projects
 from tests.verbs.project import Project, Said
 
-NAMES = [verb.name for verb in parser.VERBS]
-EXAMPLES = {verb.name: shlex.split(verb.example)[1:] for verb in parser.VERBS}
+NAMES = verb.known()
+EXAMPLES = {name: shlex.split(verb.load(name).EXAMPLE)[1:] for name in NAMES}
 # It makes a project of its own and works it off; its own test does that.
 LONG = {"demo"}
 TYPED = {name: words for name, words in EXAMPLES.items() if name not in LONG}

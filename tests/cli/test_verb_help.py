@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import harness_lib
-from harness_lib.cli import commands, main, parser
+from harness_lib import verbs
+from harness_lib.cli import main, parser, verb
 from harness_lib.errors import Exit, UsageError
 from tests.cli.conftest import EXAMPLES, LONG, NAMES
 from tests.conftest import Harness
@@ -29,22 +31,28 @@ def test_every_verb_has_help_with_an_example_that_can_be_typed(
     assert "--json" in text
     assert "example: harness " in text
     assert EXAMPLES[name][0] == name
-    assert parser.parse(EXAMPLES[name]).verb.name == name
+    assert parser.parse(EXAMPLES[name]).verb == name
 
 
 def test_the_program_lists_its_verbs_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main.main(["--help"])
     text = capsys.readouterr().out
-    for verb in parser.VERBS:
-        assert f"    {verb.name}" in text
+    listed = re.findall(r"^ {4}([a-z]+)", text, re.MULTILINE)
+    assert sorted(listed) == NAMES
+    assert (listed[0], listed[-1]) == ("init", "demo")
     for code in Exit:
         assert f" {int(code)} " in text
 
 
 def test_each_verb_is_a_file_and_each_file_a_verb() -> None:
-    files = Path(commands.__file__).parent.glob("[!_]*.py")
-    assert sorted(file.stem.rstrip("_") for file in files) == sorted(NAMES)
+    files = Path(verbs.__path__[0]).glob("[!_]*.py")
+    assert sorted(file.stem.rstrip("_") for file in files) == NAMES
+
+
+def test_no_two_verbs_stand_at_one_place_of_the_help() -> None:
+    places = [verb.load(name).HELP_ORDER for name in NAMES]
+    assert sorted({*places}) == sorted(places)
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES} - LONG))
@@ -102,10 +110,9 @@ def test_a_verb_that_is_none_is_answered_by_the_one_that_was_meant(
 
 
 def test_what_other_programs_call_a_verb_is_answered_by_one_of_ours() -> None:
-    names = {verb.name for verb in parser.VERBS}
     for word, ours in parser.ELSEWHERE.items():
-        assert word not in names
-        assert ours.split()[0] in names
+        assert word not in NAMES
+        assert ours.split()[0] in NAMES
         parser.parse([part for part in ours.split() if part != "--help"])
 
 

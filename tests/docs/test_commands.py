@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.agents import ADAPTERS
-from harness_lib.cli.parser import VERBS, parse
+from harness_lib.cli import verb
+from harness_lib.cli.parser import parse
 from tests.conftest import CHECKOUT
 from tests.system.git.gitrepo import sh
 
@@ -39,7 +40,7 @@ def shown(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_can_be_typed(page: Path) -> None:
-    names = {verb.name for verb in VERBS}
+    names = {*verb.known()}
     for command in shown(page):
         words = [FILLED.get(word, word) for word in shlex.split(command, comments=True)[1:]]
         assert words[0] in names, command

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from harness_lib.cli import verb
+
 # Each begins a file named PWNED where a shell takes it for more than a word.
 NAMES = (
     "$(touch${IFS}PWNED)",
@@ -27,10 +29,8 @@ PROGRAMS = ("harness", "git")
 
 @lru_cache
 def _verbs() -> frozenset[str]:
-    from harness_lib.cli.parser import VERBS  # noqa: PLC0415 (loads every verb)
-
     listed = subprocess.run(["git", "--list-cmds=main"], capture_output=True, text=True, check=True)
-    return frozenset(("-C", *(verb.name for verb in VERBS), *listed.stdout.split()))
+    return frozenset(("-C", *verb.known(), *listed.stdout.split()))
 
 
 def commands(text: str) -> Iterator[str]:

@@ -14,6 +14,10 @@ from harness_lib.records import given
 from harness_lib.task import Task
 from harness_lib.verbs import add
 
+SUMMARY = "append a task"
+EXAMPLE = 'harness add "Add rate limiting" --validate "pytest -q tests/test_rate.py" --depends-on task-001'
+HELP_ORDER = 20
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -10,6 +10,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import budget
 
+SUMMARY = "what a run may use up and has; changes its limits while it goes on"
+EXAMPLE = "harness budget --max-cost 20"
+HELP_ORDER = 150
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -10,6 +10,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import check
 
+SUMMARY = "what is wrong with the list, and what it would run"
+EXAMPLE = "harness check"
+HELP_ORDER = 200
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

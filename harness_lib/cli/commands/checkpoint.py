@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import checkpoint
 
+SUMMARY = "record how far the work has come"
+EXAMPLE = 'harness checkpoint task-001 2/4 "routes created, tests pending"'
+HELP_ORDER = 60
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

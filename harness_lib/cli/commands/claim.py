@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import claim
 
+SUMMARY = "take the next task and print its brief"
+EXAMPLE = "harness claim"
+HELP_ORDER = 50
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -10,6 +10,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import demo, status
 
+SUMMARY = "the whole job in a temporary project, with a scripted agent"
+EXAMPLE = "harness demo"
+HELP_ORDER = 320
+
 
 def arguments(_parser: ArgumentParser) -> None:
     """Take none."""

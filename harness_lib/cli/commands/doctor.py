@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import doctor
 
+SUMMARY = "the usual troubles, each with its cure"
+EXAMPLE = "harness doctor"
+HELP_ORDER = 210
+
 
 def arguments(_parser: ArgumentParser) -> None:
     """Take none."""

@@ -13,6 +13,10 @@ from harness_lib.errors import UsageError
 from harness_lib.task import MODES
 from harness_lib.verbs import edit
 
+SUMMARY = "correct a task, or the settings of the list"
+EXAMPLE = 'harness edit task-001 --validate "pytest -q tests/test_rate.py" --priority P0'
+HELP_ORDER = 230
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

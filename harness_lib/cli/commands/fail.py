@@ -10,6 +10,10 @@ from harness_lib.core.reply import Reply
 from harness_lib.task import CATEGORIES
 from harness_lib.verbs import fail
 
+SUMMARY = "give up this attempt: roll back, keep the work in a rescue ref"
+EXAMPLE = 'harness fail task-001 --category TASK_EXEC --message "the API has no such call"'
+HELP_ORDER = 90
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import finish
 
+SUMMARY = "run the check: commit and complete, or roll back"
+EXAMPLE = "harness finish task-001"
+HELP_ORDER = 80
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -10,6 +10,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import graph
 
+SUMMARY = "which task waits for which"
+EXAMPLE = "harness graph --format mermaid"
+HELP_ORDER = 180
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

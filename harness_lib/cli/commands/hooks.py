@@ -13,6 +13,10 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.verbs import hooks
 
+SUMMARY = "switch on the hooks that keep an agent at work: install, status, uninstall"
+EXAMPLE = "harness hooks install --agent codex --dry-run"
+HELP_ORDER = 310
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -10,6 +10,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import import_
 
+SUMMARY = "append many tasks from JSON or a Markdown check list"
+EXAMPLE = "harness import tasks.md --dry-run"
+HELP_ORDER = 30
+
 MARKDOWN = """a Markdown check list:
 
   - [ ] Limit requests per client

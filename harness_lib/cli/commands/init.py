@@ -11,6 +11,10 @@ from harness_lib.core.reply import Reply
 from harness_lib.task import MODES
 from harness_lib.verbs import init
 
+SUMMARY = "make a task list in a project"
+EXAMPLE = "harness init --init-script"
+HELP_ORDER = 10
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

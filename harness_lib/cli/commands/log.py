@@ -11,6 +11,10 @@ from harness_lib.core.reply import Reply
 from harness_lib.task import LogType
 from harness_lib.verbs import log
 
+SUMMARY = "the end of the log"
+EXAMPLE = "harness log -n 50 --type ERROR"
+HELP_ORDER = 170
+
 LOG_TYPES: dict[str, str] = {name.lower(): name for name in get_args(LogType)}
 
 

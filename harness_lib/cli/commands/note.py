@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import note
 
+SUMMARY = "leave a line for the tasks that come later"
+EXAMPLE = 'harness note task-001 "the test server needs a port of its own"'
+HELP_ORDER = 70
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

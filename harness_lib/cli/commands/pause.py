@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import pause
 
+SUMMARY = "switch the hooks off until the next start"
+EXAMPLE = "harness pause"
+HELP_ORDER = 300
+
 
 def arguments(_parser: ArgumentParser) -> None:
     """Take none."""

@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import recover
 
+SUMMARY = "recover what was interrupted"
+EXAMPLE = "harness recover"
+HELP_ORDER = 110
+
 
 def arguments(_parser: ArgumentParser) -> None:
     """Take none."""

@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import release
 
+SUMMARY = "hand a claim back; no attempt is counted"
+EXAMPLE = "harness release task-001"
+HELP_ORDER = 100
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -11,6 +11,10 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.verbs import rescue
 
+SUMMARY = "the work of failed attempts: list, show, apply, drop"
+EXAMPLE = "harness rescue show task-001"
+HELP_ORDER = 280
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import retry
 
+SUMMARY = "give a failed or completed task a new start, and what it had blocked"
+EXAMPLE = "harness retry task-001"
+HELP_ORDER = 240
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

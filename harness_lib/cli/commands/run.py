@@ -13,6 +13,10 @@ from harness_lib.rules import budget
 from harness_lib.runs.options import Options
 from harness_lib.verbs import run
 
+SUMMARY = "work unattended: start agents and go on until all is done (inside an agent: the same as start)"
+EXAMPLE = "harness run -j 2 --max-hours 8"
+HELP_ORDER = 140
+
 MINUTE = 60.0
 
 

@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import show
 
+SUMMARY = "everything about one task"
+EXAMPLE = "harness show task-001"
+HELP_ORDER = 220
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

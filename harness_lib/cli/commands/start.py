@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.runs import open_session
 
+SUMMARY = "open a session: recover, check the environment, name the next task"
+EXAMPLE = "harness start"
+HELP_ORDER = 40
+
 
 def arguments(_parser: ArgumentParser) -> None:
     """Take none."""

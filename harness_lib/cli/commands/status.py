@@ -10,6 +10,10 @@ from harness_lib.core.reply import Reply
 from harness_lib.runs import overview
 from harness_lib.verbs import status
 
+SUMMARY = "where the list stands"
+EXAMPLE = "harness status"
+HELP_ORDER = 160
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import stop
 
+SUMMARY = "end the session"
+EXAMPLE = "harness stop"
+HELP_ORDER = 130
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -10,6 +10,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import tidy
 
+SUMMARY = "show what of old logs and rescued work would go, and take it"
+EXAMPLE = "harness tidy --days 30"
+HELP_ORDER = 290
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import trust
 
+SUMMARY = "let the commands of a list run that came with a clone"
+EXAMPLE = "harness trust"
+HELP_ORDER = 270
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

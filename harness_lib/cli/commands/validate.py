@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import validate
 
+SUMMARY = "run checks, record nothing"
+EXAMPLE = "harness validate task-001"
+HELP_ORDER = 260
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

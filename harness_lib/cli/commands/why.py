@@ -9,6 +9,10 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.verbs import why
 
+SUMMARY = "why a task can or cannot be claimed"
+EXAMPLE = "harness why task-003"
+HELP_ORDER = 190
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""

@@ -1,0 +1,61 @@
+"""A new verb is two files of its name; nothing else is touched.
+
+They are put into a copy of the library, which then runs the verb from the command line.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from tests.conftest import Answer, Harness
+
+ROOT = Path(__file__).parents[2]
+
+COMMAND = '''"""`harness hello`: greet somebody."""
+
+from harness_lib.verbs import hello
+
+SUMMARY = "greet somebody"
+EXAMPLE = "harness hello Ann"
+HELP_ORDER = 15
+
+
+def arguments(parser):
+    parser.add_argument("name", help="who is there")
+
+
+def answer(ctx, args, _screen):
+    return hello.run(args.name)
+'''
+VERB = """from harness_lib.core.reply import Reply
+
+
+def run(name):
+    return Reply("hello", f"Hello, {name}.")
+"""
+
+
+def test_a_new_verb_is_two_files_and_is_typed_listed_and_meant(tmp_path: Path, harness: Harness) -> None:
+    top = tmp_path / "copy"
+    shutil.copytree(ROOT / "harness_lib", top / "harness_lib", ignore=shutil.ignore_patterns("__pycache__"))
+    (top / "harness_lib/cli/commands/hello.py").write_text(COMMAND, encoding="utf-8")
+    (top / "harness_lib/verbs/hello.py").write_text(VERB, encoding="utf-8")
+
+    def typed(*words: str) -> Answer:
+        return harness(*words, env={"PYTHONPATH": str(top)})
+
+    assert typed("hello", "Ann").out.splitlines()[0] == "Hello, Ann."
+    listed = typed("--help").out
+    assert listed.index("    init ") < listed.index("    hello     greet somebody") < listed.index("    add ")
+    assert "example: harness hello Ann" in typed("hello", "--help").out
+    assert "Did you mean: harness hello" in typed("hallo").err
+
+
+def test_the_page_for_contributors_names_these_files() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (told,) = (line for line in page.splitlines() if line.startswith("A new verb is "))
+
+    assert "two files" in told
+    assert re.findall(r"`([a-z_/]+/)`", told) == ["cli/commands/", "verbs/"]

@@ -31,6 +31,11 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def folded(text: str) -> str:
+    """Return what of `text` counts when two are compared: neither case nor how many blanks there are."""
+    return " ".join(text.split()).casefold()
+
+
 def some(texts: Sequence[str], most: int) -> str:
     """Return the first `most` of `texts` in one line, and how many more there are."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""

@@ -18,7 +18,7 @@ from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
 from harness_lib.state.record import kinds
 from harness_lib.task import Task
-from harness_lib.text import some
+from harness_lib.text import folded, some
 
 LISTED = 20
 NAMED = 60
@@ -116,7 +116,7 @@ class _Names:
             if isinstance(name, str):
                 self._own.setdefault(name, []).append(number)
             if isinstance(title, str):
-                self._titles.setdefault(_folded(title), []).append(number)
+                self._titles.setdefault(folded(title), []).append(number)
         self._questions = questions
 
     def find(self, number: int, wait: Wait) -> list[str] | str:
@@ -142,8 +142,8 @@ class _Names:
                 return self._of_file(by, wait, name, self._own[name][:1])
             if self._questions.task(name) is not None:
                 return [name]
-            if _folded(name) in self._titles:
-                return self._of_file(by, wait, name, self._titles[_folded(name)])
+            if folded(name) in self._titles:
+                return self._of_file(by, wait, name, self._titles[folded(name)])
             ids = self.titles(name)
             if ids:
                 return ids if len(ids) == 1 else self._ambiguous(name, len(ids))
@@ -237,10 +237,6 @@ def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> 
 
 def _renamed(draft: Draft, task: Task) -> bool:
     return draft.document.get("id") not in (None, task.id)
-
-
-def _folded(title: str) -> str:
-    return " ".join(title.split()).casefold()
 
 
 def _quoted(name: str | int) -> str:

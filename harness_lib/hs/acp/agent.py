@@ -21,7 +21,7 @@ from harness_lib.loop.piped import Json
 from harness_lib.loop.sessions.session import Session
 
 if TYPE_CHECKING:
-    from acp.interfaces import Agent as Protocol
+    from acp import interfaces
     from acp.interfaces import Client
 
 Servers = list[servers.Server] | None
@@ -42,7 +42,7 @@ async def _serve() -> None:
     agent = Agent()
     try:
         # Closing and resuming a session are no part of the package's stable half yet.
-        await run_agent(cast("Protocol", agent), use_unstable_protocol=True)
+        await run_agent(cast("interfaces.Agent", agent), use_unstable_protocol=True)
     finally:
         await agent.end()
 

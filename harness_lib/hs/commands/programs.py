@@ -103,8 +103,8 @@ def _enter(runtime: Runtime) -> None:
         runtime.sources = os.environ["HARNESS_SOURCES"].split(":")
 
 
-HOOK = Builtin("Run one hook as a program: hs hook STAGE/NAME", _hook)
-TOOL = Builtin("Run one tool as a program: hs tool NAME --schema|--describe|--exec", _tool)
-PROVIDER = Builtin(
+HOOK_COMMAND = Builtin("Run one hook as a program: hs hook STAGE/NAME", _hook)
+TOOL_COMMAND = Builtin("Run one tool as a program: hs tool NAME --schema|--describe|--exec", _tool)
+PROVIDER_COMMAND = Builtin(
     "Run one provider as a program: hs provider NAME [--ready|...]; without NAME: is any ready?", _provider
 )

@@ -9,8 +9,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent import futures
 from concurrent.futures import CancelledError, Future
-from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -102,7 +102,7 @@ class Connections:
 
     def close(self) -> None:
         """End the servers."""
-        with suppress(Late, asyncio.CancelledError):
+        with suppress(futures.TimeoutError, asyncio.CancelledError):
             self._start(self._end()).result(_END_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_END_SECONDS)
@@ -124,7 +124,7 @@ class Connections:
         late = f"no answer within {limit:.0f} s"
         try:
             error = future.exception(seconds)
-        except (Late, CancelledError):
+        except (futures.TimeoutError, CancelledError):
             return late
         finally:
             # Nobody waits for it any more, also where the turn is interrupted.

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.loop import conf, processes
-from harness_lib.loop.sessions import message as codec
-from harness_lib.loop.sessions.message import Message
+from harness_lib.loop.sessions.message import Message, parse, render
 from harness_lib.loop.stream import Stream
 from harness_lib.system.files import advisory, atomic
 from harness_lib.text import in_one_line
@@ -129,7 +128,7 @@ class Session:
         seq = self._last() + 1
         message = Message(seq, role, body, {"timestamp": now(), **fields})
         path = directory / f"{seq:04d}-{role}.md"
-        data = codec.render(message).encode("utf-8", "replace")
+        data = render(message).encode("utf-8", "replace")
         with self.writing():
             directory.mkdir(mode=0o700, exist_ok=True)
             atomic.write(path, data, durable=False, mode=_PRIVATE)
@@ -180,7 +179,7 @@ class Session:
         except (FileNotFoundError, IsADirectoryError):
             return None
         role = entry.name.removesuffix(".md").partition("-")[2]
-        message = codec.parse(_number(entry.name) or 0, role, text)
+        message = parse(_number(entry.name) or 0, role, text)
         self._parsed[entry.name] = stamp, message
         return message
 

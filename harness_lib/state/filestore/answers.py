@@ -18,6 +18,7 @@ from harness_lib.rules.selection import Why
 from harness_lib.rules.stats import Counts
 from harness_lib.state.api import Questions, TaskCommands
 from harness_lib.task import Session, SessionConfig, State, Status, StopReason, Task
+from harness_lib.text import folded
 
 
 class Answers(Questions):
@@ -199,8 +200,3 @@ class _Indexes:
                 if commit is not None:
                     ids_by_commit.setdefault(commit, []).append(task.id)
         return ids_by_commit
-
-
-def folded(title: str) -> str:
-    """Return what of a title counts when two are compared."""
-    return " ".join(title.split()).casefold()

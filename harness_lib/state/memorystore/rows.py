@@ -18,8 +18,8 @@ from harness_lib.rules.failures import Finding
 from harness_lib.rules.selection import Why
 from harness_lib.rules.stats import Counts
 from harness_lib.state.api import Questions, TaskCommands
-from harness_lib.state.filestore.answers import folded
 from harness_lib.task import STATUSES, Session, SessionConfig, State, Status, StopReason, Task
+from harness_lib.text import folded
 
 
 @dataclass

@@ -20,34 +20,29 @@ class Answer(NamedTuple):
 
 def ask(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, seconds: float) -> Answer:
     """Run `command` to its end. Raises OSError: TimeoutError where it takes longer than `seconds`."""
-    try:
-        done = subprocess.run(
-            command,
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError(str(error)) from error
+    done = _run(command, env, cwd, seconds, output=subprocess.PIPE)
     return Answer(done.returncode, done.stdout, done.stderr)
 
 
 def exit_code(command: Sequence[str], *, env: Mapping[str, str], cwd: Path, seconds: float) -> int:
     """Run `command` to its end, unheard. Raises OSError: TimeoutError behind `seconds`."""
+    return _run(command, env, cwd, seconds, output=subprocess.DEVNULL).returncode
+
+
+def _run(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path, seconds: float, output: int
+) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(
             command,
             cwd=cwd,
             env=dict(env),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
             timeout=seconds,
             check=False,
-        ).returncode
+        )
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(str(error)) from error
 

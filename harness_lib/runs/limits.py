@@ -10,7 +10,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import budget
 from harness_lib.runs.run_snapshot import Seen
-from harness_lib.state.filestore import run_files
+from harness_lib.state import run_files
 
 
 def ask(ctx: Context, runs: list[Seen], changes: Mapping[str, float]) -> None:

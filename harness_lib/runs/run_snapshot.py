@@ -14,7 +14,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import run_state
 from harness_lib.rules.run_state import RunState
-from harness_lib.state.filestore import run_files
+from harness_lib.state import run_files
 from harness_lib.system.processes import process
 
 # For a run of another machine on a shared disk, of which we cannot ask whether it lives.

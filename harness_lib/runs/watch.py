@@ -8,7 +8,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError
 from harness_lib.runs import overview
 from harness_lib.runs.overview import View
-from harness_lib.state.filestore import run_files
+from harness_lib.state import run_files
 
 POLL_SECONDS = 0.5
 LOOK_ANYWAY_SECONDS = 10.0

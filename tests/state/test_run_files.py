@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.state.filestore import run_files
+from harness_lib.state import run_files
 from harness_lib.system.place.roots import Root
 
 

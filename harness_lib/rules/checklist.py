@@ -12,6 +12,9 @@
 
 An item with items below it groups them: without a check it is no task, and what it says holds for them.
 Every other line of the document (headings, prose, code) is passed over.
+
+It is read by its indentation and not by CommonMark, whose parsers take `  - check: …` below `1. [ ] …` for a
+list of its own (three blanks make it a part of the item): plans are written so, and the check would be lost.
 """
 
 from __future__ import annotations

@@ -44,6 +44,12 @@ def test_prose_headings_plain_bullets_and_code_are_passed_over() -> None:
     assert _titles("# [ ] a\ntext - [ ] b\n- plain\n```\n- [ ] c\n```\n~~~\n- [ ] d\n~~~\n- [ ] e\n") == ["e"]
 
 
+def test_two_blanks_are_below_an_item_with_a_number_too() -> None:
+    text = "1. [ ] a\n  - check: `true`\n10. [ ] b\n  - check: `false`\n"
+
+    assert [item.first("check") for item in checklist.parse(text)[0]] == ["true", "false"]
+
+
 def test_a_nested_item_is_a_task_of_its_own() -> None:
     assert _titles("- [ ] a\n  - [ ] b\n") == ["a", "b"]
 

@@ -60,7 +60,9 @@ def _marker(ctx: Context, questions: Questions) -> Diagnoses:
     if not remains:
         yield warn("the hooks are on, but nothing is left to do", "harness pause")
     elif questions.has_had_sessions and not questions.sessions():
-        yield warn("the hooks are on, but no session is open: they hold nobody", "harness start")
+        more = typed.harness("edit", rest="--max-sessions N")
+        cure = more if sessions.are_used_up(questions, ctx) else sessions.START
+        yield warn("the hooks are on, but no session is open: they hold nobody", cure)
     else:
         yield ok("the hooks are on")
 

@@ -191,6 +191,8 @@ def test_where_no_session_is_left_nobody_is_sent_in_a_circle(agent: Agent, verb:
 
     assert "harness start" not in [*typed, command]
     assert "A person can allow more: harness edit --max-sessions N" in agent("status").out
+    (closed,) = (line for line in agent("doctor").out.splitlines() if "no session is open" in line)
+    assert closed.endswith(" -> harness edit --max-sessions N")
     agent.ok("edit", "--max-sessions", "2")
     said = agent.ok("status")
     assert (said["next"], "allow more" in said["message"]) == ("harness start", False)

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pyte
 
+from tests.loop.environment import environment
+
 PATIENCE = 60.0
 _OWN_TERMINAL = """
 import fcntl, os, sys, termios
@@ -37,12 +39,10 @@ class Person:
     def __init__(self, command: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> None:
         self.leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
-        base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         self.process = subprocess.Popen(
             [sys.executable, "-c", _OWN_TERMINAL, *command],
             stdin=follower, stdout=follower, stderr=follower, cwd=cwd,
-            env={**base, "NO_PROXY": "127.0.0.1", "TERM": "xterm", **env},
+            env=environment({"TERM": "xterm", **env}),
             start_new_session=True,
         )  # fmt: skip
         os.close(follower)

@@ -6,88 +6,18 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from acp import RequestError, schema, spawn_agent_process, text_block
+from acp import RequestError, schema, text_block
 
+from tests.hs.acp.client import Editor, connected, play
 from tests.loop.conftest import WIRES, Serve, bodies, session_of
+from tests.loop.mcp_servers import listening
 from tests.loop.servers.script import Step, say, use
-from tests.loop.test_foreign import program
-from tests.loop.test_mcp import configure, listening
-
-if TYPE_CHECKING:
-    from acp.interfaces import Client
+from tests.loop.source_files import write_models, write_program, write_servers
 
 CHAT = WIRES[1]
-
-
-class Editor:
-    """A client that keeps what it is told, and answers each question as it was given."""
-
-    def __init__(self, answer: str = "allow_once") -> None:
-        self.updates: list[Any] = []
-        self.questions: list[tuple[Any, Any]] = []
-        self.answer = answer
-        self.processes: list[Any] = []
-
-    def on_connect(self, conn: Any) -> None:
-        self.conn = conn
-
-    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:  # noqa: ARG002
-        self.updates.append(update)
-
-    async def request_permission(
-        self,
-        session_id: str,  # noqa: ARG002
-        tool_call: Any,
-        options: Any,
-        **_: Any,
-    ) -> schema.RequestPermissionResponse:
-        self.questions.append((tool_call, options))
-        if self.answer == "never":
-            await asyncio.Event().wait()
-        outcome = schema.AllowedOutcome(outcome="selected", option_id=self.answer)
-        return schema.RequestPermissionResponse(outcome=outcome)
-
-    def of(self, kind: str) -> list[Any]:
-        return [update for update in self.updates if update.session_update == kind]
-
-    def said(self) -> str:
-        return "".join(update.content.text for update in self.of("agent_message_chunk"))
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < deadline, self.updates
-            await asyncio.sleep(0.02)
-
-
-@asynccontextmanager
-async def connected(editor: Editor, env: dict[str, str]) -> AsyncIterator[Any]:
-    foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
-    base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    command = (sys.executable, "-m", "harness_lib.hs", "acp")
-    env = {**base, "NO_PROXY": "127.0.0.1", **env}
-    root = Path(__file__).parents[2]
-    async with spawn_agent_process(
-        cast("Client", editor), *command, env=env, cwd=root, use_unstable_protocol=True,
-        transport_kwargs={"stderr": None},
-    ) as (conn, process):  # fmt: skip
-        editor.processes.append(process)
-        await conn.initialize(protocol_version=1)
-        yield conn
-
-
-def play(work: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        await asyncio.wait_for(work(), 90)
-
-    asyncio.run(bounded())
 
 
 def test_a_turn_is_streamed_and_ends(serve: Serve, home: Path, project: Path) -> None:
@@ -341,10 +271,7 @@ def test_skills_are_commands_and_the_context_is_counted(serve: Serve, home: Path
     skill = project / ".agents" / "skills" / "tell" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: tell\ndescription: Tell & show\n---\nTell it.\n", encoding="utf-8")
-    (home / ".harness").mkdir()
-    (home / ".harness" / "models.conf").write_text(
-        "a- context=1000 price_in=1 price_out=1\n", encoding="utf-8"
-    )
+    write_models(home / ".harness", "a- context=1000 price_in=1 price_out=1")
     editor = Editor()
 
     async def work() -> None:
@@ -402,9 +329,11 @@ def test_a_server_that_is_told_to_end_leaves_nothing_running(serve: Serve, proje
 
 def test_a_provider_that_streams_nothing_is_heard_too(home: Path, project: Path) -> None:
     pack = home / ".harness" / "plugins" / "quiet"
-    program(pack / "providers" / "quiet", '#!/bin/sh\ncat >/dev/null\necho "{\\"said\\": \\"Quiet.\\"}"\n')
-    program(pack / "hooks.d" / "assemble" / "10-messages", "#!/bin/sh\ncat\n")
-    program(
+    write_program(
+        pack / "providers" / "quiet", '#!/bin/sh\ncat >/dev/null\necho "{\\"said\\": \\"Quiet.\\"}"\n'
+    )
+    write_program(pack / "hooks.d" / "assemble" / "10-messages", "#!/bin/sh\ncat\n")
+    write_program(
         pack / "hooks.d" / "receive" / "10-save",
         '#!/bin/sh\ncat >/dev/null\necho "{\\"next_state\\": \\"done\\", \\"output\\": \\"Quiet.\\"}"\n',
     )
@@ -596,7 +525,7 @@ def test_a_client_is_told_why_an_answer_takes_its_time(serve: Serve, project: Pa
 
 
 def test_a_client_is_told_what_is_left_out(serve: Serve, home: Path, project: Path) -> None:
-    configure(home / ".harness", absent={"command": "/no/such/program"})
+    write_servers(home / ".harness", absent={"command": "/no/such/program"})
     server = serve(CHAT, say("Done."))
     editor = Editor()
 

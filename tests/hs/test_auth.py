@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.loop.conftest import WIRES, Hs, Serve
 from tests.loop.servers.script import say
+from tests.loop.source_files import write_program
 
 KEY = "sk-0123456789"
 
@@ -88,13 +89,10 @@ def test_without_a_terminal_no_key_is_asked_for(home: Path) -> None:
 
 
 def test_a_hook_of_home_gives_the_credential(hs: Hs, home: Path) -> None:
-    path = home / ".harness" / "hooks.d" / "auth-set" / "10-vault"
-    path.parent.mkdir(parents=True)
-    path.write_text(
+    write_program(
+        home / ".harness" / "hooks.d" / "auth-set" / "10-vault",
         '#!/bin/sh\necho "{\\"type\\":\\"api_key\\",\\"key\\":\\"$HARNESS_AUTH_PROVIDER-key\\"}"\n',
-        encoding="utf-8",
     )
-    path.chmod(0o755)
 
     assert hs("auth", "set", "groq").code == 0
     assert hs("auth", "list", "groq").out == "groq [0] type=api_key key=groq-key\n".replace(

@@ -8,7 +8,7 @@ from tests.conftest import CHECKOUT
 from tests.hs.person import SLOW, person
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import Step, Use, say, use
-from tests.loop.test_mcp import configure
+from tests.loop.source_files import write_models, write_servers
 
 CHAT = WIRES[1]
 
@@ -175,10 +175,7 @@ def test_the_line_follows_the_size_of_the_window(serve: Serve, project: Path) ->
 
 
 def test_the_status_tells_model_context_tokens_and_cost(serve: Serve, project: Path, home: Path) -> None:
-    (home / ".harness").mkdir()
-    (home / ".harness" / "models.conf").write_text(
-        "big- context=200000 price_in=1 price_out=2\n", encoding="utf-8"
-    )
+    write_models(home / ".harness", "big- context=200000 price_in=1 price_out=2")
     server = serve(CHAT, say("One."), say("Two."))
 
     with person(cwd=project, env=CHAT.environment(server) | {"HARNESS_MODEL": "big-one"}) as someone:
@@ -204,7 +201,7 @@ def test_the_status_tells_another_model_as_soon_as_there_is_one(serve: Serve, pr
 
 
 def test_what_we_notice_is_said_above_the_line(serve: Serve, project: Path, home: Path) -> None:
-    configure(home / ".harness", absent={"command": "/no/such/program"})
+    write_servers(home / ".harness", absent={"command": "/no/such/program"})
     server = serve(CHAT, say("Done."))
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import termios
 import time
 from pathlib import Path
@@ -13,12 +12,12 @@ import pytest
 from tests.conftest import CHECKOUT
 from tests.hs.person import HS, PATIENCE, SHELL, Person, person
 from tests.loop.conftest import WIRES, Serve, bodies, session_of
+from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
-from tests.loop.test_mcp import configure
+from tests.loop.source_files import write_models, write_servers
 
 CHAT = WIRES[1]
 SLEEPS = use("bash", command="echo $$ > pid; sleep 300")
-HANGING = Path(__file__).parents[1] / "loop" / "servers" / "hanging_mcp_server.py"
 
 
 def pid_of(project: Path, someone: Person) -> int:
@@ -117,7 +116,7 @@ def test_twice_it_waits_for_no_tool_that_ignores_the_first(serve: Serve, project
 def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
     serve: Serve, home: Path, project: Path
 ) -> None:
-    configure(home / ".harness", slow={"command": sys.executable, "args": [str(HANGING)]})
+    write_servers(home / ".harness", slow=entry(program="hanging_mcp_server.py"))
     server = serve(CHAT, use("mcp__slow__hang"), say("Went on."))
 
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
@@ -132,8 +131,7 @@ def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
 
 
 def test_during_a_summary_it_gives_the_prompt_back(serve: Serve, project: Path, home: Path) -> None:
-    (home / ".harness").mkdir()
-    (home / ".harness" / "models.conf").write_text("gpt-4o context=10000\n", encoding="utf-8")
+    write_models(home / ".harness", "gpt-4o context=10000")
     long = say("long " * 3000)
     server = serve(CHAT, long, long, Step(silent=True))
 

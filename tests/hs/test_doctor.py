@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import Hs
-from tests.loop.test_foreign import program
+from tests.loop.source_files import write_program
 
 READY = {"OPENAI_API_URL": "http://127.0.0.1:9/v1/chat/completions", "HARNESS_MODEL": "m"}
 
@@ -32,7 +32,7 @@ def test_without_a_provider_it_says_how_to_get_one(hs: Hs) -> None:
 
 
 def broken_tool(home: Path, _: Path) -> None:
-    program(home / ".harness" / "tools" / "odd", "#!/bin/sh\necho nothing\n")
+    write_program(home / ".harness" / "tools" / "odd", "#!/bin/sh\necho nothing\n")
 
 
 def not_executable(home: Path, _: Path) -> None:
@@ -49,7 +49,7 @@ def readable_key(home: Path, _: Path) -> None:
 
 
 def untrusted(_: Path, project: Path) -> None:
-    program(project / ".harness" / "tools" / "odd", "#!/bin/sh\ntouch ran\n")
+    write_program(project / ".harness" / "tools" / "odd", "#!/bin/sh\ntouch ran\n")
 
 
 def unknown_mode(home: Path, _: Path) -> None:

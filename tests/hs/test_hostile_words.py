@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.hs.test_one_shot import environment
 from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
-from tests.loop.test_foreign import program
+from tests.loop.source_files import write_program
 
 CHAT = WIRES[1]
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1mhello"
@@ -64,15 +64,15 @@ def test_the_words_of_a_host_that_refuses(serve: Serve, project: Path, status: i
 
 def test_what_a_failing_hook_prints(serve: Serve, home: Path, project: Path) -> None:
     text = '#!/bin/sh\nprintf \'{"error":"\\\\u001b[2Jhello"}\'\nexit 1\n'
-    program(home / ".harness" / "hooks.d" / "start" / "05-no", text)
+    write_program(home / ".harness" / "hooks.d" / "start" / "05-no", text)
 
     assert is_harmless(shown(project, CHAT.environment(serve(CHAT, say("never"))), "go"))
 
 
 def test_the_names_of_what_a_repository_brings_along(serve: Serve, project: Path) -> None:
-    program(project / ".harness" / "tools" / EVIL, "#!/bin/sh\n")
+    write_program(project / ".harness" / "tools" / EVIL, "#!/bin/sh\n")
     deeper = project / EVIL
-    program(deeper / ".harness" / "tools" / "t", "#!/bin/sh\n")
+    write_program(deeper / ".harness" / "tools" / "t", "#!/bin/sh\n")
     env = CHAT.environment(serve(CHAT, say("Done.")))
 
     assert is_harmless(shown(deeper, env, "go"))
@@ -83,7 +83,7 @@ def test_the_names_of_what_a_repository_brings_along(serve: Serve, project: Path
 
 def test_what_plugins_say_of_themselves(serve: Serve, home: Path, project: Path) -> None:
     for kind in ("tools", "commands", "providers"):
-        program(home / ".harness" / kind / "mine", f"#!/bin/sh\nprintf '%s' '{EVIL}'\n")
+        write_program(home / ".harness" / kind / "mine", f"#!/bin/sh\nprintf '%s' '{EVIL}'\n")
     env = CHAT.environment(serve(CHAT, say("never")))
 
     assert is_harmless(shown(project, env, "help"))

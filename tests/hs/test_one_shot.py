@@ -8,13 +8,13 @@ import pty
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
 
 CHAT = WIRES[1]
@@ -275,9 +275,3 @@ def test_on_a_terminal_the_answer_streams_and_moves_no_cursor(serve: Serve, proj
     assert done.returncode == 0, shown
     assert shown.count("done.") == 1
     assert "\x1b" not in shown
-
-
-def environment(added: Mapping[str, str]) -> dict[str, str]:
-    foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
-    base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    return {**base, "NO_PROXY": "127.0.0.1", **added}

@@ -12,18 +12,14 @@ from harness_lib.loop.runtime import start
 from tests.hs.person import person
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say
+from tests.loop.source_files import write_models
 
 CHAT = WIRES[1]
 LONG = say("long " * 3000)
 
 
-def small_context(home: Path) -> None:
-    (home / ".harness").mkdir()
-    (home / ".harness" / "models.conf").write_text("gpt-4o context=10000\n", encoding="utf-8")
-
-
 def test_compact_summarises_what_was_said(serve: Serve, project: Path, home: Path) -> None:
-    small_context(home)
+    write_models(home / ".harness", "gpt-4o context=10000")
     server = serve(CHAT, LONG, LONG, say("They said long."), say("Went on."))
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,8 +10,11 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+import stamina
 
 from tests.conftest import Answer
+from tests.loop import in_process as runs_in_process
+from tests.loop.environment import environment
 from tests.loop.servers.anthropic import Messages
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step
@@ -41,6 +43,11 @@ class Wire:
     name: str
     handler: type[Messages | OpenAI]
     path: str
+
+    @property
+    def provider(self) -> str:
+        """The provider that speaks so."""
+        return "anthropic" if self.name == "anthropic" else "openai"
 
     def environment(self, server: ModelServer) -> dict[str, str]:
         if self.name == "anthropic":
@@ -73,12 +80,10 @@ def hs(project: Path) -> Hs:
         stdin: str = "",
         through: Sequence[str] = (),
     ) -> Answer:
-        foreign = ("OPENAI", "ANTHROPIC", "HARNESS")
-        base = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         done = subprocess.run(
             [*through, sys.executable, "-m", "harness_lib.hs", *args],
             cwd=cwd or project,
-            env={**base, "NO_PROXY": "127.0.0.1", **(env or {})},
+            env=environment(env or {}),
             input=stdin,
             capture_output=True,
             encoding="utf-8",
@@ -110,9 +115,18 @@ def serve() -> Iterator[Serve]:
 @pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
 def wire(request: pytest.FixtureRequest) -> Wire:
     """Each wire in turn."""
-    found = request.param
-    assert isinstance(found, Wire)
-    return found
+    wire = request.param
+    assert isinstance(wire, Wire)
+    return wire
+
+
+@pytest.fixture
+def in_process() -> Iterator[None]:
+    """Let runs inside this process ask three times at most without a pause, and close them in the end."""
+    with stamina.set_testing(True, attempts=3):
+        yield
+    while runs_in_process.STARTED:
+        runs_in_process.STARTED.pop().close()
 
 
 def session_of(home: Path) -> Path:

@@ -13,6 +13,7 @@ from tests.conftest import CHECKOUT
 from tests.hs.person import SLOW, person
 from tests.loop.conftest import WIRES, Hs, Serve
 from tests.loop.servers.script import say, use
+from tests.loop.source_files import write_program
 
 CHAT = WIRES[1]
 ASKED = ("--approve", "ask", "go")
@@ -197,9 +198,7 @@ def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
 ) -> None:
     server = serve(CHAT, use("bash", command="touch made"), say("Done."))
     gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
-    gate.parent.mkdir(parents=True)
-    gate.write_text(f"#!/bin/sh\ntouch '{project}/asking'\ncat\n", encoding="utf-8")
-    gate.chmod(0o755)
+    write_program(gate, f"#!/bin/sh\ntouch '{project}/asking'\ncat\n")
     env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT)}
 
     with person(cwd=project, env=env, through=(*SLOW, "line")) as someone:
@@ -291,11 +290,9 @@ def test_always_is_offered_where_the_first_word_says_what_runs(command: str, sub
 
 def test_a_question_of_a_subagent_that_is_stopped_is_gone(serve: Serve, project: Path, home: Path) -> None:
     gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
-    gate.parent.mkdir(parents=True)
     # The question comes when the line was sent: otherwise that would be an answer.
-    waits = f"case $given in *'touch made'*) while [ ! -e '{project}/go' ]; do sleep 0.05; done; esac"
-    gate.write_text(f'#!/bin/sh\ngiven=$(cat)\n{waits}\nprintf "%s" "$given"\n', encoding="utf-8")
-    gate.chmod(0o755)
+    waits = f"case $call in *'touch made'*) while [ ! -e '{project}/go' ]; do sleep 0.05; done; esac"
+    write_program(gate, f'#!/bin/sh\ncall=$(cat)\n{waits}\nprintf "%s" "$call"\n')
     server = serve(CHAT, use("agent", prompt="make it"), use("bash", command="touch made"), say("Went on."))
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:

@@ -13,11 +13,11 @@ import pytest
 from harness_lib.loop import follower
 from harness_lib.loop.follower import Ending
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.in_process import results_of, started
 from tests.loop.servers.script import Step, Use, say, use
-from tests.loop.test_foreign import program
-from tests.loop.test_wires import closed, no_pauses, results, started
+from tests.loop.source_files import write_program
 
-__all__ = ["closed", "no_pauses"]
+pytestmark = pytest.mark.usefixtures("in_process")
 
 CHAT = WIRES[1]
 TOOL = """\
@@ -41,8 +41,8 @@ STOPS = {
 def test_a_tool_whose_name_no_host_takes_is_left_out_and_named_once(
     hs: Hs, serve: Serve, wire: Wire, home: Path, project: Path, name: str
 ) -> None:
-    program(home / ".harness" / "tools" / name, TOOL)
-    program(home / ".harness" / "tools" / "fine", TOOL)
+    write_program(home / ".harness" / "tools" / name, TOOL)
+    write_program(home / ".harness" / "tools" / "fine", TOOL)
     server = serve(wire, use("fine"), use("fine"), say("Done."))
 
     answer = hs("go", env=wire.environment(server))
@@ -55,7 +55,7 @@ def test_a_tool_whose_name_no_host_takes_is_left_out_and_named_once(
 
 def test_a_tool_that_changes_during_a_run_is_told_anew(hs: Hs, serve: Serve, home: Path) -> None:
     path = home / ".harness" / "tools" / "look"
-    program(path, TOOL)
+    write_program(path, TOOL)
     server = serve(CHAT, use("bash", command=f"sed -i s/WORDS/others/ '{path}'"), say("Done."))
 
     answer = hs("go", env=CHAT.environment(server))
@@ -70,7 +70,7 @@ def test_a_tool_that_disappears_between_two_calls_is_an_error_for_the_model(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
     path = home / ".harness" / "tools" / "look"
-    program(path, TOOL)
+    write_program(path, TOOL)
     gone = Step(uses=(Use("look"), Use("bash", {"command": f"rm '{path}'"}), Use("look")))
     server = serve(CHAT, gone, say("Done."))
 
@@ -85,8 +85,8 @@ def test_a_hook_that_disappears_in_the_middle_of_its_stage_ends_it_by_name(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
     hooks = home / ".harness" / "hooks.d" / "start"
-    program(hooks / "20-remove", f"#!/bin/sh\nrm '{hooks}/30-gone'\ncat\n")
-    program(hooks / "30-gone", "#!/bin/sh\ncat\n")
+    write_program(hooks / "20-remove", f"#!/bin/sh\nrm '{hooks}/30-gone'\ncat\n")
+    write_program(hooks / "30-gone", "#!/bin/sh\ncat\n")
     server = serve(CHAT, say("never"))
 
     answer = hs("go", env=CHAT.environment(server))
@@ -133,7 +133,7 @@ def test_arguments_that_are_cut_never_run_whatever_is_said_of_their_end(
     assert follower.follow(run) == Ending("Done.", failed=False)
 
     assert not (project / "ran").exists()
-    assert "not run" in results(run)[0]
+    assert "not run" in results_of(run)[0]
 
 
 def test_whole_calls_run_though_their_host_says_that_it_has_stopped(

@@ -10,12 +10,12 @@ from harness_lib.loop import follower
 from harness_lib.loop.follower import Ending
 from harness_lib.loop.runtime import Runtime
 from tests.loop.conftest import Hs, Serve, Wire, session_of
+from tests.loop.in_process import started
 from tests.loop.servers.cache import PromptCache
 from tests.loop.servers.script import ModelServer, Step, Use, say
-from tests.loop.test_models import models
-from tests.loop.test_wires import closed, no_pauses, started
+from tests.loop.source_files import write_models
 
-__all__ = ["closed", "no_pauses"]
+pytestmark = pytest.mark.usefixtures("in_process")
 
 # Of one result a model gets at most a tenth of its context.
 LONG = Step(text="Let me see.", uses=(Use("bash", {"command": "printf 'long%.0s' {1..1000}"}),) * 3)
@@ -40,7 +40,7 @@ def summaries(run: Runtime) -> list[str]:
 def test_a_session_that_fills_the_context_goes_on_behind_a_summary_inside_a_turn(
     serve: Serve, wire: Wire, home: Path, project: Path
 ) -> None:
-    models(home / ".harness", "model- context=10000 price_in=1 price_out=1")
+    write_models(home / ".harness", "model- context=10000 price_in=1 price_out=1")
     done = say("Done.")
     server = serving(serve, wire, LONG, LONG, LONG, say("They echoed."), done)
     run = started(home, project, wire, server)
@@ -62,7 +62,7 @@ def test_a_session_that_fills_the_context_goes_on_behind_a_summary_inside_a_turn
 
 
 def test_a_resumed_session_begins_with_its_summary(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
-    models(home / ".harness", "m context=10000")
+    write_models(home / ".harness", "m context=10000")
     server = serving(serve, wire, LONG, LONG, LONG, say("They echoed."), say("Done."))
     env = wire.environment(server) | {"HARNESS_MODEL": "m"}
     first = hs("RUN the first task", env=env)
@@ -124,7 +124,7 @@ def test_an_overflow_at_every_request_ends_the_turn(
 def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
     serve: Serve, wire: Wire, home: Path, project: Path, summary: Step
 ) -> None:
-    models(home / ".harness", "model- context=10000")
+    write_models(home / ".harness", "model- context=10000")
     log = project / "log"
     server = serving(serve, wire, LONG, LONG, LONG, summary, LONG, say("Done."))
     run = started(home, project, wire, server, HARNESS_LOG=str(log))
@@ -139,7 +139,7 @@ def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
 def test_an_answer_may_be_no_longer_than_the_context_has_room_for(
     serve: Serve, wire: Wire, home: Path, project: Path
 ) -> None:
-    models(home / ".harness", "model- context=20000 output=16000")
+    write_models(home / ".harness", "model- context=20000 output=16000")
     server = serving(serve, wire, LONG, say("Done."))
 
     follower.follow(started(home, project, wire, server))

@@ -11,7 +11,7 @@ import pytest
 from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.table import Key
-from tests.loop.protocol.conftest import write
+from tests.loop.source_files import write
 
 PLACES: list[tuple[str, Key]] = [
     ("commands/greet", ("commands", "", "greet")),

@@ -9,81 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.foreign_plugins import GREET, write_echo_pack
 from tests.loop.servers.script import say, use
-
-TOOLS = {
-    "bash": """\
-#!/usr/bin/env bash
-case "$1" in
-  --schema) echo '{"name":"greet","description":"Greets","input_schema":{"type":"object","properties":{}}}' ;;
-  --describe) echo "Greets" ;;
-  --exec) read -r input; echo "hello from bash: $input"; echo "and stderr" >&2; exit 3 ;;
-esac
-""",
-    "python3": """\
-#!/usr/bin/env python3
-import json, sys
-if sys.argv[1] == "--schema":
-    print(json.dumps({"name": "greet", "description": "Greets", "input_schema": {"type": "object"}}))
-elif sys.argv[1] == "--exec":
-    print("hello from python3:", json.dumps(json.load(sys.stdin)), flush=True)
-    print("and stderr", file=sys.stderr)
-    sys.exit(3)
-""",
-    "node": """\
-#!/usr/bin/env node
-const flag = process.argv[2];
-if (flag === "--schema") {
-  console.log(JSON.stringify({name: "greet", description: "Greets", input_schema: {type: "object"}}));
-} else if (flag === "--exec") {
-  const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
-  console.log("hello from node:", JSON.stringify(input));
-  console.error("and stderr");
-  process.exit(3);
-}
-""",
-}
-PROVIDER = """\
-#!/usr/bin/env python3
-import json, os, sys
-flag = sys.argv[1] if len(sys.argv) > 1 else ""
-if flag == "--ready":
-    sys.exit(0)
-if flag == "--defaults":
-    print("model=echo-1")
-elif flag == "":
-    payload = json.load(sys.stdin)
-    print(json.dumps({"said": payload["messages"][-1], "model": os.environ["HARNESS_MODEL"]}))
-"""
-MESSAGES = """\
-#!/usr/bin/env python3
-import json, os, pathlib, sys
-payload = json.load(sys.stdin)
-files = sorted(pathlib.Path(os.environ["HARNESS_SESSION"], "messages").iterdir())
-payload["messages"] = [path.read_text().split("---\\n", 2)[2].strip() for path in files]
-print(json.dumps(payload))
-"""
-SAVE = """\
-#!/usr/bin/env python3
-import json, sys
-answer = json.load(sys.stdin)
-print(json.dumps({"next_state": "done", "output": "%s: %s" % (answer["model"], answer["said"])}))
-"""
+from tests.loop.source_files import write_program
 
 
-def program(path: Path, text: str) -> Path:
-    """Write an executable file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o755)
-    return path
-
-
-@pytest.mark.parametrize("language", sorted(TOOLS))
+@pytest.mark.parametrize("language", sorted(GREET))
 def test_a_tool_in_any_language_is_offered_and_run(hs: Hs, serve: Serve, home: Path, language: str) -> None:
     if shutil.which(language) is None:
         pytest.skip(f"{language} is not installed")
-    program(home / ".harness" / "tools" / "greet", TOOLS[language])
+    write_program(home / ".harness" / "tools" / "greet", GREET[language])
     wire = WIRES[1]
     server = serve(wire, use("greet", who="you"), say("Greeted."))
 
@@ -100,7 +35,7 @@ def test_a_tool_in_any_language_is_offered_and_run(hs: Hs, serve: Serve, home: P
 
 def test_a_tool_takes_the_place_of_ours(hs: Hs, serve: Serve, home: Path) -> None:
     wire = WIRES[1]
-    program(home / ".harness" / "tools" / "bash", TOOLS["bash"].replace("greet", "bash"))
+    write_program(home / ".harness" / "tools" / "bash", GREET["bash"].replace("greet", "bash"))
     server = serve(wire, use("bash", command="rm -rf /nothing"), say("Done."))
 
     hs("go", env=wire.environment(server))
@@ -113,7 +48,7 @@ def test_a_hook_in_each_stage_stands_in_the_pipeline(hs: Hs, serve: Serve, home:
     seen = home / "seen"
     for stage in stages:
         hook = f'#!/bin/sh\necho "$HARNESS_STAGE $HARNESS_PROVIDER" >> "{seen}"\ncat\n'
-        program(home / ".harness" / "hooks.d" / stage / "60-watch", hook)
+        write_program(home / ".harness" / "hooks.d" / stage / "60-watch", hook)
     wire = WIRES[0]
     server = serve(wire, use("bash", command="echo hello"), say("Done."))
 
@@ -128,7 +63,7 @@ def test_a_hook_in_each_stage_stands_in_the_pipeline(hs: Hs, serve: Serve, home:
 def test_a_hook_that_fails_ends_the_run_with_its_name_and_exit_1(hs: Hs, serve: Serve, home: Path) -> None:
     wire = WIRES[0]
     hook = '#!/bin/sh\necho \'{"error":"not today"}\'\nexit 4\n'
-    path = program(home / ".harness" / "hooks.d" / "send" / "05-guard", hook)
+    path = write_program(home / ".harness" / "hooks.d" / "send" / "05-guard", hook)
     server = serve(wire, say("never"))
 
     answer = hs("go", env=wire.environment(server))
@@ -142,8 +77,8 @@ def test_an_error_hook_can_go_on(hs: Hs, serve: Serve, home: Path) -> None:
     wire = WIRES[0]
     marker = home / "failed-once"
     fails = f'#!/bin/sh\n[ -e "{marker}" ] || {{ touch "{marker}"; exit 1; }}\ncat\n'
-    program(home / ".harness" / "hooks.d" / "send" / "05-guard", fails)
-    program(
+    write_program(home / ".harness" / "hooks.d" / "send" / "05-guard", fails)
+    write_program(
         home / ".harness" / "hooks.d" / "error" / "20-retry",
         '#!/bin/sh\necho \'{"next_state":"assemble"}\'\n',
     )
@@ -155,10 +90,7 @@ def test_an_error_hook_can_go_on(hs: Hs, serve: Serve, home: Path) -> None:
 
 
 def test_a_provider_pack_answers_without_us(hs: Hs, home: Path) -> None:
-    pack = home / ".harness" / "plugins" / "echo"
-    program(pack / "providers" / "echo", PROVIDER)
-    program(pack / "hooks.d" / "assemble" / "10-messages", MESSAGES)
-    program(pack / "hooks.d" / "receive" / "10-save", SAVE)
+    write_echo_pack(home / ".harness")
 
     answer = hs("say this", env={"HARNESS_PROVIDER": "echo"})
 
@@ -167,7 +99,7 @@ def test_a_provider_pack_answers_without_us(hs: Hs, home: Path) -> None:
 
 def test_a_command_takes_the_place_of_the_task(hs: Hs, home: Path) -> None:
     text = '#!/bin/sh\n[ "$1" = --describe ] && echo "Ships it" && exit\necho "shipped $*"; exit 9\n'
-    program(home / ".harness" / "commands" / "ship", text)
+    write_program(home / ".harness" / "commands" / "ship", text)
 
     answer = hs("ship", "it", "now")
 
@@ -176,13 +108,13 @@ def test_a_command_takes_the_place_of_the_task(hs: Hs, home: Path) -> None:
 
 
 def test_a_sources_hook_of_home_names_another_source(hs: Hs, home: Path, tmp_path: Path) -> None:
-    program(tmp_path / "team" / "commands" / "hail", "#!/bin/sh\necho hail\n")
+    write_program(tmp_path / "team" / "commands" / "hail", "#!/bin/sh\necho hail\n")
     hook = f"""#!/usr/bin/env python3
 import json, sys
 found = json.load(sys.stdin)
 print(json.dumps({{"sources": found["sources"] + [{str(tmp_path / "team")!r}]}}))
 """
-    program(home / ".harness" / "hooks.d" / "sources" / "50-team", hook)
+    write_program(home / ".harness" / "hooks.d" / "sources" / "50-team", hook)
 
     assert hs("hail").out == "hail\n"
 
@@ -192,7 +124,7 @@ def test_a_tool_that_is_added_during_a_run_is_offered_at_the_next_request(
 ) -> None:
     wire = WIRES[1]
     path = home / ".harness" / "tools" / "greet"
-    command = f"mkdir -p '{path.parent}'; cat > '{path}' <<'END'\n{TOOLS['bash']}END\nchmod +x '{path}'"
+    command = f"mkdir -p '{path.parent}'; cat > '{path}' <<'END'\n{GREET['bash']}END\nchmod +x '{path}'"
     server = serve(wire, use("bash", command=command), use("greet"), say("Done."))
 
     hs("extend yourself", env=wire.environment(server))
@@ -216,7 +148,7 @@ def test_a_tool_that_is_added_during_a_run_is_offered_at_the_next_request(
 )
 def test_a_broken_tool_is_named_once_and_left_out(hs: Hs, serve: Serve, home: Path, text: str) -> None:
     wire = WIRES[1]
-    program(home / ".harness" / "tools" / "broken", text)
+    write_program(home / ".harness" / "tools" / "broken", text)
     (home / ".harness" / "tools" / "directory").mkdir()
     (home / ".harness" / "tools" / "not-executable").write_text("x", encoding="utf-8")
     server = serve(wire, use("bash", command="echo hello"), say("Done."))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import say, use
-from tests.loop.test_foreign import program
-from tests.loop.test_mcp import configure, entry
+from tests.loop.source_files import write_program, write_servers
 
 ALLOW, DENY = {"decision": "allow"}, {"decision": "deny", "reason": "not on my watch"}
 ASK = {"decision": "ask", "reason": "it deletes"}
@@ -21,7 +21,7 @@ def gate(home: Path, name: str, said: Mapping[str, object]) -> None:
     """Put a gate there that adds `said` to what it reads."""
     text = "#!/usr/bin/env python3\nimport json, sys\ncall = json.load(sys.stdin)\n"
     text += f"print(json.dumps(call | {dict(said)!r}))\n"
-    program(home / ".harness" / "hooks.d" / "tool_gate" / name, text)
+    write_program(home / ".harness" / "hooks.d" / "tool_gate" / name, text)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_strictest_gate_counts(
 )
 def test_a_gate_that_breaks_is_a_no(hs: Hs, serve: Serve, home: Path, project: Path, text: str) -> None:
     wire = WIRES[1]
-    program(home / ".harness" / "hooks.d" / "tool_gate" / "10-broken", text)
+    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-broken", text)
     gate(home, "20-good", ALLOW)
     server = serve(wire, use("bash", command="touch made"), say("Done."))
 
@@ -76,7 +76,7 @@ def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
     wire = WIRES[1]
     gate(home, "10-change", {"input": {"command": "echo changed > made"}})
     seen = home / "seen"
-    program(home / ".harness" / "hooks.d" / "tool_gate" / "20-see", f'#!/bin/sh\ntee "{seen}"\n')
+    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "20-see", f'#!/bin/sh\ntee "{seen}"\n')
     server = serve(wire, use("bash", command="echo original > made"), say("Done."))
 
     hs("go", env=wire.environment(server))
@@ -89,19 +89,19 @@ def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
     wire = WIRES[1]
-    program(
+    write_program(
         home / ".harness" / "hooks.d" / "tool_gate" / "10-log",
         '#!/usr/bin/env python3\nimport json, sys\ncall = json.load(sys.stdin)\nname = call["name"]\n'
         'with open("asked", "a") as log:\n    log.write(name + "\\n")\n'
         'said = {} if name == "agent" else {"decision": "deny", "reason": "not on my watch"}\n'
         "print(json.dumps(call | said))\n",
     )
-    program(
+    write_program(
         home / ".harness" / "tools" / "made",
         '#!/bin/sh\nif [ "$1" = --schema ]; then\n'
         'echo \'{"name":"made","input_schema":{"type":"object"}}\'\nelse\ntouch ran\nfi\n',
     )
-    configure(home / ".harness", ours=entry())
+    write_servers(home / ".harness", ours=entry())
     asked = ["made", "mcp__ours__z_echo", "agent", "bash", "mcp__ours__z_echo"]
     server = serve(
         wire,

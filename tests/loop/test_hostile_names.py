@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
-from tests.loop.protocol.conftest import write
 from tests.loop.servers.script import Step, Use, say
+from tests.loop.source_files import write
 
 CHAT = WIRES[1]
 NAMES = ["../outside", "..", "", "{}/outside"]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve
 from tests.loop.servers.script import say, use
-from tests.loop.test_foreign import program
+from tests.loop.source_files import write_program
 
 CHAT = WIRES[1]
 PLUGINS = [
@@ -25,7 +25,7 @@ PLACES = [".harness", ".harness/plugins/pack"]
 
 def spy(project: Path, path: Path) -> Path:
     """Put a program at `path` that leaves a trace, whatever it is called with."""
-    return program(path, f'#!/bin/sh\necho "$0 $*" >> "{project.parent}/spied"\ncat\n')
+    return write_program(path, f'#!/bin/sh\necho "$0 $*" >> "{project.parent}/spied"\ncat\n')
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hs.test_one_shot import environment
 from tests.loop.conftest import Hs, Wire
+from tests.loop.environment import environment
 from tests.loop.servers.script import Json, ModelServer, Step, Use, say
 
 DYING = """
@@ -77,8 +77,7 @@ def dies(project: Path, env: dict[str, str], last: int) -> subprocess.CompletedP
 def test_a_turn_that_is_killed_anywhere_goes_on(
     hs: Hs, wire: Wire, server: Answering, home: Path, project: Path
 ) -> None:
-    name = "anthropic" if wire.name == "anthropic" else "openai"
-    env = wire.environment(server) | {"HARNESS_PROVIDER": name}
+    env = wire.environment(server) | {"HARNESS_PROVIDER": wire.provider}
     store = home / ".harness" / "sessions"
     seen: set[Path] = set()
 

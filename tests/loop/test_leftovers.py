@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.hs.test_one_shot import environment
 from tests.loop.conftest import WIRES, Hs, Serve, session_of
-from tests.loop.protocol.conftest import write
+from tests.loop.environment import environment
 from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.source_files import write
 
 CHAT = WIRES[1]
 # Says who it is where the test reads it, and stays; of what it has started, too.

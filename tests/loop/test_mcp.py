@@ -6,15 +6,11 @@ import json
 import os
 import shlex
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,38 +18,18 @@ from harness_lib.loop import follower
 from harness_lib.loop.follower import Ending
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.tools import time_limit
-from tests.loop import test_wires as wires
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.in_process import started
+from tests.loop.mcp_servers import SERVERS, entry, have_ended, listening, offered
 from tests.loop.servers.script import say, use
+from tests.loop.source_files import write_servers
 
 CHAT = WIRES[1]
-SERVER = Path(__file__).parent / "servers" / "mcp_server.py"
-
-
-def configure(source: Path, **servers: Any) -> None:
-    source.mkdir(exist_ok=True)
-    (source / "mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
-
-
-def entry(*args: str) -> dict[str, Any]:
-    return {"command": sys.executable, "args": [str(SERVER), *args], "env": {"OURS": "${A_VARIABLE}"}}
-
-
-def offered(request: dict[str, Any]) -> list[str]:
-    return [name for tool in request["tools"] if (name := tool["function"]["name"]).startswith("mcp__")]
-
-
-def gone(project: Path) -> bool:
-    """Return whether every server that was started here has ended."""
-    pids = [int(line) for line in (project / "started").read_text(encoding="utf-8").split()]
-    deadline = time.monotonic() + 60
-    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return bool(pids) and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+OLD_SERVER = shlex.join([sys.executable, str(SERVERS / "old_mcp_server.py")])
 
 
 def test_a_tool_of_a_server_is_called_like_ours(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
-    configure(home / ".harness", **{"a.server": entry()})
+    write_servers(home / ".harness", **{"a.server": entry(env={"OURS": "${A_VARIABLE}"})})
     calls = (use("mcp__a_server__z_echo", text="x"), use("mcp__a_server__a_environment"))
     server = serve(CHAT, *calls, use("mcp__a_server__fail"), say("Done."))
     env = {**CHAT.environment(server), "A_VARIABLE": "known", "OPENAI_API_KEY": "secret"}
@@ -73,13 +49,13 @@ def test_a_tool_of_a_server_is_called_like_ours(hs: Hs, serve: Serve, home: Path
     # Of the environment it gets what its entry names, and it works in the session's directory.
     assert results[1] == f"known False {project.name}\n"
     assert "Error executing tool fail" in results[2]
-    assert gone(project)
+    assert have_ended(project)
 
 
 def test_what_a_server_has_is_known_without_starting_it_again(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
-    configure(home / ".harness", one=entry())
+    write_servers(home / ".harness", one=entry())
     server = serve(CHAT, say("Done."))
     env = CHAT.environment(server)
     hs("go", env=env)
@@ -96,7 +72,7 @@ def test_what_a_server_has_is_known_without_starting_it_again(
 def test_the_order_in_which_a_server_tells_its_tools_changes_no_request(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
-    configure(home / ".harness", one=entry())
+    write_servers(home / ".harness", one=entry())
     server = serve(CHAT, say("Done."))
     hs("go", env=CHAT.environment(server))
     (kept,) = (home / ".harness" / "mcp").iterdir()
@@ -111,7 +87,7 @@ def test_the_order_in_which_a_server_tells_its_tools_changes_no_request(
 def test_servers_that_do_not_answer_are_named_and_the_others_work(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
-    configure(
+    write_servers(
         home / ".harness",
         silent=entry("silent"),
         absent={"command": "/no/such/program"},
@@ -128,12 +104,12 @@ def test_servers_that_do_not_answer_are_named_and_the_others_work(
     assert "the MCP server absent is left out" in answer.err
     assert "the MCP server none in" in answer.err
     assert time.monotonic() - began < 40
-    assert gone(project)
+    assert have_ended(project)
 
 
 def test_a_server_that_chatters_is_understood_and_not_heard(hs: Hs, serve: Serve, home: Path) -> None:
-    old = shlex.join([sys.executable, str(SERVER.with_name("old_mcp_server.py"))])
-    configure(home / ".harness", a={"command": "sh", "args": ["-c", f"echo Listening now; echo; exec {old}"]})
+    chatters = f"echo Listening now; echo; exec {OLD_SERVER}"
+    write_servers(home / ".harness", a={"command": "sh", "args": ["-c", chatters]})
     server = serve(CHAT, use("mcp__a__spoken"), say("Done."))
 
     answer = hs("go", env=CHAT.environment(server))
@@ -149,9 +125,10 @@ def test_all_servers_that_are_not_known_are_started_together(
 ) -> None:
     # Each begins when the other is there: one after the other, the first would be waited for in vain.
     os.mkfifo(project / "met")
-    old = shlex.join([sys.executable, str(SERVER.with_name("old_mcp_server.py"))])
-    meets = {name: ["-c", f"{how}; exec {old}"] for name, how in [("a", "cat met"), ("b", "echo > met")]}
-    configure(home / ".harness", **{name: {"command": "sh", "args": args} for name, args in meets.items()})
+    meetings = {"a": "cat met", "b": "echo > met"}
+    shells = {name: f"{meets}; exec {OLD_SERVER}" for name, meets in meetings.items()}
+    entries = {name: {"command": "sh", "args": ["-c", script]} for name, script in shells.items()}
+    write_servers(home / ".harness", **entries)
     server = serve(CHAT, say("Done."))
 
     answer = hs("go", env=CHAT.environment(server))
@@ -160,6 +137,7 @@ def test_all_servers_that_are_not_known_are_started_together(
     assert offered(server.requests[0]) == ["mcp__a__spoken", "mcp__b__spoken"]
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_server_has_ten_seconds_to_start_and_is_ended_behind_them(
     serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,9 +146,9 @@ def test_a_server_has_ten_seconds_to_start_and_is_ended_behind_them(
     assert client.START_SECONDS == 10
     monkeypatch.setattr(client, "START_SECONDS", 1.0)
     hangs = {"command": "sh", "args": ["-c", "echo $$ >> started; exec sleep 600"]}
-    configure(home / ".harness", one=hangs, two=hangs)
+    write_servers(home / ".harness", one=hangs, two=hangs)
     server = serve(CHAT, say("Done."))
-    run = wires.started(home, project, CHAT, server)
+    run = started(home, project, CHAT, server)
     noticed: list[str] = []
     run.notices.append(noticed.append)
 
@@ -180,11 +158,11 @@ def test_a_server_has_ten_seconds_to_start_and_is_ended_behind_them(
     assert ending == Ending("Done.", failed=False)
     late = "is left out: no answer within 1 s."
     assert noticed == [f"the MCP server {name} {late}" for name in ("one", "two")]
-    assert gone(project)
+    assert have_ended(project)
 
 
 def test_a_projects_servers_start_after_trust_only(hs: Hs, serve: Serve, project: Path) -> None:
-    configure(project / ".harness", one=entry())
+    write_servers(project / ".harness", one=entry())
     server = serve(CHAT, say("Done."))
     env = CHAT.environment(server)
 
@@ -201,7 +179,7 @@ def test_a_projects_servers_start_after_trust_only(hs: Hs, serve: Serve, project
 def test_an_approval_of_reading_knows_what_a_server_says_of_its_tools(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
-    configure(home / ".harness", one=entry())
+    write_servers(home / ".harness", one=entry())
     server = serve(CHAT, use("mcp__one__z_echo", text="x"), use("mcp__one__a_environment"), say("Done."))
 
     hs("--approve", "read-only", "go", env=CHAT.environment(server))
@@ -235,20 +213,6 @@ def test_names_are_what_hosts_take() -> None:
     assert os.sep not in tools.name_of("../..", "..")
 
 
-@contextmanager
-def listening(name: str, cwd: Path) -> Iterator[str]:
-    """Start the server `name` over HTTP, and yield its address."""
-    command = [sys.executable, str(SERVER.with_name(name)), "http"]
-    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, encoding="utf-8")
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
 @pytest.mark.parametrize(
     ("name", "protocol"), [("mcp_server.py", "2026-07-28"), ("old_mcp_server.py", "2025-06-18")]
 )
@@ -259,7 +223,8 @@ def test_a_server_is_spoken_with_over_http_with_sessions_and_without(
     env = CHAT.environment(server) | {"A_KEY": "of mine"}
 
     with listening(name, project) as address:
-        configure(home / ".harness", far={"url": address, "headers": {"Authorization": "Bearer ${A_KEY}"}})
+        headers = {"Authorization": "Bearer ${A_KEY}"}
+        write_servers(home / ".harness", far={"url": address, "headers": headers})
         answer = hs("go", env=env)
 
     assert answer.out == "Done.\n", answer.err
@@ -273,7 +238,7 @@ def test_a_server_is_spoken_with_over_http_with_sessions_and_without(
 def test_the_newest_protocol_that_a_server_knows_is_spoken_over_pipes_too(
     hs: Hs, serve: Serve, home: Path, name: str, protocol: str
 ) -> None:
-    configure(home / ".harness", near={"command": sys.executable, "args": [str(SERVER.with_name(name))]})
+    write_servers(home / ".harness", near=entry(program=name))
     server = serve(CHAT, use("mcp__near__spoken"), say("Done."))
 
     hs("go", env=CHAT.environment(server))
@@ -291,7 +256,7 @@ def test_a_server_over_http_that_is_not_there_is_named(hs: Hs, serve: Serve, hom
     server = serve(CHAT, say("Done."))
     urls = {"none": f"http://127.0.0.1:{port}/mcp", "bad": "nowhere"}
     urls["other"] = f"http://127.0.0.1:{other.server_address[1]}/mcp"
-    configure(home / ".harness", **{name: {"url": url} for name, url in urls.items()})
+    write_servers(home / ".harness", **{name: {"url": url} for name, url in urls.items()})
 
     answer = hs("go", env=CHAT.environment(server))
     other.shutdown()
@@ -305,9 +270,9 @@ def test_a_server_over_http_that_is_not_there_is_named(hs: Hs, serve: Serve, hom
 def test_a_call_that_is_not_answered_ends_with_its_limit(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
-    configure(
+    write_servers(
         home / ".harness",
-        slow={"command": sys.executable, "args": [str(SERVER.with_name("hanging_mcp_server.py"))]},
+        slow=entry(program="hanging_mcp_server.py"),
         one=entry(),
     )
     server = serve(CHAT, use("mcp__slow__hang"), use("mcp__one__z_echo", text="x"), say("Done."))
@@ -329,7 +294,7 @@ def test_the_limit_of_a_call_is_two_minutes_where_nothing_else_is_said() -> None
 def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
-    configure(home / ".harness", one=entry())
+    write_servers(home / ".harness", one=entry())
     server = serve(CHAT, use("mcp__one__die"), use("mcp__one__z_echo", text="x"), say("Done."))
 
     answer = hs("go", env=CHAT.environment(server))
@@ -338,13 +303,13 @@ def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(
     results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
     assert "the MCP server one failed" in results[0]
     assert results[1] == "echo: x\n"
-    assert gone(project)
+    assert have_ended(project)
 
 
 def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
-    configure(home / ".harness", one=entry())
+    write_servers(home / ".harness", one=entry())
     kept = home / ".harness" / "mcp"
     renewed = f"while ! grep -q z_echo '{kept}'/*.json; do sleep 0.05; done"
     server = serve(CHAT, say("Done."), use("bash", command=renewed), say("Done."))
@@ -366,7 +331,7 @@ def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
 
 
 def test_tools_whose_names_become_one_are_told_apart(hs: Hs, serve: Serve, home: Path) -> None:
-    configure(home / ".harness", **{"a.b": entry(), "a_b": entry()})
+    write_servers(home / ".harness", **{"a.b": entry(), "a_b": entry()})
     server = serve(CHAT, say("Done."))
 
     hs("go", env=CHAT.environment(server))

@@ -8,20 +8,16 @@ import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, session_of
 from tests.loop.servers.script import say
+from tests.loop.source_files import write_models
 
 LIMIT = {"anthropic": "max_tokens", "chat": "max_tokens", "responses": "max_output_tokens"}
-
-
-def models(directory: Path, *lines: str) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "models.conf").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def test_an_answer_has_the_output_limit_and_the_cost_of_its_model(
     hs: Hs, serve: Serve, wire: Wire, home: Path
 ) -> None:
     prices = "price_in=1000 price_out=100 price_cached=10 price_write=2000"
-    models(home / ".harness", "# ours", f"big- context=9000 output=77 {prices}", "big-other output=5")
+    write_models(home / ".harness", "# ours", f"big- context=9000 output=77 {prices}", "big-other output=5")
     server = serve(wire, say("Done."))
 
     hs("go", env=wire.environment(server) | {"HARNESS_MODEL": "big-one"})
@@ -35,7 +31,7 @@ def test_an_answer_has_the_output_limit_and_the_cost_of_its_model(
 
 
 def test_without_a_price_the_cost_is_unknown_and_not_zero(hs: Hs, serve: Serve, home: Path) -> None:
-    models(home / ".harness", "big- context=9000 price_in=cheap price_out=1")
+    write_models(home / ".harness", "big- context=9000 price_in=cheap price_out=1")
     server = serve(WIRES[1], say("Done."))
 
     hs("go", env=WIRES[1].environment(server) | {"HARNESS_MODEL": "big-one"})
@@ -50,8 +46,8 @@ def test_without_a_price_the_cost_is_unknown_and_not_zero(hs: Hs, serve: Serve, 
 def test_the_longest_beginning_counts_and_of_equal_ones_the_most_local(
     hs: Hs, serve: Serve, home: Path, project: Path, model: str, limit: int
 ) -> None:
-    models(home / ".harness", "big-one-n output=2", "big-one output=1", "big- output=3")
-    models(project / ".harness", "big-one-n output=22", "big output=4")
+    write_models(home / ".harness", "big-one-n output=2", "big-one output=1", "big- output=3")
+    write_models(project / ".harness", "big-one-n output=22", "big output=4")
     server = serve(WIRES[1], say("Done."))
     hs("trust")
 
@@ -63,7 +59,7 @@ def test_the_longest_beginning_counts_and_of_equal_ones_the_most_local(
 def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve, home: Path) -> None:
     wire = WIRES[1]
     server = serve(wire, say("Done."))
-    models(home / ".harness", "m output=5")
+    write_models(home / ".harness", "m output=5")
     (home / ".harness" / "providers").mkdir()
     (home / ".harness" / "providers" / "there.conf").write_text(
         f"protocol=openai\nmodel=m\nurl={server.address}{wire.path}\noutput=66\nprice_in=1\nprice_out=1\n",

@@ -126,7 +126,7 @@ def test_a_key_stands_in_no_file_and_in_no_tools_environment(
     key = "sk-very-secret"
     server = serve(wire, use("bash", command="env"), say("Seen."))
     env = wire.environment(server) | {"OPENAI_API_KEY": key, "ANTHROPIC_API_KEY": key}
-    env["HARNESS_PROVIDER"] = "anthropic" if wire.name == "anthropic" else "openai"
+    env["HARNESS_PROVIDER"] = wire.provider
 
     answer = hs("look", env=env)
 

@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.hs.test_one_shot import environment
 from tests.loop.conftest import Serve, Wire
-from tests.loop.protocol.conftest import write
+from tests.loop.environment import environment
 from tests.loop.servers.script import say, use
+from tests.loop.source_files import write
 
 COUNTING = """
 import sys

@@ -12,8 +12,9 @@ from harness_lib.loop import discovery, pipeline, runtime
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.tools import skills
 from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.foreign_plugins import write_echo_pack
 from tests.loop.servers.script import say
-from tests.loop.test_foreign import MESSAGES, PROVIDER, SAVE, program
+from tests.loop.source_files import write
 
 
 def assembled(home: Path, cwd: Path, **more: str) -> Json:
@@ -22,11 +23,6 @@ def assembled(home: Path, cwd: Path, **more: str) -> Json:
     run = runtime.start(env, cwd)
     discovery.refresh(run)
     return as_object(pipeline.call(run, "assemble", {})) or {}
-
-
-def write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def test_instructions_go_from_home_and_the_repositorys_root_to_here_each_once(home: Path, repo: Path) -> None:
@@ -141,10 +137,7 @@ def test_tools_stand_by_name(home: Path, project: Path) -> None:
 
 def test_the_hooks_of_a_provider_that_is_not_used_stay_away(hs: Hs, serve: Serve, home: Path) -> None:
     wire = WIRES[1]
-    pack = home / ".harness" / "plugins" / "echo"
-    program(pack / "providers" / "echo", PROVIDER)
-    program(pack / "hooks.d" / "assemble" / "10-messages", MESSAGES)
-    program(pack / "hooks.d" / "receive" / "10-save", SAVE)
+    write_echo_pack(home / ".harness")
     server = serve(wire, say("Mine."))
 
     answer = hs("go", env=wire.environment(server) | {"HARNESS_PROVIDER": "openai"})

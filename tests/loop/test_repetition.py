@@ -8,10 +8,10 @@ import pytest
 
 from harness_lib.loop import follower
 from tests.loop.conftest import WIRES, Serve
+from tests.loop.in_process import results_of, started
 from tests.loop.servers.script import Step, Use, say, use
-from tests.loop.test_wires import closed, no_pauses, results, started
 
-__all__ = ["closed", "no_pauses"]
+pytestmark = pytest.mark.usefixtures("in_process")
 
 CHAT = WIRES[1]
 SAME, OTHER = use("bash", command="echo same"), use("bash", command="echo other")
@@ -38,7 +38,7 @@ def test_the_same_call_with_the_same_result_five_times_ends_the_turn(
     assert ending.failed
     assert "the same result 5 times" in ending.output
     assert len(server.requests) == asked
-    assert len(results(run)) == asked * len(steps[0].uses)
+    assert len(results_of(run)) == asked * len(steps[0].uses)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve, Wire
+from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
-from tests.loop.test_foreign import program
+from tests.loop.source_files import write_program, write_servers
 
 SECRET = "sk-very-secret-0123456789"
 # What every process of this machine was started with, and the environment of this one and what it is below.
@@ -18,8 +18,7 @@ LOOK = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; env"
 
 
 def keys(wire: Wire) -> dict[str, str]:
-    name = "anthropic" if wire.name == "anthropic" else "openai"
-    return {"HARNESS_PROVIDER": name, "OPENAI_API_KEY": SECRET, "ANTHROPIC_API_KEY": SECRET}
+    return {"HARNESS_PROVIDER": wire.provider, "OPENAI_API_KEY": SECRET, "ANTHROPIC_API_KEY": SECRET}
 
 
 def files(home: Path) -> list[Path]:
@@ -31,12 +30,11 @@ def holding(home: Path) -> list[str]:
 
 
 def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
-    program(
+    write_program(
         home / ".harness/tools/look",
         f'#!/bin/sh\n[ "$1" = --schema ] && cat <<END && exit\n{TOOL}\nEND\n{LOOK}\n',
     )
-    entry = {"command": sys.executable, "args": [str(Path(__file__).parent / "servers" / "mcp_server.py")]}
-    (home / ".harness/mcp.json").write_text(json.dumps({"mcpServers": {"s": entry}}), encoding="utf-8")
+    write_servers(home / ".harness", s=entry())
     server = serve(
         wire, use("bash", command=LOOK), use("look"), use("mcp__s__z_echo", text="x"),
         use("agent", prompt="look"), use("bash", command=LOOK), say("Seen."), say("Done."),

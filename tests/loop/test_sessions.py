@@ -49,9 +49,8 @@ def test_a_session_of_the_original_goes_on_on_any_wire(
     hs: Hs, serve: Serve, wire: Wire, original: Path
 ) -> None:
     server = serve(wire, say("There is a README."))
-    provider = "anthropic" if wire.name == "anthropic" else "openai"
 
-    answer = hs(original.name, "well?", env=wire.environment(server) | {"HARNESS_PROVIDER": provider})
+    answer = hs(original.name, "well?", env=wire.environment(server) | {"HARNESS_PROVIDER": wire.provider})
 
     assert (answer.code, answer.out) == (0, "There is a README.\n"), answer.err
     sent = str(server.requests[0])

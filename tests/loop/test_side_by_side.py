@@ -14,7 +14,7 @@ import pytest
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, Use, say, use
-from tests.loop.test_foreign import program
+from tests.loop.source_files import write_program
 
 CHAT = WIRES[1]
 # Two calls that need each other: one after the other, the first would wait in vain.
@@ -38,7 +38,7 @@ BOTH = Step(uses=(Use("meet", {"do": "read"}), Use("meet", {"do": "write"})))
 
 def meeting(home: Path, project: Path, *, reads: bool, patience: float) -> None:
     os.mkfifo(project / "met")
-    program(home / ".harness" / "tools" / "meet", MEETS.format(reads=reads, patience=patience))
+    write_program(home / ".harness" / "tools" / "meet", MEETS.format(reads=reads, patience=patience))
 
 
 def results(home: Path) -> list[str]:
@@ -90,13 +90,13 @@ def test_a_hook_before_the_tools_sees_each_call_before_it_runs(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
     seen = project / "seen"
-    program(
+    write_program(
         home / ".harness" / "hooks.d" / "tool_exec" / "05-see", f"#!/bin/sh\necho hook >> '{seen}'\ncat\n"
     )
     text = MEETS.format(reads=True, patience=1).replace(
         "given = json", f"open({str(seen)!r}, 'a').write('tool\\n'); given = json"
     )
-    program(home / ".harness" / "tools" / "meet", text.replace('["cat", "met"]', '["true"]'))
+    write_program(home / ".harness" / "tools" / "meet", text.replace('["cat", "met"]', '["true"]'))
     server = serve(CHAT, Step(uses=(Use("meet", {"do": "read"}),) * 3), say("Done."))
 
     hs("go", env=CHAT.environment(server))
@@ -110,7 +110,7 @@ def test_a_denied_call_does_not_run_beside_the_others(
     (project / "open").write_text("open", encoding="utf-8")
     gate = 'import json, sys\ncall = json.load(sys.stdin)\nshut = call["input"]["path"] == "shut"\n'
     gate += 'print(json.dumps(call | ({"decision": "deny", "reason": "shut"} if shut else {})))\n'
-    program(home / ".harness" / "hooks.d" / "tool_gate" / "10-shut", f"#!/usr/bin/env python3\n{gate}")
+    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-shut", f"#!/usr/bin/env python3\n{gate}")
     calls = tuple(Use("read_file", {"path": path}) for path in ("open", "shut", "open"))
     server = serve(CHAT, Step(uses=calls), say("Done."))
 
@@ -121,7 +121,7 @@ def test_a_denied_call_does_not_run_beside_the_others(
 
 def test_ctrl_c_ends_all_that_runs_side_by_side(serve: Serve, home: Path, project: Path) -> None:
     os.mkfifo(project / "pids")
-    program(
+    write_program(
         home / ".harness" / "tools" / "meet",
         '#!/bin/sh\nif [ "$1" = --schema ]; then\n'
         'echo \'{"name":"meet","input_schema":{"type":"object"},"annotations":{"readOnlyHint":true}}\'\n'
@@ -199,7 +199,7 @@ def test_a_tool_of_a_sources_named_agent_is_no_subagent(
     meeting(home, project, reads=False, patience=0.5)
     tools = home / ".harness" / "tools"
     text = (tools / "meet").read_text(encoding="utf-8").replace('"name": "meet"', '"name": "agent"')
-    program(tools / "agent", text)
+    write_program(tools / "agent", text)
     calls = tuple(Use("agent", {"do": do}) for do in ("read", "write"))
     server = serve(CHAT, Step(uses=calls), use("read_file", path="nope"), say("Done."))
 

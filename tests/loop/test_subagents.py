@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.loop.conftest import WIRES, Hs, Serve
 from tests.loop.servers.script import say, use
-from tests.loop.test_models import models
+from tests.loop.source_files import write_models
 
 CHAT = WIRES[1]
 # An answer of the test's server costs so much.
@@ -30,7 +30,7 @@ def result_of(home: Path) -> str:
 
 
 def test_what_a_subagent_costs_is_its_parents_cost(hs: Hs, serve: Serve, home: Path) -> None:
-    models(home / ".harness", PRICES)
+    write_models(home / ".harness", PRICES)
     server = serve(
         CHAT,
         use("agent", prompt="Have it counted."),
@@ -51,7 +51,7 @@ def test_what_a_subagent_costs_is_its_parents_cost(hs: Hs, serve: Serve, home: P
 
 
 def test_a_subagent_may_spend_what_its_parent_has_left(hs: Hs, serve: Serve, home: Path) -> None:
-    models(home / ".harness", PRICES)
+    write_models(home / ".harness", PRICES)
     server = serve(CHAT, use("agent", prompt="Count."), use("bash", command="ls"), say("never"))
 
     answer = hs("--max-cost", "0.01", "ask", env=CHAT.environment(server) | {"HARNESS_MODEL": "m"})
@@ -63,7 +63,7 @@ def test_a_subagent_may_spend_what_its_parent_has_left(hs: Hs, serve: Serve, hom
 
 
 def test_where_nothing_is_left_no_subagent_begins(hs: Hs, serve: Serve, home: Path) -> None:
-    models(home / ".harness", PRICES)
+    write_models(home / ".harness", PRICES)
     server = serve(CHAT, use("agent", prompt="Count."), say("never"))
 
     answer = hs("--max-cost", "0.005", "ask", env=CHAT.environment(server) | {"HARNESS_MODEL": "m"})
@@ -74,7 +74,7 @@ def test_where_nothing_is_left_no_subagent_begins(hs: Hs, serve: Serve, home: Pa
 
 
 def test_what_a_killed_subagent_has_cost_is_unknown(hs: Hs, serve: Serve, home: Path) -> None:
-    models(home / ".harness", PRICES)
+    write_models(home / ".harness", PRICES)
     server = serve(CHAT, use("agent", prompt="Count."), use("bash", command="kill -9 $PPID"), say("Done."))
 
     answer = hs("-p", "--json", "ask", env=CHAT.environment(server) | {"HARNESS_MODEL": "m"})

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.foreign_plugins import GREET
 from tests.loop.servers.script import say
-from tests.loop.test_foreign import TOOLS, program
+from tests.loop.source_files import write_program
 
 
 def offered(server_request: dict[str, object]) -> list[str]:
@@ -21,7 +22,7 @@ def test_a_projects_tool_waits_for_trust_and_for_it_again_when_it_changes(
     hs: Hs, serve: Serve, project: Path
 ) -> None:
     wire = WIRES[1]
-    tool = program(project / ".harness" / "tools" / "greet", TOOLS["bash"])
+    tool = write_program(project / ".harness" / "tools" / "greet", GREET["bash"])
     server = serve(wire, say("Done."))
     env = wire.environment(server)
 
@@ -43,7 +44,7 @@ def test_a_projects_tool_waits_for_trust_and_for_it_again_when_it_changes(
 def test_no_program_of_a_project_runs_by_itself(hs: Hs, serve: Serve, project: Path, kind: str) -> None:
     wire = WIRES[1]
     spied = project / "spied"
-    program(project / ".harness" / kind, f'#!/bin/sh\ntouch "{spied}"\ncat\n')
+    write_program(project / ".harness" / kind, f'#!/bin/sh\ntouch "{spied}"\ncat\n')
     server = serve(wire, say("Done."))
 
     answer = hs("deploy", env=wire.environment(server))

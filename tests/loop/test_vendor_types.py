@@ -34,9 +34,8 @@ def test_every_request_of_a_session_holds_to_the_vendors_types(
     assert hs("begin", env=other.environment(elsewhere)).code == 0
     server = serve(wire, AT_WORK, use("bash", command="false"), say("Done."), say("Bye."))
     env = {**wire.environment(server), "HARNESS_THINKING": "high", "ANTHROPIC_PROMPT_CACHE": "1"}
-    provider = "anthropic" if wire.name == "anthropic" else "openai"
     for words in ("go on", "and now?"):
-        done = hs("--continue", "--provider", provider, "--model", "gpt-5", words, env=env)
+        done = hs("--continue", "--provider", wire.provider, "--model", "gpt-5", words, env=env)
         assert done.code == 0, done.err
 
     assert len(server.requests) == 4

@@ -19,11 +19,11 @@ from harness_lib.loop.failures import TransientError
 from harness_lib.loop.follower import Ending
 from harness_lib.loop.wires import http
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, session_of
+from tests.loop.in_process import started
 from tests.loop.servers.script import Json, Step, Use, say, use
-from tests.loop.test_foreign import program as plugin
-from tests.loop.test_wires import closed, no_pauses, started
+from tests.loop.source_files import write_program
 
-__all__ = ["closed", "no_pauses"]
+pytestmark = pytest.mark.usefixtures("in_process")
 
 PASSING: dict[str, Json] = {
     "anthropic": {"type": "error", "error": {"type": "overloaded_error", "message": "Too much."}},
@@ -279,8 +279,8 @@ def test_a_tool_whose_flag_hangs_or_floods_is_left_out(
     serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(foreign, "_FLAG_SECONDS", 0.5)
-    plugin(home / ".harness" / "tools" / "hangs", "#!/bin/sh\nsleep 600\n")
-    plugin(home / ".harness" / "tools" / "floods", "#!/bin/sh\nexec yes\n")
+    write_program(home / ".harness" / "tools" / "hangs", "#!/bin/sh\nsleep 600\n")
+    write_program(home / ".harness" / "tools" / "floods", "#!/bin/sh\nexec yes\n")
     server = serve(WIRES[1], say("Done."))
 
     assert follower.follow(started(home, project, WIRES[1], server)) == Ending("Done.", failed=False)
@@ -289,7 +289,7 @@ def test_a_tool_whose_flag_hangs_or_floods_is_left_out(
 
 
 def test_a_hook_that_floods_ends_its_stage(hs: Hs, serve: Serve, home: Path) -> None:
-    plugin(home / ".harness" / "hooks.d" / "start" / "50-floods", "#!/bin/sh\nexec yes\n")
+    write_program(home / ".harness" / "hooks.d" / "start" / "50-floods", "#!/bin/sh\nexec yes\n")
     server = serve(WIRES[1], say("never"))
 
     answer = hs("RUN it", env=WIRES[1].environment(server))
@@ -312,7 +312,7 @@ def test_a_tool_that_floods_gives_both_ends_and_the_run_goes_on(hs: Hs, serve: S
 def test_a_hook_that_hangs_is_ended_with_the_run(serve: Serve, home: Path, project: Path) -> None:
     fifo = project / "pid"
     os.mkfifo(fifo)
-    plugin(
+    write_program(
         home / ".harness" / "hooks.d" / "start" / "50-hangs",
         f"#!/bin/sh\necho $$ >'{fifo}'\nexec sleep 600\n",
     )

@@ -2,65 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import stamina
 
-from harness_lib.hs.setup import session_store
-from harness_lib.loop import discovery, follower, runtime
+from harness_lib.loop import follower
 from harness_lib.loop.follower import Ending
-from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions.message import Call
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
-from tests.loop.servers.script import ModelServer, Step, Use, say, use
+from tests.loop.in_process import calls_of, results_of, started
+from tests.loop.servers.script import Step, Use, say, use
+
+pytestmark = pytest.mark.usefixtures("in_process")
 
 LENGTH = {"anthropic": "max_tokens", "chat": "length", "responses": "length"}
-
-
-@pytest.fixture(autouse=True)
-def no_pauses() -> Iterator[None]:
-    """Retries of this process do not wait, and there are two of them."""
-    with stamina.set_testing(True, attempts=3):
-        yield
-
-
-STARTED: list[Runtime] = []
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    """Close what a test has started."""
-    yield
-    while STARTED:
-        STARTED.pop().close()
-
-
-def started(home: Path, project: Path, wire: Wire, server: ModelServer, **more: str) -> Runtime:
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "ANTHROPIC"))}
-    name = "anthropic" if wire.name == "anthropic" else "openai"
-    chosen = {"HARNESS_PROVIDER": name, "HARNESS_MODEL": "model-one", "HARNESS_LOG": os.devnull}
-    made = runtime.start({**env, "HOME": str(home), **wire.environment(server), **chosen, **more}, project)
-    discovery.refresh(made)
-    made.session = session_store.create(made)
-    made.session.append("user", {}, "RUN it")
-    STARTED.append(made)
-    return made
-
-
-def assistant_calls(run: Runtime) -> list[Call]:
-    assert run.session
-    blocks = [
-        block for message in run.session.messages() for block in message.blocks if message.role == "assistant"
-    ]
-    return [block for block in blocks if isinstance(block, Call)]
-
-
-def results(run: Runtime) -> list[str]:
-    assert run.session
-    return [message.body for message in run.session.messages() if message.role == "tool_result"]
 
 
 # Of how many events an answer is whole: on the chat wire, when its finish reason has come.
@@ -177,7 +131,7 @@ def test_a_call_whose_arguments_are_none_does_not_run_and_the_model_is_told(
     assert follower.follow(run) == Ending("Done.", failed=False)
 
     assert (project / "ran").read_text(encoding="utf-8") == "good\n"
-    assert "not run" in results(run)[0]
+    assert "not run" in results_of(run)[0]
 
 
 def test_of_an_answer_that_was_cut_by_its_length_nothing_runs(
@@ -190,7 +144,7 @@ def test_of_an_answer_that_was_cut_by_its_length_nothing_runs(
     assert follower.follow(run) == Ending("Done.", failed=False)
 
     assert not (project / "ran").exists()
-    assert "length" in results(run)[0]
+    assert "length" in results_of(run)[0]
 
 
 def test_three_answers_without_a_call_that_can_run_end_the_turn(
@@ -213,8 +167,8 @@ def test_calls_with_missing_or_equal_ids_get_ours(
 
     assert follower.follow(run) == Ending("Done.", failed=False)
 
-    assert len({call.id for call in assistant_calls(run)}) == 2
-    assert results(run) == ["0", "1"]
+    assert len({call.id for call in calls_of(run)}) == 2
+    assert results_of(run) == ["0", "1"]
 
 
 def test_the_limit_counts_requests(serve: Serve, wire: Wire, home: Path, project: Path) -> None:

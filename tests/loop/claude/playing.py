@@ -45,8 +45,15 @@ def text(words: str) -> list[Json]:
     return message({"type": "text", "text": words})
 
 
-def call(name: str, call_id: str = "toolu_1", **given: object) -> list[Json]:
-    return message({"type": "tool_use", "id": call_id, "name": name, "input": given}, stop="tool_use")
+def call(name: str, call_id: str = "toolu_1", **arguments: object) -> list[Json]:
+    block = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+    return message(block, stop="tool_use")
+
+
+def asks(name: str, call_id: str = "toolu_1", **arguments: object) -> Json:
+    """Return the question whether a call may run."""
+    request = {"subtype": "can_use_tool", "tool_name": name, "input": arguments, "tool_use_id": call_id}
+    return {"asks": request}
 
 
 def came_to(result: object, call_id: str = "toolu_1", *, error: bool = False) -> Json:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from acp import text_block
 
-from tests.hs.test_acp import Editor, connected, play
-from tests.loop.claude.playing import INIT, Stage, answer, call, came_to, result, text
-from tests.loop.claude.test_gates import asks
+from tests.hs.acp.client import Editor, connected, play
+from tests.loop.claude.playing import INIT, Stage, answer, asks, call, came_to, result, text
 
 if TYPE_CHECKING:
     from pathlib import Path

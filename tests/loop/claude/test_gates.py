@@ -11,15 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.hs.person import person
-from tests.loop.claude.playing import INIT, Json, Stage, answer, call, came_to, result, text
+from tests.loop.claude.playing import INIT, Json, Stage, answer, asks, call, came_to, result, text
 from tests.loop.conftest import Hs, bodies, session_of
+from tests.loop.source_files import write_program
 
 CLAUDE = ("--provider", "claude")
-
-
-def asks(name: str, call_id: str = "toolu_1", **given: object) -> Json:
-    request = {"subtype": "can_use_tool", "tool_name": name, "input": given, "tool_use_id": call_id}
-    return {"asks": request}
 
 
 def with_a_call() -> list[Json]:
@@ -58,9 +54,7 @@ def test_read_only_takes_the_tools_away(hs: Hs, stage: Stage) -> None:
 def test_a_gate_changes_what_runs(hs: Hs, stage: Stage, home: Path) -> None:
     stage.plays(with_a_call())
     gate = home / ".harness" / "hooks.d" / "tool_gate" / "20-dry"
-    gate.parent.mkdir(parents=True)
-    gate.write_text('#!/bin/sh\nsed \'s/"make"/"make -n"/\'\n', encoding="utf-8")
-    gate.chmod(0o755)
+    write_program(gate, '#!/bin/sh\nsed \'s/"make"/"make -n"/\'\n')
 
     hs(*CLAUDE, "go")
 

@@ -12,6 +12,7 @@ import pytest
 from tests.loop.claude.playing import INIT, Json, Stage, answer, call, came_to, result, text
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say
+from tests.loop.source_files import write_program
 
 CLAUDE = ("--provider", "claude")
 
@@ -200,9 +201,7 @@ def test_somebody_elses_provider_of_that_name_takes_its_place(hs: Hs, stage: Sta
         ("hooks.d/assemble/10-messages", "cat"),
         ("hooks.d/receive/10-save", 'echo \'{"next_state": "done", "output": "Mine."}\''),
     ):
-        (pack / name).parent.mkdir(parents=True)
-        (pack / name).write_text(f"#!/bin/sh\n{code}\n", encoding="utf-8")
-        (pack / name).chmod(0o755)
+        write_program(pack / name, f"#!/bin/sh\n{code}\n")
 
     assert hs(*CLAUDE, "go").out == "Mine.\n"
     assert not (stage.place / "heard.jsonl").exists()

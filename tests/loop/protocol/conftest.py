@@ -18,8 +18,7 @@ from harness_lib.loop.piped import Json, as_object, as_text, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages import tool_calls
-
-FOREIGN = ("OPENAI", "ANTHROPIC", "HARNESS")
+from tests.loop.environment import environment
 
 
 @dataclass(frozen=True)
@@ -133,9 +132,8 @@ class Programs:
 @pytest.fixture(params=["function", "program"])
 def ours(request: pytest.FixtureRequest, project: Path) -> Iterator[Ours]:
     """Return our plugins in each of their forms; the test may change `env` before it calls one."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-    env |= {"NO_PROXY": "127.0.0.1", "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "model-one"}
-    env["HARNESS_LOG"] = os.devnull
+    chosen = {"HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "model-one", "HARNESS_LOG": os.devnull}
+    env = environment(chosen)
     if request.param == "program":
         yield Programs(env, project)
         return
@@ -164,14 +162,6 @@ def session(ours: Ours, home: Path, project: Path) -> Path:
         (made / "messages" / f"{name}.md").write_text(f"---\n{head}---\n{body}\n", encoding="utf-8")
     ours.env["HARNESS_SESSION"] = str(made)
     return made
-
-
-def write(path: Path, text: str, mode: int = 0o644) -> Path:
-    """Write a file and the directories above it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    path.chmod(mode)
-    return path
 
 
 def events(session: Path) -> list[str]:

@@ -8,18 +8,14 @@ import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve, Wire, session_of
 from tests.loop.original import Original
-from tests.loop.protocol.conftest import write
 from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.source_files import write
 
 BOTH = [WIRES[0], WIRES[1]]
 
 
-def provider(wire: Wire) -> str:
-    return "anthropic" if wire.name == "anthropic" else "openai"
-
-
 def env_of(wire: Wire, server: object) -> dict[str, str]:
-    return {**wire.environment(server), "HARNESS_PROVIDER": provider(wire)}  # type: ignore[arg-type]
+    return {**wire.environment(server), "HARNESS_PROVIDER": wire.provider}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wire", BOTH, ids=lambda wire: wire.name)
@@ -32,7 +28,7 @@ def test_both_go_on_where_the_other_has_stopped(
     ]
     server = serve(wire, *turns)
     url = server.address + wire.path
-    theirs = Original(home / ".harness/sessions/20260324-143022-12345", url, provider(wire))
+    theirs = Original(home / ".harness/sessions/20260324-143022-12345", url, wire.provider)
     if first == "theirs":
         theirs.begin(project)
 
@@ -43,7 +39,7 @@ def test_both_go_on_where_the_other_has_stopped(
             name = [theirs.directory.name] if theirs.directory.is_dir() else []
             answer = hs(*name, f"Question {number}", env=env_of(wire, server))
             assert answer.out == f"Answer {number}.\n", answer.err
-            theirs = Original(session_of(home), url, provider(wire))
+            theirs = Original(session_of(home), url, wire.provider)
 
     names = [path.name for path in sorted((theirs.directory / "messages").iterdir())]
     roles = ["user", "assistant", "tool_result", "assistant"] * 4
@@ -68,7 +64,7 @@ def test_what_we_keep_beside_the_messages_does_not_stop_the_original(
     summary = "---\nrole: summary\nseq: 0099\nkeep: 0001\n---\nMuch was said.\n"
     write(session / "messages" / "0099-summary.md", summary)
 
-    said = Original(session, server.address + wire.path, provider(wire)).turn("and you?")
+    said = Original(session, server.address + wire.path, wire.provider).turn("and you?")
     answer = hs(session.name, "and we?", env=env_of(wire, server))
 
     assert (said, answer.out) == ("They.", "We.\n"), answer.err

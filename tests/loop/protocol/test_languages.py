@@ -9,8 +9,8 @@ import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.protocol import programs
-from tests.loop.protocol.conftest import write
 from tests.loop.servers.script import Step, say, use
+from tests.loop.source_files import write
 
 CHAT = WIRES[1]
 

@@ -8,8 +8,9 @@ import pytest
 
 from harness_lib.loop.piped import dumps
 from tests.loop.conftest import WIRES, Serve
-from tests.loop.protocol.conftest import Ours, events, fields, write
+from tests.loop.protocol.conftest import Ours, events, fields
 from tests.loop.servers.script import say
+from tests.loop.source_files import write
 
 
 def test_walk_dirs_lists_bundled_packs_then_home_then_what_is_on_the_way(

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve, Wire
-from tests.loop.protocol.conftest import Ours, Ran, write
+from tests.loop.protocol.conftest import Ours, Ran
 from tests.loop.servers.script import say, use
+from tests.loop.source_files import write
 
 HELLO = {"messages": [{"role": "user", "content": "hi"}]}
 
@@ -49,11 +50,10 @@ def test_a_stored_credential_is_enough(ours: Ours, home: Path, name: str) -> Non
 def test_a_payload_becomes_the_native_answer(ours: Ours, serve: Serve, wire: Wire) -> None:
     server = serve(wire, use("bash", command="ls"))
     ours.env |= wire.environment(server)
-    name = "anthropic" if wire.name == "anthropic" else "openai"
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
     given = {"messages": [item]} if wire.name == "responses" else HELLO
 
-    native = ours.provider(name, given=given).json
+    native = ours.provider(wire.provider, given=given).json
 
     shape = {"anthropic": "content", "chat": "choices", "responses": "output"}[wire.name]
     assert "command" in str(native[shape])

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import WIRES, Serve
-from tests.loop.protocol.conftest import Ours, Ran, write
+from tests.loop.protocol.conftest import Ours, Ran
 from tests.loop.servers.script import say
+from tests.loop.source_files import write
 
 TOOLS = ["agent", "bash", "edit_file", "read_file", "replace", "skill", "write_file"]
 

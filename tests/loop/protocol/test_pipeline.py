@@ -13,8 +13,8 @@ from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
 from tests.loop.conftest import WIRES, Hs, Serve
-from tests.loop.protocol.conftest import write
 from tests.loop.servers.script import say
+from tests.loop.source_files import write
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve
-from tests.loop.protocol.conftest import write
 from tests.loop.servers.script import say, use
+from tests.loop.source_files import write
 
 CHAT = WIRES[1]
 NO_SCHEMAS = [

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 from tests.loop.conftest import WIRES, Hs, Serve, session_of
-from tests.loop.protocol.conftest import events, write
+from tests.loop.protocol.conftest import events
 from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.source_files import write
 
 CHAT = WIRES[1]
 

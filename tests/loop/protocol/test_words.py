@@ -8,8 +8,8 @@ import pytest
 
 from tests.hs.person import person
 from tests.loop.conftest import WIRES, Hs, Serve, session_of
-from tests.loop.protocol.conftest import write
 from tests.loop.servers.script import say
+from tests.loop.source_files import write
 
 CHAT = WIRES[1]
 COMMANDS = [

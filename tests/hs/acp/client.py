@@ -1,0 +1,81 @@
+"""An editor as a client of `hs acp`: the official library, and a real process behind its pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from acp import schema, spawn_agent_process
+
+from tests.conftest import CHECKOUT
+from tests.loop.environment import environment
+
+if TYPE_CHECKING:
+    from acp.interfaces import Client
+
+
+class Editor:
+    """Keeps what it is told, and answers each question with one option; with "never" it does not answer."""
+
+    def __init__(self, answer: str = "allow_once") -> None:
+        self.updates: list[Any] = []
+        self.questions: list[tuple[Any, Any]] = []
+        self.answer = answer
+        self.processes: list[Any] = []
+
+    def on_connect(self, conn: Any) -> None:
+        self.conn = conn
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:  # noqa: ARG002
+        self.updates.append(update)
+
+    async def request_permission(
+        self,
+        session_id: str,  # noqa: ARG002
+        tool_call: Any,
+        options: Any,
+        **_: Any,
+    ) -> schema.RequestPermissionResponse:
+        self.questions.append((tool_call, options))
+        if self.answer == "never":
+            await asyncio.Event().wait()
+        outcome = schema.AllowedOutcome(outcome="selected", option_id=self.answer)
+        return schema.RequestPermissionResponse(outcome=outcome)
+
+    def of(self, kind: str) -> list[Any]:
+        return [update for update in self.updates if update.session_update == kind]
+
+    def said(self) -> str:
+        return "".join(update.content.text for update in self.of("agent_message_chunk"))
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline, self.updates
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def connected(editor: Editor, env: dict[str, str]) -> AsyncIterator[Any]:
+    """Start `hs acp` for the editor, and yield their connection."""
+    command = (sys.executable, "-m", "harness_lib.hs", "acp")
+    async with spawn_agent_process(
+        cast("Client", editor), *command, env=environment(env), cwd=CHECKOUT, use_unstable_protocol=True,
+        transport_kwargs={"stderr": None},
+    ) as (conn, process):  # fmt: skip
+        editor.processes.append(process)
+        await conn.initialize(protocol_version=1)
+        yield conn
+
+
+def play(work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work of a test, within a limit."""
+
+    async def bounded() -> None:
+        await asyncio.wait_for(work(), 90)
+
+    asyncio.run(bounded())

@@ -1,0 +1,46 @@
+"""The MCP servers of these tests: their entries in `mcp.json`, their tools in a request, their end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+SERVERS = Path(__file__).parent / "servers"
+
+
+def entry(*args: str, program: str = "mcp_server.py", **more: Any) -> dict[str, Any]:
+    """Return the entry of a server that is spoken with over pipes."""
+    return {"command": sys.executable, "args": [str(SERVERS / program), *args], **more}
+
+
+def offered(request: dict[str, Any]) -> list[str]:
+    """Return the names of servers' tools in a request of the chat wire."""
+    return [name for tool in request["tools"] if (name := tool["function"]["name"]).startswith("mcp__")]
+
+
+def have_ended(project: Path) -> bool:
+    """Return whether every server that was started here has ended."""
+    pids = [int(line) for line in (project / "started").read_text(encoding="utf-8").split()]
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return bool(pids) and not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@contextmanager
+def listening(program: str, cwd: Path) -> Iterator[str]:
+    """Start a server over HTTP, and yield its address."""
+    command = [sys.executable, str(SERVERS / program), "http"]
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, encoding="utf-8")
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from harness_lib.attempts import inbox
 from harness_lib.core import outbox
 from harness_lib.core.context import Context
+from tests.attempts.forbidden_list import forbidden
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 
@@ -36,16 +35,6 @@ def worker(shared: Project) -> Agent:
     made = shared.agent("worker", place)
     made.ok("claim", "task-001")
     return made
-
-
-@contextmanager
-def forbidden(project: Project) -> Iterator[None]:
-    """Let nobody write the list. Root may do what a mode forbids, so something stands in the lock's place."""
-    turn = project.top / ".harness" / "state.turn"
-    turn.unlink(missing_ok=True)
-    turn.mkdir()
-    yield
-    turn.rmdir()
 
 
 def opened(worker: Agent) -> list[str]:

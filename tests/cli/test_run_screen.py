@@ -15,7 +15,7 @@ from harness_lib.core.context import Context
 from harness_lib.rules import events
 from harness_lib.rules.events import Event
 from harness_lib.rules.run_state import RunState
-from tests.cli.test_terminal import ESCAPE, read_to_end, read_until, typed
+from tests.cli.terminal import ESCAPE, read_to_end, read_until, typed
 from tests.verbs import project as projects
 
 # 2025-07-01T10:00:00Z

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import pty
 import re
 import signal
 import subprocess
@@ -19,26 +17,9 @@ from harness_lib.cli import render
 from harness_lib.cli.screen import Screen
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
+from tests.cli.terminal import ESCAPE, read_to_end, read_until, typed
 from tests.verbs import project as projects
 from tests.verbs.project import Project
-
-ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-@contextmanager
-def typed(cwd: Path, *argv: str, **env: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Start `harness ARGV` with a terminal of 100 columns as standard output; yield it and our end."""
-    ours, theirs = pty.openpty()
-    wanted = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40", **env}
-    command = [sys.executable, "-m", "harness_lib", *argv]
-    process = subprocess.Popen(command, cwd=cwd, env=wanted, stdout=theirs, stderr=theirs, stdin=theirs)
-    os.close(theirs)
-    try:
-        yield process, ours
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
 
 
 @contextmanager
@@ -51,30 +32,6 @@ def piped(cwd: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
-
-
-def read_to_end(ours: int) -> str:
-    """Return all that is printed until the other side is closed."""
-    said = b""
-    while True:
-        try:
-            chunk = os.read(ours, 4096)
-        except OSError:
-            # How Linux says that nobody writes to this terminal any more.
-            break
-        if not chunk:
-            break
-        said += chunk
-    return said.decode().replace("\r\n", "\n")
-
-
-def read_until(ours: int, words: str) -> str:
-    """Return what is printed up to `words`; pytest's own deadline ends a wait in vain."""
-    said = b""
-    while words.encode() not in said:
-        said += os.read(ours, 4096)
-    # What has been read may end within a character.
-    return said.decode(errors="ignore")
 
 
 def shown(cwd: Path, *argv: str, **env: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from harness_lib.attempts import inbox
 from harness_lib.core import proposals
 from harness_lib.core.context import Context
-from tests.attempts.test_inbox import forbidden
+from tests.attempts.forbidden_list import forbidden
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.conftest import CHECKOUT
-from tests.protocol.test_protocol_page import exists
+from tests.docs.cited_tests import exists
 
 PAGE = (CHECKOUT / "docs" / "hs-protocol.md").read_text(encoding="utf-8")
 CHAPTERS = [

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.place import find_root
+from tests.verbs.findings import finding, troubles
 from tests.verbs.project import Agent, Project
-from tests.verbs.test_doctor import found, sick
 
 INSIDE_CODEX = {"CODEX_SESSION_ID": "s"}
 INSIDE_CLAUDE = {"CLAUDECODE": "1"}
@@ -39,29 +39,29 @@ def skill_folder(folder: Path) -> None:
 def test_where_no_agent_is_used_nothing_is_missed(agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     agent.ok("start")
-    assert sick(agent.ok("doctor")) == []
+    assert troubles(agent.ok("doctor")) == []
 
 
 def test_hooks_that_are_not_loaded_are_told_inside_the_agent(agent: Agent) -> None:
-    said = found(agent.ok("doctor", **INSIDE_CLAUDE), "does not load the hooks")
+    said = finding(agent.ok("doctor", **INSIDE_CLAUDE), "does not load the hooks")
     assert (said["level"], said["cure"]) == ("warn", "harness hooks install --agent claude")
     agent.ok("hooks", "install", "--agent", "claude")
-    assert found(agent.ok("doctor", **INSIDE_CLAUDE), "Claude Code loads the hooks")["level"] == "ok"
+    assert finding(agent.ok("doctor", **INSIDE_CLAUDE), "Claude Code loads the hooks")["level"] == "ok"
 
 
 def test_an_agent_that_is_only_installed_is_no_trouble(agent: Agent, home: Path) -> None:
     (home / ".gemini").mkdir()
-    said = found(agent.ok("doctor"), "Gemini CLI is used on this machine without the hooks")
+    said = finding(agent.ok("doctor"), "Gemini CLI is used on this machine without the hooks")
     assert (said["level"], said["cure"]) == ("ok", "harness hooks install --agent gemini")
 
 
 def test_hooks_that_codex_does_not_trust_are_told(agent: Agent, home: Path) -> None:
     agent.ok("hooks", "install", "--agent", "codex")
-    said = found(agent.ok("doctor", **INSIDE_CODEX), "has not been told to trust")
+    said = finding(agent.ok("doctor", **INSIDE_CODEX), "has not been told to trust")
     assert "/hooks" in said["cure"]
     key = f"{home}/.codex/hooks.json:stop:0:0"
     (home / ".codex" / "config.toml").write_text(f'[hooks.state."{key}"]\n', encoding="utf-8")
-    assert found(agent.ok("doctor", **INSIDE_CODEX), "Codex loads the hooks")["level"] == "ok"
+    assert finding(agent.ok("doctor", **INSIDE_CODEX), "Codex loads the hooks")["level"] == "ok"
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -73,52 +73,52 @@ def test_a_skill_folder_of_a_project_that_nobody_trusts_is_told(
     known = {"projects": {str(project.top): {"hasTrustDialogAccepted": trusted}}}
     (home / ".claude.json").write_text(json.dumps(known), encoding="utf-8")
     said = agent.ok("doctor", **INSIDE_CLAUDE)
-    assert found(said, "project skill folder")["level"] == ("ok" if trusted else "warn")
+    assert finding(said, "project skill folder")["level"] == ("ok" if trusted else "warn")
 
 
 def test_an_installed_plugin_of_claude_code_goes_before_the_skill_folder(agent: Agent, home: Path) -> None:
     """Claude Code leaves the folder out then, as `claude plugin list` says; so nothing is loaded twice."""
     skill_folder(home / ".claude" / "skills" / "harness")
-    assert found(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
+    assert finding(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
     settings = home / ".claude" / "settings.json"
     settings.write_text('{"enabledPlugins": {"harness@skills-dir": true}}', encoding="utf-8")
-    assert found(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
+    assert finding(agent.ok("doctor"), "Claude Code loads the hooks")["what"].endswith("skills/harness")
     settings.write_text('{"enabledPlugins": {"harness@harness": true}}', encoding="utf-8")
-    assert found(agent.ok("doctor"), "Claude Code loads the hooks: plugin harness@harness")
+    assert finding(agent.ok("doctor"), "Claude Code loads the hooks: plugin harness@harness")
 
 
 def test_hooks_that_are_loaded_twice_are_told(agent: Agent, home: Path) -> None:
     agent.ok("hooks", "install", "--agent", "claude")
     skill_folder(home / ".claude" / "skills" / "harness")
-    said = found(agent.ok("doctor", **INSIDE_CLAUDE), "twice")
+    said = finding(agent.ok("doctor", **INSIDE_CLAUDE), "twice")
     assert said["cure"] == "harness hooks uninstall --agent claude --scope user"
     agent(*said["cure"].split()[1:])
-    assert found(agent.ok("doctor", **INSIDE_CLAUDE), "Claude Code loads the hooks")["level"] == "ok"
+    assert finding(agent.ok("doctor", **INSIDE_CLAUDE), "Claude Code loads the hooks")["level"] == "ok"
 
 
 def test_a_plugin_of_codex_beside_its_file_is_twice(agent: Agent, home: Path) -> None:
     agent.ok("hooks", "install", "--agent", "codex")
     config = '[plugins."harness@mk"]\nenabled = true\n'
     (home / ".codex" / "config.toml").write_text(config, encoding="utf-8")
-    assert found(agent.ok("doctor", **INSIDE_CODEX), "Codex loads the hooks twice")["level"] == "warn"
+    assert finding(agent.ok("doctor", **INSIDE_CODEX), "Codex loads the hooks twice")["level"] == "warn"
     agent.ok("hooks", "uninstall", "--agent", "codex")
-    assert found(agent.ok("doctor"), "the hooks of the plugin harness@mk, and skips")["level"] == "warn"
+    assert finding(agent.ok("doctor"), "the hooks of the plugin harness@mk, and skips")["level"] == "warn"
     trusted = config + '[hooks.state."harness@mk:hooks/hooks.json:stop:0:0"]\n'
     (home / ".codex" / "config.toml").write_text(trusted, encoding="utf-8")
-    assert found(agent.ok("doctor"), "Codex loads the hooks: plugin harness@mk")["level"] == "ok"
+    assert finding(agent.ok("doctor"), "Codex loads the hooks: plugin harness@mk")["level"] == "ok"
 
 
 def test_scripts_that_are_gone_are_told(agent: Agent, home: Path) -> None:
     agent.ok("hooks", "install", "--agent", "claude")
     file = home / ".claude" / "settings.json"
     file.write_text(file.read_text("utf-8").replace("f=", "f=/gone"), encoding="utf-8")
-    assert found(agent.ok("doctor"), "is gone")["cure"] == "harness hooks install --agent claude"
+    assert finding(agent.ok("doctor"), "is gone")["cure"] == "harness hooks install --agent claude"
 
 
 def test_settings_that_cannot_be_read_are_told(agent: Agent, home: Path) -> None:
     (home / ".claude").mkdir()
     (home / ".claude" / "settings.json").write_text("{\n", encoding="utf-8")
-    assert found(agent.fails(1, "doctor"), "settings.json, line 2")["level"] == "bad"
+    assert finding(agent.fails(1, "doctor"), "settings.json, line 2")["level"] == "bad"
 
 
 @pytest.mark.parametrize("how", ["missing", "old"])
@@ -127,7 +127,7 @@ def test_a_python_that_hooks_cannot_run_with_is_told(agent: Agent, tmp_path: Pat
     path = programs(tmp_path / "bin", "git", "sh", **scripts)
     said = agent("doctor", "--json", PATH=path).json
     words = "python3 is not on the PATH" if how == "missing" else "which starts the hooks, is older"
-    assert found(said, words)["cure"]
+    assert finding(said, words)["cure"]
 
 
 def test_a_list_that_is_not_found_from_a_worktree_is_told(
@@ -136,16 +136,16 @@ def test_a_list_that_is_not_found_from_a_worktree_is_told(
     project.git("worktree", "add", "-q", str(tmp_path / "linked"))
     (project.top / ".git" / find_root.NOTE).unlink()
     agent.cwd = tmp_path / "linked"
-    said = found(agent.fails(1, "doctor"), "not found from this linked worktree")
+    said = finding(agent.fails(1, "doctor"), "not found from this linked worktree")
     agent.ok("init", said["cure"].split()[2])
-    assert "through the repository" in found(agent.ok("doctor"), "state root")["what"]
+    assert "through the repository" in finding(agent.ok("doctor"), "state root")["what"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root; see tests/hosts for a sandbox")
 def test_a_repository_that_cannot_be_written_is_told(project: Project, agent: Agent) -> None:
     (project.top / ".git").chmod(0o555)
     try:
-        said = found(agent.fails(1, "doctor", **INSIDE_CODEX), "nothing can be committed")
+        said = finding(agent.fails(1, "doctor", **INSIDE_CODEX), "nothing can be committed")
     finally:
         (project.top / ".git").chmod(0o755)
     assert "writable_roots" in said["cure"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_terminal import read_to_end, typed
+from tests.cli.terminal import read_to_end, typed
 from tests.hookinstall.hookfiles import HOSTS, JSON_HOSTS, agent, everything, place, put
 from tests.verbs.project import Agent
 

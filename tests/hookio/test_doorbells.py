@@ -8,16 +8,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import harness_lib
 from tests.hookio.conftest import CHECKOUT, EVENTS, HOOKS, ME, Ring, add, agent
+from tests.hookio.hooks_json import CONFIG, commands
 from tests.verbs.project import Project
 
 DOORBELLS = sorted(HOOKS.glob("*.py"))
-CONFIG: dict[str, Any] = json.loads((HOOKS / "hooks.json").read_text(encoding="utf-8"))
 
 
 def test_there_is_one_for_each_event() -> None:
@@ -174,17 +173,6 @@ def test_no_code_is_taken_from_a_place_that_others_can_write(
 def test_a_visit_to_nowhere_makes_no_directory(ring: Ring, home: Path) -> None:
     assert ring("stop", {}).silent
     assert not (home / "data").exists()
-
-
-def commands() -> dict[str, str]:
-    """Return the command of each event in hooks.json."""
-    found = {}
-    for event, groups in CONFIG["hooks"].items():
-        ((entry,),) = (group["hooks"] for group in groups)
-        assert entry["type"] == "command"
-        assert entry["timeout"] == 10
-        found[event] = entry["command"]
-    return found
 
 
 def run(command: str, root: Path, data: bytes, cwd: Path) -> subprocess.CompletedProcess[bytes]:

@@ -14,7 +14,7 @@ import pytest
 from harness_lib.system.install import private_env
 from harness_lib.system.processes import search_path
 from tests.hookio.conftest import CHECKOUT, ME, add, agent, site_packages
-from tests.hookio.test_doorbells import commands
+from tests.hookio.hooks_json import commands
 from tests.verbs.project import Project, make
 
 RELATIVE = (".", "", "tools", "./tools", "..")

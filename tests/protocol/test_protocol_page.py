@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.docs.cited_tests import exists
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -86,23 +86,3 @@ def test_every_cited_test_exists() -> None:
 
     assert cited
     assert [name for name in sorted(cited) if not exists(name)] == []
-
-
-def exists(citation: str) -> bool:
-    path, *names = citation.split("::")
-    return (CHECKOUT / path).is_file() and "::".join(names) in _tests(path)
-
-
-@cache
-def _tests(path: str) -> frozenset[str]:
-    """Return the names of the tests in a file, those of classes as `Class::name`."""
-    tree = ast.parse((CHECKOUT / path).read_text(encoding="utf-8"))
-    found = [("", node) for node in tree.body]
-    for each in tree.body:
-        if isinstance(each, ast.ClassDef):
-            found += [(f"{each.name}::", node) for node in each.body]
-    return frozenset(
-        prefix + node.name
-        for prefix, node in found
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    )

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.test_bereaved import KILL
-from tests.runs.workshop import Workshop
+from tests.runs.workshop import KILL_WORKER, Workshop
 from tests.system.git.gitrepo import sh
 
 
@@ -85,7 +84,9 @@ def test_a_checkout_that_an_agent_hides_from_git_is_not_left_behind_its_branch(
 
 
 def test_what_the_agent_of_a_killed_worker_has_done_to_the_repository_is_undone(workshop: Workshop) -> None:
-    workshop.add("Hide", "grep -q done f", do=f"once sh git config core.bare true; {KILL}\nwrite f done")
+    workshop.add(
+        "Hide", "grep -q done f", do=f"once sh git config core.bare true; {KILL_WORKER}\nwrite f done"
+    )
 
     said = workshop.run("--no-final-check")
 

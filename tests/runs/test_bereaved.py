@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from harness_lib.system.processes import process
-from tests.runs.workshop import Workshop
+from tests.runs.workshop import KILL_WORKER, Workshop
 
 
 def _worker(run: int) -> int:
@@ -40,17 +40,10 @@ def test_what_cannot_be_handed_back_at_once_is_handed_back_when_it_can(
     workshop.nothing_is_left_over()
 
 
-# In the agent's shell: up to the worker that has started it.
-KILL = (
-    "p=$PPID; until grep -q runs.worker_main /proc/$p/cmdline; "
-    'do p=$(ps -o ppid= -p $p | tr -d " "); done; kill -9 $p'
-)
-
-
 def test_deaths_are_forgiven_once_a_task_is_finished(workshop: Workshop) -> None:
     for number in range(5):
         workshop.add(
-            f"Deadly {number}", f"grep -q done f{number}", do=f"once sh {KILL}\nwrite f{number} done"
+            f"Deadly {number}", f"grep -q done f{number}", do=f"once sh {KILL_WORKER}\nwrite f{number} done"
         )
 
     said = workshop.run("--no-final-check")
@@ -61,7 +54,7 @@ def test_deaths_are_forgiven_once_a_task_is_finished(workshop: Workshop) -> None
 
 def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop: Workshop) -> None:
     for number in range(2):
-        workshop.add(f"Deadly {number}", "false", "--max-attempts", "9", do=f"sh {KILL}")
+        workshop.add(f"Deadly {number}", "false", "--max-attempts", "9", do=f"sh {KILL_WORKER}")
 
     said = workshop.run("--no-final-check")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_terminal import ESCAPE, read_to_end, read_until, typed
+from tests.cli.terminal import ESCAPE, read_to_end, read_until, typed
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
 

@@ -26,6 +26,11 @@ from tests.verbs.project import Agent, Time
 AGENT = Path(__file__).with_name("agent.py")
 COMMAND = f"{sys.executable} -I -S {AGENT}"
 PATIENCE = 90.0
+# In the agent's shell: up to the worker that has started it, which is killed.
+KILL_WORKER = (
+    "p=$PPID; until grep -q runs.worker_main /proc/$p/cmdline; "
+    'do p=$(ps -o ppid= -p $p | tr -d " "); done; kill -9 $p'
+)
 
 
 def descendants(pid: int) -> list[int]:

@@ -139,3 +139,13 @@ def stands_at_base(world: World) -> None:
     assert status.changes(world.git, world.keep_out).tracked == ()
     assert sh(world.top, "diff", "--cached", "--name-only", world.base) == ""
     assert not list(world.git.git_dir.glob("harness-scratch*"))
+
+
+def content(git: Git, tree: str) -> dict[str, tuple[str, bytes]]:
+    """Return what stands in a tree, by path: the kind of each entry, and its bytes."""
+    kinds = {"100644": "file", "100755": "program", "120000": "link"}
+    return {
+        path: (kinds[mode], git.run("cat-file", "blob", oid).stdout)
+        for path, (mode, oid) in snapshot.entries(git, tree).items()
+        if mode in kinds
+    }

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.git import snapshot, status
-from tests.system.git.gitrepo import World, disk, put, sh
-from tests.system.git.test_snapshot import content
+from tests.system.git.gitrepo import World, content, disk, put, sh
 
 MARKS = ("--assume-unchanged", "--skip-worktree")
 

@@ -10,16 +10,7 @@ import pytest
 
 from harness_lib.system.git import snapshot, status
 from harness_lib.system.git.repository import Git, GitError
-from tests.system.git.gitrepo import LIMIT, NASTY, World, disk, put, sh
-
-
-def content(git: Git, tree: str) -> dict[str, tuple[str, bytes]]:
-    kinds = {"100644": "file", "100755": "program", "120000": "link"}
-    return {
-        path: (kinds[mode], git.run("cat-file", "blob", oid).stdout)
-        for path, (mode, oid) in snapshot.entries(git, tree).items()
-        if mode in kinds
-    }
+from tests.system.git.gitrepo import LIMIT, NASTY, World, content, disk, put, sh
 
 
 def _untouched(world: World) -> tuple[object, ...]:

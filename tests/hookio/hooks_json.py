@@ -1,0 +1,21 @@
+"""What hooks.json lets a host run at each event."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.hookio.conftest import HOOKS
+
+CONFIG: dict[str, Any] = json.loads((HOOKS / "hooks.json").read_text(encoding="utf-8"))
+
+
+def commands() -> dict[str, str]:
+    """Return the command of each event."""
+    by_event = {}
+    for event, groups in CONFIG["hooks"].items():
+        ((entry,),) = (group["hooks"] for group in groups)
+        assert entry["type"] == "command"
+        assert entry["timeout"] == 10
+        by_event[event] = entry["command"]
+    return by_event

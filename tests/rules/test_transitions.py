@@ -1,138 +1,16 @@
-"""How a task changes: each arrow, what it refuses, and any walk along them."""
+"""What ends an attempt or a completion, and what a task keeps of it."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-
 import pytest
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from harness_lib.rules import transitions as arrows
 from harness_lib.rules.endings import Ending
 from harness_lib.rules.failures import is_permanent
 from harness_lib.rules.halting import Halt
-from harness_lib.task import (
-    STATUSES,
-    Attempt,
-    Category,
-    Checkpoint,
-    Gate,
-    Handback,
-    Intent,
-    Interruption,
-    Status,
-    Task,
-)
+from harness_lib.task import Attempt, Checkpoint, Handback, Intent, Interruption, Task
+from tests.rules.arrow_calls import BASE, CALLS, COMMIT, HEAD, RESCUE, claim, commit, release, roll_back
 from tests.rules.lists import BLOCKED, NOW, STAMP
-
-BASE, HEAD, COMMIT = "b" * 40, "e" * 40, "c" * 40
-GATE = Gate("sha256:x")
-RESCUE = "refs/harness/rescue/a/1"
-
-
-def claim(task: Task, worker: str = "w1", lease_seconds: int | None = 60) -> Task:
-    return arrows.claim(
-        task, worker=worker, now=NOW, base=BASE, gate=GATE, worktree="/wt", lease_seconds=lease_seconds
-    )
-
-
-def resume(task: Task, worker: str = "w2") -> Task:
-    return arrows.resume(task, worker=worker, now=NOW, worktree="/wt2", lease_seconds=None)
-
-
-def commit(task: Task) -> Task:
-    return arrows.begin_commit(task, now=NOW, head=HEAD, commit=COMMIT)
-
-
-def roll_back(
-    task: Task,
-    category: Category | None = "TEST_FAIL",
-    *,
-    ending: Ending = Ending.FAILED,
-) -> Task:
-    return arrows.begin_rollback(
-        task,
-        now=NOW,
-        category=category,
-        message="2 failed\n1 passed",
-        rescue=RESCUE,
-        head=HEAD,
-        ending=ending,
-    )
-
-
-def release(task: Task) -> Task:
-    return arrows.release(task, now=NOW, message=None, rescue=RESCUE, head=HEAD)
-
-
-CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
-    "claim": claim,
-    "resume": resume,
-    "checkpoint": lambda task: arrows.checkpoint(task, Checkpoint(1, 2), now=NOW, lease_seconds=60),
-    "renew": lambda task: arrows.renew(task, NOW, 60),
-    "begin_commit": commit,
-    "complete": lambda task: arrows.complete(task, now=NOW),
-    "begin_rollback": roll_back,
-    "fail": lambda task: arrows.fail(task, now=NOW),
-    "drop_intent": arrows.drop_intent,
-    "reset": arrows.reset,
-    "halt": lambda task: arrows.halt(task, Halt("CONFIG", "CONFIG")),
-    "doom": lambda task: arrows.doom(task, now=NOW, message="Blocked by failed b"),
-    "begin_merge": lambda task: arrows.begin_merge(task, now=NOW, commit=COMMIT),
-    "confirm": lambda task: arrows.confirm(task, now=NOW, commit=COMMIT),
-    "doubt": arrows.doubt,
-    "hand_back": lambda task: arrows.hand_back(task, Handback("it conflicts", 1, RESCUE, BASE)),
-    "interrupt": lambda task: arrows.interrupt(task, Interruption("7" * 40)),
-}
-INTENTS = (
-    None,
-    Intent("commit", STAMP, commit=COMMIT),
-    Intent("rollback", STAMP),
-    Intent("merge", STAMP, commit=COMMIT),
-)
-
-
-def test_every_arrow_of_the_table_is_tried_here() -> None:
-    assert set(CALLS) == set(arrows.ARROWS)
-
-
-@pytest.mark.parametrize("intent", INTENTS, ids=lambda intent: intent.action if intent else "idle")
-@pytest.mark.parametrize("status", STATUSES)
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("unproven", [False, True])
-def test_an_arrow_is_either_in_the_table_or_a_bug(
-    name: arrows.ArrowName, status: Status, intent: Intent | None, *, unproven: bool
-) -> None:
-    task = Task("a", status=status, intent=intent, unproven=unproven)
-
-    if arrows.may(name, task):
-        assert CALLS[name](task).status in arrows.ARROWS[name].end
-    else:
-        with pytest.raises(AssertionError, match=rf"BUG: no arrow {name} .* is {status}"):
-            CALLS[name](task)
-
-
-@pytest.mark.parametrize(
-    ("task", "told"),
-    [
-        (Task("a", status="failed", intent=Intent("merge", STAMP)), "which is failed."),
-        (
-            Task("a", status="in_progress", intent=Intent("merge", STAMP)),
-            "which is in_progress, merge under way.",
-        ),
-    ],
-)
-def test_a_bug_is_told_with_what_is_under_way(task: Task, told: str) -> None:
-    with pytest.raises(AssertionError) as caught:
-        arrows.doubt(task)
-
-    assert str(caught.value) == f"BUG: no arrow doubt for task a, {told}"
-
-
-def test_a_completed_task_moves_only_when_a_person_wants_it_again() -> None:
-    assert [name for name in arrows.ARROWS if arrows.may(name, Task("a", status="completed"))] == ["reset"]
 
 
 def test_what_is_unproven_is_confirmed_or_doubted_by_its_check() -> None:
@@ -184,65 +62,6 @@ def test_a_claim_is_handed_back_with_what_was_said_and_where_its_work_is_kept() 
     assert silent.message is None
 
 
-def test_a_claim_begins_a_fresh_attempt() -> None:
-    old = Task(
-        "a",
-        status="failed",
-        attempts=1,
-        error_log=("[TEST_FAIL] x",),
-        fence=4,
-        checkpoints=(Checkpoint(1, 2),),
-        failed_at=STAMP,
-        started_at_commit="0" * 40,
-    )
-
-    assert claim(old) == Task(
-        "a",
-        status="in_progress",
-        attempts=1,
-        error_log=("[TEST_FAIL] x",),
-        fence=5,
-        attempted_by=("w1",),
-        claimed_by="w1",
-        claimed_at=STAMP,
-        lease_expires_at="2025-07-01T10:01:00Z",
-        worktree="/wt",
-        started_at_commit=BASE,
-        gate=GATE,
-    )
-
-
-def test_a_claim_takes_nothing_over_that_the_prose_let_stand() -> None:
-    old = Task(
-        "a",
-        intent=Intent("commit", STAMP, commit=COMMIT),
-        completed_at=STAMP,
-        completed_commit=COMMIT,
-        touched=("x",),
-        interruptions=2,
-        interrupted=Interruption("7" * 40),
-        halt="lifted by hand",
-        unproven=True,
-    )
-
-    assert claim(old) == claim(Task("a"))
-
-
-def test_whoever_goes_on_holds_the_task_for_as_long_as_a_new_claim_does() -> None:
-    before = claim(Task("a"))._replace(claimed_at="x", lease_expires_at="x", halt="lifted")
-
-    after = arrows.resume(before, worker="w2", now=NOW, worktree=None, lease_seconds=60)
-
-    assert after == before._replace(
-        claimed_by="w2",
-        claimed_at=STAMP,
-        lease_expires_at="2025-07-01T10:01:00Z",
-        worktree=None,
-        fence=2,
-        halt=None,
-    )
-
-
 def test_a_commit_says_what_moves_where_from_and_where_to() -> None:
     task = claim(Task("a"))
 
@@ -253,19 +72,6 @@ def test_a_commit_says_what_moves_where_from_and_where_to() -> None:
 
 def test_what_is_completed_has_not_failed() -> None:
     assert arrows.complete(commit(claim(Task("a"))._replace(failed_at="x")), now=NOW).failed_at is None
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_the_kind_of_a_halt_comes_and_goes_with_its_words(name: arrows.ArrowName) -> None:
-    for status, intent, unproven in itertools.product(STATUSES, INTENTS, (False, True)):
-        task = Task("a", status=status, intent=intent, unproven=unproven)
-        for before in (task, task._replace(halt="x", halt_kind="REFUSED")):
-            if arrows.may(name, before):
-                after = CALLS[name](before)
-                assert (after.halt is None) == (after.halt_kind is None)
-
-    halted = arrows.halt(Task("a"), Halt("REFUSED", "it would lose work"))
-    assert (halted.halt, halted.halt_kind) == ("it would lose work", "REFUSED")
 
 
 def test_why_a_task_is_halted_stays_until_somebody_lifts_it() -> None:
@@ -317,40 +123,6 @@ def test_interruptions_are_known_until_the_attempt_ends_or_is_handed_back_for_go
     assert (cut_off.interruptions, cut_off.attempts) == (1, 0)
     assert (again.interruptions, again.interrupted) == (1, Interruption("7" * 40))
     assert [(task.interruptions, task.interrupted) for task in ended] == [(0, None)] * 4
-
-
-def test_an_exclusive_claim_has_no_lease_and_a_beat_gives_it_none() -> None:
-    task = claim(Task("a"), lease_seconds=None)
-
-    assert task.lease_expires_at is None
-    assert arrows.renew(task, NOW, 60) is task
-
-
-def test_a_checkpoint_is_appended_and_renews_the_lease() -> None:
-    task = claim(Task("a"))._replace(lease_expires_at=STAMP)
-
-    after = arrows.checkpoint(task, Checkpoint(2, 4, "half"), now=NOW, lease_seconds=60)
-
-    assert after.checkpoints == (Checkpoint(2, 4, "half"),)
-    assert after.lease_expires_at == "2025-07-01T10:01:00Z"
-
-
-def test_whoever_takes_over_gets_the_attempt_as_it_is_and_shuts_out_its_predecessor() -> None:
-    before = roll_back(claim(Task("a")))
-
-    after = resume(before)
-
-    assert after.fence == before.fence + 1
-    assert (after.claimed_by, after.worktree, after.lease_expires_at) == ("w2", "/wt2", None)
-    assert (after.started_at_commit, after.gate, after.intent) == (BASE, GATE, before.intent)
-    assert after.attempts == before.attempts
-
-
-def test_the_last_workers_that_have_claimed_a_task_are_remembered_once_each() -> None:
-    task = Task("a", attempted_by=tuple(f"w{n}" for n in range(9)))
-    again = claim(Task("a", attempted_by=("w1", "w2")))
-    assert again.attempted_by == ("w2", "w1")
-    assert len(claim(task).attempted_by) == arrows.REMEMBERED
 
 
 def test_a_completed_task_remembers_its_commit_and_nobody_holds_it() -> None:
@@ -449,86 +221,3 @@ def test_a_reset_keeps_what_the_next_attempt_can_learn_from() -> None:
 
 def test_a_halt_can_be_lifted() -> None:
     assert arrows.halt(arrows.halt(Task("a"), Halt("CONFIG", "CONFIG")), None) == Task("a")
-
-
-class Walk(RuleBasedStateMachine):
-    """Any walk of one task along the arrows, by workers that come and go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.task = Task("a", max_attempts=2)
-        self.fence = 0
-        self.begun = 0
-        self.errors = 0
-
-    def may(self, name: arrows.ArrowName) -> bool:
-        return arrows.may(name, self.task)
-
-    @precondition(lambda self: self.may("claim") and not is_permanent(self.task))
-    @rule(worker=st.sampled_from(("w1", "w2")))
-    def claims(self, worker: str) -> None:
-        self.task = claim(self.task, worker)
-        self.fence += 1
-
-    @precondition(lambda self: self.may("resume"))
-    @rule(worker=st.sampled_from(("w1", "w2")))
-    def resumes(self, worker: str) -> None:
-        self.task = resume(self.task, worker)
-        self.fence += 1
-
-    @precondition(lambda self: self.may("begin_rollback"))
-    @rule(ending=st.sampled_from([each for each in Ending if each is not Ending.FAILED_FOR_GOOD]))
-    def rolls_back(self, ending: Ending) -> None:
-        self.task = roll_back(self.task, ending=ending)
-        self.begun += ending is Ending.FAILED
-        self.errors += ending in {Ending.FAILED, Ending.EXCUSED}
-
-    @rule(
-        name=st.sampled_from(
-            (
-                "checkpoint",
-                "renew",
-                "begin_merge",
-                "begin_commit",
-                "complete",
-                "hand_back",
-                "fail",
-                "drop_intent",
-                "halt",
-            )
-        )
-    )
-    def goes_on(self, name: arrows.ArrowName) -> None:
-        if self.may(name):
-            self.task = CALLS[name](self.task)
-
-    @precondition(lambda self: self.may("reset"))
-    @rule()
-    def resets(self) -> None:
-        self.task = arrows.reset(self.task)
-        self.begun = 0
-
-    @invariant()
-    def nobody_is_blamed_twice_or_too_often(self) -> None:
-        assert self.task.attempts == self.begun <= self.task.max_attempts
-        assert len(self.task.error_log) == self.errors
-
-    @invariant()
-    def the_fence_grows_with_every_claim_and_never_shrinks(self) -> None:
-        assert self.task.fence == self.fence
-
-    @invariant()
-    def a_claim_belongs_to_somebody_exactly_while_in_progress(self) -> None:
-        working = self.task.status == "in_progress"
-        assert (self.task.claimed_by is not None) == working
-        assert (self.task.gate is not None) == working
-        assert working or self.task.intent is None
-        assert working or self.task.lease_expires_at is None
-
-    @invariant()
-    def the_time_of_the_end_stands_exactly_when_it_has_ended(self) -> None:
-        assert (self.task.completed_at is not None) == (self.task.status == "completed")
-        assert (self.task.failed_at is not None) == (self.task.status == "failed")
-
-
-TestWalk = Walk.TestCase

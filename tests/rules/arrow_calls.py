@@ -1,0 +1,71 @@
+"""Each arrow with values that fit any task: how tests of the changes of a task call them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness_lib.rules import transitions as arrows
+from harness_lib.rules.endings import Ending
+from harness_lib.rules.halting import Halt
+from harness_lib.task import Category, Checkpoint, Gate, Handback, Interruption, Task
+from tests.rules.lists import NOW
+
+BASE, HEAD, COMMIT = "b" * 40, "e" * 40, "c" * 40
+GATE = Gate("sha256:x")
+RESCUE = "refs/harness/rescue/a/1"
+
+
+def claim(task: Task, worker: str = "w1", lease_seconds: int | None = 60) -> Task:
+    return arrows.claim(
+        task, worker=worker, now=NOW, base=BASE, gate=GATE, worktree="/wt", lease_seconds=lease_seconds
+    )
+
+
+def resume(task: Task, worker: str = "w2") -> Task:
+    return arrows.resume(task, worker=worker, now=NOW, worktree="/wt2", lease_seconds=None)
+
+
+def commit(task: Task) -> Task:
+    return arrows.begin_commit(task, now=NOW, head=HEAD, commit=COMMIT)
+
+
+def roll_back(
+    task: Task,
+    category: Category | None = "TEST_FAIL",
+    *,
+    ending: Ending = Ending.FAILED,
+) -> Task:
+    return arrows.begin_rollback(
+        task,
+        now=NOW,
+        category=category,
+        message="2 failed\n1 passed",
+        rescue=RESCUE,
+        head=HEAD,
+        ending=ending,
+    )
+
+
+def release(task: Task) -> Task:
+    return arrows.release(task, now=NOW, message=None, rescue=RESCUE, head=HEAD)
+
+
+CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
+    "claim": claim,
+    "resume": resume,
+    "checkpoint": lambda task: arrows.checkpoint(task, Checkpoint(1, 2), now=NOW, lease_seconds=60),
+    "renew": lambda task: arrows.renew(task, NOW, 60),
+    "begin_commit": commit,
+    "complete": lambda task: arrows.complete(task, now=NOW),
+    "begin_rollback": roll_back,
+    "fail": lambda task: arrows.fail(task, now=NOW),
+    "drop_intent": arrows.drop_intent,
+    "reset": arrows.reset,
+    "halt": lambda task: arrows.halt(task, Halt("CONFIG", "CONFIG")),
+    "doom": lambda task: arrows.doom(task, now=NOW, message="Blocked by failed b"),
+    "begin_merge": lambda task: arrows.begin_merge(task, now=NOW, commit=COMMIT),
+    "confirm": lambda task: arrows.confirm(task, now=NOW, commit=COMMIT),
+    "doubt": arrows.doubt,
+    "hand_back": lambda task: arrows.hand_back(task, Handback("it conflicts", 1, RESCUE, BASE)),
+    "interrupt": lambda task: arrows.interrupt(task, Interruption("7" * 40)),
+}

@@ -20,6 +20,8 @@ import pytest
 
 from harness_lib.hookio import entry
 from harness_lib.system.install import private_env
+from harness_lib.system.place.roots import Root
+from tests.hookio import visits
 from tests.verbs import project as projects
 from tests.verbs.project import Agent, Project
 
@@ -196,3 +198,14 @@ def prepared(home: Path) -> Path:
     private_env.packages(env).symlink_to(site_packages())
     private_env.ready_marker(env).write_text(private_env.recipe(), encoding="utf-8")
     return env
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    """Return where the list is that is visited in this process, without a repository."""
+    return Root(tmp_path.resolve())
+
+
+@pytest.fixture
+def visit(root: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> visits.Visit:
+    return visits.visitor(root, monkeypatch, capsys)

@@ -9,15 +9,18 @@ from harness_lib.hookio import policy
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer, Situation
 from harness_lib.state import summary
-from harness_lib.task import Session, SessionConfig, State, Task
+from harness_lib.task import Checkpoint, Session, SessionConfig, State, Task
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 LEASE = "2026-01-01T00:30:00Z"
 SESSION = Session(3, "me", "host", agent_session_id="id-me")
+HALTED = Session(3, "me", "host", agent_session_id="id-me", halt="CONFIG: no check")
 PENDING = Task("a", "Title")
 MINE = Task("a", "Title", status="in_progress", claimed_by="me", lease_expires_at=LEASE)
 THEIRS = Task("b", status="in_progress", claimed_by="other", lease_expires_at=LEASE)
 DONE = Task("d", status="completed")
+BUSY = Task("a", status="in_progress", claimed_by="me", attempts=2, checkpoints=(Checkpoint(1, 2),))
+TORN = Situation(None, trouble="torn", program="HARNESS")
 
 
 def situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
@@ -53,3 +56,12 @@ def payload(event: str = "Stop", /, **fields: object) -> Payload:
 
 def stop(now: Situation, **fields: object) -> Answer:
     return policy.stop(now, payload("Stop", **fields))
+
+
+def said(answer: Answer) -> tuple[str, str, str, str, bool, bool]:
+    """Return all that an answer says, in the order of `allowed`."""
+    return answer.kind, answer.text, answer.warning, answer.progress, answer.finished, answer.waits
+
+
+def allowed(warning: str = "", progress: str = "", *, finished: bool = False, waits: bool = False) -> Any:
+    return "allow", "", warning, progress, finished, waits

@@ -1,0 +1,198 @@
+"""Agents that tear down what they stand on, and a full disk: nothing is lost, and the others go on."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runs.workshop import Workshop, descendants
+from tests.system.git.gitrepo import sh
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "sh git checkout -q -b elsewhere && git commit -q --allow-empty -m mine",
+        "sh git stash -q; true",
+        "sh rm .git",
+        "sh touch $(git rev-parse --git-dir)/index.lock",
+    ],
+)
+def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop, harm: str) -> None:
+    workshop.file_task("first")
+    assert workshop.run().returncode == 0
+    workshop.add("Harm", "grep -q done f", do=f"{harm}\nwrite f done")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert (workshop.top / "first").exists()
+    assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
+    workshop.done_is_done()
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "sh git reset -q --hard HEAD~1 && git commit -q --allow-empty -m mine",
+        "sh git commit -q --allow-empty -m mine && git rebase -q --root -f",
+        "sh git checkout -q --orphan o && git commit -qm mine && git checkout -q --detach; git branch -qD o",
+    ],
+)
+def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop: Workshop, harm: str) -> None:
+    """Nobody can tell which of the commits that it has left out it meant to: the next agent is told."""
+    workshop.file_task("first")
+    assert workshop.run().returncode == 0
+    base = sh(workshop.top, "rev-parse", "main")
+    workshop.add("Harm", "grep -q done f", do=f"first {harm}\nwrite f done")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    (blame,) = workshop.task("task-002")["error_log"]
+    assert f"no longer has the commit {base[:12]}" in blame
+    assert (workshop.top / "first").exists()
+    assert workshop.git.is_ancestor(base, "refs/heads/main")
+    rescue = "refs/harness/rescue/task-002/1"
+    assert sh(workshop.top, "show", f"{rescue}:f") == "done"
+    assert "mine" in sh(workshop.top, "log", "--format=%s", rescue).splitlines()
+    workshop.done_is_done()
+    workshop.failures_are_kept()
+    workshop.nothing_is_left_over()
+
+
+def test_an_agent_that_deletes_its_work_tree_has_failed(workshop: Workshop) -> None:
+    workshop.add("Gone", "grep -q done f", do='first sh rm -rf "$PWD"\nwrite f done')
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.task("task-001")["attempts"] == 1
+    assert "work tree" in workshop.task("task-001")["error_log"][0]
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+@pytest.mark.parametrize(
+    ("harm", "made"),
+    [("sh rm .git && git init -q", "f"), ("sh mkdir n && git -C n init -q && echo x > n/f", "n/f")],
+)
+def test_what_no_commit_can_hold_is_moved_aside_and_not_deleted(
+    workshop: Workshop, harm: str, made: str
+) -> None:
+    """An agent makes a repository of its own, in the place of the work tree or inside it."""
+    workshop.add("Own", "false", "--max-attempts", "1", do=f"{harm}\nwrite f precious")
+
+    said = workshop.run()
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    (kept,) = (workshop.home / "set-aside").glob("*/*")
+    assert (kept / made).exists()
+    assert str(kept) in said.stdout
+    workshop.nothing_is_left_over()
+
+
+CHEAT = """
+import json, os, pathlib
+p = pathlib.Path(os.environ["HARNESS_STATE_ROOT"], "harness-tasks.json")
+d = json.loads(p.read_text())
+d["tasks"][0]["status"] = STATUS
+d["tasks"][0]["title"] = "never mind"
+p.write_text(json.dumps(d))
+"""
+
+
+def test_an_agent_that_marks_its_own_task_as_done_is_asked_for_the_check_all_the_same(
+    workshop: Workshop,
+) -> None:
+    workshop.add("Honest work", "grep -q done f")
+    cheat = workshop.top.parent / "cheat.py"
+    cheat.write_text(CHEAT.replace("STATUS", '"completed"'))
+
+    said = workshop.run(agent=f"if [ -f {cheat} ]; then python3 {cheat}; rm {cheat}; else echo done > f; fi")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    (blame,) = workshop.task("task-001")["error_log"]
+    assert "The check failed" in blame
+    assert workshop.task("task-001")["proof"]
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+def test_a_list_that_an_agent_has_broken_stops_the_run_and_names_the_field(workshop: Workshop) -> None:
+    workshop.add("Vandal", "grep -q done f")
+    cheat = workshop.top.parent / "cheat.py"
+    cheat.write_text(CHEAT.replace("STATUS", '"mostly done"'))
+
+    said = workshop.run(agent=f"python3 {cheat}; echo done > f; sleep 1")
+
+    assert said.returncode == 3, said.stdout + said.stderr
+    assert "tasks[0].status" in said.stderr
+    listing = workshop.top / "harness-tasks.json"
+    listing.write_text(listing.read_text().replace("mostly done", "in_progress"))
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits a process that runs")
+def test_a_disk_that_is_full_stops_the_run_and_the_next_one_goes_on(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    """No process of the run can write more than a few bytes to a file, as where the disk is full."""
+    started, go = tmp_path / "started", tmp_path / "go"
+    # The list is larger than what can still be written, the lines that are printed are not.
+    workshop.add("x" * 900, "grep -q done f", do=f"write f done\ntouch {started}\nonce wait {go}")
+    workshop.add("y" * 900, "grep -q done g", do="write g done")
+    run = workshop.start()
+    workshop.wait_for("the agent starts", started.exists)
+
+    for pid in (run.pid, *descendants(run.pid)):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (2500, 2500))
+    go.touch()
+
+    assert run.wait(90) == 7, workshop.printed
+    assert workshop.task("task-001")["attempts"] == 0
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
+GIT_DIR = "$(git rev-parse --git-dir)"
+LOGS = "$HARNESS_STATE_ROOT/.harness/logs/$HARNESS_TASK_ID"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (f"printf broken > {GIT_DIR}/index", "index file"),
+        (f"rm {GIT_DIR}/index; mkdir {GIT_DIR}/index", "index file"),
+        (f"rm -r {LOGS}; touch {LOGS}", "logs/task-001"),
+    ],
+    ids=["a broken index", "no index", "a file in place of its logs"],
+)
+def test_an_agent_that_breaks_what_its_own_task_needs_stops_no_other(
+    workshop: Workshop, workers: str, harm: str, told: str
+) -> None:
+    """Nobody is blamed; after some tries the task is halted with its work kept, and the others are done."""
+    workshop.add("Breaks", "grep -q done a", do=f"write a done\nsh {harm}")
+    workshop.file_task("b")
+    workshop.file_task("c")
+
+    said = workshop.run("-j", workers)
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert workshop.statuses() == {"task-001": "pending", "task-002": "completed", "task-003": "completed"}
+    broken = workshop.task("task-001")
+    assert (broken["attempts"], told in broken["halt"]) == (0, True), broken
+    assert "harness retry task-001" in broken["halt"]
+    assert "space" not in said.stdout + said.stderr
+    assert not [line for line in said.stdout.splitlines() if "rescue show /" in line], said.stdout
+    aside = [path.read_text() for path in (workshop.home / "set-aside").rglob("a")]
+    refs = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").split()
+    kept = [sh(workshop.top, "show", f"{ref}:a") for ref in refs]
+    assert "done" in "".join(aside + kept)

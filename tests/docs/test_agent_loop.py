@@ -109,7 +109,7 @@ def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
     env = {"OPENAI_API_URL": f"{server.address}/v1/chat/completions", "PATH": f"{place}:{os.environ['PATH']}"}
     for line in lines:
         if line.partition("#")[0].strip() == "hs":
-            # It wants a terminal: tests/hs/test_conversation.py talks to it on one.
+            # It wants a terminal: tests/hs/repl/test_conversation.py talks to it on one.
             continue
         done = subprocess.run(
             ["sh", "-c", line],

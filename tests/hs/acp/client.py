@@ -7,9 +7,10 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from acp import schema, spawn_agent_process
+from acp import schema, spawn_agent_process, text_block
 
 from tests.conftest import CHECKOUT
 from tests.loop.environment import environment
@@ -46,11 +47,12 @@ class Editor:
         outcome = schema.AllowedOutcome(outcome="selected", option_id=self.answer)
         return schema.RequestPermissionResponse(outcome=outcome)
 
-    def of(self, kind: str) -> list[Any]:
+    def updates_of(self, kind: str) -> list[Any]:
         return [update for update in self.updates if update.session_update == kind]
 
     def said(self) -> str:
-        return "".join(update.content.text for update in self.of("agent_message_chunk"))
+        """Return all that the agent has answered."""
+        return "".join(update.content.text for update in self.updates_of("agent_message_chunk"))
 
     async def until(self, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + 60
@@ -70,6 +72,17 @@ async def connected(editor: Editor, env: dict[str, str]) -> AsyncIterator[Any]:
         editor.processes.append(process)
         await conn.initialize(protocol_version=1)
         yield conn
+
+
+def prompt(editor: Editor, env: dict[str, str], project: Path, text: str = "go", **options: Any) -> None:
+    """Let the editor open a session in `project`, send one prompt, and wait for the end of the turn."""
+
+    async def work() -> None:
+        async with connected(editor, env) as conn:
+            session = await conn.new_session(cwd=str(project), **options)
+            await conn.prompt(session_id=session.session_id, prompt=[text_block(text)])
+
+    play(work)
 
 
 def play(work: Callable[[], Awaitable[None]]) -> None:

@@ -32,8 +32,8 @@ def test_a_turn_is_streamed_and_the_person_is_asked(stage: Stage, project: Path)
     play(work)
     assert editor.said() == "All done."
     assert len(editor.questions) == 1
-    assert editor.of("tool_call")[0].tool_call_id == "toolu_1"
-    assert [update.status for update in editor.of("tool_call_update")][-1] == "completed"
+    assert editor.updates_of("tool_call")[0].tool_call_id == "toolu_1"
+    assert [update.status for update in editor.updates_of("tool_call_update")][-1] == "completed"
     assert stage.answers == [{"behavior": "allow", "updatedInput": {"command": "make"}}]
 
 

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash import dying, merging, world
+from tests.crash import dying, merging, merging_scenarios, merging_survivors, world
 from tests.crash.dying import Point
-from tests.crash.merging import Merging, Scenario, Survivor
+from tests.crash.merging import Merging
+from tests.crash.merging_scenarios import Scenario
+from tests.crash.merging_survivors import Survivor
 
 EVERYTHING = bool(os.environ.get("CRASH_EVERYWHERE"))
 # As in test_every_point.
@@ -32,25 +34,25 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Merging]:
 
 def _deaths(points: list[Point], every: int) -> list[tuple[Point, Survivor]]:
     if EVERYTHING:
-        return [(point, survivor) for point in points for survivor in merging.SURVIVORS]
+        return [(point, survivor) for point in points for survivor in merging_survivors.SURVIVORS]
     return [
-        (point, merging.SURVIVORS[turn % len(merging.SURVIVORS)])
+        (point, merging_survivors.SURVIVORS[turn % len(merging_survivors.SURVIVORS)])
         for turn, point in enumerate(points[every // 2 :: THINNING * every])
     ]
 
 
 @pytest.mark.timeout(3000 if EVERYTHING else 300)
-@pytest.mark.parametrize("scenario", merging.SCENARIOS, ids=str)
+@pytest.mark.parametrize("scenario", merging_scenarios.SCENARIOS, ids=str)
 def test_a_death_at_any_point_of_merging_loses_nothing(
     tmp_path: Path, here: Merging, scenario: Scenario
 ) -> None:
     template = tmp_path / "template"
-    noted = merging.effects_of(scenario, here, template)
+    noted = merging_scenarios.effects_of(scenario, here, template)
     deaths = _deaths(list(dying.points_of(noted)), scenario.every)
     broken = []
     for point, survivor in deaths:
         try:
-            merging.survive(scenario, here, template, point, survivor)
+            merging_survivors.survive(scenario, here, template, point, survivor)
         except AssertionError:
             broken.append(f"{point}, then {survivor.__name__}:\n{traceback.format_exc(limit=-2)}")
     assert not broken, f"{len(broken)} of {len(deaths)} deaths lost something:\n\n" + "\n".join(broken)

@@ -6,6 +6,7 @@ Exit codes: 0 answered, 1 the provider or a hook failed, 2 usage, 3 configuratio
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ from harness_lib.hs.showing import complain
 from harness_lib.loop import discovery, processes, runtime, signals
 from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.system import os_errors
+from harness_lib.system.files import standard_streams
 
 _INTERRUPTED = 130
 _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version"}
@@ -24,37 +26,46 @@ _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version
 
 def entry() -> int:
     """Run the command line; return the exit code."""
+    standard_streams.open_closed()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Who starts us in the background of a script may want Ctrl-C to pass us by.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signals.handle(number, processes.interrupt)
+    code = _exit_code(sys.argv[1:])
+    standard_streams.drop_unwritten()
+    return code
+
+
+def _exit_code(args: list[str]) -> int:
+    """Do what `args` say; return the exit code, and say why where it failed."""
     try:
-        return _dispatch(sys.argv[1:])
+        done = _dispatch(args)
+        sys.stdout.flush()
     except Interrupted:
         processes.end_all()
-        print("hs: interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        text, code = "interrupted", _INTERRUPTED
     except HarnessError as error:
-        complain(f"hs: {one_line(error)}")
-        return int(error.exit_code)
+        text, code = one_line(error), int(error.exit_code)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not try again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has seen enough.
         return int(Exit.CHECK_FAILED)
     except OSError as error:
-        print(f"hs: {os_errors.describe(error)}", file=sys.stderr)
-        return int(Exit.ENV_SETUP)
+        text, code = os_errors.describe(error), int(Exit.ENV_SETUP)
     except Exception as error:  # noqa: BLE001 - the outermost counter of hs: a bug is reported, not shown
-        return _failed(error)
+        text, code = _unforeseen(error)
+    else:
+        return done
+    # Where nobody can read why, the exit code says which kind it is.
+    with contextlib.suppress(OSError):
+        complain(f"hs: {text}")
+    return code
 
 
-def _failed(error: Exception) -> int:
-    """Say what nobody has foreseen; return the exit code."""
+def _unforeseen(error: Exception) -> tuple[str, int]:
+    """Return what is to be said of what nobody has foreseen, and the exit code."""
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("harness_lib"):
-        print(f"hs: the package {error.name} is missing. Install harness-skill[hs].", file=sys.stderr)
-        return int(Exit.ENV_SETUP)
-    print(f"hs: {bug.one_line(error)} {bug.keep(error, os.environ)}", file=sys.stderr)
-    return int(Exit.BUG)
+        return f"the package {error.name} is missing. Install harness-skill[hs].", int(Exit.ENV_SETUP)
+    return f"{bug.one_line(error)} {bug.keep(error, os.environ)}", int(Exit.BUG)
 
 
 def _dispatch(args: list[str]) -> int:

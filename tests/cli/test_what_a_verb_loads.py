@@ -82,10 +82,10 @@ def executed(project: Project, *argv: str) -> set[str]:
     As a process of its own it meets modules that wait; here they would wait in every later test, too.
     """
     program = (
-        "import atexit, sys, types; from harness_lib.cli import lazily; lazily.install(sys.argv[1:]); "
+        "import os, sys, types; from harness_lib.cli import lazily; lazily.install(sys.argv[1:]); "
         "from harness_lib.cli.main import entry; "
         "plain = lambda: [n for n, m in sys.modules.items() if type(m) is types.ModuleType]; "
-        "atexit.register(lambda: print(*plain())); entry()"
+        "os._exit = lambda code: sys.exit(print(*plain()) or code); entry()"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path += {sys.path!r}; {program}", *argv],

@@ -1,0 +1,37 @@
+"""Streams that a process was started without, that are full, or that nobody reads any more.
+
+Python sets `sys.stdout` to None where a process begins with it closed, and exits with 120 where at its end
+something could not be written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+
+def open_closed() -> None:
+    """Open the null device in the place of each standard stream that is closed.
+
+    Otherwise the next file that is opened gets its number, and what a child process prints lands in it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # The lowest number that is free: that of this stream, as those before it are open by now.
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)  # noqa: FBT003 (it takes no names)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 (for good)
+
+
+def drop_unwritten() -> None:
+    """Let what still waits to be written to stdout and stderr go nowhere, where it cannot be written."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+            with contextlib.suppress(OSError):
+                stream.flush()

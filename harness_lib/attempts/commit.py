@@ -31,7 +31,7 @@ def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> 
             mine = outcome.require_claim(tx, task)._replace(started_at_commit=base)
             task = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid)
             tx.replace(task)
-        return publish(ctx, session, task)
+        return carry_out(ctx, session, task)
 
 
 def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
@@ -58,13 +58,13 @@ def message(task: Task) -> str:
     return f"{begin}{quoting.one_line(task.title, SUBJECT_LENGTH - len(begin))}\n"
 
 
-def publish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Carry out the commit that the task's intent names, and record it."""
     git, intent = ctx.git, outcome.intent_of(task)
     assert intent.commit is not None
     assert intent.head is not None
     try:
-        restore.publish(git, intent.commit, intent.head)
+        restore.move_head_and_index(git, intent.commit, intent.head)
     except restore.HeadMovedError:
         with ctx.store.transaction() as tx:
             tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))

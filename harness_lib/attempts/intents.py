@@ -27,8 +27,8 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         return merge_queue.resume(ctx, session, task)
     with locks.hold(git):
         outcome.clear_dead_locks(git, intent)
-        if git.head() == intent.commit or _may_publish(ctx, task):
-            return commit.publish(ctx, session, task)
+        if git.head() == intent.commit or _may_be_carried_out(ctx, task):
+            return commit.carry_out(ctx, session, task)
     return _abandon_commit(ctx, session, task)
 
 
@@ -80,7 +80,7 @@ def _leave_as_it_is(ctx: Context, session: Session, task: Task) -> outcome.Ended
     return ended._replace(rescue=rescue, warnings=(*ended.warnings, f"{task.id}: {reason}"))
 
 
-def _may_publish(ctx: Context, task: Task) -> bool:
+def _may_be_carried_out(ctx: Context, task: Task) -> bool:
     """Return whether HEAD is where the commit was prepared: on the branch of the gate, not moved since."""
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.head is None or intent.commit is None or git.head() != intent.head:

@@ -71,7 +71,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
         if head is None or (head != oid and head != git.ref(f"{oid}^")):
             return []
         _detach(git)
-        restore.publish(git, oid, head)
+        restore.move_head_and_index(git, oid, head)
         git.quit_under_way()
     return undo_check(ctx, task, oid)
 

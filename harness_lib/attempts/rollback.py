@@ -30,7 +30,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
     base_gone = base is None or not git.exists(base)
     rescue, head = rescue_refs.free_ref(git, task), git.head()
     tip = rescue_refs.branch_tip(git, task) or head
-    back_to = base if base is None or base_gone or tip is None else history.published(git, base, tip)
+    back_to = base if base is None or base_gone or tip is None else history.pushed(git, base, tip)
     with ctx.store.transaction() as tx:
         task = transitions.begin_rollback(
             outcome.require_claim(tx, task)._replace(started_at_commit=base),

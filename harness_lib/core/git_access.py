@@ -30,8 +30,8 @@ def require(ctx: Context, git: Git) -> None:
 def cure(ctx: Context, git: Git, place: Path) -> str:
     """Return what to do about the closed `place`."""
     if owner.in_agent(ctx.env) != "codex":
-        look = f"ls -ld {typed.word(place)}"
-        return f"Make it writable, or start the agent so that its sandbox allows it ({look})."
+        command = f"ls -ld {typed.word(place)}"
+        return f"Make it writable, or start the agent so that its sandbox allows it ({command})."
     if git.git_dir != git.common_dir:
         return "In a linked worktree nothing helps but to start it with: codex -s danger-full-access"
     roots = f"sandbox_workspace_write.writable_roots={json.dumps([str(git.common_dir)])}"

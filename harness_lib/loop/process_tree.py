@@ -8,15 +8,15 @@ from harness_lib.system.processes import process, reaper
 class ProcessTree:
     """The groups that the process `leader` and its descendants lead, as they are now.
 
-    Whose parent has ended is nobody's descendant: look while the tree still stands.
+    Whose parent has ended is nobody's descendant: refresh while the tree still stands.
     """
 
     def __init__(self, leader: int) -> None:
         self._leader = leader
         self._groups = {leader}
-        self.look()
+        self.refresh()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Add the groups that have been made since."""
         living = list(process.everybody())
         members = {self._leader}

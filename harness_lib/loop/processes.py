@@ -22,7 +22,7 @@ from harness_lib.system.processes import orphan_groups, reaper
 
 GRACE_SECONDS = 5.0
 OUTPUT_LIMIT = 64 * 1024 * 1024
-_LOOK_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 
 Reason = Literal["ended", "timeout", "loud"]
 
@@ -222,7 +222,7 @@ def _end_tree(leader: int, is_over: Callable[[], bool]) -> None:
             if is_over() and not tree.signal(0):
                 return
             time.sleep(0.02)
-        tree.look()
+        tree.refresh()
     finally:
         # Also where it was said twice: at once, then.
         tree.signal(signal.SIGKILL)
@@ -266,7 +266,7 @@ def _wait(child: subprocess.Popen[bytes], output: IO[bytes], timeout: float | No
     ended = _descriptor(child.pid)
     try:
         while True:
-            left = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, deadline - time.monotonic())
+            left = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
             if _ends_within(child, ended, max(0.0, left)):
                 return "loud" if os.fstat(output.fileno()).st_size > limit else "ended"
             if _is_told_to_end():

@@ -68,7 +68,7 @@ class Intent(NamedTuple):
     at: Annotated[str, About(MOMENT, "When it began.", required=True, always=True)]
     base: Annotated[str | None, About(REVISION, "Where the attempt began.")] = None
     head: Annotated[str | None, About(REVISION, "HEAD when the step began.")] = None
-    commit: Annotated[str | None, About(REVISION, "The commit to publish.")] = None
+    commit: Annotated[str | None, About(REVISION, "The commit that the step moves to.")] = None
     ref: Annotated[str | None, About(REVISION, "What is moved from `head` to `commit`; absent: HEAD.")] = None
     rescue: Annotated[str | None, About(REVISION, "The commit that keeps the attempt's work.")] = None
     category: Annotated[Category | None, About(choice(*CATEGORIES), "Of which kind the failure is.")] = None

@@ -201,7 +201,7 @@ def _keep_spent(ctx: Context, task: Task, agent_exit: AgentExit) -> None:
 def _one(ctx: Context, task: Task, worker: WorkerPort, tries: _Tries, brief: str) -> AgentExit:
     last_report = Report()
 
-    def on_look(listener: Listener) -> bool:
+    def on_poll(listener: Listener) -> bool:
         nonlocal last_report
         if listener.report != last_report:
             last_report = listener.report
@@ -212,14 +212,14 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: _Tries, brief: str
         listener.hold_to(worker.rules())
         return True
 
-    seen = repository_guard.look(ctx.git)
+    seen = repository_guard.observe(ctx.git)
     agent_exit = agent_process.run(
         ctx,
         task,
         worker.adapter,
         brief,
         worker.rules(),
-        on_look,
+        on_poll,
         number=tries.agents,
         before=tries.spent,
         model=worker.config.model,

@@ -31,7 +31,7 @@ from harness_lib.task import Task
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
 
 LIMIT_REACHED = "the limit of one task is reached"
-LOOK_SECONDS = 0.3
+POLL_SECONDS = 0.3
 READ_BYTES = 256 * 1024
 # Nobody reads so much, and no agent means it: only the end is looked at.
 FLOOD_BYTES = 8 * 1024 * 1024
@@ -130,7 +130,7 @@ class Listener:
         """Read from the descriptor `log`: whoever removes the file does not make the agent silent."""
         self._log = log
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Read what is new; return whether the agent may go on."""
         if self.hear():
             self._heard = self._ctx.clock.monotonic()
@@ -219,7 +219,7 @@ def run(
     adapter: Adapter,
     brief: str,
     rules: Rules,
-    on_look: Callable[[Listener], bool],
+    on_poll: Callable[[Listener], bool],
     *,
     number: int,
     before: budget.Spent,
@@ -228,7 +228,7 @@ def run(
 ) -> AgentExit:
     """Let the agent work on `task` until it ends or has to.
 
-    `on_look` is asked several times a second whether it may go on; `number` tells the agents of one attempt
+    `on_poll` is asked several times a second whether it may go on; `number` tells the agents of one attempt
     apart; `before` is what earlier ones have spent.
     """
     name = f"{task.attempts + 1}-agent-{number}"
@@ -259,9 +259,9 @@ def run(
         },
         stdin=launch.stdin.encode("utf-8", "replace"),
         at_start=listener.listen_to,
-        on_tick=lambda: listener.look() and on_look(listener),
+        on_tick=lambda: listener.poll() and on_poll(listener),
         at_end=lambda: listener.hear_all(usage),
-        tick=LOOK_SECONDS,
+        tick=POLL_SECONDS,
         max_log=None if "HARNESS_LOG_LIMIT_BYTES" in ctx.env else MAX_LOG_BYTES,
         clock=ctx.clock,
     )

@@ -65,8 +65,8 @@ def _failed(ctx: Context, task: Task) -> str:
     )
     again = "" if failures.is_permanent(task) else " (to be tried again)"
     kept = task_brief.attempts_kept(task, ctx.git)
-    look = f"; its work: {rescue_refs.show_command(kept[-1])}" if kept else ""
-    return f"{_named(task)}{again}: {reason.removesuffix('.') if look else reason}{look}"
+    where = f"; its work: {rescue_refs.show_command(kept[-1])}" if kept else ""
+    return f"{_named(task)}{again}: {reason.removesuffix('.') if where else reason}{where}"
 
 
 def _waits(task: Task) -> bool:

@@ -23,7 +23,7 @@ class Seen:
     last: reflog.Step | None
 
 
-def look(git: Git) -> Seen:
+def observe(git: Git) -> Seen:
     """Return how the repository of this work tree stands now."""
     return Seen(worktrees.is_bare(git), _branch(git), next(iter(reflog.of_main(git)), None))
 
@@ -41,7 +41,7 @@ def undo(ctx: Context, seen: Seen, task: Task) -> list[str]:
 
 def undo_shared(ctx: Context, seen: Seen) -> list[str]:
     """Undo what has changed since `seen` in the project's own checkout; return what to tell."""
-    git, current, undone = ctx.git, look(ctx.git), []
+    git, current, undone = ctx.git, observe(ctx.git), []
     if current.bare and not seen.bare:
         _main(git, "config", "core.bare", "false")
         undone.append("An agent has set core.bare, which makes git refuse your checkout: it is unset again.")

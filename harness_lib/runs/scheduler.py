@@ -41,8 +41,8 @@ from harness_lib.task import StopReason
 
 Watch = Callable[[Event, RunState], None]
 
-LOOK_SECONDS = 0.25
-PUBLISH_SECONDS = 1.0
+POLL_SECONDS = 0.25
+SHOW_SECONDS = 1.0
 ONCE = "finishing what runs, starting nothing new; Ctrl-C again stops now and keeps what was done"
 HUNG_UP = "the terminal was closed; what was done is kept. Go on with: harness run"
 TWICE = "stopping; what was done is kept"
@@ -73,7 +73,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         ending.tidy(ctx, scheduler.warn)
         branch_guard.begin(ctx, ending.target_of(ctx))
         scheduler.branches = branch_guard.all_of(ctx)
-        scheduler.repository = repository_guard.look(ctx.git)
+        scheduler.repository = repository_guard.observe(ctx.git)
         limits.forget(ctx)
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or scheduler.something_broke(place):
@@ -133,15 +133,15 @@ class Scheduler:
             try:
                 for number in range(1, count + 1):
                     self._start(pool, place, number)
-                published = 0.0
+                shown = 0.0
                 while pool.numbers:
-                    for event in pool.listen(LOOK_SECONDS):
+                    for event in pool.listen(POLL_SECONDS):
                         self._handle(pool, place, event)
                     self._handle_signals(pool)
                     changed = self._take_limits(pool)
                     self._decide(pool, place)
-                    if changed or self._ctx.clock.monotonic() - published > PUBLISH_SECONDS:
-                        published = self._ctx.clock.monotonic()
+                    if changed or self._ctx.clock.monotonic() - shown > SHOW_SECONDS:
+                        shown = self._ctx.clock.monotonic()
                         self._show()
                         self.tell("tick")
             finally:

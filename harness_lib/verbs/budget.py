@@ -17,7 +17,7 @@ from harness_lib.runs.run_snapshot import Seen
 
 # A run looks several times a second, but not while its final checks run.
 PATIENCE_SECONDS = 3.0
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 
 def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
@@ -67,6 +67,6 @@ def _wait_until_taken(ctx: Context, changes: Mapping[str, float]) -> tuple[list[
         slow = [seen for seen in running if budget.changed(seen.state.limits, changes) != seen.state.limits]
         if not slow or ctx.clock.monotonic() > until:
             break
-        ctx.clock.sleep(LOOK_SECONDS)
+        ctx.clock.sleep(POLL_SECONDS)
     warning = "The run of process {} has not taken this yet: it may be at its final checks."
     return running, tuple(warning.format(seen.pid) for seen in slow)

@@ -19,7 +19,7 @@ from harness_lib.system.locks import family_lock
 # Beside git's own files: two that remove locks at once could take a new one for the one they have seen.
 GUARD = "harness-dead-locks.lock"
 PATIENCE_SECONDS = 3.0
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 # Programs that are no git process (an editor's own library) hold a lock for milliseconds.
 LOOKS = 3
 
@@ -64,7 +64,7 @@ def _without_owner(standing: _Seen, places: tuple[str, ...]) -> _Seen:
     while standing and (suspects or looks < LOOKS):
         if time.monotonic() >= end:
             return {}
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
         looks += 1
         suspects &= living.living(places)
         standing = {path: seen for path, seen in _identities(standing).items() if seen == standing[path]}

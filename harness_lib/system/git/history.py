@@ -16,7 +16,7 @@ def lost_base(git: Git, base: str) -> bool:
     return head not in (None, base) and git.exists(base) and not git.is_ancestor(base, head)
 
 
-def published(git: Git, base: str, tip: str) -> str:
+def pushed(git: Git, base: str, tip: str) -> str:
     """Return the commit between `base` and `tip` before which a branch must not go back.
 
     A remote-tracking branch has it, or it is the merge that brought in what one has; `base` if there is none.

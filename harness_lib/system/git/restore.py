@@ -29,7 +29,7 @@ __all__ = [
     "go_back",
     "leftover_locks",
     "move_head",
-    "publish",
+    "move_head_and_index",
     "remove_dead_locks",
     "require_unlocked",
     "reset_index",
@@ -52,7 +52,7 @@ class HeadMovedError(RefusedError):
     """HEAD is not where it was: somebody committed or switched meanwhile."""
 
 
-def publish(git: Git, commit: str, expected_head: str | None) -> None:
+def move_head_and_index(git: Git, commit: str, expected_head: str | None) -> None:
     """Move HEAD's branch (or a detached HEAD) from `expected_head` to `commit`, and the index with it.
 
     The work tree is not touched. Raises HeadMovedError if HEAD is neither of the two.

@@ -26,7 +26,7 @@ __all__ = ["Finished", "first_word", "missing_command", "run"]
 GRACE_SECONDS = 5.0
 MAX_LOG_BYTES = 1024**3
 
-_LOOK_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 _PAUSE = 0.02
 
 _Ending = Literal["ended", "timeout", "loud", "told"]
@@ -135,7 +135,7 @@ class _Watch:
 
     def _slice(self) -> float:
         soonest = min(self._deadline, self._next_tick) - self._clock.monotonic()
-        return min(_LOOK_SECONDS, max(0.001, soonest))
+        return min(_POLL_SECONDS, max(0.001, soonest))
 
     def _reason_to_end(self, log: int) -> _Ending | None:
         now = self._clock.monotonic()

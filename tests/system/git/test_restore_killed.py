@@ -33,7 +33,7 @@ git = Git.open(Path(top))
 print("begin", flush=True)
 with locks.hold(git):
     if what == "publish":
-        restore.publish(git, first, second)
+        restore.move_head_and_index(git, first, second)
     else:
         before = snapshot.read_untracked(git, tree)
         restore.go_back(git, first, branch="refs/heads/main", made=second, before=before)
@@ -127,7 +127,7 @@ def test_publishing_survives_being_killed_at_any_moment(template: World) -> None
     commit = snapshot.commit(template.git, tree, [template.base], "work")
     arguments = ("publish", commit, template.base, tree)
     measured = _copy(template, "measured")
-    longest = _seconds(lambda: restore.publish(measured.git, commit, template.base))
+    longest = _seconds(lambda: restore.move_head_and_index(measured.git, commit, template.base))
     moments = random.Random(20250702)
     for n in range(KILLS):
         world = _copy(template, f"killed-{n}")
@@ -136,7 +136,7 @@ def test_publishing_survives_being_killed_at_any_moment(template: World) -> None
         _killed_at(moments.uniform(0, longest), str(world.top), *arguments)
         with locks.hold(world.git):
             locks.remove_dead_locks(world.git, since)
-            restore.publish(world.git, commit, world.base)
+            restore.move_head_and_index(world.git, commit, world.base)
         assert world.git.head() == commit
         assert status.changes(world.git).tracked == ()
         assert disk(world.top) == at_first

@@ -21,18 +21,18 @@ def _published(world: World) -> str:
 def test_publish_moves_the_branch_and_the_index_and_no_file(world: World) -> None:
     commit = _published(world)
     put(world.top / "tracked.txt", "edited since\n")
-    restore.publish(world.git, commit, world.base)
+    restore.move_head_and_index(world.git, commit, world.base)
     assert sh(world.top, "rev-parse", "main") == commit
     assert world.status() == "M tracked.txt"
     assert "harness: commit" in sh(world.top, "reflog", "-1")
-    restore.publish(world.git, commit, world.base)
+    restore.move_head_and_index(world.git, commit, world.base)
     assert world.status() == "M tracked.txt"
 
 
 def test_publish_on_a_detached_head_moves_head_alone(world: World) -> None:
     sh(world.top, "checkout", "-q", "--detach")
     commit = _published(world)
-    restore.publish(world.git, commit, world.base)
+    restore.move_head_and_index(world.git, commit, world.base)
     assert world.git.head() == commit
     assert sh(world.top, "rev-parse", "main") == world.base
 
@@ -42,7 +42,7 @@ def test_publish_makes_the_first_commit(tmp_path: Path) -> None:
     git = Git.open(tmp_path)
     put(tmp_path / "new", "x")
     commit = snapshot.commit(git, snapshot.capture(git), [], "first")
-    restore.publish(git, commit, None)
+    restore.move_head_and_index(git, commit, None)
     assert git.head() == commit
     assert status.changes(git) == status.changes(git).__class__()
 
@@ -51,7 +51,7 @@ def test_publish_refuses_when_somebody_else_moved_head(world: World) -> None:
     commit, base = _published(world), world.base
     sh(world.top, "commit", "-q", "--allow-empty", "-m", "somebody else")
     with pytest.raises(HeadMovedError):
-        restore.publish(world.git, commit, base)
+        restore.move_head_and_index(world.git, commit, base)
     assert "somebody else" in world.git.message("HEAD")
 
 
@@ -62,7 +62,7 @@ def test_publish_settles_an_index_with_conflicts_and_keeps_what_is_untracked(wor
     put(world.top / "loose", "x")
     tree = snapshot.without(world.git, snapshot.capture(world.git), ["loose"])
     commit = snapshot.commit(world.git, tree, [world.base, *world.git.merge_heads()], "merged")
-    restore.publish(world.git, commit, world.base)
+    restore.move_head_and_index(world.git, commit, world.base)
     world.git.quit_under_way()
     assert world.status() == "?? loose"
 
@@ -72,7 +72,7 @@ def test_a_foreign_lock_is_waited_for_and_then_named(world: World, monkeypatch: 
     commit = _published(world)
     put(world.top / ".git/index.lock", "")
     with pytest.raises(GitError, match=r"index\.lock"):
-        restore.publish(world.git, commit, world.base)
+        restore.move_head_and_index(world.git, commit, world.base)
     (world.top / ".git/index.lock").unlink()
-    restore.publish(world.git, commit, world.base)
+    restore.move_head_and_index(world.git, commit, world.base)
     assert world.status() == ""

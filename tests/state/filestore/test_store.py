@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from harness_lib.errors import EnvSetupError, HeldError, RefusedError
-from harness_lib.state import codec, schema, summary
+from harness_lib.errors import EnvSetupError
+from harness_lib.state import codec, summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.filestore import generations
 from harness_lib.state.filestore.store import Store
-from harness_lib.state.record.kinds import Problem
 from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root
-from harness_lib.task import Checkpoint, SessionConfig, State, Task
+from harness_lib.task import SessionConfig, State, Task
 from tests.state.clock import NOON, NOON_IN_NAMES, Noon
+from tests.state.filestore.changes import document, rename
 from tests.state.questions import answers
 
 REPOSITORY = Path(__file__).parents[3]
@@ -37,15 +35,6 @@ for _ in range(int(sys.argv[2])):
         tx.replace(task._replace(attempts=task.attempts + 1, title=str(task.attempts + 1)))
         tx.log("CHECKPOINT", "counted", session=1, task=task.id)
 """
-
-
-def rename(store: Store, title: str) -> None:
-    with store.transaction() as tx:
-        tx.replace(tx.state.tasks[0]._replace(title=title))
-
-
-def document(root: Root) -> Any:
-    return json.loads(root.state.read_bytes())
 
 
 def test_a_change_is_read_back_by_everyone(store: Store, root: Root) -> None:
@@ -149,110 +138,6 @@ def test_what_breaks_the_contract_is_never_written(store: Store, root: Root, cha
     assert root.state.read_bytes() == before
 
 
-def test_unknown_keys_survive_a_change_at_every_level(root: Root) -> None:
-    examples = Path(__file__).parents[2] / "schemas" / "valid"
-    before = json.loads((examples / "unknown-keys-everywhere.json").read_bytes())
-    root.state.write_text(json.dumps(before), encoding="utf-8")
-
-    with Store(root).transaction() as tx:
-        task = tx.state.tasks[2]
-        grown = (*task.checkpoints, Checkpoint(1, 1, "again", "2025-07-01T10:00:00Z"))
-        tx.replace(task._replace(checkpoints=grown))
-
-    after = document(root)
-    assert after["tasks"][2].pop("checkpoints") != before["tasks"][2].pop("checkpoints")
-    # `commit: null` said nothing, so it is left out.
-    assert after["tasks"][2]["intent"] == {
-        key: value for key, value in before["tasks"][2].pop("intent").items() if value is not None
-    }
-    after["tasks"][2].pop("intent")
-    # From a harness that wrote no proofs.
-    assert after.pop("proofs")
-    assert after["tasks"][0].pop("proof")
-    assert after == before
-
-
-def test_a_change_of_one_task_leaves_the_text_of_the_others_as_it_was(store: Store, root: Root) -> None:
-    before = root.state.read_text(encoding="utf-8").splitlines()
-
-    rename(store, "New")
-
-    after = root.state.read_text(encoding="utf-8").splitlines()
-    assert [line for line in after if line not in before] == ['      "title": "New",']
-
-
-@pytest.mark.parametrize("way", ["in place", "by rename"])
-def test_an_edit_by_a_person_between_two_changes_is_kept(store: Store, root: Root, way: str) -> None:
-    text = root.state.read_text(encoding="utf-8").replace('"Second"', '"Mine!!"')
-    if way == "in place":
-        root.state.write_text(text, encoding="utf-8")
-    else:
-        other = root.path / "edited"
-        other.write_text(text, encoding="utf-8")
-        other.rename(root.state)
-
-    rename(store, "New")
-
-    assert [task.title for task in store.read().state.tasks] == ["New", "Mine!!", ""]
-
-
-def test_what_the_schema_refuses_is_not_changed_though_it_can_be_decoded(
-    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The schema is the contract: its word counts for what somebody else wrote, and for that alone."""
-
-    def in_task(task: Any, index: int) -> list[Problem]:
-        return [Problem(f"tasks[{index}].title", "is poison")] if task["title"] == "Poison" else []
-
-    def in_list(document: Any) -> list[Problem]:
-        return [problem for index, task in enumerate(document["tasks"]) for problem in in_task(task, index)]
-
-    monkeypatch.setattr(schema, "task_problems", in_task)
-    monkeypatch.setattr(schema, "problems", in_list)
-    edited = document(root)
-    edited["tasks"][0]["title"] = "Poison"
-    root.state.write_text(json.dumps(edited), "utf-8")
-    before = root.state.read_bytes()
-
-    told = rf"^{root.state.name}: tasks\[0\]\.title: is poison$"
-    with pytest.raises(ContractError, match=told), store.transaction() as tx:
-        tx.replace(tx.state.tasks[1]._replace(title="New"))
-
-    assert root.state.read_bytes() == before
-
-
-def test_an_edit_of_the_same_length_that_breaks_the_contract_is_noticed(store: Store, root: Root) -> None:
-    text = root.state.read_text(encoding="utf-8").replace('"P1"', '"P9"')
-    root.state.write_text(text, encoding="utf-8")
-
-    with pytest.raises(ContractError) as caught:
-        rename(store, "New")
-
-    assert len(caught.value.problems) == 3
-    assert root.state.read_text(encoding="utf-8") == text
-    with pytest.raises(ContractError, match=r"tasks\[2\]\.priority"):
-        store.read()
-
-
-def test_what_a_person_saves_while_a_change_is_made_is_not_written_over(store: Store, root: Root) -> None:
-    text = root.state.read_text(encoding="utf-8").replace("Second", "Mine")
-
-    with pytest.raises(HeldError, match="saved by somebody else"), store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
-        tx.replace(tx.state.tasks[0]._replace(title="New"))
-        root.state.write_text(text, encoding="utf-8")
-
-    assert root.state.read_text(encoding="utf-8") == text
-
-
-def test_the_first_list_is_never_written_over_another(store: Store, root: Root) -> None:
-    before = root.state.read_bytes()
-
-    with pytest.raises(RefusedError):
-        store.create(State())
-
-    assert root.state.read_bytes() == before
-
-
 def test_reading_writes_nothing(root: Root) -> None:
     root.state.write_text('{"tasks": []}', encoding="utf-8")
 
@@ -314,27 +199,6 @@ def test_trusted_text_and_strict_reading_agree(store: Store, root: Root) -> None
 
     assert store.read().state == trusted
     assert codec.decode(document(root)) == trusted
-
-
-def test_what_a_person_saves_while_we_write_is_not_written_over(
-    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    edited, sync = root.state.read_bytes() + b"\n", os.fsync
-
-    def save(descriptor: int) -> None:
-        """Let an editor save while the new list is on its way to the disk."""
-        file = root.path / "edited"
-        file.write_bytes(edited)
-        file.replace(root.state)
-        sync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", save)
-
-    with pytest.raises(HeldError, match="was saved by somebody else just now"):
-        rename(store, "ours")
-
-    assert root.state.read_bytes() == edited
-    assert list(root.path.glob(".*.tmp")) == []
 
 
 def test_a_list_that_is_begun_knows_when(root: Root) -> None:

@@ -1,0 +1,18 @@
+"""A change of the list by us, and what stands in its file then."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harness_lib.state.filestore.store import Store
+from harness_lib.system.place.roots import Root
+
+
+def rename(store: Store, title: str) -> None:
+    with store.transaction() as tx:
+        tx.replace(tx.state.tasks[0]._replace(title=title))
+
+
+def document(root: Root) -> Any:
+    return json.loads(root.state.read_bytes())

@@ -1,0 +1,27 @@
+"""Who else is there while a list is changed: the process of an agent, and the directory that locks others out."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from harness_lib.system.locks import mkdir_lock
+from harness_lib.system.place.roots import Root
+
+
+@pytest.fixture
+def owner() -> Iterator[subprocess.Popen[bytes]]:
+    """Return a process that lives as long as the test: the agent a session belongs to."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        yield process
+
+
+@pytest.fixture
+def lock_directory_removed(root: Root) -> Iterator[None]:
+    """Remove the lock directory, which lies outside the test's own directory."""
+    yield
+    path = mkdir_lock.path_for(root.path)
+    shutil.rmtree(path, ignore_errors=True)

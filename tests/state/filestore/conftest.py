@@ -1,4 +1,4 @@
-"""Who else is there while a list is changed: the process of an agent, and the directory that locks others out."""
+"""Who else is there while a list is changed: an agent's process, and the directory that locks others out."""
 
 from __future__ import annotations
 

@@ -1,0 +1,134 @@
+"""Where a run merges: a branch with any name or place, or a plain word on why there is none."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.runs.arrived import merged
+from tests.runs.conftest import Make
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put, sh
+
+
+def test_a_list_that_git_tracks_is_not_merged_with_the_work(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    workshop.file_task("two")
+    sh(workshop.top, "add", "--force", "harness-tasks.json")
+    sh(workshop.top, "commit", "-q", "-m", "The list, too")
+    committed = sh(workshop.top, "show", "HEAD:harness-tasks.json")
+
+    said = workshop.run("-j", "2")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert set(workshop.statuses().values()) == {"completed"}
+    assert merged(workshop) == ["The list, too", "[task-001] Make one", "[task-002] Make two"]
+    assert sh(workshop.top, "show", "HEAD:harness-tasks.json") == committed
+    assert sh(workshop.top, "status", "--porcelain").split() == ["M", "harness-tasks.json"]
+
+
+def test_a_project_in_a_directory_of_the_repository(tmp_path: Path, make_workshop: Make) -> None:
+    above = make_workshop().top
+    inside = Workshop(above / "apps" / "one", tmp_path / "home")
+    put(inside.top / "README.md", "inside\n")
+    sh(above, "add", "-A")
+    sh(above, "commit", "-q", "-m", "A project inside")
+    inside.ok("init", ".")
+    inside.add("Inside", "grep -q done f", "--cwd", "apps/one", do="write apps/one/f done")
+    inside.add("Above", "grep -q done g", do="write g done")
+
+    said = inside.run("-j", "2")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert set(inside.statuses().values()) == {"completed"}
+    assert ((inside.top / "f").read_text(), (above / "g").read_text()) == ("done\n", "done\n")
+    assert sh(above, "status", "--porcelain", "--untracked-files=all") == ""
+    assert merged(inside) == ["A project inside", "[task-001] Inside", "[task-002] Above"]
+
+
+def test_spaces_in_every_path_and_a_branch_with_a_slash(tmp_path: Path, make_workshop: Make) -> None:
+    make_workshop()
+    workshop = Workshop.make(tmp_path / "with a space", files={"README.md": "hello\n"})
+    workshop.home = tmp_path / "my 'own' home"
+    workshop.home.mkdir()
+    sh(workshop.top, "switch", "-q", "-c", "feature/of-mine")
+    put(workshop.top / "harness-init.sh", 'test -d "$PWD"\n')
+    workshop.file_task("one")
+    workshop.file_task("two")
+    put(workshop.top / "two", "in the way\n")
+
+    said = workshop.run("-j", "2")
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert "git merge harness/feature/of-mine" in said.stdout
+    (workshop.top / "two").unlink()
+    workshop.file_task("three")
+    assert workshop.run().returncode == 0
+    done = ["[task-001] Make one", "[task-002] Make two", "[task-003] Make three"]
+    assert merged(workshop, "feature/of-mine") == done
+    assert sh(workshop.top, "log", "--format=%s", "main") == "Begin"
+    assert sh(workshop.top, "for-each-ref", "--format=%(refname:short)", "refs/heads").split() == [
+        "feature/of-mine",
+        "main",
+    ]
+
+
+def test_without_a_branch_there_is_nowhere_to_merge(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    sh(workshop.top, "switch", "-q", "--detach")
+
+    said = workshop.run()
+
+    assert said.returncode == 2
+    assert "HEAD is detached" in said.stderr
+    assert "git switch -c NAME" in said.stderr
+    assert workshop.state["session_count"] == 0
+
+
+def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    sh(workshop.top, "update-ref", "-d", "refs/heads/main")
+    shutil.rmtree(workshop.top / ".git" / "logs")
+
+    for argv in ([], ["--target", "typo"]):
+        said = workshop.run(*argv)
+        assert said.returncode == 7
+        assert "has no commit yet" in said.stderr
+        assert "git commit --allow-empty" in said.stderr
+
+    sh(workshop.top, "commit", "-q", "--allow-empty", "-m", "Start")
+    assert workshop.run().returncode == 0
+
+
+@pytest.mark.parametrize("name", ["typo", "refs/heads/typo", "main~0", ""])
+def test_a_target_that_is_no_branch_is_a_mistake_of_who_typed_it(workshop: Workshop, name: str) -> None:
+    workshop.file_task("one")
+    for number in range(6):
+        sh(workshop.top, "branch", f"b{number}")
+    sh(workshop.top, "branch", "typos")
+    sh(workshop.top, "branch", "harness/b0")
+
+    said = workshop.run("--target", name)
+
+    assert said.returncode == 2
+    assert f"There is no branch {name.removeprefix('refs/heads/')}." in said.stderr
+    assert "and 3 more" in said.stderr
+    assert "harness/b0" not in said.stderr
+    assert ("There are: typos, b0" in said.stderr) == name.endswith("typo")
+    assert workshop.state["session_count"] == 0
+
+
+@pytest.mark.parametrize("name", ["harness", "harness/main/mine"])
+def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop: Workshop, name: str) -> None:
+    workshop.file_task("one")
+    sh(workshop.top, "branch", name)
+
+    said = workshop.run()
+
+    assert said.returncode == 7
+    assert f"beside {name}." in said.stderr
+    assert workshop.state["session_count"] == 0
+    sh(workshop.top, "branch", "-m", name, "mine")
+    assert workshop.run().returncode == 0

@@ -22,7 +22,8 @@ from tests.mutation.mutants import CHECKOUT, ROOMS, WORK, Mutant
 
 # Each room by its own tests. Of the hooks those that ring in this process, as what they start knows no
 # mutant, and without a repository, which would take a second for each mutant.
-_HERE = ["bug", "dialect", "entry", "handler", "identity", "looking", "messages", "payload"]
+_HERE = ["bug", "dialect", "entry", "handler", "identity", "looking", "payload"]
+_HERE += ["messages", "messages_start"]
 _HERE += ["policy", "policy_session_start", "policy_subagents", "policy_teammates", "policy_tool_use"]
 _HERE += ["prose_log", "stop_counter", "visit_session", "visit_stop", "visit_subagent", "visit_tool_use"]
 # And of the list without those that let other processes change it.

@@ -28,7 +28,7 @@ def is_trusted(ctx: Context, questions: Questions) -> bool:
         ctx.git.common_dir,
         ctx.root.path,
         fingerprint(ctx, questions),
-        tracked=ctx.list_is_tracked,
+        is_tracked=lambda: ctx.list_is_tracked,
     )
 
 

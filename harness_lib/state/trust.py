@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from harness_lib import sha256
@@ -41,16 +41,17 @@ def note(
         atomic.write(file, text.encode(), mode=_PRIVATE)
 
 
-def trusted(git_common_dir: Path, root: Path, current: str, *, tracked: bool) -> bool:
+def trusted(git_common_dir: Path, root: Path, current: str, *, is_tracked: Callable[[], bool]) -> bool:
     """Tell whether the list at `root`, whose commands have the fingerprint `current`, may run them.
 
-    A list that is not tracked by git can only be changed by who may write here, so the note is enough;
+    A list that git does not track can only be changed by who may write here, so the note is enough;
     a tracked one changes with every pull, so the note covers only the commands it was made for.
+    `is_tracked`, which takes a process of git, is asked only where the answer depends on it.
     """
     note = _notes(_file(git_common_dir)).get(os.fspath(root))
     if not isinstance(note, Mapping):
         return False
-    return not tracked or note.get("fingerprint") == current
+    return note.get("fingerprint") == current or not is_tracked()
 
 
 def changed(

@@ -34,7 +34,22 @@ def run_by(state: State) -> tuple[TaskCommands, ...]:
 
 
 def is_trusted(common: Path, root: Path, state: State, *, tracked: bool, script: bytes | None = None) -> bool:
-    return trust.trusted(common, root, trust.fingerprint(run_by(state), script), tracked=tracked)
+    return trust.trusted(common, root, trust.fingerprint(run_by(state), script), is_tracked=lambda: tracked)
+
+
+def test_git_is_asked_only_about_commands_that_are_not_those_of_the_note(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def ask_git() -> bool:
+        asked.append("git")
+        return False
+
+    trust.note(tmp_path, tmp_path, run_by(STATE), None)
+    noted = trust.fingerprint(run_by(STATE), None)
+    assert trust.trusted(tmp_path, tmp_path, noted, is_tracked=ask_git)
+    assert asked == []
+    assert trust.trusted(tmp_path, tmp_path, "others", is_tracked=ask_git)
+    assert asked == ["git"]
 
 
 @pytest.mark.parametrize("tracked", [True, False])

@@ -128,12 +128,12 @@ class Person:
 @contextlib.contextmanager
 def person(*args: str, cwd: Path, env: Mapping[str, str], through: tuple[str, ...] = HS) -> Iterator[Person]:
     """Let somebody sit before `hs ARGS`, or another program."""
-    found = Person((*through, *args), cwd, env)
+    someone = Person((*through, *args), cwd, env)
     try:
-        yield found
+        yield someone
     finally:
-        if found.process.poll() is None:
-            found.process.kill()
-            found.process.wait()
-        if found.leader >= 0:
-            os.close(found.leader)
+        if someone.process.poll() is None:
+            someone.process.kill()
+            someone.process.wait()
+        if someone.leader >= 0:
+            os.close(someone.leader)

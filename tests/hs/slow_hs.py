@@ -35,8 +35,10 @@ def _writes(output: Vt100_Output, text: str) -> None:
         _shown.set()
 
 
-def _work_sleeps(loop: asyncio.BaseEventLoop, what: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    handle = _hand_over(loop, what, *args, **options)
+def _work_sleeps(
+    loop: asyncio.BaseEventLoop, callback: Callable[..., Any], *args: Any, **options: Any
+) -> Any:
+    handle = _hand_over(loop, callback, *args, **options)
     if threading.current_thread() is threading.main_thread():
         done = threading.Event()
         _hand_over(loop, loop.call_later, _DRAWN_SECONDS, done.set)
@@ -48,16 +50,16 @@ def _work_sleeps(loop: asyncio.BaseEventLoop, what: Callable[..., Any], *args: A
     return handle
 
 
-def _line_waits(loop: asyncio.BaseEventLoop, what: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    def late(*given: Any) -> None:
+def _line_waits(loop: asyncio.BaseEventLoop, callback: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def late(*arguments: Any) -> None:
         Path("waits").touch()
         select.select([sys.stdin], [], [])
-        what(*given)
+        callback(*arguments)
 
     slow = threading.current_thread() is threading.main_thread() and Path("asking").exists()
     if slow:
         Path("asking").unlink()
-    return _hand_over(loop, late if slow else what, *args, **options)
+    return _hand_over(loop, late if slow else callback, *args, **options)
 
 
 if __name__ == "__main__":

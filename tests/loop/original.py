@@ -128,7 +128,7 @@ class Original:
 
     def _save(self, role: str, fields: dict[str, str], body: str) -> None:
         names = [path.name for path in (self.directory / "messages").iterdir()]
-        number = 1 + max((int(found[0]) for name in names if (found := re.match(r"\d+", name))), default=0)
+        number = 1 + max((int(digits[0]) for name in names if (digits := re.match(r"\d+", name))), default=0)
         head = {"role": role, "seq": f"{number:04d}", "timestamp": STAMP, **fields}
         text = "".join(f"{key}: {value}\n" for key, value in head.items())
         path = self.directory / "messages" / f"{number:04d}-{role}.md"
@@ -192,9 +192,9 @@ def _chat(events: list[Json]) -> tuple[str, list[Json], str]:
         text += choice["delta"].get("content") or ""
         stop = choice["finish_reason"] or stop
         for part in choice["delta"].get("tool_calls", []):
-            given = part["function"]
+            function = part["function"]
             call = calls.setdefault(
-                part["index"], {"id": part.get("id"), "name": given.get("name"), "arguments": ""}
+                part["index"], {"id": part.get("id"), "name": function.get("name"), "arguments": ""}
             )
-            call["arguments"] += given.get("arguments", "")
+            call["arguments"] += function.get("arguments", "")
     return text, list(calls.values()), stop

@@ -20,11 +20,11 @@ ASKED = ("--approve", "ask", "go")
 
 
 @pytest.mark.parametrize(
-    ("mode", "written", "told"),
+    ("mode", "written", "result"),
     [("auto", True, "wrote"), ("read-only", False, "nothing may be changed"), ("ask", False, "none here")],
 )
 def test_a_mode_says_what_runs_where_nobody_is(
-    hs: Hs, serve: Serve, project: Path, mode: str, *, written: bool, told: str
+    hs: Hs, serve: Serve, project: Path, mode: str, *, written: bool, result: str
 ) -> None:
     (project / "there").write_text("content of a file\n", encoding="utf-8")
     server = serve(
@@ -36,7 +36,7 @@ def test_a_mode_says_what_runs_where_nobody_is(
     assert answer.code == 0, answer.err
     assert "content of a file" in str(server.requests[1]["messages"][-1])
     assert (project / "made").exists() is written
-    assert told in str(server.requests[2]["messages"][-1])
+    assert result in str(server.requests[2]["messages"][-1])
 
 
 def test_a_setting_counts_and_the_option_before_it(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
@@ -166,9 +166,9 @@ def test_at_the_prompt_a_person_says_yes_always_and_no_with_a_reason(serve: Serv
         someone.leaves("\x04")
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
-    told = [message["content"] for message in server.requests[5]["messages"] if message["role"] == "tool"]
-    assert "denied: the user said no" in told[3]
-    assert "denied: the user said no: not on a Sunday" in told[4]
+    results = [message["content"] for message in server.requests[5]["messages"] if message["role"] == "tool"]
+    assert "denied: the user said no" in results[3]
+    assert "denied: the user said no: not on a Sunday" in results[4]
     assert someone.raw.count("may bash run?") == 3
 
 

@@ -61,9 +61,9 @@ def test_a_tool_that_changes_during_a_run_is_told_anew(hs: Hs, serve: Serve, hom
     answer = hs("go", env=CHAT.environment(server))
 
     assert answer.out == "Done.\n", answer.err
-    told = [str(request["tools"]) for request in server.requests]
-    assert ["WORDS" in text for text in told] == [True, False]
-    assert "others" in told[1]
+    offered = [str(request["tools"]) for request in server.requests]
+    assert ["WORDS" in text for text in offered] == [True, False]
+    assert "others" in offered[1]
 
 
 def test_a_tool_that_disappears_between_two_calls_is_an_error_for_the_model(
@@ -77,8 +77,8 @@ def test_a_tool_that_disappears_between_two_calls_is_an_error_for_the_model(
     answer = hs("go", env=CHAT.environment(server))
 
     assert answer.out == "Done.\n", answer.err
-    told = [text.strip() for name, text in bodies(session_of(home)) if "tool_result" in name]
-    assert (told[0], told[2]) == ("it ran", "error: tool 'look' not found")
+    results = [text.strip() for name, text in bodies(session_of(home)) if "tool_result" in name]
+    assert (results[0], results[2]) == ("it ran", "error: tool 'look' not found")
 
 
 def test_a_hook_that_disappears_in_the_middle_of_its_stage_ends_it_by_name(

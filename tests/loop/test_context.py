@@ -58,8 +58,8 @@ def test_a_cut_never_parts_a_call_from_its_result() -> None:
     messages = [said(1, 4000), said(2, 4000, "assistant"), call, *results]
 
     for size in range(400, 8000, 100):
-        found = context.cut(messages, size)
-        assert found is None or found.keep in {1, 2, 3, 6}, size
+        cut = context.cut(messages, size)
+        assert cut is None or cut.keep in {1, 2, 3, 6}, size
     assert context.cut(messages, 1200) == context.Cut(messages[:2], 3)
 
 
@@ -73,10 +73,10 @@ def test_what_was_asked_last_stays_however_long_it_is() -> None:
 def test_at_most_twenty_thousand_tokens_stay() -> None:
     messages = [said(seq, 40_000) for seq in range(1, 11)]
 
-    found = context.cut(messages, 10_000_000)
+    cut = context.cut(messages, 10_000_000)
 
-    assert found is not None
-    assert found.keep == 9
+    assert cut is not None
+    assert cut.keep == 9
 
 
 def test_files_and_skills_are_carried_through_every_summary() -> None:

@@ -111,8 +111,8 @@ def test_a_sources_hook_of_home_names_another_source(hs: Hs, home: Path, tmp_pat
     write_program(tmp_path / "team" / "commands" / "hail", "#!/bin/sh\necho hail\n")
     hook = f"""#!/usr/bin/env python3
 import json, sys
-found = json.load(sys.stdin)
-print(json.dumps({{"sources": found["sources"] + [{str(tmp_path / "team")!r}]}}))
+payload = json.load(sys.stdin)
+print(json.dumps({{"sources": payload["sources"] + [{str(tmp_path / "team")!r}]}}))
 """
     write_program(home / ".harness" / "hooks.d" / "sources" / "50-team", hook)
 

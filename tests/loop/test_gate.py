@@ -10,7 +10,7 @@ import pytest
 
 from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
 from tests.loop.mcp_servers import entry
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import Json, say, use
 from tests.loop.source_files import write_program, write_servers
 
 ALLOW, DENY = {"decision": "allow"}, {"decision": "deny", "reason": "not on my watch"}
@@ -25,7 +25,7 @@ def gate(home: Path, name: str, said: Mapping[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gates", "runs", "told"),
+    ("gates", "runs", "result"),
     [
         ([{}], True, "made it"),
         ([ALLOW], True, "made it"),
@@ -40,7 +40,7 @@ def gate(home: Path, name: str, said: Mapping[str, object]) -> None:
     ],
 )
 def test_the_strictest_gate_counts(
-    hs: Hs, serve: Serve, home: Path, project: Path, gates: list[dict[str, object]], *, runs: bool, told: str
+    hs: Hs, serve: Serve, home: Path, project: Path, gates: list[Json], *, runs: bool, result: str
 ) -> None:
     wire = WIRES[1]
     for number, said in enumerate(gates):
@@ -51,7 +51,7 @@ def test_the_strictest_gate_counts(
 
     assert answer.out == "Done.\n", answer.err
     assert (project / "made").exists() == runs
-    assert told in bodies(session_of(home))[2][1]
+    assert result in bodies(session_of(home))[2][1]
 
 
 @pytest.mark.parametrize(

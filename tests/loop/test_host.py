@@ -128,8 +128,8 @@ def test_a_resumed_session_is_told_of_its_list(hs: Hs, serve: Serve, workshop: W
 
     hs("--continue", "--max-turns", "1", "go on", env=env, cwd=workshop.top)
 
-    told = [message["content"] for message in server.requests[1]["messages"] if message["role"] == "user"]
-    assert any(task in text for text in told[1:]), told
+    texts = [message["content"] for message in server.requests[1]["messages"] if message["role"] == "user"]
+    assert any(task in text for text in texts[1:]), texts
 
 
 def test_an_agent_of_a_run_is_not_held(hs: Hs, serve: Serve, workshop: Workshop) -> None:
@@ -162,9 +162,9 @@ def test_no_tool_edits_the_list_by_hand(hs: Hs, serve: Serve, workshop: Workshop
     answer = hs("go", env=env, cwd=workshop.top)
 
     assert answer.out == "Done.\n", answer.err
-    told = [str(request["messages"][-1]["content"]) for request in server.requests[1:5]]
-    assert ["is kept by harness" in text for text in told] == [True, True, False, False]
-    assert "Make one" in told[2]
+    results = [str(request["messages"][-1]["content"]) for request in server.requests[1:5]]
+    assert ["is kept by harness" in text for text in results] == [True, True, False, False]
+    assert "Make one" in results[2]
     assert (workshop.top / "harness-tasks.json").read_bytes() == before
     assert (workshop.top / "mine").is_file()
 

@@ -57,9 +57,9 @@ def test_it_is_ended_when_the_session_goes_on(
     hs: Hs, serve: Serve, home: Path, project: Path, tool: str
 ) -> None:
     write(home / ".harness/tools/stay", TOOL, 0o755)
-    given = {"bash": {"command": f"trap '' TERM; {STAYS}"}, "stay": {}, "agent": {"prompt": "stay"}}[tool]
+    arguments = {"bash": {"command": f"trap '' TERM; {STAYS}"}, "stay": {}, "agent": {"prompt": "stay"}}[tool]
     inside = [use("stay")] if tool == "agent" else []
-    server = serve(CHAT, Step(uses=(Use(tool, given),)), *inside, say("Where were we?"))
+    server = serve(CHAT, Step(uses=(Use(tool, arguments),)), *inside, say("Where were we?"))
     left = killed_in(project, CHAT.environment(server))
     assert not any(has_ended(each, 0) for each in left)
 

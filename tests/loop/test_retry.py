@@ -18,7 +18,7 @@ class Host:
         self.after = after
         self.asked = 0
         self.pauses: list[float] = []
-        self.told: list[str] = []
+        self.notices: list[str] = []
 
     def ask(self) -> Json:
         self.asked += 1
@@ -27,7 +27,7 @@ class Host:
     def fails(self, monkeypatch: pytest.MonkeyPatch) -> Host:
         monkeypatch.setattr(time, "sleep", self.pauses.append)
         with pytest.raises(TransientError, match="overloaded"):
-            retry.until_answered(self.ask, self.told.append)
+            retry.until_answered(self.ask, self.notices.append)
         return self
 
 
@@ -48,4 +48,4 @@ def test_a_pause_that_the_host_names_is_kept_and_each_one_is_shown(monkeypatch: 
 
     assert host.asked == 6
     assert all(pause >= host.after for pause in host.pauses if host.after)
-    assert host.told == [f"overloaded Asking again in 7 s ({number} of 5)." for number in range(1, 6)]
+    assert host.notices == [f"overloaded Asking again in 7 s ({number} of 5)." for number in range(1, 6)]

@@ -25,11 +25,11 @@ if sys.argv[1] == "--schema":
     hint = {{"readOnlyHint": {reads}}}
     print(json.dumps({{"name": "meet", "input_schema": {{"type": "object"}}, "annotations": hint}}))
 elif sys.argv[1] == "--exec":
-    given = json.load(sys.stdin)
+    arguments = json.load(sys.stdin)
     commands = {{"read": ["cat", "met"], "write": ["sh", "-c", "echo met > met"]}}
     try:
-        subprocess.run(commands[given["do"]], timeout={patience}, check=True)
-        print(given["do"], "done")
+        subprocess.run(commands[arguments["do"]], timeout={patience}, check=True)
+        print(arguments["do"], "done")
     except subprocess.TimeoutExpired:
         print("nobody came")
 """
@@ -94,7 +94,7 @@ def test_a_hook_before_the_tools_sees_each_call_before_it_runs(
         home / ".harness" / "hooks.d" / "tool_exec" / "05-see", f"#!/bin/sh\necho hook >> '{seen}'\ncat\n"
     )
     text = MEETS.format(reads=True, patience=1).replace(
-        "given = json", f"open({str(seen)!r}, 'a').write('tool\\n'); given = json"
+        "arguments = json", f"open({str(seen)!r}, 'a').write('tool\\n'); arguments = json"
     )
     write_program(home / ".harness" / "tools" / "meet", text.replace('["cat", "met"]', '["true"]'))
     server = serve(CHAT, Step(uses=(Use("meet", {"do": "read"}),) * 3), say("Done."))

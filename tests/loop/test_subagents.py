@@ -16,17 +16,17 @@ PRICES, EACH = "m price_in=1000 price_out=100 price_cached=10", 0.00654
 
 def parent_of(home: Path) -> Path:
     """Return the session that no subagent made."""
-    (found,) = (
+    (session,) = (
         path
         for path in (home / ".harness" / "sessions").iterdir()
         if "parent=" not in (path / "session.conf").read_text(encoding="utf-8")
     )
-    return found
+    return session
 
 
 def result_of(home: Path) -> str:
-    (found,) = (parent_of(home) / "messages").glob("*-tool_result.md")
-    return found.read_text(encoding="utf-8")
+    (result,) = (parent_of(home) / "messages").glob("*-tool_result.md")
+    return result.read_text(encoding="utf-8")
 
 
 def test_what_a_subagent_costs_is_its_parents_cost(hs: Hs, serve: Serve, home: Path) -> None:

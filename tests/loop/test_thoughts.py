@@ -59,8 +59,8 @@ def test_thoughts_of_a_message_that_a_person_has_edited_are_left_out(
 
 def _wants_thoughts(_path: str, body: Json) -> None:
     for message in body["messages"]:
-        wanted = message["role"] != "assistant" or message.get("reasoning_content")
-        refuse_unless(wanted, "The `reasoning_content` in the thinking mode must be passed back to the API.")
+        whole = message["role"] != "assistant" or message.get("reasoning_content")
+        refuse_unless(whole, "The `reasoning_content` in the thinking mode must be passed back to the API.")
 
 
 def test_a_host_that_demands_its_thoughts_back_gets_them(hs: Hs, serve: Serve, home: Path) -> None:
@@ -68,9 +68,9 @@ def test_a_host_that_demands_its_thoughts_back_gets_them(hs: Hs, serve: Serve, h
     server.peculiar = _wants_thoughts
     env = variant(home, server, "reasoning_field=reasoning_content")
 
-    found = hs("RUN it", env=env)
+    answer = hs("RUN it", env=env)
 
-    assert (found.out, server.refusals) == ("Done.\n", []), found.err
+    assert (answer.out, server.refusals) == ("Done.\n", []), answer.err
     assert server.requests[1]["messages"][2]["reasoning_content"] == "hm"
 
 
@@ -80,11 +80,11 @@ def test_a_host_that_demands_them_without_being_described_so_is_quoted(
     server = serve(CHAT, Step(thinking="hm", uses=CALL), say("Done."))
     server.peculiar = _wants_thoughts
 
-    found = hs("RUN it", env=variant(home, server))
+    answer = hs("RUN it", env=variant(home, server))
 
-    assert (found.code, found.out) == (1, "")
-    assert "400" in found.err
-    assert "must be passed back" in found.err
+    assert (answer.code, answer.out) == (1, "")
+    assert "400" in answer.err
+    assert "must be passed back" in answer.err
     assert "reasoning_content" not in str(server.requests[1]["messages"])
     assert len(server.refusals) == 1
     server.refusals.clear()

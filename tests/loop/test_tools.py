@@ -34,8 +34,8 @@ def run(home: Path, project: Path) -> Runtime:
 def do(run: Runtime) -> Do:
     """Return a callable that runs a tool as a model's call does."""
 
-    def call(tool: str, /, **given: Any) -> Result:
-        return tool_calls.run(run, tool, given)
+    def call(tool: str, /, **arguments: Any) -> Result:
+        return tool_calls.run(run, tool, arguments)
 
     return call
 
@@ -238,10 +238,10 @@ def test_replace_wants_the_text_once_or_all(do: Do, project: Path) -> None:
 @pytest.mark.parametrize("tool", ["read_file", "edit_file", "replace"])
 def test_what_is_no_text_file_is_an_error_for_the_model(do: Do, project: Path, tool: str) -> None:
     (project / "binary").write_bytes(b"\xff\xfe\0")
-    given = {"edits": [{"type": "append_file", "content": "x"}], "old": "a", "new": "b"}
+    arguments = {"edits": [{"type": "append_file", "content": "x"}], "old": "a", "new": "b"}
 
     for path in ("binary", ".", "missing", "", "a\0b"):
-        assert do(tool, path=path, **given).error
+        assert do(tool, path=path, **arguments).error
     assert (project / "binary").read_bytes() == b"\xff\xfe\0"
 
 

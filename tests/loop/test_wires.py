@@ -260,11 +260,11 @@ def test_a_variant_of_home_speaks_through_its_protocol(hs: Hs, serve: Serve, hom
     conf += "max_tokens_field=max_completion_tokens\nmax_tokens=77\n"
     (providers / "there.conf").write_text(conf, encoding="utf-8")
 
-    without = hs("go", env={"HARNESS_PROVIDER": "there"})
-    found = hs("go", env={"THERE_KEY": "sesame"})
+    refused = hs("go", env={"HARNESS_PROVIDER": "there"})
+    answer = hs("go", env={"THERE_KEY": "sesame"})
 
-    assert (without.code, "THERE_KEY is not set" in without.err) == (7, True)
-    assert (found.code, found.out) == (0, "Hello from there.\n"), found.err
+    assert (refused.code, "THERE_KEY is not set" in refused.err) == (7, True)
+    assert (answer.code, answer.out) == (0, "Hello from there.\n"), answer.err
     assert server.headers[0]["authorization"] == "Bearer sesame"
     assert (server.requests[0]["model"], server.requests[0]["max_completion_tokens"]) == ("big-one", 77)
 

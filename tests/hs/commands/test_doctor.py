@@ -58,7 +58,7 @@ def unknown_mode(home: Path, _: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "what", "cure"),
+    ("spoil", "trouble", "cure"),
     [
         (broken_tool, "tools/odd is left out: its schema is none", "--schema"),
         (not_executable, "hooks.d/done/odd is no plugin: it is not executable", "chmod +x "),
@@ -68,13 +68,13 @@ def unknown_mode(home: Path, _: Path) -> None:
     ],
 )
 def test_each_trouble_is_found_with_its_cure(
-    hs: Hs, home: Path, project: Path, spoil: Callable[[Path, Path], None], what: str, cure: str
+    hs: Hs, home: Path, project: Path, spoil: Callable[[Path, Path], None], trouble: str, cure: str
 ) -> None:
     spoil(home, project)
 
-    found = json.loads(hs("doctor", "--json", env=READY).out)
+    findings = json.loads(hs("doctor", "--json", env=READY).out)
 
-    (trouble,) = [each for each in found if each["cure"]]
-    assert what in trouble["what"]
-    assert cure in trouble["cure"]
+    (finding,) = [each for each in findings if each["cure"]]
+    assert trouble in finding["what"]
+    assert cure in finding["cure"]
     assert not (project / "ran").exists()

@@ -27,19 +27,19 @@ def test_events_stand_one_in_a_line_and_the_result_is_the_last(hs: Hs, serve: Se
 
     answer = hs("-p", "--json", "RUN it", env=CHAT.environment(server))
 
-    found = events(answer.out)
-    kinds = [event["type"] for event in found]
+    printed = events(answer.out)
+    kinds = [event["type"] for event in printed]
     assert answer.code == 0, answer.err
     assert kinds[0] == "session"
     assert {"tool_start", "tool_done", "text", "usage", "done"} <= set(kinds)
-    assert found[-1] == {
+    assert printed[-1] == {
         "type": "result",
         "output": "All done.",
         "session": session_of(home).name,
         "stop": "end",
         "tokens_in": 20,
         "tokens_out": 10,
-        "cost": found[-1]["cost"],
+        "cost": printed[-1]["cost"],
         "error": None,
     }
 

@@ -54,13 +54,13 @@ def logged_in(hs: Hs, tmp_path: Path) -> Answer:
 
 
 def stored(home: Path) -> dict[str, str]:
-    found = json.loads((home / ".harness" / ".auth.json").read_text(encoding="utf-8"))["hosted"][0]
-    assert isinstance(found, dict)
-    return found
+    login = json.loads((home / ".harness" / ".auth.json").read_text(encoding="utf-8"))["hosted"][0]
+    assert isinstance(login, dict)
+    return login
 
 
 def expire(home: Path) -> None:
     path = home / ".harness" / ".auth.json"
-    found = json.loads(path.read_text(encoding="utf-8"))
-    found["hosted"][0]["expires_at"] = str(int(time.time()) - 1)
-    path.write_text(json.dumps(found), encoding="utf-8")
+    credentials = json.loads(path.read_text(encoding="utf-8"))
+    credentials["hosted"][0]["expires_at"] = str(int(time.time()) - 1)
+    path.write_text(json.dumps(credentials), encoding="utf-8")

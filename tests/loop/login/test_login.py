@@ -93,9 +93,9 @@ def test_without_a_browser_the_code_or_the_address_is_pasted(
 
 def opened(shown: str) -> str:
     """Return the address that hs shows."""
-    found = re.search(r"  (http://\S+/authorize\?\S+)", shown)
-    assert found, shown
-    return found[1]
+    address = re.search(r"  (http://\S+/authorize\?\S+)", shown)
+    assert address, shown
+    return address[1]
 
 
 def redirect(address: str) -> str:
@@ -244,17 +244,17 @@ def test_the_bundled_chatgpt_says_what_it_needs(hs: Hs) -> None:
 def test_the_bundled_chatgpt_goes_where_codex_goes(project: Path) -> None:
     with person("auth", "login", "chatgpt", cwd=project, env={}) as typed:
         typed.sees("code_challenge_method=S256")
-        found = re.search(r"  (https://auth\.openai\.com/oauth/authorize\?\S+)", typed.plain)
+        address = re.search(r"  (https://auth\.openai\.com/oauth/authorize\?\S+)", typed.plain)
         typed.types("\x03")
         typed.leaves()
-    assert found
+    assert address
     for part in (
         "response_type=code",
         "client_id=app_EMoamEEZ73f0CkXaXp7hrann",
         "redirect_uri=http%3A%2F%2Flocalhost%3A1455%2Fauth%2Fcallback",
         "scope=openid+profile+email+offline_access",
     ):
-        assert part in found[1]
+        assert part in address[1]
 
 
 def test_the_stage_is_a_program_of_its_own(project: Path, auth: AuthServer, tmp_path: Path) -> None:

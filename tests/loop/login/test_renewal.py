@@ -201,13 +201,13 @@ def test_tokens_are_nowhere_but_in_the_file_of_credentials(
 
     assert (done.code, failed.code) == (0, 1)
     assert "Incorrect token provided: Bearer ***" in failed.err
-    told = f"{said}{done}{failed}"
+    shown = f"{said}{done}{failed}"
     secrets = [secret for secret in auth.secrets_given() if secret]
     assert len(secrets) > 4
     credentials = {home / ".harness" / name for name in (".auth.json", ".auth-cache.json")}
     files = [path for path in (*home.rglob("*"), *project.rglob("*"), tmp_path / "log") if path.is_file()]
     kept = "".join(path.read_text("utf-8", "replace") for path in files if path not in credentials)
-    assert [secret for secret in secrets if secret in told + kept] == []
+    assert [secret for secret in secrets if secret in shown + kept] == []
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in credentials)
 
 
@@ -217,9 +217,9 @@ def test_the_kept_login_of_a_trusted_project_is_renewed_there_and_stays_trusted(
     (project / ".harness").mkdir()
     hs("auth", "login", "hosted", "--local", env=browser(tmp_path), through=("setsid", "-w"))
     path = project / ".harness" / ".auth.json"
-    found = json.loads(path.read_text(encoding="utf-8"))
-    found["hosted"][0]["expires_at"] = "1"
-    path.write_text(json.dumps(found), encoding="utf-8")
+    credentials = json.loads(path.read_text(encoding="utf-8"))
+    credentials["hosted"][0]["expires_at"] = "1"
+    path.write_text(json.dumps(credentials), encoding="utf-8")
     assert hs("trust").code == 0
 
     assert hs("--provider", "hosted", "hello").out == "Hello.\n"

@@ -30,9 +30,9 @@ class Ran:
 
     @property
     def json(self) -> Json:
-        found = as_object(self.out)
-        assert found is not None, self.out
-        return found
+        value = as_object(self.out)
+        assert value is not None, self.out
+        return value
 
 
 class Ours(Protocol):
@@ -40,11 +40,11 @@ class Ours(Protocol):
 
     env: dict[str, str]
 
-    def hook(self, name: str, given: Json | str) -> Ran: ...
+    def hook(self, name: str, payload: Json | str) -> Ran: ...
 
-    def tool(self, name: str, flag: str, given: Json | None = None) -> Ran: ...
+    def tool(self, name: str, flag: str, arguments: Json | None = None) -> Ran: ...
 
-    def provider(self, name: str, flag: str = "", given: Json | None = None) -> Ran: ...
+    def provider(self, name: str, flag: str = "", payload: Json | None = None) -> Ran: ...
 
 
 @dataclass
@@ -55,15 +55,15 @@ class Functions:
     cwd: Path
     closing: list[Runtime]
 
-    def hook(self, name: str, given: Json | str) -> Ran:
+    def hook(self, name: str, payload: Json | str) -> Ran:
         run = self._run()
         stage, _, own = name.partition("/")
         try:
-            return Ran(0, as_text(run.table.entries["hooks.d", stage, own].target(run.at(stage), given)))
+            return Ran(0, as_text(run.table.entries["hooks.d", stage, own].target(run.at(stage), payload)))
         except HookError as failure:
             return Ran(1, as_text(failure.result))
 
-    def tool(self, name: str, flag: str, given: Json | None = None) -> Ran:
+    def tool(self, name: str, flag: str, arguments: Json | None = None) -> Ran:
         run = self._run()
         tool = plugins.tool(run, name)
         assert tool is not None
@@ -71,10 +71,10 @@ class Functions:
             return Ran(0, dumps(tool.schema(run)))
         if flag == "--describe":
             return Ran(0, tool.describe(run))
-        result = tool_calls.run(run, name, given or {})
+        result = tool_calls.run(run, name, arguments or {})
         return Ran(int(result.error), result.text)
 
-    def provider(self, name: str, flag: str = "", given: Json | None = None) -> Ran:
+    def provider(self, name: str, flag: str = "", payload: Json | None = None) -> Ran:
         run = self._run(HARNESS_PROVIDER=name)
         provider = plugins.provider(run, name)
         assert provider is not None
@@ -83,7 +83,7 @@ class Functions:
             "--describe": lambda: Ran(0, provider.describe(run)),
             "--env": lambda: Ran(0, provider.environment_help(run).rstrip("\n")),
             "--defaults": lambda: Ran(0, "\n".join(f"{k}={v}" for k, v in provider.defaults(run).items())),
-            "": lambda: Ran(0, dumps(provider.ask(run, given or {}))),
+            "": lambda: Ran(0, dumps(provider.ask(run, payload or {}))),
         }
         try:
             return said[flag]()
@@ -106,14 +106,14 @@ class Programs:
     env: dict[str, str]
     cwd: Path
 
-    def hook(self, name: str, given: Json | str) -> Ran:
-        return self._run("hook", name, stdin=as_text(given))
+    def hook(self, name: str, payload: Json | str) -> Ran:
+        return self._run("hook", name, stdin=as_text(payload))
 
-    def tool(self, name: str, flag: str, given: Json | None = None) -> Ran:
-        return self._run("tool", name, flag, stdin=dumps(given or {}))
+    def tool(self, name: str, flag: str, arguments: Json | None = None) -> Ran:
+        return self._run("tool", name, flag, stdin=dumps(arguments or {}))
 
-    def provider(self, name: str, flag: str = "", given: Json | None = None) -> Ran:
-        return self._run("provider", name, *([flag] if flag else []), stdin=dumps(given or {}))
+    def provider(self, name: str, flag: str = "", payload: Json | None = None) -> Ran:
+        return self._run("provider", name, *([flag] if flag else []), stdin=dumps(payload or {}))
 
     def _run(self, *args: str, stdin: str) -> Ran:
         done = subprocess.run(

@@ -40,17 +40,17 @@ echo "$input"
     "python3": """\
 #!/usr/bin/env python3
 import json, os, sys
-given = json.load(sys.stdin)
+payload = json.load(sys.stdin)
 with open(os.environ["SEEN"], "a") as seen:
-    print(os.environ["HARNESS_STAGE"], *list(given)[:1], file=seen)
-json.dump(given, sys.stdout, indent=2)
+    print(os.environ["HARNESS_STAGE"], *list(payload)[:1], file=seen)
+json.dump(payload, sys.stdout, indent=2)
 """,
     "node": """\
 #!/usr/bin/env node
 const fs = require("fs");
-const given = JSON.parse(fs.readFileSync(0, "utf8"));
-fs.appendFileSync(process.env.SEEN, `${process.env.HARNESS_STAGE} ${Object.keys(given)[0] || ""}\\n`);
-process.stdout.write(JSON.stringify(given));
+const payload = JSON.parse(fs.readFileSync(0, "utf8"));
+fs.appendFileSync(process.env.SEEN, `${process.env.HARNESS_STAGE} ${Object.keys(payload)[0] || ""}\\n`);
+process.stdout.write(JSON.stringify(payload));
 """,
 }
 PROVIDER = {
@@ -115,8 +115,8 @@ print(json.dumps({"messages": [last.read_text().splitlines()[-1]], **json.load(s
 const fs = require("fs");
 const directory = `${process.env.HARNESS_SESSION}/messages`;
 const last = fs.readFileSync(`${directory}/${fs.readdirSync(directory).sort().pop()}`, "utf8");
-const given = JSON.parse(fs.readFileSync(0, "utf8"));
-console.log(JSON.stringify({messages: [last.trim().split("\\n").pop()], ...given}));
+const payload = JSON.parse(fs.readFileSync(0, "utf8"));
+console.log(JSON.stringify({messages: [last.trim().split("\\n").pop()], ...payload}));
 """,
 }
 SAVE = {
@@ -164,8 +164,8 @@ process.exitCode = 9;
 SOURCES = {
     "bash": """\
 #!/usr/bin/env bash
-found=$(cat)
-echo "${found%]*},\\"$TEAM\\"]}"
+payload=$(cat)
+echo "${payload%]*},\\"$TEAM\\"]}"
 """,
     "python3": """\
 #!/usr/bin/env python3
@@ -174,7 +174,7 @@ print(json.dumps({"sources": [*json.load(sys.stdin)["sources"], os.environ["TEAM
 """,
     "node": """\
 #!/usr/bin/env node
-const found = JSON.parse(require("fs").readFileSync(0, "utf8"));
-console.log(JSON.stringify({sources: [...found.sources, process.env.TEAM]}));
+const payload = JSON.parse(require("fs").readFileSync(0, "utf8"));
+console.log(JSON.stringify({sources: [...payload.sources, process.env.TEAM]}));
 """,
 }

@@ -40,9 +40,9 @@ def test_auth_env_merges_the_credentials_and_passes_its_input_on(ours: Ours, hom
     pack, source = home / ".harness/plugins/p", home / ".harness"
     write(pack / ".auth.json", '{"a":[{"type":"api_key","key":"1"}],"b":[{"type":"api_key","key":"2"}]}')
     write(source / ".auth.json", '{"b":[{"type":"api_key","key":"3"}]}')
-    given = {"sources": [str(pack), str(source)]}
+    payload = {"sources": [str(pack), str(source)]}
 
-    assert ours.hook("sources/35-auth-env", given).json == given
+    assert ours.hook("sources/35-auth-env", payload).json == payload
 
     cache = source / ".auth-cache.json"
     assert '"1"' in cache.read_text(encoding="utf-8")
@@ -63,9 +63,9 @@ def test_scope_leaves_out_the_packs_of_other_providers(
     write(packs / "two" / "providers" / "two", "#!/bin/sh\n", 0o755)
     write(packs / "plain" / "providers" / "variant.conf", "protocol=two\n")
     ours.env["HARNESS_PROVIDER"] = provider
-    given = {"sources": [str(packs / name) for name in ("one", "two", "plain")]}
+    payload = {"sources": [str(packs / name) for name in ("one", "two", "plain")]}
 
-    made = ours.hook("sources/40-scope-providers", given).json
+    made = ours.hook("sources/40-scope-providers", payload).json
 
     assert [Path(source).name for source in made["sources"]] == left
 
@@ -88,7 +88,7 @@ def test_settings_fill_in_what_was_not_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("keys", "found"),
+    ("keys", "provider"),
     [
         (["OPENAI_API_KEY", "ANTHROPIC_API_KEY"], "anthropic"),
         (["OPENAI_API_KEY", "ZAI_AUTH_TOKEN"], "zai"),
@@ -98,12 +98,12 @@ def test_settings_fill_in_what_was_not_asked_for(
     ],
 )
 def test_detect_takes_the_first_that_is_ready_in_the_order_of_the_sources(
-    ours: Ours, keys: list[str], found: str
+    ours: Ours, keys: list[str], provider: str
 ) -> None:
     ours.env |= {"HARNESS_PROVIDER": "", **dict.fromkeys(keys, "x")}
     asked = {"provider": "", "model": ""}
 
-    assert ours.hook("resolve/20-detect", asked).json == {"provider": found, "model": ""}
+    assert ours.hook("resolve/20-detect", asked).json == {"provider": provider, "model": ""}
 
 
 def test_detect_says_what_to_do_where_none_is_ready(ours: Ours) -> None:
@@ -247,12 +247,12 @@ def test_approve_says_what_may_run(ours: Ours, mode: str, name: str, decision: s
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("printed", "shown"),
     [('{"error":"not today"}', "error: not today"), ("", "error: hook pipeline failed (check /dev/null)")],
 )
-def test_display_turns_the_error_into_the_output(ours: Ours, session: Path, given: str, said: str) -> None:
-    assert ours.hook("error/10-display", given).out == dumps({"output": said})
-    assert events(session)[-1] == dumps({"type": "error", "message": said.removeprefix("error: ")})
+def test_display_turns_the_error_into_the_output(ours: Ours, session: Path, printed: str, shown: str) -> None:
+    assert ours.hook("error/10-display", printed).out == dumps({"output": shown})
+    assert events(session)[-1] == dumps({"type": "error", "message": shown.removeprefix("error: ")})
 
 
 def test_done_passes_the_answer_on(ours: Ours, session: Path) -> None:
@@ -261,6 +261,6 @@ def test_done_passes_the_answer_on(ours: Ours, session: Path) -> None:
 
 
 def test_auth_set_leaves_a_credential_of_another_hook_alone(ours: Ours) -> None:
-    found = {"type": "api_key", "key": "k"}
+    credential = {"type": "api_key", "key": "k"}
 
-    assert ours.hook("auth-set/50-default", found).json == found
+    assert ours.hook("auth-set/50-default", credential).json == credential

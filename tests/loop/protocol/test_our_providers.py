@@ -51,9 +51,9 @@ def test_a_payload_becomes_the_native_answer(ours: Ours, serve: Serve, wire: Wir
     server = serve(wire, use("bash", command="ls"))
     ours.env |= wire.environment(server)
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
-    given = {"messages": [item]} if wire.name == "responses" else HELLO
+    payload = {"messages": [item]} if wire.name == "responses" else HELLO
 
-    native = ours.provider(wire.provider, given=given).json
+    native = ours.provider(wire.provider, payload=payload).json
 
     shape = {"anthropic": "content", "chat": "choices", "responses": "output"}[wire.name]
     assert "command" in str(native[shape])
@@ -61,7 +61,7 @@ def test_a_payload_becomes_the_native_answer(ours: Ours, serve: Serve, wire: Wir
 
 
 def test_a_failure_says_why_and_is_none_of_the_answer(ours: Ours) -> None:
-    ran = ours.provider("anthropic", given=HELLO)
+    ran = ours.provider("anthropic", payload=HELLO)
 
     assert ran == Ran(1, "ANTHROPIC_API_KEY is not set. Set it, or run: hs auth set anthropic")
 
@@ -73,7 +73,7 @@ def test_anthropics_variables_shape_the_request(ours: Ours, serve: Serve) -> Non
         "ANTHROPIC_API_VERSION": "2024-01-01", "ANTHROPIC_MAX_TOKENS": "77", "HARNESS_THINKING": "max",
     }  # fmt: skip
 
-    ours.provider("anthropic", given={**HELLO, "system": "s"})
+    ours.provider("anthropic", payload={**HELLO, "system": "s"})
 
     headers, body = server.headers[0], server.requests[0]
     assert headers["authorization"] == "Bearer mine"
@@ -91,7 +91,7 @@ def test_openais_variables_shape_the_request(
     ours.env |= WIRES[1].environment(server)
     ours.env |= {"OPENAI_API_KEY": "k", "OPENAI_MAX_TOKENS": "77", "HARNESS_THINKING": thinking}
 
-    ours.provider("openai", given={**HELLO, "system": "s"})
+    ours.provider("openai", payload={**HELLO, "system": "s"})
 
     body = server.requests[0]
     assert server.headers[0]["authorization"] == "Bearer k"

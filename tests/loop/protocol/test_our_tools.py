@@ -34,13 +34,13 @@ def test_bash_gives_output_and_errors_together_and_says_how_it_ended(ours: Ours,
     assert ours.tool("bash", "--exec", {"command": "exit 3"}) == Ran(1, "[exit status 3]")
 
 
-@pytest.mark.parametrize(("given", "seconds"), [({"timeout": 1}, 1), ({}, 2)])
+@pytest.mark.parametrize(("arguments", "seconds"), [({"timeout": 1}, 1), ({}, 2)])
 def test_the_time_of_a_command_is_its_own_or_that_of_the_environment(
-    ours: Ours, given: dict[str, int], seconds: int
+    ours: Ours, arguments: dict[str, int], seconds: int
 ) -> None:
     ours.env["HARNESS_TOOL_TIMEOUT"] = "2"
 
-    ran = ours.tool("bash", "--exec", {"command": "sleep 300", **given})
+    ran = ours.tool("bash", "--exec", {"command": "sleep 300", **arguments})
 
     assert ran.code == 1
     assert f"timed out after {seconds} seconds" in ran.out
@@ -64,15 +64,15 @@ def test_read_file_shows_anchors_and_refuses_more_lines_than_the_limit(ours: Our
     assert ours.tool("read_file", "--exec", {"path": "f", "offset": 2, "limit": 2}) == Ran(0, "2#WS:\n3#QR:}")
 
 
-@pytest.mark.parametrize("given", [{"content": "x"}, {"path": None, "content": "x"}])
-def test_write_file_wants_a_path(ours: Ours, given: dict[str, str]) -> None:
-    assert ours.tool("write_file", "--exec", given) == Ran(1, "error: path is required")
+@pytest.mark.parametrize("arguments", [{"content": "x"}, {"path": None, "content": "x"}])
+def test_write_file_wants_a_path(ours: Ours, arguments: dict[str, str]) -> None:
+    assert ours.tool("write_file", "--exec", arguments) == Ran(1, "error: path is required")
 
 
 def test_write_file_makes_parents_and_says_how_much(ours: Ours, project: Path) -> None:
-    given = {"path": "a/b", "content": "two\n\n"}
+    arguments = {"path": "a/b", "content": "two\n\n"}
 
-    assert ours.tool("write_file", "--exec", given) == Ran(0, "wrote 5 bytes to a/b")
+    assert ours.tool("write_file", "--exec", arguments) == Ran(0, "wrote 5 bytes to a/b")
     assert (project / "a" / "b").read_text(encoding="utf-8") == "two\n\n"
 
 

@@ -27,9 +27,9 @@ def hook(home: Path, name: str, text: str) -> Path:
     return write(home / ".harness" / "hooks.d" / name, f"#!/bin/sh\n{text}\n", 0o755)
 
 
-def call(run: Runtime, stage: str, given: Json | str) -> Json | str:
+def call(run: Runtime, stage: str, payload: Json | str) -> Json | str:
     discovery.refresh(run)
-    return pipeline.call(run, stage, given)
+    return pipeline.call(run, stage, payload)
 
 
 def test_without_hooks_a_stage_prints_what_it_reads(run: Runtime) -> None:

@@ -19,10 +19,10 @@ def test_the_events_of_a_turn_in_their_order(hs: Hs, serve: Serve) -> None:
 
     answer = hs("--json", "go", env=WIRES[0].environment(server))
 
-    told = [
+    lines = [
         line for line in answer.out.splitlines() if not re.match('{"type":"(session|usage|result)"', line)
     ]
-    assert told == [
+    assert lines == [
         '{"type":"thinking","text":"hm"}',
         '{"type":"text","text":"I l"}',
         '{"type":"text","text":"ook."}',

@@ -52,19 +52,19 @@ def test_a_program_goes_before_a_variant_of_its_name(hs: Hs, serve: Serve, home:
 
 
 @pytest.mark.parametrize(
-    ("expires", "found"),
+    ("expires", "expected"),
     [(None, "groq"), ("0", "groq"), (str(int(time.time()) + 3600), "groq"), ("1000", "")],
     ids=["never", "zero", "in an hour", "long ago"],  # not the moment: each worker has its own
 )
 def test_a_variant_is_ready_with_a_credential_that_has_not_expired(
-    hs: Hs, home: Path, expires: str | None, found: str
+    hs: Hs, home: Path, expires: str | None, expected: str
 ) -> None:
     entry = {"type": "api_key", "key": "k"} | ({"expires_at": expires} if expires else {})
     write(home / ".harness/.auth.json", json.dumps({"groq": [entry]}), 0o600)
 
     made = json.loads(hs("hook", "resolve/20-detect", stdin='{"provider":"","model":""}').out)
 
-    assert made.get("provider", "") == found
+    assert made.get("provider", "") == expected
 
 
 def test_local_credentials_are_those_of_the_nearest_directory(hs: Hs, home: Path, project: Path) -> None:

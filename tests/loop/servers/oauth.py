@@ -73,18 +73,18 @@ class _Handler(BaseHTTPRequestHandler):
     server: AuthServer
 
     def do_GET(self) -> None:
-        found = urlsplit(self.path)
-        asked = dict(parse_qsl(found.query))
-        wanted = {
+        url = urlsplit(self.path)
+        asked = dict(parse_qsl(url.query))
+        expected = {
             "response_type": "code",
             "client_id": CLIENT,
             "scope": SCOPE,
             "code_challenge_method": "S256",
         }
-        problem = next((key for key, value in wanted.items() if asked.get(key) != value), "")
+        problem = next((key for key, value in expected.items() if asked.get(key) != value), "")
         back = urlsplit(asked.get("redirect_uri", ""))
-        if problem or found.path != "/authorize" or back.hostname not in {"127.0.0.1", "localhost"}:
-            self._refuse(f"authorize: {problem or back.hostname or found.path}")
+        if problem or url.path != "/authorize" or back.hostname not in {"127.0.0.1", "localhost"}:
+            self._refuse(f"authorize: {problem or back.hostname or url.path}")
             return
         if len(asked.get("state", "")) < 20 or len(asked.get("code_challenge", "")) != 43:
             self._refuse("authorize: state or challenge can be guessed")

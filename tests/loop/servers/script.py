@@ -64,8 +64,8 @@ def say(text: str) -> Step:
     return Step(text=text)
 
 
-def use(name: str, **given: object) -> Step:
-    return Step(uses=(Use(name, dict(given)),))
+def use(name: str, **arguments: object) -> Step:
+    return Step(uses=(Use(name, dict(arguments)),))
 
 
 class Refused(Exception):  # noqa: N818 (it is what the server says, not an error of the test)

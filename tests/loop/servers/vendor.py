@@ -29,12 +29,12 @@ _OF_REASONING = {"id": "rs_1"}
 
 def complaint(wire: str, body: Json) -> str:
     """Return what the types have against `body`; "" if they hold, and know every key that is in it."""
-    wanted = _whole(body) if wire == "responses" else body
+    sent = _whole(body) if wire == "responses" else body
     try:
-        found = _plain(_adapter(wire).validate_python(wanted))
+        understood = _plain(_adapter(wire).validate_python(sent))
     except ValidationError as error:
         return str(error)
-    return "" if found == wanted else f"keys that no type knows: {wanted} became {found}"
+    return "" if understood == sent else f"keys that no type knows: {sent} became {understood}"
 
 
 @cache

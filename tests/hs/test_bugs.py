@@ -9,10 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.loop.conftest import WIRES, Serve
+from tests.loop.conftest import CHAT, Serve
 from tests.loop.servers.script import say
 
-CHAT = WIRES[1]
 # The program with something wrong in it.
 BROKEN = """
 import sys

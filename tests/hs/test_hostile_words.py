@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write_program
 
-CHAT = WIRES[1]
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1mhello"
 
 

@@ -55,11 +55,10 @@ class Wire:
         return {"OPENAI_API_URL": f"{server.address}{self.path}"}
 
 
-WIRES = [
-    Wire("anthropic", Messages, "/v1/messages"),
-    Wire("chat", OpenAI, "/v1/chat/completions"),
-    Wire("responses", OpenAI, "/v1/responses"),
-]
+ANTHROPIC = Wire("anthropic", Messages, "/v1/messages")
+CHAT = Wire("chat", OpenAI, "/v1/chat/completions")
+RESPONSES = Wire("responses", OpenAI, "/v1/responses")
+WIRES = [ANTHROPIC, CHAT, RESPONSES]
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ from harness_lib.loop import approval
 from harness_lib.loop.asking import Question
 from tests.conftest import CHECKOUT
 from tests.hs.person import SLOW, person
-from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write_program
 
-CHAT = WIRES[1]
 ASKED = ("--approve", "ask", "go")
 
 

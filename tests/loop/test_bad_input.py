@@ -12,14 +12,13 @@ import pytest
 
 from harness_lib.loop import follower
 from harness_lib.loop.follower import Ending
-from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import CHAT, WIRES, Hs, Serve, Wire, bodies, session_of
 from tests.loop.in_process import results_of, started
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write_program
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
-CHAT = WIRES[1]
 TOOL = """\
 #!/usr/bin/env python3
 import json, os, sys

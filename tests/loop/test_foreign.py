@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, bodies, session_of
 from tests.loop.foreign_plugins import GREET, write_echo_pack
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write_program
@@ -19,10 +19,9 @@ def test_a_tool_in_any_language_is_offered_and_run(hs: Hs, serve: Serve, home: P
     if shutil.which(language) is None:
         pytest.skip(f"{language} is not installed")
     write_program(home / ".harness" / "tools" / "greet", GREET[language])
-    wire = WIRES[1]
-    server = serve(wire, use("greet", who="you"), say("Greeted."))
+    server = serve(CHAT, use("greet", who="you"), say("Greeted."))
 
-    answer = hs("greet", env=wire.environment(server))
+    answer = hs("greet", env=CHAT.environment(server))
 
     assert answer.out == "Greeted.\n", answer.err
     assert "greet" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
@@ -34,11 +33,10 @@ def test_a_tool_in_any_language_is_offered_and_run(hs: Hs, serve: Serve, home: P
 
 
 def test_a_tool_takes_the_place_of_ours(hs: Hs, serve: Serve, home: Path) -> None:
-    wire = WIRES[1]
     write_program(home / ".harness" / "tools" / "bash", GREET["bash"].replace("greet", "bash"))
-    server = serve(wire, use("bash", command="rm -rf /nothing"), say("Done."))
+    server = serve(CHAT, use("bash", command="rm -rf /nothing"), say("Done."))
 
-    hs("go", env=wire.environment(server))
+    hs("go", env=CHAT.environment(server))
 
     assert "hello from bash" in bodies(session_of(home))[2][1]
 
@@ -49,10 +47,9 @@ def test_a_hook_in_each_stage_stands_in_the_pipeline(hs: Hs, serve: Serve, home:
     for stage in stages:
         hook = f'#!/bin/sh\necho "$HARNESS_STAGE $HARNESS_PROVIDER" >> "{seen}"\ncat\n'
         write_program(home / ".harness" / "hooks.d" / stage / "60-watch", hook)
-    wire = WIRES[0]
-    server = serve(wire, use("bash", command="echo hello"), say("Done."))
+    server = serve(ANTHROPIC, use("bash", command="echo hello"), say("Done."))
 
-    answer = hs("go", env=wire.environment(server))
+    answer = hs("go", env=ANTHROPIC.environment(server))
 
     assert answer.out == "Done.\n", answer.err
     turn = ["assemble", "send", "receive"]
@@ -61,12 +58,11 @@ def test_a_hook_in_each_stage_stands_in_the_pipeline(hs: Hs, serve: Serve, home:
 
 
 def test_a_hook_that_fails_ends_the_run_with_its_name_and_exit_1(hs: Hs, serve: Serve, home: Path) -> None:
-    wire = WIRES[0]
     hook = '#!/bin/sh\necho \'{"error":"not today"}\'\nexit 4\n'
     path = write_program(home / ".harness" / "hooks.d" / "send" / "05-guard", hook)
-    server = serve(wire, say("never"))
+    server = serve(ANTHROPIC, say("never"))
 
-    answer = hs("go", env=wire.environment(server))
+    answer = hs("go", env=ANTHROPIC.environment(server))
 
     assert (answer.code, answer.out, server.requests) == (1, "", [])
     assert "error: not today" in answer.err
@@ -74,7 +70,6 @@ def test_a_hook_that_fails_ends_the_run_with_its_name_and_exit_1(hs: Hs, serve: 
 
 
 def test_an_error_hook_can_go_on(hs: Hs, serve: Serve, home: Path) -> None:
-    wire = WIRES[0]
     marker = home / "failed-once"
     fails = f'#!/bin/sh\n[ -e "{marker}" ] || {{ touch "{marker}"; exit 1; }}\ncat\n'
     write_program(home / ".harness" / "hooks.d" / "send" / "05-guard", fails)
@@ -82,9 +77,9 @@ def test_an_error_hook_can_go_on(hs: Hs, serve: Serve, home: Path) -> None:
         home / ".harness" / "hooks.d" / "error" / "20-retry",
         '#!/bin/sh\necho \'{"next_state":"assemble"}\'\n',
     )
-    server = serve(wire, say("After all."))
+    server = serve(ANTHROPIC, say("After all."))
 
-    answer = hs("go", env=wire.environment(server))
+    answer = hs("go", env=ANTHROPIC.environment(server))
 
     assert (answer.code, answer.out) == (0, "After all.\n"), answer.err
 
@@ -122,12 +117,11 @@ print(json.dumps({{"sources": payload["sources"] + [{str(tmp_path / "team")!r}]}
 def test_a_tool_that_is_added_during_a_run_is_offered_at_the_next_request(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
-    wire = WIRES[1]
     path = home / ".harness" / "tools" / "greet"
     command = f"mkdir -p '{path.parent}'; cat > '{path}' <<'END'\n{GREET['bash']}END\nchmod +x '{path}'"
-    server = serve(wire, use("bash", command=command), use("greet"), say("Done."))
+    server = serve(CHAT, use("bash", command=command), use("greet"), say("Done."))
 
-    hs("extend yourself", env=wire.environment(server))
+    hs("extend yourself", env=CHAT.environment(server))
 
     offered = [[tool["function"]["name"] for tool in request["tools"]] for request in server.requests]
     assert ["greet" in names for names in offered] == [False, True, True]
@@ -147,13 +141,12 @@ def test_a_tool_that_is_added_during_a_run_is_offered_at_the_next_request(
     ],
 )
 def test_a_broken_tool_is_named_once_and_left_out(hs: Hs, serve: Serve, home: Path, text: str) -> None:
-    wire = WIRES[1]
     write_program(home / ".harness" / "tools" / "broken", text)
     (home / ".harness" / "tools" / "directory").mkdir()
     (home / ".harness" / "tools" / "not-executable").write_text("x", encoding="utf-8")
-    server = serve(wire, use("bash", command="echo hello"), say("Done."))
+    server = serve(CHAT, use("bash", command="echo hello"), say("Done."))
 
-    answer = hs("go", env=wire.environment(server))
+    answer = hs("go", env=CHAT.environment(server))
 
     assert answer.out == "Done.\n", answer.err
     assert answer.err.count("left out") == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Json, say, use
 from tests.loop.source_files import write_program, write_servers
@@ -42,12 +42,11 @@ def gate(home: Path, name: str, said: Mapping[str, object]) -> None:
 def test_the_strictest_gate_counts(
     hs: Hs, serve: Serve, home: Path, project: Path, gates: list[Json], *, runs: bool, result: str
 ) -> None:
-    wire = WIRES[1]
     for number, said in enumerate(gates):
         gate(home, f"{number}0-gate", said)
-    server = serve(wire, use("bash", command="touch made; echo made it"), say("Done."))
+    server = serve(CHAT, use("bash", command="touch made; echo made it"), say("Done."))
 
-    answer = hs("go", env=wire.environment(server))
+    answer = hs("go", env=CHAT.environment(server))
 
     assert answer.out == "Done.\n", answer.err
     assert (project / "made").exists() == runs
@@ -58,12 +57,11 @@ def test_the_strictest_gate_counts(
     "text", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho maybe\n", "#!/no/such/interpreter\n"]
 )
 def test_a_gate_that_breaks_is_a_no(hs: Hs, serve: Serve, home: Path, project: Path, text: str) -> None:
-    wire = WIRES[1]
     write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-broken", text)
     gate(home, "20-good", ALLOW)
-    server = serve(wire, use("bash", command="touch made"), say("Done."))
+    server = serve(CHAT, use("bash", command="touch made"), say("Done."))
 
-    answer = hs("go", env=wire.environment(server))
+    answer = hs("go", env=CHAT.environment(server))
 
     assert answer.out == "Done.\n", answer.err
     assert not (project / "made").exists()
@@ -73,13 +71,12 @@ def test_a_gate_that_breaks_is_a_no(hs: Hs, serve: Serve, home: Path, project: P
 def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
-    wire = WIRES[1]
     gate(home, "10-change", {"input": {"command": "echo changed > made"}})
     seen = home / "seen"
     write_program(home / ".harness" / "hooks.d" / "tool_gate" / "20-see", f'#!/bin/sh\ntee "{seen}"\n')
-    server = serve(wire, use("bash", command="echo original > made"), say("Done."))
+    server = serve(CHAT, use("bash", command="echo original > made"), say("Done."))
 
-    hs("go", env=wire.environment(server))
+    hs("go", env=CHAT.environment(server))
 
     assert (project / "made").read_text(encoding="utf-8") == "changed\n"
     assert json.loads(seen.read_text(encoding="utf-8"))["input"] == {"command": "echo changed > made"}
@@ -88,7 +85,6 @@ def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
 def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
-    wire = WIRES[1]
     write_program(
         home / ".harness" / "hooks.d" / "tool_gate" / "10-log",
         '#!/usr/bin/env python3\nimport json, sys\ncall = json.load(sys.stdin)\nname = call["name"]\n'
@@ -104,7 +100,7 @@ def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
     write_servers(home / ".harness", ours=entry())
     asked = ["made", "mcp__ours__z_echo", "agent", "bash", "mcp__ours__z_echo"]
     server = serve(
-        wire,
+        CHAT,
         use("made"),
         use("mcp__ours__z_echo", text="x"),
         use("agent", prompt="make it"),
@@ -113,7 +109,7 @@ def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
         say("Done."),
     )
 
-    answer = hs("go", env=wire.environment(server))
+    answer = hs("go", env=CHAT.environment(server))
 
     assert answer.out == "Done.\n", answer.err
     assert (project / "asked").read_text(encoding="utf-8").split() == asked

@@ -12,11 +12,9 @@ import pytest
 
 from tests.conftest import CHECKOUT
 from tests.hs.person import person
-from tests.loop.conftest import WIRES, Hs, Serve, bodies
+from tests.loop.conftest import CHAT, Hs, Serve, bodies
 from tests.loop.servers.script import Step, say, use
 from tests.runs.workshop import Workshop
-
-CHAT = WIRES[1]
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, Wire, bodies, session_of
 from tests.loop.servers.script import Step, Use, say
 from tests.loop.source_files import write
 
-CHAT = WIRES[1]
 NAMES = ["../outside", "..", "", "{}/outside"]
 
 

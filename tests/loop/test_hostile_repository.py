@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write_program
 
-CHAT = WIRES[1]
 PLUGINS = [
     "commands/go", "tools/bash", "tools/spy", "providers/openai", "providers/spy", "lib/spy",
     *(f"hooks.d/{stage}/05-spy" for stage in (

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write
 
-CHAT = WIRES[1]
 # Says who it is where the test reads it, and stays; of what it has started, too.
 STAYS = "echo $$ > pids; (setsid sh -c 'echo $$ > pids; exec sleep 600') & sleep 600"
 TOOL = f"""\

@@ -18,13 +18,12 @@ from harness_lib.loop import follower
 from harness_lib.loop.follower import Ending
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.tools import time_limit
-from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
 from tests.loop.in_process import started
 from tests.loop.mcp_servers import SERVERS, entry, have_ended, listening, offered
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write_servers
 
-CHAT = WIRES[1]
 OLD_SERVER = shlex.join([sys.executable, str(SERVERS / "old_mcp_server.py")])
 
 

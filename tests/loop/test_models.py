@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, Wire, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire, session_of
 from tests.loop.servers.script import say
 from tests.loop.source_files import write_models
 
@@ -32,9 +32,9 @@ def test_an_answer_has_the_output_limit_and_the_cost_of_its_model(
 
 def test_without_a_price_the_cost_is_unknown_and_not_zero(hs: Hs, serve: Serve, home: Path) -> None:
     write_models(home / ".harness", "big- context=9000 price_in=cheap price_out=1")
-    server = serve(WIRES[1], say("Done."))
+    server = serve(CHAT, say("Done."))
 
-    hs("go", env=WIRES[1].environment(server) | {"HARNESS_MODEL": "big-one"})
+    hs("go", env=CHAT.environment(server) | {"HARNESS_MODEL": "big-one"})
 
     assert server.requests[0]["max_tokens"] == 8192
     assert "cost=unknown\n" in hs("session", "show", session_of(home).name).out
@@ -48,21 +48,20 @@ def test_the_longest_beginning_counts_and_of_equal_ones_the_most_local(
 ) -> None:
     write_models(home / ".harness", "big-one-n output=2", "big-one output=1", "big- output=3")
     write_models(project / ".harness", "big-one-n output=22", "big output=4")
-    server = serve(WIRES[1], say("Done."))
+    server = serve(CHAT, say("Done."))
     hs("trust")
 
-    hs("go", env=WIRES[1].environment(server) | {"HARNESS_MODEL": model})
+    hs("go", env=CHAT.environment(server) | {"HARNESS_MODEL": model})
 
     assert server.requests[0]["max_tokens"] == limit
 
 
 def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve, home: Path) -> None:
-    wire = WIRES[1]
-    server = serve(wire, say("Done."))
+    server = serve(CHAT, say("Done."))
     write_models(home / ".harness", "m output=5")
     (home / ".harness" / "providers").mkdir()
     (home / ".harness" / "providers" / "there.conf").write_text(
-        f"protocol=openai\nmodel=m\nurl={server.address}{wire.path}\noutput=66\nprice_in=1\nprice_out=1\n",
+        f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\noutput=66\nprice_in=1\nprice_out=1\n",
         encoding="utf-8",
     )
 
@@ -73,9 +72,9 @@ def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve, ho
 
 
 def test_the_models_of_bundled_providers_have_limits_and_prices(hs: Hs, serve: Serve, home: Path) -> None:
-    server = serve(WIRES[0], say("Done."))
+    server = serve(ANTHROPIC, say("Done."))
 
-    hs("go", env=WIRES[0].environment(server))
+    hs("go", env=ANTHROPIC.environment(server))
 
     assert server.requests[0]["max_tokens"] == 64000
     assert "cost=unknown" not in hs("session", "show", session_of(home).name).out

@@ -11,7 +11,7 @@ import pytest
 from harness_lib.loop import discovery, pipeline, runtime
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.tools import skills
-from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.foreign_plugins import write_echo_pack
 from tests.loop.servers.script import say
 from tests.loop.source_files import write
@@ -136,11 +136,10 @@ def test_tools_stand_by_name(home: Path, project: Path) -> None:
 
 
 def test_the_hooks_of_a_provider_that_is_not_used_stay_away(hs: Hs, serve: Serve, home: Path) -> None:
-    wire = WIRES[1]
     write_echo_pack(home / ".harness")
-    server = serve(wire, say("Mine."))
+    server = serve(CHAT, say("Mine."))
 
-    answer = hs("go", env=wire.environment(server) | {"HARNESS_PROVIDER": "openai"})
+    answer = hs("go", env=CHAT.environment(server) | {"HARNESS_PROVIDER": "openai"})
 
     assert answer.out == "Mine.\n", answer.err
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import follower
-from tests.loop.conftest import WIRES, Serve
+from tests.loop.conftest import CHAT, Serve
 from tests.loop.in_process import results_of, started
 from tests.loop.servers.script import Step, Use, say, use
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
-CHAT = WIRES[1]
 SAME, OTHER = use("bash", command="echo same"), use("bash", command="echo other")
 
 

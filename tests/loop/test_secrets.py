@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, Wire
+from tests.loop.conftest import CHAT, Hs, Serve, Wire
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write_program, write_servers
@@ -70,14 +70,13 @@ def test_no_error_shows_it(hs: Hs, serve: Serve, wire: Wire, home: Path, status:
 
 
 def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(hs: Hs, serve: Serve, home: Path) -> None:
-    wire = WIRES[1]
     path = home / ".harness/.auth.json"
     path.parent.mkdir()
     path.write_text(json.dumps({"openai": [{"type": "api_key", "key": SECRET}]}), encoding="utf-8")
     path.chmod(0o600)
-    server = serve(wire, use("bash", command=LOOK), say("Done."))
+    server = serve(CHAT, use("bash", command=LOOK), say("Done."))
 
-    answer = hs("go", env=wire.environment(server))
+    answer = hs("go", env=CHAT.environment(server))
     listed = hs("auth", "list")
 
     assert answer.out == "Done.\n", answer.err

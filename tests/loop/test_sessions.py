@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, Wire, bodies, session_of
 from tests.loop.servers.script import Step, Use, say, use
 
 ORIGINAL = {
@@ -64,10 +64,9 @@ def test_a_session_of_the_original_goes_on_on_any_wire(
 
 
 def test_provider_and_model_of_a_session_are_those_it_had(hs: Hs, serve: Serve, original: Path) -> None:
-    wire = WIRES[1]
-    server = serve(wire, say("Yes."))
+    server = serve(CHAT, say("Yes."))
 
-    hs(original.name, "well?", env=wire.environment(server) | {"ANTHROPIC_API_KEY": "another"})
+    hs(original.name, "well?", env=CHAT.environment(server) | {"ANTHROPIC_API_KEY": "another"})
 
     assert server.requests[0]["model"] == "model-one"
 
@@ -96,9 +95,8 @@ def test_a_run_that_was_killed_in_a_tool_can_be_resumed(hs: Hs, serve: Serve, wi
 def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
     serve: Serve, home: Path, project: Path
 ) -> None:
-    wire = WIRES[1]
-    server = serve(wire, use("bash", command="echo $$ > pid; exec sleep 300"))
-    env = {**os.environ, **wire.environment(server)}
+    server = serve(CHAT, use("bash", command="echo $$ > pid; exec sleep 300"))
+    env = {**os.environ, **CHAT.environment(server)}
     fifo = project / "pid"
     os.mkfifo(fifo)
     run = subprocess.Popen(
@@ -115,12 +113,11 @@ def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
 
 
 def test_a_session_in_use_is_refused_by_name(hs: Hs, serve: Serve, home: Path) -> None:
-    wire = WIRES[1]
     python = f"{sys.executable} -m harness_lib.hs"
     nested = f'{python} "$(basename "$HARNESS_SESSION")" hello < /dev/null; echo "code $?"'
-    server = serve(wire, use("bash", command=nested), say("Done."))
+    server = serve(CHAT, use("bash", command=nested), say("Done."))
 
-    answer = hs("go", env=wire.environment(server))
+    answer = hs("go", env=CHAT.environment(server))
 
     assert answer.out == "Done.\n", answer.err
     result = bodies(session_of(home))[2][1]
@@ -129,10 +126,9 @@ def test_a_session_in_use_is_refused_by_name(hs: Hs, serve: Serve, home: Path) -
 
 
 def test_a_subagent_answers_and_is_no_session_to_go_on_with(hs: Hs, serve: Serve, home: Path) -> None:
-    wire = WIRES[1]
-    server = serve(wire, use("agent", prompt="Count the files."), say("Seven."), say("It says seven."))
+    server = serve(CHAT, use("agent", prompt="Count the files."), say("Seven."), say("It says seven."))
 
-    answer = hs("ask somebody", env=wire.environment(server))
+    answer = hs("ask somebody", env=CHAT.environment(server))
 
     assert answer.out == "It says seven.\n", answer.err
     assert server.requests[1]["messages"][-1] == {"role": "user", "content": "Count the files."}
@@ -142,10 +138,9 @@ def test_a_subagent_answers_and_is_no_session_to_go_on_with(hs: Hs, serve: Serve
 
 
 def test_subagents_go_no_deeper_than_they_may(hs: Hs, serve: Serve) -> None:
-    wire = WIRES[1]
-    server = serve(wire, use("agent", prompt="deeper"), use("agent", prompt="deeper"), say("Done."))
+    server = serve(CHAT, use("agent", prompt="deeper"), use("agent", prompt="deeper"), say("Done."))
 
-    answer = hs("go", env=wire.environment(server) | {"HARNESS_DEPTH": "1"})
+    answer = hs("go", env=CHAT.environment(server) | {"HARNESS_DEPTH": "1"})
 
     assert answer.out == "Done.\n", answer.err
     assert "no deeper" in str(server.requests[2])
@@ -170,10 +165,9 @@ def test_a_store_that_cannot_be_used_is_said(hs: Hs, serve: Serve, tmp_path: Pat
         path.write_text("", encoding="utf-8")
     else:
         path.mkdir(mode=0o500)
-    wire = WIRES[1]
-    server = serve(wire, say("never"))
+    server = serve(CHAT, say("never"))
 
-    answer = hs("go", env=wire.environment(server) | {"HARNESS_SESSIONS": str(path)})
+    answer = hs("go", env=CHAT.environment(server) | {"HARNESS_SESSIONS": str(path)})
 
     assert (answer.code, server.requests) == (7, [])
     assert str(path) in answer.err

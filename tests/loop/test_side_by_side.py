@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, Wire, bodies, session_of
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, Use, say, use
 from tests.loop.source_files import write_program
 
-CHAT = WIRES[1]
 # Two calls that need each other: one after the other, the first would wait in vain.
 MEETS = """\
 #!/usr/bin/env python3

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write_models
 
-CHAT = WIRES[1]
 # An answer of the test's server costs so much.
 PRICES, EACH = "m price_in=1000 price_out=100 price_cached=10", 0.00654
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, session_of
 from tests.loop.servers.script import Json, ModelServer, Step, Use, refuse_unless, say, use
 
-ANTHROPIC, CHAT = (next(wire for wire in WIRES if wire.name == name) for name in ("anthropic", "chat"))
 CALL = (Use("bash", {"command": "echo hello"}),)
 
 

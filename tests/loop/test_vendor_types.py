@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, Wire
+from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire
 from tests.loop.servers.script import Step, Use, say, use
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def test_every_request_of_a_session_holds_to_the_vendors_types(
 
     (project / "AGENTS.md").write_text("Be brief.\n", encoding="utf-8")
     # A session that began at another host: its calls are told from the Markdown.
-    other = WIRES[0] if wire.name != "anthropic" else WIRES[1]
+    other = ANTHROPIC if wire.name != "anthropic" else CHAT
     elsewhere = serve(other, AT_WORK, say("Done there."))
     assert hs("begin", env=other.environment(elsewhere)).code == 0
     server = serve(wire, AT_WORK, use("bash", command="false"), say("Done."), say("Bye."))

@@ -18,7 +18,7 @@ from harness_lib.loop import follower, foreign
 from harness_lib.loop.failures import TransientError
 from harness_lib.loop.follower import Ending
 from harness_lib.loop.wires import http
-from tests.loop.conftest import WIRES, Hs, Serve, Wire, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, Hs, Serve, Wire, session_of
 from tests.loop.in_process import started
 from tests.loop.servers.script import Json, Step, Use, say, use
 from tests.loop.source_files import write_program
@@ -54,7 +54,7 @@ def test_an_answer_with_an_error_in_it_is_asked_again_and_runs_nothing(
     assert not (project / "ran").exists()
 
 
-@pytest.mark.parametrize("wire", [WIRES[0], WIRES[2]], ids=lambda wire: wire.name)
+@pytest.mark.parametrize("wire", [ANTHROPIC, RESPONSES], ids=lambda wire: wire.name)
 def test_an_error_in_a_stream_that_will_not_pass_is_said(
     serve: Serve, wire: Wire, home: Path, project: Path
 ) -> None:
@@ -164,15 +164,14 @@ def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(
 def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
-    wire = WIRES[1]
-    server = serve(wire, say("Done."), say("never"))
-    hs("RUN it", env=wire.environment(server))
+    server = serve(CHAT, say("Done."), say("never"))
+    hs("RUN it", env=CHAT.environment(server))
     session = session_of(home)
     for path in (session / "messages", session):
         path.chmod(0o500)
     done = subprocess.run(
         [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.hs", session.name, "again"],
-        env={**os.environ, **wire.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"},
+        env={**os.environ, **CHAT.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"},
         cwd=project,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -191,15 +190,14 @@ def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(
 def test_a_home_that_cannot_be_written_gives_its_credentials_and_is_named_once(
     serve: Serve, home: Path, project: Path
 ) -> None:
-    wire = WIRES[0]
-    server = serve(wire, use("bash", command="echo hello"), say("Done."))
+    server = serve(ANTHROPIC, use("bash", command="echo hello"), say("Done."))
     source = home / ".harness"
     source.mkdir()
     (source / ".auth.json").write_text(
         '{"anthropic": [{"type": "api_key", "key": "kept"}]}', encoding="utf-8"
     )
     source.chmod(0o500)
-    env = {**os.environ, **wire.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"}
+    env = {**os.environ, **ANTHROPIC.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"}
     del env["ANTHROPIC_API_KEY"]
 
     done = subprocess.run(
@@ -241,10 +239,9 @@ def test_a_session_that_was_edited_by_hand_goes_on(hs: Hs, serve: Serve, wire: W
 def test_a_session_of_ten_thousand_messages_goes_on_in_bounded_memory(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
-    wire = WIRES[1]
-    server = serve(wire, say("First."), say("Second."))
+    server = serve(CHAT, say("First."), say("Second."))
     # Of this model no context is known, so that all of it is told.
-    env = wire.environment(server) | {"HARNESS_MODEL": "m"}
+    env = CHAT.environment(server) | {"HARNESS_MODEL": "m"}
     hs("RUN it", env=env)
     messages = session_of(home) / "messages"
     for number in range(3, 10_001):
@@ -262,11 +259,10 @@ def test_a_session_of_ten_thousand_messages_goes_on_in_bounded_memory(
 
 
 def test_a_result_of_fifty_megabytes_takes_bounded_memory(hs: Hs, serve: Serve, home: Path) -> None:
-    wire = WIRES[1]
     loud = use("bash", command="head -c 50000000 /dev/zero | tr '\\0' x")
-    server = serve(wire, loud, say("Done."))
+    server = serve(CHAT, loud, say("Done."))
 
-    answer = hs("go", env=wire.environment(server), through=(sys.executable, "-c", MEASURED))
+    answer = hs("go", env=CHAT.environment(server), through=(sys.executable, "-c", MEASURED))
 
     said, kilobytes = answer.out.splitlines()
     assert (answer.code, said) == (0, "Done."), answer.err
@@ -281,18 +277,18 @@ def test_a_tool_whose_flag_hangs_or_floods_is_left_out(
     monkeypatch.setattr(foreign, "_FLAG_SECONDS", 0.5)
     write_program(home / ".harness" / "tools" / "hangs", "#!/bin/sh\nsleep 600\n")
     write_program(home / ".harness" / "tools" / "floods", "#!/bin/sh\nexec yes\n")
-    server = serve(WIRES[1], say("Done."))
+    server = serve(CHAT, say("Done."))
 
-    assert follower.follow(started(home, project, WIRES[1], server)) == Ending("Done.", failed=False)
+    assert follower.follow(started(home, project, CHAT, server)) == Ending("Done.", failed=False)
 
     assert {"hangs", "floods"}.isdisjoint(tool["function"]["name"] for tool in server.requests[0]["tools"])
 
 
 def test_a_hook_that_floods_ends_its_stage(hs: Hs, serve: Serve, home: Path) -> None:
     write_program(home / ".harness" / "hooks.d" / "start" / "50-floods", "#!/bin/sh\nexec yes\n")
-    server = serve(WIRES[1], say("never"))
+    server = serve(CHAT, say("never"))
 
-    answer = hs("RUN it", env=WIRES[1].environment(server))
+    answer = hs("RUN it", env=CHAT.environment(server))
 
     assert answer.code == 1
     assert "printed more than" in answer.err
@@ -316,10 +312,10 @@ def test_a_hook_that_hangs_is_ended_with_the_run(serve: Serve, home: Path, proje
         home / ".harness" / "hooks.d" / "start" / "50-hangs",
         f"#!/bin/sh\necho $$ >'{fifo}'\nexec sleep 600\n",
     )
-    server = serve(WIRES[1], say("never"))
+    server = serve(CHAT, say("never"))
     run = subprocess.Popen(
         [sys.executable, "-m", "harness_lib.hs", "RUN it"],
-        env={**os.environ, **WIRES[1].environment(server), "HOME": str(home)},
+        env={**os.environ, **CHAT.environment(server), "HOME": str(home)},
         cwd=project,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

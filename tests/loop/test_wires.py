@@ -8,7 +8,7 @@ import pytest
 
 from harness_lib.loop import follower
 from harness_lib.loop.follower import Ending
-from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, WIRES, Hs, Serve, Wire, bodies, session_of
 from tests.loop.in_process import calls_of, results_of, started
 from tests.loop.servers.script import Step, Use, say, use
 
@@ -182,10 +182,9 @@ def test_the_limit_counts_requests(serve: Serve, wire: Wire, home: Path, project
 
 
 def test_thinking_goes_back_as_it_came_to_its_own_model_only(serve: Serve, home: Path, project: Path) -> None:
-    wire = WIRES[0]
     thought = Step(thinking="a deep thought", uses=(Use("bash", {"command": "true"}),))
-    server = serve(wire, thought, say("Done."), say("Other."))
-    run = started(home, project, wire, server)
+    server = serve(ANTHROPIC, thought, say("Done."), say("Other."))
+    run = started(home, project, ANTHROPIC, server)
     follower.follow(run)
     run.env["HARNESS_MODEL"] = "model-two"
     follower.follow(run)
@@ -196,20 +195,18 @@ def test_thinking_goes_back_as_it_came_to_its_own_model_only(serve: Serve, home:
 
 
 def test_reasoning_goes_back_encrypted(serve: Serve, home: Path, project: Path) -> None:
-    wire = WIRES[2]
     thought = Step(thinking="a summary", text="Let me.", uses=(Use("bash", {"command": "true"}),))
-    server = serve(wire, thought, say("Done."))
+    server = serve(RESPONSES, thought, say("Done."))
 
-    follower.follow(started(home, project, wire, server))
+    follower.follow(started(home, project, RESPONSES, server))
 
     assert "c2VjcmV0" in [item.get("encrypted_content") for item in server.requests[1]["input"]]
     assert server.requests[0]["include"] == ["reasoning.encrypted_content"]
 
 
 def test_an_edited_answer_is_told_as_it_was_edited(serve: Serve, home: Path, project: Path) -> None:
-    wire = WIRES[2]
-    server = serve(wire, Step(thinking="hm", text="Before."), say("Done."))
-    run = started(home, project, wire, server)
+    server = serve(RESPONSES, Step(thinking="hm", text="Before."), say("Done."))
+    run = started(home, project, RESPONSES, server)
     follower.follow(run)
     assert run.session
     path = run.session.files()[1]
@@ -252,11 +249,10 @@ def test_a_session_changes_the_wire_in_the_middle(hs: Hs, serve: Serve, home: Pa
 
 
 def test_a_variant_of_home_speaks_through_its_protocol(hs: Hs, serve: Serve, home: Path) -> None:
-    wire = WIRES[1]
-    server = serve(wire, say("Hello from there."))
+    server = serve(CHAT, say("Hello from there."))
     providers = home / ".harness" / "providers"
     providers.mkdir(parents=True)
-    conf = f"protocol=openai\nmodel=big-one\nurl={server.address}{wire.path}\nauth_env=THERE_KEY\n"
+    conf = f"protocol=openai\nmodel=big-one\nurl={server.address}{CHAT.path}\nauth_env=THERE_KEY\n"
     conf += "max_tokens_field=max_completion_tokens\nmax_tokens=77\n"
     (providers / "there.conf").write_text(conf, encoding="utf-8")
 
@@ -273,9 +269,8 @@ def test_a_variant_of_home_speaks_through_its_protocol(hs: Hs, serve: Serve, hom
 def test_a_key_that_no_header_can_carry_is_said_and_not_shown(
     serve: Serve, home: Path, project: Path, key: str
 ) -> None:
-    wire = WIRES[1]
-    server = serve(wire, say("never"))
-    run = started(home, project, wire, server, OPENAI_API_KEY=key)
+    server = serve(CHAT, say("never"))
+    run = started(home, project, CHAT, server, OPENAI_API_KEY=key)
 
     ending = follower.follow(run)
 

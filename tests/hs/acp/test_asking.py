@@ -8,10 +8,8 @@ import pytest
 from acp import RequestError, text_block
 
 from tests.hs.acp.client import Editor, connected, play, prompt
-from tests.loop.conftest import WIRES, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
-
-CHAT = WIRES[1]
 
 
 def test_an_edit_is_asked_about_and_shown_as_a_difference(serve: Serve, project: Path) -> None:

@@ -8,12 +8,10 @@ from pathlib import Path
 from acp import schema
 
 from tests.hs.acp.client import Editor, prompt
-from tests.loop.conftest import WIRES, Serve
+from tests.loop.conftest import CHAT, Serve
 from tests.loop.mcp_servers import SERVERS, listening
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write_servers
-
-CHAT = WIRES[1]
 
 
 def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> None:

@@ -9,10 +9,8 @@ import pytest
 from acp import RequestError, text_block
 
 from tests.hs.acp.client import Editor, connected, play
-from tests.loop.conftest import WIRES, Serve
+from tests.loop.conftest import CHAT, Serve
 from tests.loop.servers.script import say, use
-
-CHAT = WIRES[1]
 
 
 def test_what_was_said_is_told_again_when_a_session_is_loaded(

@@ -10,10 +10,8 @@ import pytest
 from acp import RequestError, text_block
 
 from tests.hs.acp.client import Editor, connected, play
-from tests.loop.conftest import WIRES, Serve
+from tests.loop.conftest import CHAT, Serve
 from tests.loop.servers.script import Step, say, use
-
-CHAT = WIRES[1]
 
 
 @pytest.mark.parametrize("answer", ["allow_once", "never"])

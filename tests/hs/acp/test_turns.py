@@ -10,11 +10,9 @@ import pytest
 from acp import RequestError, schema, text_block
 
 from tests.hs.acp.client import Editor, connected, play, prompt
-from tests.loop.conftest import WIRES, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Serve, bodies, session_of
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write_models, write_program
-
-CHAT = WIRES[1]
 
 
 def test_a_turn_is_streamed_and_ends(serve: Serve, home: Path, project: Path) -> None:

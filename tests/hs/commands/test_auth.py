@@ -10,7 +10,7 @@ import sys
 import termios
 from pathlib import Path
 
-from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say
 from tests.loop.source_files import write_program
 
@@ -61,10 +61,9 @@ def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, home: Path, proj
     assert json.loads(path.read_text(encoding="utf-8")) == {"groq": [{"type": "api_key", "key": KEY}]}
     assert hs("auth", "list").out == "groq [0] type=api_key key=sk-0...6789\n"
 
-    wire = WIRES[1]
-    server = serve(wire, say("Hello."))
+    server = serve(CHAT, say("Hello."))
     (home / ".harness" / "providers").mkdir()
-    conf = f"protocol=openai\nmodel=m\nurl={server.address}{wire.path}\nauth_env=GROQ_API_KEY\n"
+    conf = f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\nauth_env=GROQ_API_KEY\n"
     (home / ".harness" / "providers" / "groq.conf").write_text(conf, encoding="utf-8")
     assert hs("hello").out == "Hello.\n"
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"

@@ -11,11 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
-
-CHAT = WIRES[1]
 
 
 def events(text: str) -> list[dict[str, Any]]:

@@ -7,10 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
-
-CHAT = WIRES[1]
 
 
 def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(

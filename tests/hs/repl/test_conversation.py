@@ -6,11 +6,9 @@ from pathlib import Path
 
 from tests.conftest import CHECKOUT
 from tests.hs.person import SLOW, person
-from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write_models, write_servers
-
-CHAT = WIRES[1]
 
 
 def test_a_conversation_goes_on_until_the_person_leaves(serve: Serve, project: Path, home: Path) -> None:
@@ -301,9 +299,9 @@ def test_an_answer_that_breaks_is_shown_once(serve: Serve, project: Path) -> Non
 
 
 def test_thoughts_are_shown_before_the_answer(serve: Serve, project: Path) -> None:
-    server = serve(WIRES[0], Step(thinking="I wonder about it.", text="Here it is."))
+    server = serve(ANTHROPIC, Step(thinking="I wonder about it.", text="Here it is."))
 
-    with person(cwd=project, env=WIRES[0].environment(server)) as someone:
+    with person(cwd=project, env=ANTHROPIC.environment(server)) as someone:
         someone.has_on_screen("You:")
         someone.types("go\r")
         someone.has_on_screen("Here it is.")

@@ -11,12 +11,11 @@ import pytest
 
 from tests.conftest import CHECKOUT
 from tests.hs.person import HS, PATIENCE, SHELL, Person, person
-from tests.loop.conftest import WIRES, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Serve, bodies, session_of
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write_models, write_servers
 
-CHAT = WIRES[1]
 SLEEPS = use("bash", command="echo $$ > pid; sleep 300")
 
 

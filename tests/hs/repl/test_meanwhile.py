@@ -14,10 +14,9 @@ from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.stages import typed
 from tests.conftest import CHECKOUT
 from tests.hs.person import SLOW, person
-from tests.loop.conftest import WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, Wire, bodies, session_of
 from tests.loop.servers.script import Step, say, use
 
-CHAT = WIRES[1]
 WAITS = use("bash", command="while [ ! -e go ]; do sleep 0.05; done; echo went")
 LATER = "\x1b\r"
 

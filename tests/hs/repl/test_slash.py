@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.hs.person import person
-from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say
 from tests.loop.source_files import write_models
 
-CHAT = WIRES[1]
 LONG = say("long " * 3000)
 
 
@@ -153,8 +152,8 @@ def test_tab_again_takes_one_word_after_another(serve: Serve, project: Path) -> 
 
 
 def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path, home: Path) -> None:
-    first, second = serve(WIRES[0], say("From one.")), serve(CHAT, say("From the other."))
-    env = WIRES[0].environment(first) | CHAT.environment(second)
+    first, second = serve(ANTHROPIC, say("From one.")), serve(CHAT, say("From the other."))
+    env = ANTHROPIC.environment(first) | CHAT.environment(second)
 
     with person(cwd=project, env=env) as someone:
         someone.has_on_screen("You:")

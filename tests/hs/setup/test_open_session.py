@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say
-
-CHAT = WIRES[1]
 
 
 def test_continue_passes_by_a_session_in_which_nothing_was_said(

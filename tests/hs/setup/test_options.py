@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say, use
-
-CHAT = WIRES[1]
 
 
 def test_model_tools_and_system_are_what_was_asked_for(hs: Hs, serve: Serve, project: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.loop.claude.playing import INIT, Json, Stage, answer, call, came_to, result, text
-from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say
 from tests.loop.source_files import write_program
 
@@ -80,8 +80,8 @@ def test_what_was_edited_or_said_elsewhere_is_told_anew(
     edited.write_text(edited.read_text(encoding="utf-8").replace("One.", "Uno."), encoding="utf-8")
 
     hs("--continue", "second")
-    server = serve(WIRES[1], say("From elsewhere."))
-    hs("--continue", "--provider", "openai", "and you?", env=WIRES[1].environment(server))
+    server = serve(CHAT, say("From elsewhere."))
+    hs("--continue", "--provider", "openai", "and you?", env=CHAT.environment(server))
     hs("--continue", *CLAUDE, "third")
 
     assert "Two." in str(server.requests[0])

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, Wire, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire, session_of
 from tests.loop.original import Original
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write
 
-BOTH = [WIRES[0], WIRES[1]]
+BOTH = [ANTHROPIC, CHAT]
 
 
 def env_of(wire: Wire, server: object) -> dict[str, str]:
@@ -79,16 +79,16 @@ def test_arguments_in_several_lines_are_read_as_the_original_meant_them(
     hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
     server = serve(
-        WIRES[1],
+        CHAT,
         Step(uses=(Use("bash", raw='{\n "command":\n  "echo it ran"\n}'),)),
         say("Done."),
         say("Yes."),
     )
-    theirs = Original(home / ".harness/sessions/one", server.address + WIRES[1].path, "openai")
+    theirs = Original(home / ".harness/sessions/one", server.address + CHAT.path, "openai")
     theirs.begin(project)
     theirs.turn("go")
 
-    answer = hs("one", "well?", env=env_of(WIRES[1], server))
+    answer = hs("one", "well?", env=env_of(CHAT, server))
 
     assert answer.out == "Yes.\n", answer.err
     call = server.requests[2]["messages"][2]["tool_calls"][0]["function"]

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
 from tests.loop.protocol import programs
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write
-
-CHAT = WIRES[1]
 
 
 @pytest.fixture(params=["bash", "python3", "node"])

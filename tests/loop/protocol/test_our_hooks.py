@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop.piped import dumps
-from tests.loop.conftest import WIRES, Serve
+from tests.loop.conftest import CHAT, Serve
 from tests.loop.protocol.conftest import Ours, events, fields
 from tests.loop.servers.script import say
 from tests.loop.source_files import write
@@ -170,8 +170,8 @@ def test_tools_prompts_and_skills_are_added_one_after_another(ours: Ours, home: 
 
 
 def test_send_prints_the_native_answer_and_receive_saves_it(ours: Ours, serve: Serve, session: Path) -> None:
-    server = serve(WIRES[1], say("Two files."))
-    ours.env |= WIRES[1].environment(server)
+    server = serve(CHAT, say("Two files."))
+    ours.env |= CHAT.environment(server)
 
     native = ours.hook("send/10-send", {"messages": [{"role": "user", "content": "hi"}], "system": "s"})
     said = ours.hook("receive/10-save", native.out)

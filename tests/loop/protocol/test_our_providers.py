@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve, Wire
+from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire
 from tests.loop.protocol.conftest import Ours, Ran
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
@@ -67,8 +67,8 @@ def test_a_failure_says_why_and_is_none_of_the_answer(ours: Ours) -> None:
 
 
 def test_anthropics_variables_shape_the_request(ours: Ours, serve: Serve) -> None:
-    server = serve(WIRES[0], say("Hello."))
-    ours.env |= WIRES[0].environment(server) | {
+    server = serve(ANTHROPIC, say("Hello."))
+    ours.env |= ANTHROPIC.environment(server) | {
         "ANTHROPIC_AUTH_HEADER": "Authorization: Bearer mine", "ANTHROPIC_BETA": "new-thing",
         "ANTHROPIC_API_VERSION": "2024-01-01", "ANTHROPIC_MAX_TOKENS": "77", "HARNESS_THINKING": "max",
     }  # fmt: skip
@@ -87,8 +87,8 @@ def test_anthropics_variables_shape_the_request(ours: Ours, serve: Serve) -> Non
 def test_openais_variables_shape_the_request(
     ours: Ours, serve: Serve, thinking: str, effort: str | None
 ) -> None:
-    server = serve(WIRES[1], say("Hello."))
-    ours.env |= WIRES[1].environment(server)
+    server = serve(CHAT, say("Hello."))
+    ours.env |= CHAT.environment(server)
     ours.env |= {"OPENAI_API_KEY": "k", "OPENAI_MAX_TOKENS": "77", "HARNESS_THINKING": thinking}
 
     ours.provider("openai", payload={**HELLO, "system": "s"})
@@ -103,7 +103,7 @@ def test_openais_variables_shape_the_request(
 def test_a_variant_is_its_protocol_with_another_address_key_and_limit(
     hs: Hs, serve: Serve, home: Path, *, stored: bool
 ) -> None:
-    server = serve(WIRES[0], say("Hello."))
+    server = serve(ANTHROPIC, say("Hello."))
     conf = f"protocol=anthropic\ndescription=Ours\nmodel=m\nurl={server.address}/v1/messages\n"
     write(home / ".harness/providers/ours.conf", f"{conf}auth_env=OUR_KEY\nmax_tokens=66\n")
     if stored:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Serve
+from tests.loop.conftest import CHAT, Serve
 from tests.loop.protocol.conftest import Ours, Ran
 from tests.loop.servers.script import say
 from tests.loop.source_files import write
@@ -133,8 +133,8 @@ def test_skill_prints_its_text_its_directory_and_its_files(ours: Ours, project: 
 
 
 def test_agent_gives_the_answer_of_another_hs(ours: Ours, serve: Serve, home: Path) -> None:
-    server = serve(WIRES[1], say("Seven."))
-    ours.env |= WIRES[1].environment(server)
+    server = serve(CHAT, say("Seven."))
+    ours.env |= CHAT.environment(server)
 
     assert ours.tool("agent", "--exec", {"prompt": "Count."}) == Ran(0, "Seven.")
     assert server.requests[0]["messages"][-1] == {"role": "user", "content": "Count."}

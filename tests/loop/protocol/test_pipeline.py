@@ -12,7 +12,7 @@ from harness_lib.loop import discovery, pipeline, runtime
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
-from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say
 from tests.loop.source_files import write
 
@@ -93,8 +93,8 @@ def test_one_of_ours_that_fails_is_named_in_the_log(run: Runtime, home: Path) ->
 
 def test_a_hook_knows_where_it_is(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
     hook(home, "start/20-see", f"env > '{home}/seen'; cat")
-    server = serve(WIRES[1], say("Done."))
-    env = WIRES[1].environment(server)
+    server = serve(CHAT, say("Done."))
+    env = CHAT.environment(server)
 
     hs("go", env=env | {"HARNESS_MODEL": "model-one"})
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
 
-CHAT = WIRES[1]
 NO_SCHEMAS = [
     {"name": "t", "input_schema": "x"},
     {"name": "t", "description": 5},

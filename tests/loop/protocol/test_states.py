@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, session_of
 from tests.loop.protocol.conftest import events
 from tests.loop.servers.script import Step, say
 from tests.loop.source_files import write
@@ -23,7 +23,7 @@ def test_a_next_state_may_be_any_name_and_gets_the_rest(hs: Hs, serve: Serve, ho
     hook(home, "start/50-elsewhere", prints(next_state="detour", answer=42))
     hook(home, "detour/10", f"tee '{home}/given' > /dev/null; " + prints(output="By the way."))
 
-    answer = hs("go", env=WIRES[1].environment(serve(WIRES[1], say("never"))))
+    answer = hs("go", env=CHAT.environment(serve(CHAT, say("never"))))
 
     assert (answer.code, answer.out) == (0, "By the way.\n"), answer.err
     assert json.loads((home / "given").read_text(encoding="utf-8")) == {"answer": 42}
@@ -32,16 +32,16 @@ def test_a_next_state_may_be_any_name_and_gets_the_rest(hs: Hs, serve: Serve, ho
 def test_a_state_without_hooks_passes_through_and_is_the_last(hs: Hs, serve: Serve, home: Path) -> None:
     hook(home, "start/50-elsewhere", prints(next_state="nowhere", output="Passed."))
 
-    answer = hs("go", env=WIRES[1].environment(serve(WIRES[1], say("never"))))
+    answer = hs("go", env=CHAT.environment(serve(CHAT, say("never"))))
 
     assert (answer.code, answer.out) == (0, "Passed.\n"), answer.err
 
 
 def test_what_is_no_json_has_no_next_state(hs: Hs, serve: Serve, home: Path) -> None:
     hook(home, "start/50-silent", "cat > /dev/null; echo that is all")
-    server = serve(WIRES[1], say("never"))
+    server = serve(CHAT, say("never"))
 
-    answer = hs("go", env=WIRES[1].environment(server))
+    answer = hs("go", env=CHAT.environment(server))
 
     assert (answer.code, answer.out, server.requests) == (0, "", [])
 
@@ -49,13 +49,13 @@ def test_what_is_no_json_has_no_next_state(hs: Hs, serve: Serve, home: Path) -> 
 def test_the_output_of_done_is_what_is_printed(hs: Hs, serve: Serve, home: Path) -> None:
     hook(home, "done/50-shout", "tr a-z A-Z | sed s/OUTPUT/output/")
 
-    assert hs("go", env=WIRES[1].environment(serve(WIRES[1], say("Done.")))).out == "DONE.\n"
+    assert hs("go", env=CHAT.environment(serve(CHAT, say("Done.")))).out == "DONE.\n"
 
 
 def test_a_done_hook_that_passes_nothing_on_leaves_nothing_to_print(hs: Hs, serve: Serve, home: Path) -> None:
     hook(home, "done/50-silent", "cat > /dev/null; echo '{}'")
 
-    answer = hs("go", env=WIRES[1].environment(serve(WIRES[1], say("Done."))))
+    answer = hs("go", env=CHAT.environment(serve(CHAT, say("Done."))))
 
     assert (answer.code, answer.out) == (0, "")
 
@@ -64,7 +64,7 @@ def test_the_stage_error_reads_what_the_failing_hook_printed(hs: Hs, serve: Serv
     hook(home, "assemble/50-no", f"{prints(error='not now', more=1)}; exit 1")
     hook(home, "error/05-see", f"tee '{home}/given'")
 
-    answer = hs("go", env=WIRES[1].environment(serve(WIRES[1], say("never"))))
+    answer = hs("go", env=CHAT.environment(serve(CHAT, say("never"))))
 
     assert (answer.code, answer.out) == (1, "")
     assert "error: not now" in answer.err
@@ -75,7 +75,7 @@ def test_an_error_hook_that_fails_ends_the_run(hs: Hs, serve: Serve, home: Path)
     hook(home, "assemble/50-no", "exit 1")
     hook(home, "error/05-no", "exit 1")
 
-    answer = hs("go", env=WIRES[1].environment(serve(WIRES[1], say("never"))))
+    answer = hs("go", env=CHAT.environment(serve(CHAT, say("never"))))
 
     assert (answer.code, answer.out) == (1, "")
     assert '{"type":"done"}' in events(session_of(home))
@@ -84,14 +84,14 @@ def test_an_error_hook_that_fails_ends_the_run(hs: Hs, serve: Serve, home: Path)
 def test_sources_are_looked_for_before_every_state(hs: Hs, serve: Serve, home: Path) -> None:
     hook(home, "sources/50-count", f"echo x >> '{home}/count'; cat")
 
-    hs("go", env=WIRES[1].environment(serve(WIRES[1], say("Done."))))
+    hs("go", env=CHAT.environment(serve(CHAT, say("Done."))))
 
     # At the start, when the provider is known, and before each of start, assemble, send, receive and done.
     assert (home / "count").read_text(encoding="utf-8").count("x") == 7
 
 
 def test_a_turn_with_an_error_of_the_provider_ends_with_its_words(hs: Hs, serve: Serve, home: Path) -> None:
-    answer = hs("go", env=WIRES[1].environment(serve(WIRES[1], Step(status=400, said="no such thing"))))
+    answer = hs("go", env=CHAT.environment(serve(CHAT, Step(status=400, said="no such thing"))))
 
     assert answer.code == 1
     (shown,) = [line for line in events(session_of(home)) if '"error"' in line]

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, session_of
 from tests.loop.protocol.conftest import events
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write
 
-CHAT = WIRES[1]
-
 
 def test_the_events_of_a_turn_in_their_order(hs: Hs, serve: Serve) -> None:
     step = Step(text="I look.", thinking="hm", uses=(Use("bash", {"command": "echo hi"}, id="c1"),))
-    server = serve(WIRES[0], step, say("Done."))
+    server = serve(ANTHROPIC, step, say("Done."))
 
-    answer = hs("--json", "go", env=WIRES[0].environment(server))
+    answer = hs("--json", "go", env=ANTHROPIC.environment(server))
 
     lines = [
         line for line in answer.out.splitlines() if not re.match('{"type":"(session|usage|result)"', line)

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import WIRES, Hs, Serve
+from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say
 from tests.loop.source_files import write
-
-CHAT = WIRES[1]
 
 
 @pytest.mark.parametrize("place", ["project/.harness", "home/.harness/plugins/p"])

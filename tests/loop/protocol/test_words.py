@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.hs.person import person
-from tests.loop.conftest import WIRES, Hs, Serve, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, session_of
 from tests.loop.servers.script import say
 from tests.loop.source_files import write
 
-CHAT = WIRES[1]
 COMMANDS = [
     "acp",
     "agent",

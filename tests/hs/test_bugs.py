@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.loop.conftest import CHAT, Serve
+from tests.loop.environment import environment
 from tests.loop.servers.script import say
 
 # The program with something wrong in it.
@@ -24,11 +24,11 @@ sys.exit(main.entry())
 """
 
 
-def broken(serve: Serve, home: Path, cwd: Path, *args: str, error: str) -> subprocess.CompletedProcess[str]:
+def broken(serve: Serve, cwd: Path, *args: str, error: str) -> subprocess.CompletedProcess[str]:
     server = serve(CHAT, say("never"))
     return subprocess.run(
         [sys.executable, "-c", BROKEN.format(error=error), *args],
-        env={**os.environ, **CHAT.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"},
+        env=environment(CHAT.environment(server)),
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -39,7 +39,7 @@ def broken(serve: Serve, home: Path, cwd: Path, *args: str, error: str) -> subpr
 
 
 def test_a_bug_is_one_line_and_a_file_with_the_traceback(serve: Serve, home: Path, project: Path) -> None:
-    done = broken(serve, home, project, "go", error="ValueError('a line\\nand another')")
+    done = broken(serve, project, "go", error="ValueError('a line\\nand another')")
 
     (kept,) = (home / ".harness").glob("bug-*.txt")
     line = done.stderr.splitlines()[-1]
@@ -50,8 +50,8 @@ def test_a_bug_is_one_line_and_a_file_with_the_traceback(serve: Serve, home: Pat
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
-def test_the_last_event_tells_of_a_bug(serve: Serve, home: Path, project: Path) -> None:
-    done = broken(serve, home, project, "-p", "--json", "go", error="KeyError('x')")
+def test_the_last_event_tells_of_a_bug(serve: Serve, project: Path) -> None:
+    done = broken(serve, project, "-p", "--json", "go", error="KeyError('x')")
 
     last = json.loads(done.stdout.splitlines()[-1])
     assert (done.returncode, last["type"], last["stop"]) == (70, "result", "error")
@@ -59,17 +59,17 @@ def test_the_last_event_tells_of_a_bug(serve: Serve, home: Path, project: Path) 
     assert last["session"]
 
 
-def test_where_it_cannot_be_kept_the_traceback_is_shown(serve: Serve, home: Path, project: Path) -> None:
+def test_where_it_cannot_be_kept_the_traceback_is_shown(serve: Serve, project: Path) -> None:
     spoil = "__import__('os').environ.update(HARNESS_HOME='/dev/null/nowhere')"
 
-    done = broken(serve, home, project, "go", error=f"ValueError({spoil})")
+    done = broken(serve, project, "go", error=f"ValueError({spoil})")
 
     assert done.returncode == 70
     assert "with these lines:\nTraceback" in done.stderr
 
 
 def test_what_the_system_refuses_is_no_bug(serve: Serve, home: Path, project: Path) -> None:
-    done = broken(serve, home, project, "go", error="OSError(24, 'Too many open files', '/some/file')")
+    done = broken(serve, project, "go", error="OSError(24, 'Too many open files', '/some/file')")
 
     assert (done.returncode, list((home / ".harness").glob("bug-*"))) == (7, [])
     assert done.stderr.splitlines()[-1] == "hs: The system said: Too many open files (/some/file)."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 SERVERS = Path(__file__).parent / "servers"
+# As a shell starts the one that knows the older protocol only.
+OLD_SERVER = shlex.join([sys.executable, str(SERVERS / "old_mcp_server.py")])
 
 
 def entry(*args: str, program: str = "mcp_server.py", **more: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 from harness_lib.loop import follower
 from harness_lib.loop.follower import Ending
 from tests.loop.conftest import CHAT, WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.environment import environment
 from tests.loop.in_process import results_of, started
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write_program
@@ -146,13 +146,11 @@ def test_whole_calls_run_though_their_host_says_that_it_has_stopped(
     assert (project / "ran").read_text(encoding="utf-8") == "x\n"
 
 
-def test_ctrl_c_ends_the_wait_for_a_limit_at_once(
-    hs: Hs, serve: Serve, wire: Wire, home: Path, project: Path
-) -> None:
+def test_ctrl_c_ends_the_wait_for_a_limit_at_once(hs: Hs, serve: Serve, wire: Wire, project: Path) -> None:
     server = serve(wire, Step(status=429, headers=(("retry-after", "55"),)), say("Done."))
     run = subprocess.Popen(
         [sys.executable, "-m", "harness_lib.hs", "RUN it"],
-        env={**os.environ, **wire.environment(server), "HOME": str(home), "NO_PROXY": "127.0.0.1"},
+        env=environment(wire.environment(server)),
         cwd=project,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

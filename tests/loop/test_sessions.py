@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import CHAT, Hs, Serve, Wire, bodies, session_of
+from tests.loop.environment import environment
 from tests.loop.servers.script import Step, Use, say, use
 
 ORIGINAL = {
@@ -96,7 +97,7 @@ def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
     serve: Serve, home: Path, project: Path
 ) -> None:
     server = serve(CHAT, use("bash", command="echo $$ > pid; exec sleep 300"))
-    env = {**os.environ, **CHAT.environment(server)}
+    env = environment(CHAT.environment(server))
     fifo = project / "pid"
     os.mkfifo(fifo)
     run = subprocess.Popen(

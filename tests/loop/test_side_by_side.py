@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import CHAT, Hs, Serve, Wire, bodies, session_of
+from tests.loop.environment import environment
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, Use, say, use
 from tests.loop.source_files import write_program
@@ -129,7 +130,7 @@ def test_ctrl_c_ends_all_that_runs_side_by_side(serve: Serve, home: Path, projec
     server = serve(CHAT, BOTH, say("never"))
     run = subprocess.Popen(
         [sys.executable, "-m", "harness_lib.hs", "RUN it"],
-        env={**os.environ, **CHAT.environment(server), "HOME": str(home)},
+        env=environment(CHAT.environment(server)),
         cwd=project,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -1,30 +1,16 @@
-"""Tools of MCP servers: found, remembered, called, and never in the way."""
+"""Tools of MCP servers are called like ours, over pipes and HTTP; a call that goes wrong holds nobody up."""
 
 from __future__ import annotations
 
-import json
-import os
-import shlex
-import socket
-import sys
-import threading
-import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import follower
-from harness_lib.loop.follower import Ending
-from harness_lib.loop.mcp import tools
 from harness_lib.loop.tools import time_limit
 from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
-from tests.loop.in_process import started
-from tests.loop.mcp_servers import SERVERS, entry, have_ended, listening, offered
+from tests.loop.mcp_servers import OLD_SERVER, entry, have_ended, listening, offered
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write_servers
-
-OLD_SERVER = shlex.join([sys.executable, str(SERVERS / "old_mcp_server.py")])
 
 
 def test_a_tool_of_a_server_is_called_like_ours(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
@@ -51,61 +37,6 @@ def test_a_tool_of_a_server_is_called_like_ours(hs: Hs, serve: Serve, home: Path
     assert have_ended(project)
 
 
-def test_what_a_server_has_is_known_without_starting_it_again(
-    hs: Hs, serve: Serve, home: Path, project: Path
-) -> None:
-    write_servers(home / ".harness", one=entry())
-    server = serve(CHAT, say("Done."))
-    env = CHAT.environment(server)
-    hs("go", env=env)
-    started = (project / "started").read_text(encoding="utf-8")
-
-    hs("go", env=env)
-    listed = hs("tools", env=env)
-
-    assert (project / "started").read_text(encoding="utf-8") == started
-    assert offered(server.requests[0]) == offered(server.requests[1])
-    assert "mcp__one__z_echo" in listed.out
-
-
-def test_the_order_in_which_a_server_tells_its_tools_changes_no_request(
-    hs: Hs, serve: Serve, home: Path
-) -> None:
-    write_servers(home / ".harness", one=entry())
-    server = serve(CHAT, say("Done."))
-    hs("go", env=CHAT.environment(server))
-    (kept,) = (home / ".harness" / "mcp").iterdir()
-    value = json.loads(kept.read_text(encoding="utf-8"))
-    kept.write_text(json.dumps({**value, "tools": value["tools"][::-1]}), encoding="utf-8")
-
-    hs("go", env=CHAT.environment(server))
-
-    assert server.requests[0]["tools"] == server.requests[1]["tools"]
-
-
-def test_servers_that_do_not_answer_are_named_and_the_others_work(
-    hs: Hs, serve: Serve, home: Path, project: Path
-) -> None:
-    write_servers(
-        home / ".harness",
-        silent=entry("silent"),
-        absent={"command": "/no/such/program"},
-        good=entry(),
-        none={},
-    )
-    server = serve(CHAT, use("mcp__good__z_echo", text="x"), say("Done."))
-    began = time.monotonic()
-
-    answer = hs("go", env=CHAT.environment(server))
-
-    assert answer.out == "Done.\n", answer.err
-    assert "the MCP server silent is left out: no answer within 10 s" in answer.err
-    assert "the MCP server absent is left out" in answer.err
-    assert "the MCP server none in" in answer.err
-    assert time.monotonic() - began < 40
-    assert have_ended(project)
-
-
 def test_a_server_that_chatters_is_understood_and_not_heard(hs: Hs, serve: Serve, home: Path) -> None:
     chatters = f"echo Listening now; echo; exec {OLD_SERVER}"
     write_servers(home / ".harness", a={"command": "sh", "args": ["-c", chatters]})
@@ -119,62 +50,6 @@ def test_a_server_that_chatters_is_understood_and_not_heard(hs: Hs, serve: Serve
     assert "Listening now" in (session_of(home) / "mcp.log").read_text(encoding="utf-8")
 
 
-def test_all_servers_that_are_not_known_are_started_together(
-    hs: Hs, serve: Serve, home: Path, project: Path
-) -> None:
-    # Each begins when the other is there: one after the other, the first would be waited for in vain.
-    os.mkfifo(project / "met")
-    meetings = {"a": "cat met", "b": "echo > met"}
-    shells = {name: f"{meets}; exec {OLD_SERVER}" for name, meets in meetings.items()}
-    entries = {name: {"command": "sh", "args": ["-c", script]} for name, script in shells.items()}
-    write_servers(home / ".harness", **entries)
-    server = serve(CHAT, say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
-
-    assert "is left out" not in answer.err
-    assert offered(server.requests[0]) == ["mcp__a__spoken", "mcp__b__spoken"]
-
-
-@pytest.mark.usefixtures("in_process")
-def test_a_server_has_ten_seconds_to_start_and_is_ended_behind_them(
-    serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from harness_lib.loop.mcp import client  # noqa: PLC0415 (it loads the package)
-
-    assert client.START_SECONDS == 10
-    monkeypatch.setattr(client, "START_SECONDS", 1.0)
-    hangs = {"command": "sh", "args": ["-c", "echo $$ >> started; exec sleep 600"]}
-    write_servers(home / ".harness", one=hangs, two=hangs)
-    server = serve(CHAT, say("Done."))
-    run = started(home, project, CHAT, server)
-    noticed: list[str] = []
-    run.notices.append(noticed.append)
-
-    ending = follower.follow(run)
-    run.close()
-
-    assert ending == Ending("Done.", failed=False)
-    late = "is left out: no answer within 1 s."
-    assert noticed == [f"the MCP server {name} {late}" for name in ("one", "two")]
-    assert have_ended(project)
-
-
-def test_a_projects_servers_start_after_trust_only(hs: Hs, serve: Serve, project: Path) -> None:
-    write_servers(project / ".harness", one=entry())
-    server = serve(CHAT, say("Done."))
-    env = CHAT.environment(server)
-
-    before = hs("go", env=env)
-    assert offered(server.requests[0]) == []
-    assert not (project / "started").exists()
-    hs("trust")
-    hs("go", env=env)
-
-    assert "run: hs trust" in before.err
-    assert "mcp__one__z_echo" in offered(server.requests[1])
-
-
 def test_an_approval_of_reading_knows_what_a_server_says_of_its_tools(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
@@ -186,30 +61,6 @@ def test_an_approval_of_reading_knows_what_a_server_says_of_its_tools(
     results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
     assert results[0] == "echo: x\n"
     assert "denied" in results[1]
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", '{"mcpServers": 1}', '{"mcpServers": {"a": {"type": "sse", "url": "x"}}}']
-)
-def test_a_file_that_names_no_servers_is_named_and_left_out(
-    hs: Hs, serve: Serve, home: Path, text: str
-) -> None:
-    (home / ".harness").mkdir()
-    (home / ".harness" / "mcp.json").write_text(text, encoding="utf-8")
-    server = serve(CHAT, say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
-
-    assert answer.out == "Done.\n"
-    assert "left out" in answer.err
-
-
-def test_names_are_what_hosts_take() -> None:
-    long = tools.name_of("server", "x" * 100)
-    assert tools.name_of("a.b c", "d/e") == "mcp__a_b_c__d_e"
-    assert len(long) == 64
-    assert long != tools.name_of("server", "x" * 101)
-    assert os.sep not in tools.name_of("../..", "..")
 
 
 @pytest.mark.parametrize(
@@ -244,26 +95,6 @@ def test_the_newest_protocol_that_a_server_knows_is_spoken_over_pipes_too(
 
     results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
     assert results == [f"{protocol} None\n"]
-
-
-def test_a_server_over_http_that_is_not_there_is_named(hs: Hs, serve: Serve, home: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    server = serve(CHAT, say("Done."))
-    urls = {"none": f"http://127.0.0.1:{port}/mcp", "bad": "nowhere"}
-    urls["other"] = f"http://127.0.0.1:{other.server_address[1]}/mcp"
-    write_servers(home / ".harness", **{name: {"url": url} for name, url in urls.items()})
-
-    answer = hs("go", env=CHAT.environment(server))
-    other.shutdown()
-    other.server_close()
-
-    assert answer.out == "Done.\n", answer.err
-    for name in urls:
-        assert f"the MCP server {name} is left out" in answer.err
 
 
 def test_a_call_that_is_not_answered_ends_with_its_limit(
@@ -303,38 +134,3 @@ def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(
     assert "the MCP server one failed" in results[0]
     assert results[1] == "echo: x\n"
     assert have_ended(project)
-
-
-def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
-    hs: Hs, serve: Serve, home: Path
-) -> None:
-    write_servers(home / ".harness", one=entry())
-    kept = home / ".harness" / "mcp"
-    renewed = f"while ! grep -q z_echo '{kept}'/*.json; do sleep 0.05; done"
-    server = serve(CHAT, say("Done."), use("bash", command=renewed), say("Done."))
-    env = CHAT.environment(server)
-    hs("go", env=env)
-    (path,) = kept.iterdir()
-    value = json.loads(path.read_text(encoding="utf-8"))
-    # As it was told by an older version of the server, long ago.
-    value["tools"] = [tool for tool in value["tools"] if tool["name"] != "z_echo"]
-    path.write_text(json.dumps(value), encoding="utf-8")
-    os.utime(path, (0, 0))
-
-    hs("go", env=env)
-    hs("go", env=env)
-
-    # In the session it stays as it was, or the host's cache would be worth nothing.
-    shown = [["mcp__one__z_echo" in offered(request)] for request in server.requests]
-    assert shown == [[True], [False], [False], [True]]
-
-
-def test_tools_whose_names_become_one_are_told_apart(hs: Hs, serve: Serve, home: Path) -> None:
-    write_servers(home / ".harness", **{"a.b": entry(), "a_b": entry()})
-    server = serve(CHAT, say("Done."))
-
-    hs("go", env=CHAT.environment(server))
-
-    names = [name for name in offered(server.requests[0]) if "z_echo" in name]
-    assert len(names) == 2
-    assert "mcp__a_b__z_echo" in names

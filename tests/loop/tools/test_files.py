@@ -1,43 +1,13 @@
-"""The built-in tools: what they do to files and processes, and what they tell the model."""
+"""The tools that read and change files: what they do, and what they tell the model."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from harness_lib.hs.setup import session_store
-from harness_lib.loop import discovery, processes, runtime
-from harness_lib.loop.plugins import Result
-from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import anchors
-from harness_lib.system.processes import process
-
-Do = Callable[..., Result]
-
-
-@pytest.fixture
-def run(home: Path, project: Path) -> Runtime:
-    """Return a run in a session of `project`."""
-    made = runtime.start({**os.environ, "HOME": str(home), "SOME_KEY": "secret"}, project)
-    discovery.refresh(made)
-    made.session = session_store.create(made)
-    return made
-
-
-@pytest.fixture
-def do(run: Runtime) -> Do:
-    """Return a callable that runs a tool as a model's call does."""
-
-    def call(tool: str, /, **arguments: Any) -> Result:
-        return tool_calls.run(run, tool, arguments)
-
-    return call
+from tests.loop.tools.conftest import Do
 
 
 @pytest.mark.parametrize(
@@ -53,87 +23,6 @@ def do(run: Runtime) -> Do:
 )
 def test_anchors_are_those_of_the_original(line: str, number: int, expected: str) -> None:
     assert anchors.letters(line, number) == expected
-
-
-def test_a_command_says_its_output_and_how_it_ended(do: Do) -> None:
-    assert do("bash", command="echo out; echo err >&2") == Result("out\nerr")
-    assert do("bash", command="echo out; exit 3") == Result("out\n[exit status 3]", error=True)
-    assert do("bash", command="kill -9 $$") == Result("[ended by signal 9]", error=True)
-
-
-def test_a_command_has_nothing_to_read_and_runs_in_the_sessions_directory(do: Do, project: Path) -> None:
-    assert do("bash", command="cat; pwd") == Result(str(project))
-
-
-def times_out(do: Do, project: Path, command: str) -> int:
-    """Let `command` take too long; return the process id that it has written into the file `pid`."""
-    path = project / "pid"
-    # On a busy machine a short time may be over before the command has begun.
-    for seconds in (1, 10, 60):
-        result = do("bash", command=command, timeout=seconds)
-        assert result.error
-        assert f"timed out after {seconds} seconds" in result.text
-        if path.exists() and (pid := path.read_text(encoding="utf-8")):
-            return int(pid)
-    pytest.fail("the command does not begin")
-
-
-def test_a_command_that_takes_too_long_is_ended_with_what_it_started(do: Do, project: Path) -> None:
-    pid = times_out(do, project, "sleep 300 & echo $! > pid; wait")
-
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "setsid sleep 300 & echo $! > pid; wait",
-        "setsid sh -c 'echo $$ > pid; sleep 300 & wait' & wait",
-        "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done",
-        "setsid sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 0.1; done' & wait",
-    ],
-    ids=["in a session of its own", "with a child", "deaf to TERM", "both"],
-)
-def test_all_that_a_command_has_started_ends_with_its_time(
-    do: Do, project: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    monkeypatch.setattr(processes, "GRACE_SECONDS", 0.5)
-
-    pid = times_out(do, project, command)
-
-    # It has its signal; that it is gone takes a moment.
-    end = time.monotonic() + 60
-    while process.alive(pid):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def test_what_is_too_long_for_the_model_is_kept_in_the_session(do: Do, run: Runtime) -> None:
-    result = do("bash", command="seq 1 20000")
-
-    assert result.text.startswith("1\n2\n")
-    assert result.text.endswith("19999\n20000")
-    assert len(result.text) < 60_000
-    assert run.session
-    (kept,) = (run.session.directory / "output").iterdir()
-    assert str(kept) in result.text
-    assert kept.read_text(encoding="utf-8").splitlines() == [str(number) for number in range(1, 20001)]
-
-
-def test_no_credential_of_a_provider_is_in_a_commands_environment(do: Do, run: Runtime) -> None:
-    names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY")
-    run.env.update(dict.fromkeys(names, "top-secret"))
-
-    result = do("bash", command="env")
-
-    assert "top-secret" not in result.text
-    assert "SOME_KEY=secret" in result.text
-
-
-@pytest.mark.parametrize("name", ["nope", "../bash", "a/b", "", "x\0y", "a\nb"])
-def test_a_tool_that_there_is_not_is_an_error_for_the_model(do: Do, name: str) -> None:
-    assert do(name) == Result(f"error: tool '{name}' not found", error=True)
 
 
 def test_a_file_is_read_with_anchors_and_in_parts(do: Do, project: Path) -> None:
@@ -245,33 +134,6 @@ def test_what_is_no_text_file_is_an_error_for_the_model(do: Do, project: Path, t
     assert (project / "binary").read_bytes() == b"\xff\xfe\0"
 
 
-def test_a_skill_is_loaded_by_its_name(do: Do, project: Path) -> None:
-    skill = project / ".agents" / "skills" / "cook"
-    (skill / "references").mkdir(parents=True)
-    (skill / "references" / "salt.md").write_text("salt", encoding="utf-8")
-    head = "---\nname: cooking\ndescription: How to cook: well\n---\n"
-    (skill / "SKILL.md").write_text(f"{head}Boil it.\n", encoding="utf-8")
-
-    result = do("skill", name="cooking")
-
-    assert "Boil it." in result.text
-    assert "references/salt.md" in result.text
-    assert do("skill", name="baking") == Result("error: skill 'baking' not found", error=True)
-
-
-def test_a_result_may_take_a_tenth_of_the_models_context(do: Do, run: Runtime, home: Path) -> None:
-    (home / ".harness").mkdir(exist_ok=True)
-    (home / ".harness" / "models.conf").write_text("small context=10000\n", encoding="utf-8")
-    discovery.refresh(run)
-    run.env["HARNESS_MODEL"] = "small-1"
-
-    fits, exceeds = do("bash", command="printf %4000d 1"), do("bash", command="printf %4001d 1")
-
-    assert len(fits.text) == 4000
-    assert "4001 bytes in all, all of it in" in exceeds.text
-    assert len(exceeds.text) < 4500
-
-
 def test_a_file_of_one_long_line_is_bounded_too(do: Do, project: Path) -> None:
     (project / "f").write_text("x" * 1_000_000, encoding="utf-8")
 
@@ -280,17 +142,3 @@ def test_a_file_of_one_long_line_is_bounded_too(do: Do, project: Path) -> None:
     assert result.text.startswith("1#")
     assert "all of it in" in result.text
     assert len(result.text) < 60_000
-
-
-def test_a_command_may_be_longer_than_an_argument_of_the_system(do: Do, project: Path) -> None:
-    text = "a line of töxt\n" * 20_000
-
-    result = do("bash", command=f"cat > made <<'END'\n{text}END\necho $((6 * 7)) $0 $#; exit 3")
-
-    assert result == Result("42 bash 0\n[exit status 3]", error=True)
-    assert (project / "made").read_text(encoding="utf-8") == text
-
-
-def test_a_program_that_cannot_be_started_leaves_no_file_open(project: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        processes.run(["no-such-program"], env={}, cwd=project)

@@ -1,0 +1,37 @@
+"""A run in a session, and its tools as the calls of a model run them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lib.hs.setup import session_store
+from harness_lib.loop import discovery, runtime
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.stages import tool_calls
+
+Do = Callable[..., Result]
+
+
+@pytest.fixture
+def run(home: Path, project: Path) -> Runtime:
+    """Return a run in a session of `project`."""
+    made = runtime.start({**os.environ, "HOME": str(home), "SOME_KEY": "secret"}, project)
+    discovery.refresh(made)
+    made.session = session_store.create(made)
+    return made
+
+
+@pytest.fixture
+def do(run: Runtime) -> Do:
+    """Return a callable that runs a tool as a model's call does."""
+
+    def call(tool: str, /, **arguments: Any) -> Result:
+        return tool_calls.run(run, tool, arguments)
+
+    return call

@@ -52,10 +52,10 @@ def test_the_last_message_is_kept() -> None:
     ],
 )
 def test_a_limit(value: str, until: datetime | None) -> None:
-    found = heard(f'{{"limit_resets_at": {value}}}').trouble
+    trouble = heard(f'{{"limit_resets_at": {value}}}').trouble
 
-    assert found is not None
-    assert (found.kind, found.resets_at) == ("limit", until)
+    assert trouble is not None
+    assert (trouble.kind, trouble.resets_at) == ("limit", until)
 
 
 @pytest.mark.parametrize("kind", ["transient", "login"])
@@ -63,9 +63,9 @@ def test_trouble_stays_until_the_agent_works_again(kind: str) -> None:
     """A line of plain text may be the script's last word on it."""
     line = f'{{"{kind}": "503 from the API"}}'
 
-    told = heard(line, "giving up").trouble
-    assert told is not None
-    assert (told.kind, told.message) == (kind, "503 from the API")
+    trouble = heard(line, "giving up").trouble
+    assert trouble is not None
+    assert (trouble.kind, trouble.message) == (kind, "503 from the API")
     assert heard(line, '{"action": "again"}').trouble is None
 
 

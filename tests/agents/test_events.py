@@ -43,27 +43,27 @@ def failed(text: str, **more: object) -> dict[str, Any]:
 
 class TestClaude:
     def test_an_old_client_says_the_limit_as_text(self) -> None:
-        found = heard("claude", failed(f"Claude AI usage limit reached|{EPOCH}")).trouble
+        trouble = heard("claude", failed(f"Claude AI usage limit reached|{EPOCH}")).trouble
 
-        assert found is not None
-        assert (found.kind, found.resets_at) == ("limit", LATER)
+        assert trouble is not None
+        assert (trouble.kind, trouble.resets_at) == ("limit", LATER)
 
     def test_the_event_is_more_exact_than_the_text_after_it(self) -> None:
-        found = heard(
+        trouble = heard(
             "claude", rejected(resetsAt=EPOCH + 42), failed("limit reached · resets 12pm (UTC)")
         ).trouble
 
-        assert found is not None
-        assert found.resets_at == LATER + timedelta(seconds=42)
+        assert trouble is not None
+        assert trouble.resets_at == LATER + timedelta(seconds=42)
 
     def test_the_minute_of_the_text_is_no_reason_to_wait_longer(self) -> None:
         """The limit ends in seconds, and the minute it is said to end in has begun."""
-        found = heard(
+        trouble = heard(
             "claude", rejected(resetsAt=int(NOW.timestamp()) + 7), failed("limit reached · resets 10am (UTC)")
         ).trouble
 
-        assert found is not None
-        assert found.resets_at == NOW + timedelta(seconds=7)
+        assert trouble is not None
+        assert trouble.resets_at == NOW + timedelta(seconds=7)
 
     def test_paid_overage_is_no_limit(self) -> None:
         assert heard("claude", rejected(isUsingOverage=True)).trouble is None
@@ -88,10 +88,10 @@ class TestClaude:
     def test_a_refused_login_may_be_renewed_first(self, attempt: int, kind: str) -> None:
         retry = {"type": "system", "subtype": "api_retry", "attempt": attempt, "error_status": 401}
 
-        found = heard("claude", {**retry, "error": "authentication_failed"}).trouble
+        trouble = heard("claude", {**retry, "error": "authentication_failed"}).trouble
 
-        assert found is not None
-        assert found.kind == kind
+        assert trouble is not None
+        assert trouble.kind == kind
 
 
 class TestCodex:
@@ -142,10 +142,10 @@ class TestGemini:
     def test_a_short_pause_is_no_limit(self) -> None:
         line = "Attempt 1 failed: You have exhausted your capacity. Your quota will reset after 5s.."
 
-        found = heard("gemini", line).trouble
+        trouble = heard("gemini", line).trouble
 
-        assert found is not None
-        assert found.kind == "transient"
+        assert trouble is not None
+        assert trouble.kind == "transient"
 
 
 def test_copilot_counts_tokens_where_it_tells_them() -> None:
@@ -160,12 +160,12 @@ def test_copilot_counts_tokens_where_it_tells_them() -> None:
 def test_copilots_rate_limit_of_hours_is_waited_out() -> None:
     message = "Sorry, you've hit a rate limit that restricts requests. Please try again in 2 hours."
 
-    found = heard(
+    trouble = heard(
         "copilot", {"type": "session.error", "data": {"message": message, "statusCode": 429}}
     ).trouble
 
-    assert found is not None
-    assert (found.kind, found.resets_at) == ("limit", LATER)
+    assert trouble is not None
+    assert (trouble.kind, trouble.resets_at) == ("limit", LATER)
 
 
 def test_opencode_adds_its_steps_up() -> None:
@@ -180,10 +180,10 @@ def test_opencode_adds_its_steps_up() -> None:
 def test_opencodes_headers_say_how_long_to_wait() -> None:
     data = {"message": "Too many", "statusCode": 429, "responseHeaders": {"retry-after": "7200"}}
 
-    found = heard("opencode", {"type": "error", "error": {"name": "APIError", "data": data}}).trouble
+    trouble = heard("opencode", {"type": "error", "error": {"name": "APIError", "data": data}}).trouble
 
-    assert found is not None
-    assert (found.kind, found.message, found.resets_at) == ("limit", "Too many", LATER)
+    assert trouble is not None
+    assert (trouble.kind, trouble.message, trouble.resets_at) == ("limit", "Too many", LATER)
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini", "copilot", "opencode"])

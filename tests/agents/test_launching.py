@@ -18,11 +18,11 @@ def test_they_stand_in_the_order_of_preference() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as refused:
         named("clyde")
 
-    assert "clyde" in told.value.message
-    assert all(name in str(told.value.hint) for name in ADAPTERS)
+    assert "clyde" in refused.value.message
+    assert all(name in str(refused.value.hint) for name in ADAPTERS)
 
 
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: one.name)

@@ -70,10 +70,10 @@ SILENT = (
 
 @pytest.mark.parametrize(("text", "expected"), FORMS.items())
 def test_the_moment_is_understood(text: str, expected: str) -> None:
-    found = resets.moment(text, NOW)
+    moment = resets.moment(text, NOW)
 
-    assert found is not None
-    assert timestamps.render(found) == expected
+    assert moment is not None
+    assert timestamps.render(moment) == expected
 
 
 @pytest.mark.parametrize("text", SILENT)
@@ -83,9 +83,9 @@ def test_what_says_no_moment_is_none(text: str) -> None:
 
 def test_a_time_without_a_zone_is_local() -> None:
     """The client prints its own machine's time, which is ours."""
-    found = resets.moment("try again at 3:05 PM.", BERLIN)
+    moment = resets.moment("try again at 3:05 PM.", BERLIN)
 
-    assert found == NOW.replace(hour=14, minute=5)
+    assert moment == NOW.replace(hour=14, minute=5)
 
 
 @pytest.mark.parametrize("text", ["resets 9:59am (UTC)", "limit reached|1795341590"])
@@ -101,9 +101,9 @@ def test_nobody_waits_longer_than_eight_days() -> None:
 def test_the_year_may_end_meanwhile() -> None:
     eve = datetime(2026, 12, 31, 20, 0, tzinfo=timezone.utc)
 
-    found = resets.moment("resets Jan 2 at 4am (UTC)", eve)
+    moment = resets.moment("resets Jan 2 at 4am (UTC)", eve)
 
-    assert found == datetime(2027, 1, 2, 4, 0, tzinfo=timezone.utc)
+    assert moment == datetime(2027, 1, 2, 4, 0, tzinfo=timezone.utc)
 
 
 @pytest.mark.parametrize("seconds", [0, 1, -1, 1e12, 1e300, float("inf"), float("nan")])
@@ -126,8 +126,8 @@ MOMENTS = st.datetimes(
 
 @given(TEXTS, MOMENTS)
 def test_any_text_gives_a_near_future_or_nothing(text: str, now: datetime) -> None:
-    found = resets.moment(text, now)
+    moment = resets.moment(text, now)
 
-    if found is not None:
-        assert found.tzinfo is timezone.utc
-        assert timedelta(0) < found - now <= resets.LONGEST
+    if moment is not None:
+        assert moment.tzinfo is timezone.utc
+        assert timedelta(0) < moment - now <= resets.LONGEST

@@ -139,15 +139,15 @@ def test_an_error_that_is_got_over_was_seen(name: str) -> None:
     assert "transient" in {seen.trouble.kind for seen in reports(name) if seen.trouble}
 
 
-@pytest.mark.parametrize(("name", "kind", "until"), [(name, *told) for name, told in TROUBLES.items()])
+@pytest.mark.parametrize(("name", "kind", "until"), [(name, *ending) for name, ending in TROUBLES.items()])
 def test_trouble_is_told_apart(name: str, kind: str, until: str | None) -> None:
     """What a person must do, what ends by itself, and what only has to be tried again."""
-    found = reports(name)[-1].trouble
+    trouble = reports(name)[-1].trouble
 
-    assert found is not None
-    assert found.kind == kind, found
-    assert (found.resets_at and found.resets_at.strftime("%H:%M:%S")) == until
-    assert found.message
+    assert trouble is not None
+    assert trouble.kind == kind, trouble
+    assert (trouble.resets_at and trouble.resets_at.strftime("%H:%M:%S")) == until
+    assert trouble.message
 
 
 @pytest.mark.parametrize("name", ENDED)

@@ -63,10 +63,10 @@ OWN_FAULTS = (
     ],
 )
 def test_a_text_is_known(text: str, kind: str) -> None:
-    found = trouble(text, NOW)
+    recognised = trouble(text, NOW)
 
-    assert found is not None
-    assert found.kind == kind
+    assert recognised is not None
+    assert recognised.kind == kind
 
 
 @pytest.mark.parametrize("text", OWN_FAULTS)
@@ -86,10 +86,10 @@ def test_what_another_attempt_may_change_is_no_trouble(text: str) -> None:
     ],
 )
 def test_where_the_text_says_nothing_the_status_does(status: int, kind: str) -> None:
-    found = trouble("it failed", NOW, status)
+    recognised = trouble("it failed", NOW, status)
 
-    assert found is not None
-    assert found.kind == kind
+    assert recognised is not None
+    assert recognised.kind == kind
 
 
 @pytest.mark.parametrize("status", [0, 200, 400, 404, 1e14])
@@ -98,15 +98,15 @@ def test_a_status_that_is_nobodys_fault_but_ours(status: float) -> None:
 
 
 def test_the_wait_comes_with_it() -> None:
-    found = trouble("usage limit reached, try again in 3 hours", NOW)
+    recognised = trouble("usage limit reached, try again in 3 hours", NOW)
 
-    assert found is not None
-    assert found.resets_at == NOW + timedelta(hours=3)
+    assert recognised is not None
+    assert recognised.resets_at == NOW + timedelta(hours=3)
 
 
 def test_the_message_is_one_bounded_line() -> None:
-    found = trouble("usage limit\x1b[31m reached\x07 " + "x" * 10_000 + "\nmore", NOW)
+    recognised = trouble("usage limit\x1b[31m reached\x07 " + "x" * 10_000 + "\nmore", NOW)
 
-    assert found is not None
-    assert len(found.message) == MESSAGE
-    assert found.message.isprintable()
+    assert recognised is not None
+    assert len(recognised.message) == MESSAGE
+    assert recognised.message.isprintable()

@@ -50,7 +50,7 @@ def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: A
 
     reply = agent.ok("finish")
 
-    assert any(name in told for told in reply["warnings"])
+    assert any(name in warning for warning in reply["warnings"])
     assert project.grep("WARN", "[task-001]", name)
     assert name in agent.ok("show", "task-001")["message"]
 
@@ -91,7 +91,7 @@ def test_tests_that_are_not_named_one_by_one_are_watched_too(
     project.commit()
     begin(agent, f"{sys.executable} -m {where} -q")
     project.put("tests/test_a.py", "def test_a():\n    pass\n")
-    assert any("tests/test_a.py" in told for told in agent.ok("finish")["warnings"])
+    assert any("tests/test_a.py" in warning for warning in agent.ok("finish")["warnings"])
 
 
 def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, agent: Agent) -> None:

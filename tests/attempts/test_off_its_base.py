@@ -48,15 +48,15 @@ def test_commits_that_a_failed_attempt_takes_off_are_named(project: Project, age
 
     reply = agent.fails(1, "finish")
 
-    told = next(line for line in reply["warnings"] if "2 commits left main" in line)
-    assert "Made by a person" in told
-    assert "And another one" in told
-    assert "harness rescue show task-001/1" in told
+    warning = next(line for line in reply["warnings"] if "2 commits left main" in line)
+    assert "Made by a person" in warning
+    assert "And another one" in warning
+    assert "harness rescue show task-001/1" in warning
     assert project.grep("WARN", "2 commits left main")
     shown = agent.ok("rescue", "show", "task-001/1")["message"]
     assert "one" in shown
     assert "two" in shown
-    back = re.search(r"git cherry-pick (?!COMMIT)'?([^' ]+)'?$", told)
+    back = re.search(r"git cherry-pick (?!COMMIT)'?([^' ]+)'?$", warning)
     assert back
     assert "refs/harness/rescue/task-001/1" in back[1]
     project.git("cherry-pick", back[1])
@@ -75,9 +75,9 @@ def test_merges_that_left_with_a_failed_attempt_come_back_as_they_were(
 
     reply = agent.fails(1, "finish")
 
-    told = next(line for line in reply["warnings"] if "left main" in line)
-    back = re.search(r"git merge (\S+)$", told)
-    assert back, told
+    warning = next(line for line in reply["warnings"] if "left main" in line)
+    back = re.search(r"git merge (\S+)$", warning)
+    assert back, warning
     project.git("merge", "-q", "--ff-only", back[1].strip("'"))
     assert (project.top / "side").exists()
 
@@ -116,7 +116,9 @@ def test_what_was_pulled_meanwhile_stays_on_the_branch(
     assert project.head == pulled
     assert project.read("theirs.txt") == "theirs\n"
     assert not (project.top / "mine.txt").exists()
-    assert any("1 commit left main" in told and "Of the attempt" in told for told in reply["warnings"])
+    assert any(
+        "1 commit left main" in warning and "Of the attempt" in warning for warning in reply["warnings"]
+    )
     assert project.git("status", "--porcelain") == ""
 
 

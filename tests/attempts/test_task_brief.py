@@ -24,9 +24,9 @@ exit 1"""
 
 
 def claim(agent: Agent) -> list[str]:
-    told = agent.ok("claim")["brief"]
-    assert isinstance(told, str)
-    return told.splitlines()
+    brief = agent.ok("claim")["brief"]
+    assert isinstance(brief, str)
+    return brief.splitlines()
 
 
 def test_the_next_attempt_reads_what_failed_and_where_all_of_it_is(project: Project, agent: Agent) -> None:
@@ -34,7 +34,7 @@ def test_the_next_attempt_reads_what_failed_and_where_all_of_it_is(project: Proj
     agent.ok("claim")
     message = agent.fails(1, "finish")["message"]
 
-    told = claim(agent)
+    brief = claim(agent)
 
     shown = [
         "what the check said:",
@@ -44,7 +44,7 @@ def test_the_next_attempt_reads_what_failed_and_where_all_of_it_is(project: Proj
         "  |   at test_cart.py:11",
         f"all that it said: {project.top}/.harness/logs/task-001/1.log",
     ]
-    assert "\n".join(shown) in "\n".join(told)
+    assert "\n".join(shown) in "\n".join(brief)
     assert "\n".join(shown) in message
     why = "test_cart.py::test_total_adds_tax: AssertionError: tax is missing"
     assert project.task()["error_log"] == [f"[TEST_FAIL] The check failed with exit code 1. {why}"]
@@ -74,13 +74,13 @@ def test_a_description_is_quoted_line_by_line_and_whole(agent: Agent) -> None:
     ]
     agent.ok("add", "One", "--description", "\n".join(rows), "--validate", "false")
 
-    told = claim(agent)
+    brief = claim(agent)
 
-    at = told.index("description:")
-    assert told[at + 1 : at + 4] == ["  | Build it:", "  |", "  |     def total(items):"]
-    assert told[at + 4] == "  |         return 0  # a \ufffd[31mtab"
-    assert told[at + 5 : at + 155] == ["  | " + "x" * 100] * 150
-    assert told[at + 155] == "check (max 300 s): false"
+    at = brief.index("description:")
+    assert brief[at + 1 : at + 4] == ["  | Build it:", "  |", "  |     def total(items):"]
+    assert brief[at + 4] == "  |         return 0  # a \ufffd[31mtab"
+    assert brief[at + 5 : at + 155] == ["  | " + "x" * 100] * 150
+    assert brief[at + 155] == "check (max 300 s): false"
 
 
 def test_of_what_nobody_can_hold_the_brief_says_where_the_rest_is() -> None:

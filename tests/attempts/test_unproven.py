@@ -174,19 +174,19 @@ def test_the_word_of_somebody_else_does_not_end_an_attempt(project: Project, age
 def test_a_worker_keeps_the_claim_that_another_one_said_was_done(make_project: Make, tmp_path: Path) -> None:
     shared = make_project(mode="concurrent")
     shared.git("worktree", "add", "-q", str(tmp_path / "other"), "-b", "other")
-    here, there = shared.agent("a"), shared.agent("b", tmp_path / "other")
-    here.ok("add", "One", "--validate", "true")
-    here.ok("add", "Two", "--validate", "true")
-    here.ok("claim")
-    there.ok("claim")
+    first, second = shared.agent("a"), shared.agent("b", tmp_path / "other")
+    first.ok("add", "One", "--validate", "true")
+    first.ok("add", "Two", "--validate", "true")
+    first.ok("claim")
+    second.ok("claim")
     forge(shared, "task-001", "task-002")
 
-    here.ok("checkpoint", "task-001", "1/2", "half")
-    there.ok("finish")
-    here.ok("finish")
+    first.ok("checkpoint", "task-001", "1/2", "half")
+    second.ok("finish")
+    first.ok("finish")
 
     assert [task["status"] for task in shared.state["tasks"]] == ["completed", "completed"]
-    here.ok("check")
+    first.ok("check")
 
 
 def test_recovery_takes_a_forged_task_of_a_dead_worker_for_interrupted(

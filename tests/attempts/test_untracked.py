@@ -22,8 +22,8 @@ def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
 
     reply = agent.ok("finish")
 
-    told = next(line for line in reply["warnings"] if "mine.txt" in line)
-    assert "harness rescue show task-001/1-before" in told
+    warning = next(line for line in reply["warnings"] if "mine.txt" in line)
+    assert "harness rescue show task-001/1-before" in warning
     assert project.grep("WARN", "mine.txt")
     assert project.git("show", "refs/harness/rescue/task-001/1-before:mine.txt") == "my notes"
     assert "my notes" in agent.ok("rescue", "show", "task-001/1-before")["message"]

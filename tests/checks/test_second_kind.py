@@ -124,7 +124,7 @@ def test_a_second_kind_is_three_files_and_works_from_add_to_finish(
 
 def test_the_page_for_contributors_names_these_files() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    told = next(line for line in page.splitlines() if line.startswith("A second kind of check is "))
+    sentence = next(line for line in page.splitlines() if line.startswith("A second kind of check is "))
 
-    assert "three files" in told
-    assert re.findall(r"`harness_lib/([a-z_/]+\.py)`", told) == ["checks/__init__.py", "records/task.py"]
+    assert "three files" in sentence
+    assert re.findall(r"`harness_lib/([a-z_/]+\.py)`", sentence) == ["checks/__init__.py", "records/task.py"]

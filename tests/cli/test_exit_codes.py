@@ -87,11 +87,11 @@ STORIES: dict[Exit, Callable[[Project], Said]] = {
 @pytest.mark.parametrize("code", STORIES, ids=lambda code: code.name)
 def test_each_exit_code_is_reached_and_says_what_to_do(filled: Project, code: Exit) -> None:
     said = STORIES[code](filled)
-    found = keeps_the_contract(said)
+    reply = keeps_the_contract(said)
     assert said.code == code, said.text
-    if found["error"]:
-        assert found["error"]["kind"] == code.name
-        assert found["error"]["hint"]
+    if reply["error"]:
+        assert reply["error"]["kind"] == code.name
+        assert reply["error"]["hint"]
 
 
 def test_the_schema_knows_every_reason_to_stop() -> None:
@@ -120,11 +120,11 @@ def bug(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("bug")
 def test_a_bug_is_reported_in_a_file_and_not_as_a_traceback(filled: Project) -> None:
     said = filled.agent()("status", "--json")
-    found = keeps_the_contract(said)
-    assert (said.code, found["error"]["kind"]) == (Exit.BUG, "BUG")
-    assert "a number of ours" in found["message"]
+    reply = keeps_the_contract(said)
+    assert (said.code, reply["error"]["kind"]) == (Exit.BUG, "BUG")
+    assert "a number of ours" in reply["message"]
     (report,) = (filled.top / ".harness").glob("bug-*.txt")
-    assert str(report) in found["error"]["hint"]
+    assert str(report) in reply["error"]["hint"]
     assert "ZeroDivisionError" in report.read_text(encoding="utf-8")
     assert "Traceback" not in filled.agent()("status").text
 

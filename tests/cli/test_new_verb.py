@@ -55,7 +55,7 @@ def test_a_new_verb_is_two_files_and_is_typed_listed_and_meant(tmp_path: Path, h
 
 def test_the_page_for_contributors_names_these_files() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (told,) = (line for line in page.splitlines() if line.startswith("A new verb is "))
+    (sentence,) = (line for line in page.splitlines() if line.startswith("A new verb is "))
 
-    assert "two files" in told
-    assert re.findall(r"`([a-z_/]+/)`", told) == ["cli/commands/", "verbs/"]
+    assert "two files" in sentence
+    assert re.findall(r"`([a-z_/]+/)`", sentence) == ["cli/commands/", "verbs/"]

@@ -50,9 +50,9 @@ EVENTS = [
 ]
 
 
-@pytest.mark.parametrize(("found", "told"), EVENTS, ids=lambda each: str(each)[:30])
-def test_an_event_is_a_safe_line_or_none(found: Event, told: str | None) -> None:
-    assert run_screen.sentence(found) == told
+@pytest.mark.parametrize(("event", "sentence"), EVENTS, ids=lambda each: str(each)[:30])
+def test_an_event_is_a_safe_line_or_none(event: Event, sentence: str | None) -> None:
+    assert run_screen.sentence(event) == sentence
 
 
 def piped(*events: Event, as_json: bool = False) -> list[str]:

@@ -80,9 +80,9 @@ def test_what_is_piped_is_short_however_long_the_list_is(big: Project, argv: lis
     text = big.agents[0](*argv)
     assert len(text.out.splitlines()) <= LINES
     assert len(text.out) <= CHARACTERS
-    found = big.agents[0](*argv, "--json")
-    assert len(found.out) <= JSON_CHARACTERS
-    assert schema.reply_problems(json.loads(found.out)) == []
+    piped = big.agents[0](*argv, "--json")
+    assert len(piped.out) <= JSON_CHARACTERS
+    assert schema.reply_problems(json.loads(piped.out)) == []
 
 
 def test_a_reader_that_has_seen_enough_is_no_failure(filled: Project) -> None:

@@ -21,10 +21,10 @@ CHECK = "trap '' TERM; echo $$ > {file}; sleep 60"
 
 def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Path, tmp_path: Path) -> None:
     """The time-out of an agent's tool ends `finish`; its check ends too, and the task is still held."""
-    told = tmp_path / "check-pid"
+    pid_file = tmp_path / "check-pid"
     me = {"HARNESS_WORKER_ID": "w"}
     harness("init")
-    harness("add", "Wait", "--validate", CHECK.format(file=told))
+    harness("add", "Wait", "--validate", CHECK.format(file=pid_file))
     harness("claim", env=me)
     with subprocess.Popen(
         [sys.executable, "-m", "harness_lib", "finish"],
@@ -33,7 +33,7 @@ def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Pat
         stderr=subprocess.PIPE,
         text=True,
     ) as finish:
-        check = _wait_for_number(told)
+        check = _wait_for_number(pid_file)
         finish.send_signal(signal.SIGTERM)
         _out, err = finish.communicate(timeout=30)
 

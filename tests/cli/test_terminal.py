@@ -211,10 +211,12 @@ def test_who_waits_is_told_what_takes_long_and_who_reads_it_afterwards_is_not(li
 # --- the text of a reply, for agents
 
 
-def rendered(found: Reply | UsageError) -> tuple[int, str, str]:
+def rendered(result: Reply | UsageError) -> tuple[int, str, str]:
     screen = Screen(out=io.StringIO(), err=io.StringIO())
     code = (
-        render.error(found, "verb", screen) if isinstance(found, UsageError) else render.reply(found, screen)
+        render.error(result, "verb", screen)
+        if isinstance(result, UsageError)
+        else render.reply(result, screen)
     )
     assert isinstance(screen.out, io.StringIO)
     assert isinstance(screen.err, io.StringIO)
@@ -222,8 +224,8 @@ def rendered(found: Reply | UsageError) -> tuple[int, str, str]:
 
 
 def test_text_ends_with_the_next_command_and_warnings_are_talk() -> None:
-    found = Reply("verb", "one\ntwo", Exit.STOP, next="harness stop", warnings=("careful",))
-    assert rendered(found) == (9, "one\ntwo\nnext: harness stop\n", "harness: warning: careful\n")
+    reply = Reply("verb", "one\ntwo", Exit.STOP, next="harness stop", warnings=("careful",))
+    assert rendered(reply) == (9, "one\ntwo\nnext: harness stop\n", "harness: warning: careful\n")
 
 
 def test_without_a_next_command_nothing_is_said_of_one() -> None:
@@ -231,5 +233,5 @@ def test_without_a_next_command_nothing_is_said_of_one() -> None:
 
 
 def test_an_error_is_talk_with_its_hint() -> None:
-    wanted = (2, "", "harness: USAGE: Wrong.\nharness: hint: Do this.\n")
-    assert rendered(UsageError("Wrong.", "Do this.")) == wanted
+    shown = (2, "", "harness: USAGE: Wrong.\nharness: hint: Do this.\n")
+    assert rendered(UsageError("Wrong.", "Do this.")) == shown

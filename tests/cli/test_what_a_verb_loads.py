@@ -59,17 +59,17 @@ def loaded(project: Project, *argv: str) -> set[str]:
 
 @pytest.mark.parametrize("name", LOOKING)
 def test_what_only_looks_waits_for_no_lock_and_draws_nothing(name: str, filled: Project) -> None:
-    found = loaded(filled, *EXAMPLES[name])
-    assert found & (DEAR | LOOKING[name]) == set()
+    modules = loaded(filled, *EXAMPLES[name])
+    assert modules & (DEAR | LOOKING[name]) == set()
 
 
 @pytest.mark.parametrize(("name", "more"), [("add", CHECKS), ("note", GIT | CHECKS), ("edit", set())])
 def test_what_changes_the_list_loads_nothing_that_waits_and_reads_no_schema(
     name: str, more: set[str], filled: Project
 ) -> None:
-    found = loaded(filled, *EXAMPLES[name])
-    assert "harness_lib.system.locks.flock" in found
-    assert found & (DEAR | MERGING | more) == set()
+    modules = loaded(filled, *EXAMPLES[name])
+    assert "harness_lib.system.locks.flock" in modules
+    assert modules & (DEAR | MERGING | more) == set()
 
 
 def test_the_version_needs_no_package(filled: Project) -> None:
@@ -101,11 +101,11 @@ def executed(project: Project, *argv: str) -> set[str]:
 
 
 def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> None:
-    found = executed(filled, "claim")
-    assert "harness_lib.attempts.claim" in found
+    modules = executed(filled, "claim")
+    assert "harness_lib.attempts.claim" in modules
     for name in ("requeue", "merge_queue", "merge_batch", "pending_merges"):
         assert find_spec(f"harness_lib.attempts.{name}")
-        assert f"harness_lib.attempts.{name}" not in found
+        assert f"harness_lib.attempts.{name}" not in modules
 
 
 @pytest.mark.parametrize("name", LOOKING)

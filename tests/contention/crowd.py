@@ -92,7 +92,7 @@ class Crowd:
     def lines(self) -> Counter[tuple[str, str]]:
         """Return how often the log has each of ("Starting", task) and ("Completed", task)."""
         text = (self.root / LOG).read_text("utf-8")
-        return Counter((found[1], found[2]) for line in text.splitlines() if (found := _LINE.match(line)))
+        return Counter((fields[1], fields[2]) for line in text.splitlines() if (fields := _LINE.match(line)))
 
 
 def _expect_ready(child: subprocess.Popen[str]) -> None:
@@ -138,8 +138,8 @@ def fill(ctx: Context, tasks: int) -> None:
     made = [Task(task_id(n), f"Number {n}", validation=check) for n in range(1, tasks + 1)]
     with Store(ctx.root).transaction() as tx:
         # What is there already stays the same object, which need not be checked and written anew.
-        there = {task.id: task for task in tx.state.tasks}
-        wanted = tuple([there[task.id] if there.get(task.id) == task else task for task in made])
+        known = {task.id: task for task in tx.state.tasks}
+        listed = tuple([known[task.id] if known.get(task.id) == task else task for task in made])
         config = tx.state.session_config._replace(max_tasks_per_session=0, max_sessions=0)
-        tx.state = tx.state._replace(session_config=config, tasks=wanted)
+        tx.state = tx.state._replace(session_config=config, tasks=listed)
     trust_policy.note(ctx, ctx.store.ask())

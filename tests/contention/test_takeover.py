@@ -29,10 +29,10 @@ def typed(on: Crowd, tree: int, *argv: str) -> subprocess.Popen[str]:
 
 def answer(child: subprocess.Popen[str]) -> dict[str, Any]:
     out, _ = child.communicate()
-    found = json.loads(out)
-    assert isinstance(found, dict)
-    assert found["exit"] == child.returncode
-    return found
+    reply = json.loads(out)
+    assert isinstance(reply, dict)
+    assert reply["exit"] == child.returncode
+    return reply
 
 
 def let_the_lease_run_out(on: Crowd) -> None:
@@ -50,8 +50,8 @@ def test_a_lease_that_ran_out_goes_to_exactly_one_and_the_late_worker_changes_no
 
     answers = [answer(child) for child in [typed(on, tree, "claim") for tree in range(late)]]
 
-    assert sorted(found["exit"] for found in answers) == [0] + [9] * 7
-    winner = next(found for found in answers if found["exit"] == 0)
+    assert sorted(reply["exit"] for reply in answers) == [0] + [9] * 7
+    winner = next(reply for reply in answers if reply["exit"] == 0)
     (task,) = on.state().tasks
     assert (task.status, task.claimed_by) == ("in_progress", winner["task"]["claimed_by"])
     assert task.attempts == 1
@@ -67,12 +67,12 @@ def test_of_sixteen_that_start_at_once_one_wins_and_the_others_are_told_who(tmp_
 
     answers = [answer(child) for child in [typed(on, tree, "start") for tree in range(16)]]
 
-    assert sorted(found["exit"] for found in answers) == [0] + [5] * 15
+    assert sorted(reply["exit"] for reply in answers) == [0] + [5] * 15
     (session,) = on.state().sessions or ()
-    told = [found["error"]["message"] for found in answers if found["exit"] != 0]
-    assert all(session.worker in message for message in told)
+    messages = [reply["error"]["message"] for reply in answers if reply["exit"] != 0]
+    assert all(session.worker in message for message in messages)
 
     # The lock directory stands for the session in /tmp, not in this test's own place.
-    winner = next(tree for tree, found in enumerate(answers) if found["exit"] == 0)
+    winner = next(tree for tree, reply in enumerate(answers) if reply["exit"] == 0)
     assert answer(typed(on, winner, "stop"))["exit"] == 0
     assert mkdir_lock.holder_of(mkdir_lock.path_for(on.root)) is None

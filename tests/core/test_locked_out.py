@@ -103,9 +103,9 @@ def test_the_log_that_git_clean_took_comes_back_with_the_list(project: Project, 
     before = project.log
     project.git("clean", "-fdxq")
 
-    told = " ".join(agent.ok("start")["warnings"])
+    warnings = " ".join(agent.ok("start")["warnings"])
 
-    assert "harness-progress.txt was put back, too" in told
+    assert "harness-progress.txt was put back, too" in warnings
     assert project.log[: len(before)] == before
     agent.ok("checkpoint", "task-001", "1/2", "after it came back")
     project.git("clean", "-fdxq")
@@ -135,9 +135,9 @@ def test_a_log_that_is_nowhere_any_more_is_said_to_begin_anew(project: Project, 
     (project.top / ".git/harness/lists/%.log").unlink()
     project.git("clean", "-fdxq")
 
-    told = " ".join(agent.ok("start")["warnings"])
+    warnings = " ".join(agent.ok("start")["warnings"])
 
-    assert "harness-progress.txt was lost with it and begins anew" in told
+    assert "harness-progress.txt was lost with it and begins anew" in warnings
     assert len(project.log) >= 1
 
 
@@ -159,15 +159,15 @@ def test_lists_in_one_repository_each_come_back_as_their_own(project: Project, a
     part = project.top / "part"
     part.mkdir()
     below = Project(part, project.clock)
-    there = below.agent("there")
-    there.ok("init", ".")
-    there.ok("add", "In the part", "--validate", "true")
+    in_part = below.agent("there")
+    in_part.ok("init", ".")
+    in_part.ok("add", "In the part", "--validate", "true")
     project.put("part/kept.txt")
     project.git("add", "part/kept.txt")
     project.commit_only("Keep the directory")
     project.git("clean", "-fdxq")
 
-    assert "In the part" in there("status").out
+    assert "In the part" in in_part("status").out
     assert "At the top" in agent("status").out
     assert "In the part" not in agent("status").out
     below.close()

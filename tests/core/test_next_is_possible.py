@@ -103,10 +103,12 @@ def test_where_nobody_types_a_check_is_not_the_worker_s_to_give(agent: Agent, pr
     """Neither a known agent nor at a terminal: it may be an agent that we do not know."""
     agent.ok("add", "Without a check")
     claimed = agent.ok("claim")
-    told = [agent(*argv) for argv in (("why", "1"), ("show", "1"), ("check",), ("validate", "1"), ("claim",))]
+    replies = [
+        agent(*argv) for argv in (("why", "1"), ("show", "1"), ("check",), ("validate", "1"), ("claim",))
+    ]
 
     assert claimed["next"] == "harness finish"
-    for said in told:
+    for said in replies:
         assert "next: harness edit" not in said.text
     stuck = agent.fails(3, "finish")
     assert "in a terminal: harness edit task-001 --validate 'COMMAND'" in stuck["error"]["hint"]

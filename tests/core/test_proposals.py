@@ -94,6 +94,6 @@ def test_an_agent_that_may_not_write_the_list_proposes_by_letter(make_project: M
     ctx = Context(env={**os.environ, "HARNESS_WORKER_ID": worker.name}, cwd=worker.cwd)
     assert inbox.open_all(ctx) == []
 
-    found = shared.state["proposals"][0]
-    assert (found["title"], found["validation"]["protect"]) == ("Two", ["a"])
-    assert found["validation"]["red_first"] is True
+    proposal = shared.state["proposals"][0]
+    assert (proposal["title"], proposal["validation"]["protect"]) == ("Two", ["a"])
+    assert proposal["validation"]["red_first"] is True

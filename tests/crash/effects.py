@@ -82,10 +82,10 @@ def _looks(path: Path) -> bytes:
     if path.suffix == ".tmp":
         # It is known by its name and never read.
         return os.fsencode(path.with_name(".tmp"))
-    found = path.lstat()
-    facts = (str(path), found.st_mode, found.st_ino)
+    stat = path.lstat()
+    facts = (str(path), stat.st_mode, stat.st_ino)
     # A directory's time changes with the names in it, which are looked at themselves.
-    times = () if path.is_dir() else (found.st_size, found.st_mtime_ns)
+    times = () if path.is_dir() else (stat.st_size, stat.st_mtime_ns)
     return repr((*facts, *times)).encode(errors="surrogateescape")
 
 

@@ -94,14 +94,14 @@ def no_git_lock_is_left(world: World) -> None:
 def nothing_old_is_left(world: World) -> None:
     """No old temporary file, no lock directory put aside, no copy of untracked files that no task needs."""
     git_dir, private = world.place.git_dir, world.path(".harness")
-    found = [*world.project.glob(".*.tmp"), *private.rglob(".*.tmp"), *git_dir.glob(".*.tmp")]
-    found += git_dir.glob("worktrees/*/.*.tmp")
+    leftovers = [*world.project.glob(".*.tmp"), *private.rglob(".*.tmp"), *git_dir.glob(".*.tmp")]
+    leftovers += git_dir.glob("worktrees/*/.*.tmp")
     limit = time.time() - YOUNG_SECONDS
-    old = [path for path in found if path.lstat().st_mtime < limit]
+    old = [path for path in leftovers if path.lstat().st_mtime < limit]
     assert not old, f"temporary files of the dead are left: {old}"
-    wanted = {task.gate.before for task in state_of(world).tasks if task.gate}
+    needed = {task.gate.before for task in state_of(world).tasks if task.gate}
     kept = world.git("for-each-ref", "--format=%(objectname)", BEFORE).split()
-    assert set(kept) <= wanted, f"copies of untracked files are kept for nobody: {kept}"
+    assert set(kept) <= needed, f"copies of untracked files are kept for nobody: {kept}"
     aside = [path for path in world.seed_locks() if path != world.place.seed_lock]
     assert not aside, f"lock directories that were put aside are left: {aside}"
 
@@ -181,12 +181,12 @@ def _work_tree_is_as_committed(world: World) -> None:
 
 
 def _check_passes_at(world: World, commit: str) -> None:
-    there = world.project.parent / "checked-out"
-    there.mkdir(exist_ok=True)
+    checkout = world.project.parent / "checked-out"
+    checkout.mkdir(exist_ok=True)
     index = {"GIT_INDEX_FILE": str(world.project.parent / "checked-out-index")}
     world.git("read-tree", commit, env=index)
-    world.git("checkout-index", "--all", "--force", f"--prefix={there}/", env=index)
-    assert subprocess.run(["sh", "-c", rich.PASSES], cwd=there, check=False).returncode == 0
+    world.git("checkout-index", "--all", "--force", f"--prefix={checkout}/", env=index)
+    assert subprocess.run(["sh", "-c", rich.PASSES], cwd=checkout, check=False).returncode == 0
 
 
 # -- interrupted ----
@@ -253,12 +253,12 @@ def blobs(world: World, commit: str) -> dict[str, bytes]:
     ask = "".join(f"{oid}\n" for _, oid in rows).encode()
     command = ["git", "cat-file", "--batch"]
     output = subprocess.run(command, cwd=world.project, input=ask, capture_output=True, check=True).stdout
-    found = {}
+    contents = {}
     for name, _ in rows:
         line, _, output = output.partition(b"\n")
         size = int(line.split()[2])
-        found[name], output = output[:size], output[size + 1 :]
-    return found
+        contents[name], output = output[:size], output[size + 1 :]
+    return contents
 
 
 def holds(world: World, files: dict[str, bytes]) -> None:

@@ -79,12 +79,12 @@ def _queued(world: Merging) -> None:
     """Let the second worker's work wait behind: who is in front merges both at once."""
     _beside(world)
     ctx = world.context(BESIDE_WORKER)
-    there = ctx.at(Git.open(world.slot(BESIDE_WORKER)))
-    tree = snapshot.capture(there.git, there.keep_out)
+    beside = ctx.at(Git.open(world.slot(BESIDE_WORKER)))
+    tree = snapshot.capture(beside.git, beside.keep_out)
     with ctx.store.transaction() as tx:
         task = tx.task(BESIDE)
         assert task is not None
-        oid = committing.commit_object(there, world.base, task, tree)
+        oid = committing.commit_object(beside, world.base, task, tree)
         tx.replace(transitions.begin_merge(task, now=tx.now, commit=oid))
 
 

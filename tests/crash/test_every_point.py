@@ -80,7 +80,7 @@ def test_the_points_are_those_that_matter(tmp_path: Path, name: str) -> None:
     noted = _effects(tmp_path, next(each for each in SCENARIOS if each.name == name))
 
     names = [str(note["name"]) for note in noted]
-    missing = [wanted for wanted in ESSENTIAL[name] if not any(wanted in each for each in names)]
+    missing = [effect for effect in ESSENTIAL[name] if not any(effect in each for each in names)]
     assert not missing, "\n".join(names)
     ways = {point.how for point in dying.points_of(noted)}
     assert ways == {"before", "half", "killed", "locked", "ended"} or name in {"start", "claim"}, ways

@@ -253,10 +253,10 @@ class World:
         """Only the dead can be copied: give the open session, and its lock directory, to a living agent."""
         file = self.path("harness-tasks.json")
         state = json.loads(file.read_bytes())
-        found = process.find(agent.pid)
-        assert found is not None
+        owner = process.find(agent.pid)
+        assert owner is not None
         for session in state["sessions"]:
-            session.update(pid=agent.pid, pid_started=found.started)
+            session.update(pid=agent.pid, pid_started=owner.started)
             if not self.is_shared:
                 self.place.seed_lock.mkdir(exist_ok=True)
                 (self.place.seed_lock / "pid").write_text(f"{agent.pid}\n", encoding="ascii")

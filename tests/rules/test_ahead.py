@@ -12,7 +12,7 @@ from tests.rules.lists import BLOCKED, state, states, waiting
 
 
 @pytest.mark.parametrize(
-    ("found", "left"),
+    ("before", "left"),
     [
         pytest.param(state(), Ahead(0, 0), id="nothing"),
         pytest.param(state(*waiting(a="", b="", c="")), Ahead(3, 1), id="side by side"),
@@ -37,8 +37,8 @@ from tests.rules.lists import BLOCKED, state, states, waiting
         ),
     ],
 )
-def test_what_is_left(found: State, left: Ahead) -> None:
-    assert ahead.of(found) == left
+def test_what_is_left(before: State, left: Ahead) -> None:
+    assert ahead.of(before) == left
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_the_busiest_worker_has_so_many_rounds(left: Ahead, workers: int, rounds
 
 
 @given(states())
-def test_with_workers_enough_it_takes_as_many_rounds_as_the_chain_is_long(found: State) -> None:
+def test_with_workers_enough_it_takes_as_many_rounds_as_the_chain_is_long(before: State) -> None:
     """Let every task that may run be completed in each round, until nothing may."""
-    now = found._replace(
-        tasks=tuple(task._replace(halt=None) for task in found.tasks if not _runs(task)),
+    now = before._replace(
+        tasks=tuple(task._replace(halt=None) for task in before.tasks if not _runs(task)),
     )
     now = now._replace(tasks=tuple(task._replace(depends_on=_known(now, task)) for task in now.tasks))
     left, lost = ahead.of(now), failures.hopeless(now)
@@ -71,5 +71,5 @@ def _runs(task: Task) -> bool:
     return task.status == "in_progress"
 
 
-def _known(found: State, task: Task) -> tuple[str, ...]:
-    return tuple(other for other in task.depends_on if found.find(other))
+def _known(whole: State, task: Task) -> tuple[str, ...]:
+    return tuple(other for other in task.depends_on if whole.find(other))

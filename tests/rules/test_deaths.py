@@ -9,10 +9,10 @@ from harness_lib.rules.deaths import Deaths
 
 
 def after(*times: float) -> Deaths:
-    found = Deaths()
+    counted = Deaths()
     for time in times:
-        found = found.another(time)
-    return found
+        counted = counted.another(time)
+    return counted
 
 
 def test_four_deaths_in_a_row_are_too_many_and_three_are_not() -> None:
@@ -30,7 +30,7 @@ def test_a_clock_that_was_set_back_makes_no_death_eternal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "words", "told"),
+    ("code", "words", "sentence"),
     [
         (-9, "", "killed by signal 9: out of memory?"),
         (-15, "", "killed by signal 15"),
@@ -39,5 +39,5 @@ def test_a_clock_that_was_set_back_makes_no_death_eternal() -> None:
         (1, "KeyError: 'x'", "ended with 1; its last words: KeyError: 'x'"),
     ],
 )
-def test_how_it_died_is_always_said(code: int, words: str, told: str) -> None:
-    assert deaths.describe(code, words) == told
+def test_how_it_died_is_always_said(code: int, words: str, sentence: str) -> None:
+    assert deaths.describe(code, words) == sentence

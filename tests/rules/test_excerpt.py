@@ -226,11 +226,11 @@ def test_messages_are_cut_to_three_rows_then_one_then_none() -> None:
     def shown(limit: int) -> str:
         return excerpt.of(rows, limit)
 
-    def wanted(count: int) -> str:
+    def cut_to(count: int) -> str:
         message = "".join(f"\n  row {n}" for n in range(count))
         return f"test_a{message}\ntest_b{message}"
 
-    steps = [wanted(count) for count in (5, 3, 1, 0)]
+    steps = [cut_to(count) for count in (5, 3, 1, 0)]
     for longer, shorter in pairwise(steps):
         assert shown(len(longer)) == longer
         assert shown(len(longer) - 1) == shorter

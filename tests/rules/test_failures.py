@@ -93,9 +93,9 @@ def test_an_entry_is_one_bounded_line_and_tells_its_category(category: Category,
 def test_cycles_are_marked_before_those_that_wait_for_them() -> None:
     before = state(*waiting(d="c", a="b", b="a", c="a", e=""))
 
-    after, found = validate_dependencies(before, NOW)
+    after, findings = validate_dependencies(before, NOW)
 
-    assert found == (
+    assert findings == (
         Finding("a", "Circular dependency detected: a -> b -> a"),
         Finding("b", "Circular dependency detected: a -> b -> a"),
         Finding("c", "Blocked by failed a"),
@@ -115,9 +115,9 @@ def test_cycles_are_marked_before_those_that_wait_for_them() -> None:
 def test_a_task_is_blocked_once_by_the_first_that_blocks_it() -> None:
     before = state(Task("a", status="failed", attempts=3), *waiting(b="a", c="a", d="b c"))
 
-    _after, found = validate_dependencies(before, NOW)
+    _after, findings = validate_dependencies(before, NOW)
 
-    assert [(each.task_id, each.message) for each in found] == [
+    assert [(each.task_id, each.message) for each in findings] == [
         ("b", "Blocked by failed a"),
         ("c", "Blocked by failed a"),
         ("d", "Blocked by failed b"),
@@ -137,10 +137,10 @@ def test_a_task_that_somebody_works_on_is_left_alone_and_passes_nothing_on() -> 
         *waiting(c="b"),
     )
 
-    after, found = validate_dependencies(before, NOW)
+    after, findings = validate_dependencies(before, NOW)
 
     assert after is before
-    assert found == ()
+    assert findings == ()
 
 
 def test_a_failed_task_with_attempts_left_is_given_up_when_its_dependency_is() -> None:
@@ -148,9 +148,9 @@ def test_a_failed_task_with_attempts_left_is_given_up_when_its_dependency_is() -
         Task("a", status="failed", attempts=3), Task("b", status="failed", attempts=1, depends_on=("a",))
     )
 
-    after, found = validate_dependencies(before, NOW)
+    after, findings = validate_dependencies(before, NOW)
 
-    assert found == (Finding("b", "Blocked by failed a"),)
+    assert findings == (Finding("b", "Blocked by failed a"),)
     assert is_permanent(after.tasks[1])
     assert after.tasks[1].attempts == 1
 
@@ -159,19 +159,19 @@ def test_a_chain_of_five_thousand_is_blocked_to_its_end() -> None:
     links = (Task(f"t{n}", depends_on=(f"t{n - 1}",)) for n in range(4999, 0, -1))
     chain = state(*links, Task("t0", status="failed", attempts=3))
 
-    after, found = validate_dependencies(chain, NOW)
+    after, findings = validate_dependencies(chain, NOW)
 
-    assert len(found) == 4999
+    assert len(findings) == 4999
     assert all(is_permanent(task) for task in after.tasks)
 
 
 @given(states())
 def test_validation_reaches_the_fixed_point_and_touches_nothing_else(before: State) -> None:
-    after, found = validate_dependencies(before, NOW)
+    after, findings = validate_dependencies(before, NOW)
 
     assert validate_dependencies(after, NOW) == (after, ())
     by_id = {task.id: task for task in after.tasks}
-    marked = {finding.task_id for finding in found}
+    marked = {finding.task_id for finding in findings}
     for old, new in zip(before.tasks, after.tasks, strict=True):
         assert (old is not new) == (new.id in marked)
         if new.id in marked:

@@ -57,12 +57,12 @@ def test_every_part_of_a_check_is_in_its_hash() -> None:
 
 
 def test_a_hash_in_a_list_is_understood_by_every_later_version() -> None:
-    def told(data: bytes) -> str:
+    def recorded(data: bytes) -> str:
         return "sha256:" + hashlib.sha256(data).hexdigest()
 
-    assert fingerprint(Validation("make test", cwd="app")) == told(b"make test\0app")
-    assert fingerprint(Validation("make test")) == told(b"make test\0")
-    assert fingerprint(Validation(None, cwd="app")) == told(b"\0app")
+    assert fingerprint(Validation("make test", cwd="app")) == recorded(b"make test\0app")
+    assert fingerprint(Validation("make test")) == recorded(b"make test\0")
+    assert fingerprint(Validation(None, cwd="app")) == recorded(b"\0app")
 
 
 def test_the_hash_names_its_algorithm_and_takes_any_text_that_json_can_carry() -> None:

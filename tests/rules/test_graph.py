@@ -54,14 +54,14 @@ def test_every_member_of_a_knot_is_named_with_a_ring_through_it() -> None:
 
 
 def _reaches(edges: dict[str, list[str]], start: str) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     stack = list(edges[start])
     while stack:
         node = stack.pop()
-        if node not in found:
-            found.add(node)
+        if node not in reached:
+            reached.add(node)
             stack.extend(edges[node])
-    return found
+    return reached
 
 
 def _open_edges(state: State) -> dict[str, list[str]]:

@@ -20,8 +20,8 @@ from harness_lib.rules import judge_parts, judges
     ],
 )
 def test_what_a_check_names_judges(command: str, named: str | None) -> None:
-    found = judges.of(command).named
-    assert named in found if named else "check.py" not in found
+    judging = judges.of(command).named
+    assert named in judging if named else "check.py" not in judging
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_nothing_else_of_it_does(command: str, named: tuple[str, ...]) -> None:
     ],
 )
 def test_what_is_only_looked_at_does_not(command: str) -> None:
-    found = judges.of(command).named
-    assert not {"README.md", "made.txt", "app.py", "src/app.py", "/etc/passwd", "../outside.py"} & set(found)
+    named = judges.of(command).named
+    assert not {"README.md", "made.txt", "app.py", "src/app.py", "/etc/passwd", "../outside.py"} & set(named)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def test_a_known_runner_brings_its_configuration(command: str, config: str) -> N
 
 
 def test_each_of_several_runners_brings_its_configuration_and_its_tests() -> None:
-    found = judges.of("pytest -q && npx jest")
+    several = judges.of("pytest -q && npx jest")
 
-    assert {"pytest.ini", "jest.config.*"} <= set(found.config)
-    assert {"**/test_*.py", "**/*.test.*"} <= set(found.tests)
+    assert {"pytest.ini", "jest.config.*"} <= set(several.config)
+    assert {"**/test_*.py", "**/*.test.*"} <= set(several.tests)
 
 
 def test_no_runner_has_none() -> None:

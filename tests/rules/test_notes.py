@@ -8,8 +8,8 @@ from harness_lib.task import Task
 EARLY, LATE = "2025-07-01T10:00:00Z", "2025-07-02T10:00:00Z"
 
 
-def _done(name: str, at: str | None, *told: str) -> Task:
-    return Task(name, status="completed", completed_at=at, notes=told)
+def _done(name: str, at: str | None, *said: str) -> Task:
+    return Task(name, status="completed", completed_at=at, notes=said)
 
 
 def test_first_its_own_then_of_what_it_needs_then_of_what_was_done_last() -> None:
@@ -22,9 +22,9 @@ def test_first_its_own_then_of_what_it_needs_then_of_what_was_done_last() -> Non
         Task("mine", depends_on=("needed-early", "needed-late"), notes=("x",)),
     ]
 
-    found = [task.id for task in notes.concerning(iter(tasks), "mine")]
+    order = [task.id for task in notes.concerning(iter(tasks), "mine")]
 
-    assert found == ["mine", "needed-late", "needed-early", "late", "early", "never"]
+    assert order == ["mine", "needed-late", "needed-early", "late", "early", "never"]
 
 
 def test_who_has_none_and_who_is_not_done_tells_nothing() -> None:

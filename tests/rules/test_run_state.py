@@ -20,7 +20,7 @@ def event(kind: str, worker: int | None = 1, at: float = 0.0, **facts: Any) -> E
     return events.read({"event": kind, "worker": worker, "at": at, **facts})
 
 
-def told(*those: Event) -> RunState:
+def folded(*those: Event) -> RunState:
     """Return the board after `those` events."""
     now = RunState()
     for each in those:
@@ -75,14 +75,14 @@ SAID = event("said", last="hm", tokens=70, cost=0.5)
     ],
 )
 def test_the_row_of_a_worker_after_its_events(those: list[Event], row: Row) -> None:
-    assert told(*those).rows == {1: row}
+    assert folded(*those).rows == {1: row}
 
 
 @pytest.mark.parametrize(
     "other", [event("tick", None), event("warning", None, message="x"), event("warning", 7, message="x")]
 )
 def test_what_is_no_news_of_a_worker_changes_nothing(other: Event) -> None:
-    assert told(other) == RunState()
+    assert folded(other) == RunState()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_is_no_news_of_a_worker_changes_nothing(other: Event) -> None:
 def test_what_ended_is_paid_for_and_only_an_attempt_counts(
     status: str, attempts: int, durations: tuple[float, ...]
 ) -> None:
-    now = told(CLAIMED, SAID, event("ended", at=20.0, task="t1", status=status))
+    now = folded(CLAIMED, SAID, event("ended", at=20.0, task="t1", status=status))
     assert now.before == Spent(0.5, 70, 0.0, attempts)
     assert now.durations == durations
 
@@ -105,14 +105,14 @@ def test_what_ended_is_paid_for_and_only_an_attempt_counts(
     ],
 )
 def test_what_a_worker_did_not_come_to_the_end_of_is_paid_for(event_: Event, rows: tuple[int, ...]) -> None:
-    now = told(CLAIMED, SAID, event_)
+    now = folded(CLAIMED, SAID, event_)
     assert now.before == Spent(0.5, 70)
     assert tuple(now.rows) == rows
     assert now.spent(0.0) == now.before
 
 
 def test_what_was_spent_is_what_is_paid_and_what_is_under_way() -> None:
-    now = told(CLAIMED, SAID)._replace(began=10.0, before=Spent(1.0, 30, 0.0, 2))
+    now = folded(CLAIMED, SAID)._replace(began=10.0, before=Spent(1.0, 30, 0.0, 2))
 
     assert now.spent(25.0) == Spent(1.5, 100, 15.0, 2)
     assert now.spent(5.0).seconds == 0.0
@@ -172,7 +172,7 @@ EVENTS = st.lists(
 
 @given(EVENTS)
 def test_a_board_is_the_same_after_its_way_through_a_file(those: list[Event]) -> None:
-    now = told(*those)
+    now = folded(*those)
     assert run_state.read(json.loads(json.dumps(run_state.write(now)))) == now
 
 

@@ -12,7 +12,7 @@ SUMMARY = "=== short test summary info ==="
 END = "=== 1 failed in 0.1s ==="
 
 
-def told(*rows: str) -> list[Failed]:
+def failures_in(*rows: str) -> list[Failed]:
     return runners.failures(rows)
 
 
@@ -118,8 +118,8 @@ ROWS = {
 def test_what_has_failed(row: str) -> None:
     rows, failed = ROWS[row]
 
-    assert told(*rows) == failed
+    assert failures_in(*rows) == failed
 
 
 def test_no_more_than_anybody_reads_is_taken() -> None:
-    assert len(told(SUMMARY, *(f"FAILED a.py::test_{n} - no" for n in range(1000)))) == runners.MOST
+    assert len(failures_in(SUMMARY, *(f"FAILED a.py::test_{n} - no" for n in range(1000)))) == runners.MOST

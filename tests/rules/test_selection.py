@@ -65,9 +65,9 @@ def test_a_person_sees_first_what_is_at_work_then_what_is_halted_failed_next_and
         Task("works-1", status="in_progress", claimed_by="w", halt="x", unproven=True),
     ]
 
-    found = [task.id for task in selection.interesting(state(*tasks))]
+    order = [task.id for task in selection.interesting(state(*tasks))]
 
-    assert found == [
+    assert order == [
         *("works-1", "works-2", "halted", "said", "again", "for-good"),
         *("next-2", "next-1", "waits-9", "waits-10", "done-9", "done-10"),
     ]

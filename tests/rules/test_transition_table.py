@@ -41,7 +41,7 @@ def test_an_arrow_is_either_in_the_table_or_a_bug(
 
 
 @pytest.mark.parametrize(
-    ("task", "told"),
+    ("task", "state"),
     [
         (Task("a", status="failed", intent=Intent("merge", STAMP)), "which is failed."),
         (
@@ -50,11 +50,11 @@ def test_an_arrow_is_either_in_the_table_or_a_bug(
         ),
     ],
 )
-def test_a_bug_is_told_with_what_is_under_way(task: Task, told: str) -> None:
+def test_a_bug_is_told_with_what_is_under_way(task: Task, state: str) -> None:
     with pytest.raises(AssertionError) as caught:
         arrows.doubt(task)
 
-    assert str(caught.value) == f"BUG: no arrow doubt for task a, {told}"
+    assert str(caught.value) == f"BUG: no arrow doubt for task a, {state}"
 
 
 def test_a_completed_task_moves_only_when_a_person_wants_it_again() -> None:

@@ -185,11 +185,11 @@ def harness(repo: Path) -> Harness:
         env: Mapping[str, str | None] | None = None,
         stdin: str | None = None,
     ) -> Answer:
-        wanted = {**os.environ, **(env or {})}
+        variables = {**os.environ, **(env or {})}
         done = subprocess.run(
             [sys.executable, "-m", "harness_lib", *args],
             cwd=cwd or repo,
-            env={name: value for name, value in wanted.items() if value is not None},
+            env={name: value for name, value in variables.items() if value is not None},
             input=stdin if stdin is not None else "",
             capture_output=True,
             encoding="utf-8",

@@ -20,9 +20,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "agent-loop.md").read_text(encoding
 
 def example(heading: str, language: str) -> str:
     part = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    found = re.search(rf"```{language}\n(.*?)```", part, re.DOTALL)
-    assert found
-    return found[1]
+    block = re.search(rf"```{language}\n(.*?)```", part, re.DOTALL)
+    assert block
+    return block[1]
 
 
 def test_tool_hook_and_provider_work_as_written(home: Path, tmp_path: Path) -> None:

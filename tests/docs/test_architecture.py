@@ -60,11 +60,11 @@ def test_each_file_of_the_walk_through_a_run_is_imported_by_one_before_it() -> N
 def imported(name: str) -> set[str]:
     """Return the files of harness_lib that one imports, or has another process import."""
     text = (LIBRARY / name).read_text(encoding="utf-8")
-    found = set(re.findall(r'"from (harness_lib[\w.]+) import', text))
+    modules = set(re.findall(r'"from (harness_lib[\w.]+) import', text))
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    files = {f"{module.partition('.')[2].replace('.', '/')}.py" for module in found if "." in module}
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    files = {f"{module.partition('.')[2].replace('.', '/')}.py" for module in modules if "." in module}
     packages = {f"{file[:-3]}/__init__.py" for file in files}
     inside = {each for package in packages if (LIBRARY / package).exists() for each in imported(package)}
     return {file for file in files if (LIBRARY / file).exists()} | inside

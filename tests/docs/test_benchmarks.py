@@ -63,8 +63,8 @@ PAGE = "\n".join(["# Speed", "", *HEAD, *map(str, ROWS), "", "The end."])
 def test_one_row_is_renewed_where_it_stands_and_a_new_one_comes_last() -> None:
     news = [Row("this", "≤ 2", "2.50", met=False), Row("more", "", "1")]
     page = table.renewed(PAGE, news, whole=False)
-    told = [line for line in page.splitlines() if line.startswith("| ")]
-    assert told[1:] == ["| this | ≤ 2 | 2.50 | MISSED |", "| that |  | 3 ms |  |", "| more |  | 1 |  |"]
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    assert rows[1:] == ["| this | ≤ 2 | 2.50 | MISSED |", "| that |  | 3 ms |  |", "| more |  | 1 |  |"]
     assert page.endswith("\n\nThe end.\n")
 
 

@@ -31,10 +31,10 @@ def test_a_cited_heading_stands_in_its_page(page: str, heading: str) -> None:
 def test_nothing_cites_a_text_that_is_not_here() -> None:
     own = Path(__file__)
     strays = [
-        f"{path.relative_to(ROOT)}: {found.group()}"
+        f"{path.relative_to(ROOT)}: {citation.group()}"
         for path in SOURCES
         if path != own
-        for found in ELSEWHERE.finditer(path.read_text(encoding="utf-8"))
+        for citation in ELSEWHERE.finditer(path.read_text(encoding="utf-8"))
     ]
     assert strays == []
 

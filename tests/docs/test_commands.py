@@ -34,7 +34,9 @@ def shown(page: Path) -> list[str]:
     text = page.read_text(encoding="utf-8")
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
-    typed = [found for line in lines for found in re.findall(r"(?:^|\w/|&& |\S=\S+ )(harness [a-z].*)", line)]
+    typed = [
+        command for line in lines for command in re.findall(r"(?:^|\w/|&& |\S=\S+ )(harness [a-z].*)", line)
+    ]
     return [command for command in (*INLINE.findall(text), *typed) if not OPEN.search(command)]
 
 

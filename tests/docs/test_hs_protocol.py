@@ -45,15 +45,15 @@ class Row(NamedTuple):
 
 def rows() -> list[Row]:
     """Return the rows of all tables, without their heads; a row that is not of three cells fails."""
-    found = []
+    table = []
     for chapter, text in enumerate(PAGE.split("\n## ")[1:], 1):
         for line in text.splitlines():
             if line.startswith("|") and not line.startswith("|--"):
                 cells = [cell.strip() for cell in line.strip("|").split("|")]
                 assert len(cells) == len(HEAD), line
                 if cells != HEAD:
-                    found.append(Row(chapter, *cells))
-    return found
+                    table.append(Row(chapter, *cells))
+    return table
 
 
 ROWS = rows()
@@ -94,7 +94,7 @@ def test_each_plugin_of_ours_is_shown_in_both_forms() -> None:
 @pytest.mark.parametrize("name", ["test_our_hooks.py", "test_our_tools.py", "test_our_providers.py"])
 def test_no_test_of_our_plugins_stands_for_nothing(name: str) -> None:
     path = f"tests/loop/protocol/{name}"
-    cited = {found.split("::")[1] for found in CITATION.findall(PAGE) if found.startswith(f"{path}::")}
+    cited = {test.split("::")[1] for test in CITATION.findall(PAGE) if test.startswith(f"{path}::")}
     assert cited == set(re.findall(r"^def (test_\w+)", source(path), re.MULTILINE))
 
 

@@ -125,8 +125,8 @@ def test_every_field_of_a_plan_is_told() -> None:
     also = {
         word
         for row in table.splitlines()
-        for found in re.findall(r"\(also (.*?)\)", row)
-        for word in re.findall(r"`(.*?)`", found)
+        for names in re.findall(r"\(also (.*?)\)", row)
+        for word in re.findall(r"`(.*?)`", names)
     }
 
     assert named == set(checklist.KEYS.values())
@@ -187,10 +187,10 @@ def test_what_is_needed_stands_above_the_first_command() -> None:
 def test_so_many_packages_are_fetched_as_it_says() -> None:
     """A bare checkout has no TOML reader on Python 3.10, so the lines are counted."""
     project = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
-    wanted = project.split("\ndependencies = [\n")[1].split("\n]")[0].splitlines()
+    dependencies = project.split("\ndependencies = [\n")[1].split("\n]")[0].splitlines()
     words = {3: "three", 4: "four", 5: "five"}
 
-    assert f"fetches {words[len(wanted)]} Python packages and what they need" in README
+    assert f"fetches {words[len(dependencies)]} Python packages and what they need" in README
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

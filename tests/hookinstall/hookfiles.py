@@ -44,13 +44,13 @@ def everything(top: Path) -> dict[str, bytes]:
 def commands(path: Path) -> list[str]:
     """Return every command in a JSON file, in its order."""
     text = path.read_text("utf-8-sig")
-    found: list[str] = []
+    typed: list[str] = []
 
     def walk(value: Any) -> None:
         if isinstance(value, dict):
-            found.extend(value[key] for key in ("command", "bash") if key in value)
+            typed.extend(value[key] for key in ("command", "bash") if key in value)
         for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
             walk(each)
 
     walk(json.loads(text))
-    return found
+    return typed

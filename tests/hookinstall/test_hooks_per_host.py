@@ -31,8 +31,8 @@ def test_kimi_gets_a_block_at_the_end_and_loses_it(
     agent.ok("hooks", "install", "--agent", "kimi")
     installed = file.read_bytes()
     assert installed.startswith(text.encode())
-    found = tomlkit.parse(installed).unwrap()["hooks"][-1]
-    assert set(found) == {"event", "command", "timeout"}
+    hook = tomlkit.parse(installed).unwrap()["hooks"][-1]
+    assert set(hook) == {"event", "command", "timeout"}
     if touched:
         file.write_bytes(installed + b"b = 2\n")
     agent.ok("hooks", "uninstall", "--agent", "kimi")
@@ -66,15 +66,15 @@ def test_a_file_of_kimi_with_one_array_of_hooks_gets_ours_at_its_end(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("a = 1\n[hooks]\nb = 2\n", "hooks is no list"), ("a = \n", "line 1")]
+    ("text", "reason"), [("a = 1\n[hooks]\nb = 2\n", "hooks is no list"), ("a = \n", "line 1")]
 )
 def test_a_file_of_kimi_in_which_nothing_can_be_added_is_refused(
-    agent: Agent, home: Path, text: str, told: str
+    agent: Agent, home: Path, text: str, reason: str
 ) -> None:
     file = put(place(home, "kimi"), text)
     said = agent.fails(3, "hooks", "install", "--agent", "kimi")
     assert str(file) in said["message"]
-    assert told in said["message"]
+    assert reason in said["message"]
     assert file.read_text("utf-8") == text
 
 

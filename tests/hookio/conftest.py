@@ -47,9 +47,9 @@ class Heard:
     @property
     def json(self) -> dict[str, Any]:
         assert self.code == 0, self
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
+        answer = json.loads(self.out)
+        assert isinstance(answer, dict)
+        return answer
 
     @property
     def reason(self) -> str:

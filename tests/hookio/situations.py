@@ -28,7 +28,7 @@ TORN = Situation(None, trouble="torn", program="HARNESS")
 
 def situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
     """Return how `tasks` look to the worker `me`, whose session is open unless said otherwise."""
-    given: dict[str, Any] = {
+    seen: dict[str, Any] = {
         name: fields.pop(name) for name in ("tally", "trouble", "workers") if name in fields
     }
     mode = fields.pop("mode", "exclusive")
@@ -36,8 +36,8 @@ def situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
     state = State(tasks=tasks, session_config=SessionConfig(mode), **fields)
     digest = summary.build(state, NOW, [])
     own = [each for each in digest["sessions"] or () if mine and each["worker"] == "me"]
-    given.setdefault("workers", ["me"] if own else [])
-    return Situation(digest, mine=own, program="HARNESS", **given)
+    seen.setdefault("workers", ["me"] if own else [])
+    return Situation(digest, mine=own, program="HARNESS", **seen)
 
 
 def by_the_prose(

@@ -22,9 +22,9 @@ def test_it_is_told_on_one_line_and_kept_in_full(tmp_path: Path, capsys: pytest.
     code = report(str(tmp_path), "boom")
 
     (file,) = (tmp_path / ".harness").glob("bug-*.txt")
-    told = capsys.readouterr()
-    assert (code, told.out) == (0, "")
-    assert told.err == (
+    printed = capsys.readouterr()
+    assert (code, printed.out) == (0, "")
+    assert printed.err == (
         f"harness: a bug in its Stop hook, which holds nobody: KeyError: 'boom' (details in {file})\n"
     )
     kept = file.read_text(encoding="utf-8")
@@ -35,8 +35,8 @@ def test_it_is_told_on_one_line_and_kept_in_full(tmp_path: Path, capsys: pytest.
 def test_without_a_place_it_is_told_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert report(None, "x" * 400) == 0
 
-    told = capsys.readouterr().err
-    assert told == (
+    printed = capsys.readouterr().err
+    assert printed == (
         f"harness: a bug in its Stop hook, which holds nobody: KeyError: '{'x' * 289} "
         "(no file for the details could be written)\n"
     )

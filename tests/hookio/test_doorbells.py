@@ -234,12 +234,12 @@ def test_the_sign_of_life_does_not_make_the_agent_wait() -> None:
 
 @pytest.mark.parametrize("manifest", [".claude-plugin/plugin.json", ".codex-plugin/plugin.json"])
 def test_the_manifests_carry_the_version_of_the_program(manifest: str) -> None:
-    found = json.loads((CHECKOUT / manifest).read_text(encoding="utf-8"))
+    document = json.loads((CHECKOUT / manifest).read_text(encoding="utf-8"))
 
-    assert (found["name"], found["version"]) == ("harness", harness_lib.__version__)
+    assert (document["name"], document["version"]) == ("harness", harness_lib.__version__)
 
 
 def test_the_marketplace_offers_this_folder() -> None:
-    found = json.loads((CHECKOUT / ".claude-plugin/marketplace.json").read_text(encoding="utf-8"))
+    document = json.loads((CHECKOUT / ".claude-plugin/marketplace.json").read_text(encoding="utf-8"))
 
-    assert [(each["name"], each["source"]) for each in found["plugins"]] == [("harness", "./")]
+    assert [(each["name"], each["source"]) for each in document["plugins"]] == [("harness", "./")]

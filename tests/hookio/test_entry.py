@@ -161,8 +161,11 @@ def test_what_the_system_refuses_holds_nobody_and_is_said(
     monkeypatch.setattr(handler, "run", refuse)
 
     assert entry.answer("Stop", []) == 0
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "harness: its Stop hook holds nobody, as the system said: full\n")
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == (
+        "",
+        "harness: its Stop hook holds nobody, as the system said: full\n",
+    )
 
 
 def refuse(*_args: object) -> int:
@@ -181,17 +184,17 @@ def test_a_bug_holds_nobody_and_is_kept_at_the_list(
 
 
 def test_the_visit_is_told_all_that_the_door_knows(home_list: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[object] = []
+    visits: list[object] = []
     says(cwd(home_list), monkeypatch)
 
     def listens(*args: object) -> int:
-        told.append(args)
+        visits.append(args)
         return 7
 
     monkeypatch.setattr(handler, "run", listens)
 
     assert entry.answer("Stop", ["gemini"]) == 7
-    assert told == [("Stop", ["gemini"], cwd(home_list), str(home_list), os.environ)]
+    assert visits == [("Stop", ["gemini"], cwd(home_list), str(home_list), os.environ)]
 
 
 def test_byte_code_is_kept_from_the_first_visit_on(

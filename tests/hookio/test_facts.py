@@ -103,10 +103,10 @@ def test_a_list_that_changes_again_is_parsed_again(project: Project, ring: Ring)
 
 def unreadable(project: Project, name: str) -> None:
     """Make the list no list at all, and let what was found out about it bear the new stamp."""
-    found = project.file.stat()
+    before = project.file.stat()
     with project.file.open("r+b") as stream:
-        stream.write(b"?" * found.st_size)
-    os.utime(project.file, ns=(found.st_atime_ns, found.st_mtime_ns))
+        stream.write(b"?" * before.st_size)
+    os.utime(project.file, ns=(before.st_atime_ns, before.st_mtime_ns))
     place = project.top / ".harness" / name
     kept = json.loads(place.read_text(encoding="utf-8"))
     kept["stamp"][3] = project.file.stat().st_ctime_ns

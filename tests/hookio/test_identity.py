@@ -36,7 +36,7 @@ def test_the_payload_tells_who_rings_and_else_the_environment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sessions", "session_id", "found"),
+    ("sessions", "session_id", "own"),
     [
         (None, "id-a", []),
         ([], "id-a", []),
@@ -47,8 +47,8 @@ def test_the_payload_tells_who_rings_and_else_the_environment() -> None:
         ([MINE, NAMELESS], "id-a", [MINE]),
     ],
 )
-def test_a_session_is_recognised_by_its_id(sessions: Any, session_id: str, found: Any) -> None:
-    assert mine(sessions, session_id) == found
+def test_a_session_is_recognised_by_its_id(sessions: Any, session_id: str, own: Any) -> None:
+    assert mine(sessions, session_id) == own
 
 
 def test_a_session_without_an_id_is_recognised_by_its_worker_or_its_process() -> None:

@@ -25,10 +25,10 @@ NO_SCHEMA: dict[str, str] = {}
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
     """Return the root of a list that we wrote, with two tasks; we are elsewhere."""
     monkeypatch.chdir("/")
-    found = Root(tmp_path.resolve())
+    made = Root(tmp_path.resolve())
     tasks = (Task("task-001", "One"), Task("task-002", "Two", status="completed"))
-    assert Store(found, timeout=10).create(State(tasks=tasks, sessions=())) == ()
-    return found
+    assert Store(made, timeout=10).create(State(tasks=tasks, sessions=())) == ()
+    return made
 
 
 def look(root: Root, *, thorough: bool = False) -> tuple[Any, str]:
@@ -41,9 +41,9 @@ def touch(root: Root, text: str | None = None) -> None:
 
 
 def foreign(root: Root) -> dict[str, Any]:
-    found = json.loads((root.path / ".harness" / "foreign.json").read_bytes())
-    assert isinstance(found, dict)
-    return found
+    note = json.loads((root.path / ".harness" / "foreign.json").read_bytes())
+    assert isinstance(note, dict)
+    return note
 
 
 def test_of_a_list_of_ours_the_summary_is_enough(root: Root) -> None:

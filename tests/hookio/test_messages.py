@@ -130,7 +130,7 @@ def test_a_list_that_cannot_be_read_is_not_made_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "sentence"),
     [
         (
             "max_sessions",
@@ -150,8 +150,8 @@ def test_a_list_that_cannot_be_read_is_not_made_anew() -> None:
         ("x" * 301, f'halted until a person has acted: "{"x" * 299}…" Afterwards: HARNESS start'),
     ],
 )
-def test_why_the_work_is_halted_is_said_with_what_to_type_then(reason: str, told: str) -> None:
-    assert messages.halted(reason, "HARNESS") == told
+def test_why_the_work_is_halted_is_said_with_what_to_type_then(reason: str, sentence: str) -> None:
+    assert messages.halted(reason, "HARNESS") == sentence
 
 
 def test_whoever_gets_nowhere_is_let_go_and_told_how_to_go_on() -> None:
@@ -169,7 +169,7 @@ def test_whoever_edits_the_list_by_hand_reads_what_to_type_instead() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "line"),
     [
         ("plain", '"plain"'),
         ('a "b"\n\tc', "\"a 'b' c\""),
@@ -180,16 +180,16 @@ def test_whoever_edits_the_list_by_hand_reads_what_to_type_instead() -> None:
         ("a" + " " * 31 + "b", '"a"'),
     ],
 )
-def test_a_text_of_the_list_is_one_short_line_in_quotes(text: str, told: str) -> None:
-    assert messages.quoted(text, 8) == told
+def test_a_text_of_the_list_is_one_short_line_in_quotes(text: str, line: str) -> None:
+    assert messages.quoted(text, 8) == line
 
 
 @pytest.mark.parametrize(
-    ("task_id", "told"),
+    ("task_id", "name"),
     [("task-001", "task-001"), ("a_b.c", "a_b.c"), ("a b", '"a b"'), ("$(x)", '"$(x)"'), ("-_.", '"-_."')],
 )
-def test_an_id_is_quoted_unless_it_is_a_plain_one(task_id: str, told: str) -> None:
-    assert f"Next is {told}. Type" in messages.stop(situation(Task(task_id)), ())
+def test_an_id_is_quoted_unless_it_is_a_plain_one(task_id: str, name: str) -> None:
+    assert f"Next is {name}. Type" in messages.stop(situation(Task(task_id)), ())
 
 
 def test_a_title_is_cut() -> None:

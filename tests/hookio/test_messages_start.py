@@ -189,9 +189,9 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
 def test_whoever_begins_reads_how_the_list_stands_who_works_on_it_and_what_to_type(row: str) -> None:
     now, counts, then = BEGINS[row]
 
-    told = messages.start(now, policy.held(now) if now.mine else ())
+    message = messages.start(now, policy.held(now) if now.mine else ())
 
-    assert told == f"harness: there is a task list in /p. {counts}\n{then}"
+    assert message == f"harness: there is a task list in /p. {counts}\n{then}"
 
 
 def test_a_failure_of_which_nothing_is_known_has_its_name() -> None:

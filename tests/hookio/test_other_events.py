@@ -18,24 +18,24 @@ def test_the_session_that_works_is_told_how_to_go_on(ring: Ring, project: Projec
     me.ok("start")
     me.ok("claim")
 
-    told = ring("sessionstart", {"source": "compact"}).context
+    context = ring("sessionstart", {"source": "compact"}).context
 
     assert (
         f"there is a task list in {project.top}. 0 of 2 tasks are completed, 1 in progress, 1 pending."
-        in told
+        in context
     )
-    assert "This agent works on it in session 1." in told
-    assert f'You hold task-001 "One". Do the work, then type: {CHECKOUT}/bin/harness finish' in told
+    assert "This agent works on it in session 1." in context
+    assert f'You hold task-001 "One". Do the work, then type: {CHECKOUT}/bin/harness finish' in context
 
 
 def test_another_session_is_told_to_leave_it_alone(ring: Ring, project: Project) -> None:
     add(project, "One")
     agent(project).ok("claim")
 
-    told = ring("sessionstart", {"source": "startup", "session_id": OTHER}).context
+    context = ring("sessionstart", {"source": "startup", "session_id": OTHER}).context
 
-    assert f'Another agent works on it ("{ME}"); leave its tasks alone.' in told
-    assert "You hold" not in told
+    assert f'Another agent works on it ("{ME}"); leave its tasks alone.' in context
+    assert "You hold" not in context
 
 
 def test_a_new_session_is_told_what_is_wrong_with_the_list(ring: Ring, project: Project) -> None:
@@ -48,8 +48,8 @@ def test_the_list_is_not_edited_by_hand(ring: Ring, project: Project) -> None:
     add(project, "One")
     (project.top / "link.json").symlink_to("harness-tasks.json")
     for path in (str(project.file), "harness-tasks.json", "link.json", "./x/../harness-tasks.json"):
-        found = ring("pretooluse", {"tool_name": "Edit", "tool_input": {"file_path": path}}).json
-        said = found["hookSpecificOutput"]
+        answer = ring("pretooluse", {"tool_name": "Edit", "tool_input": {"file_path": path}}).json
+        said = answer["hookSpecificOutput"]
         assert (said["hookEventName"], said["permissionDecision"]) == ("PreToolUse", "deny")
         assert f"{CHECKOUT}/bin/harness edit ID" in said["permissionDecisionReason"]
 

@@ -22,23 +22,23 @@ KEYS = st.sampled_from(
 
 
 @settings(max_examples=50)
-@given(st.binary() | st.dictionaries(KEYS | st.text(), JSON).map(lambda found: json.dumps(found).encode()))
+@given(st.binary() | st.dictionaries(KEYS | st.text(), JSON).map(lambda fields: json.dumps(fields).encode()))
 def test_nothing_breaks_it(data: bytes) -> None:
-    found = payload.read("Stop", data)
+    parsed = payload.read("Stop", data)
 
-    assert isinstance(found.session_id, str)
-    assert all(isinstance(each, bool) for each in found.background())
-    assert all(isinstance(path, str) for path in found.edited_paths())
+    assert isinstance(parsed.session_id, str)
+    assert all(isinstance(each, bool) for each in parsed.background())
+    assert all(isinstance(path, str) for path in parsed.edited_paths())
 
 
 @given(st.integers(min_value=0, max_value=200))
 def test_of_a_torn_payload_the_whole_fields_count(length: int) -> None:
     data = json.dumps({"session_id": ME, "cwd": "/p", "last_assistant_message": "x" * 100}).encode()
 
-    found = payload.read("Stop", data[:length])
+    parsed = payload.read("Stop", data[:length])
 
-    assert found.session_id in ("", ME)
-    assert found.session_id == ME or length < 58
+    assert parsed.session_id in ("", ME)
+    assert parsed.session_id == ME or length < 58
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_deep_nesting_is_survived(data: bytes) -> None:
 def test_names_are_taken_as_the_list_has_them() -> None:
     fields = {"session_id": " a\x00b\n" + "c" * 500, "agent_id": 7}
 
-    found = payload.Payload("Stop", fields)
+    parsed = payload.Payload("Stop", fields)
 
-    assert found.session_id == ("ab" + "c" * 500)[: payload.LONGEST_NAME]
-    assert found.agent_id == ""
+    assert parsed.session_id == ("ab" + "c" * 500)[: payload.LONGEST_NAME]
+    assert parsed.agent_id == ""
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_every_host_says_in_its_own_way_what_a_tool_changes(
 def test_of_a_torn_payload_the_fields_before_the_break_are_read(
     data: bytes, fields: dict[str, object]
 ) -> None:
-    found = payload.read("Stop", data)
+    parsed = payload.read("Stop", data)
 
-    assert found.fields == fields
-    assert found.event == "Stop"
+    assert parsed.fields == fields
+    assert parsed.event == "Stop"

@@ -54,12 +54,12 @@ BEGIN: dict[str, tuple[Situation, str, bool]] = {
 
 @pytest.mark.parametrize("row", BEGIN, ids=lambda row: row.replace(" ", "-"))
 def test_a_subagent_begins(row: str) -> None:
-    now, name, told = BEGIN[row]
+    now, name, named = BEGIN[row]
 
     answer = policy.subagent_start(now, payload("SubagentStart", agent_id=name))
 
-    assert (answer.kind == "context") is told
-    assert ("HARNESS_WORKER_ID=sub-1 HARNESS claim" in answer.text) is told
+    assert (answer.kind == "context") is named
+    assert ("HARNESS_WORKER_ID=sub-1 HARNESS claim" in answer.text) is named
 
 
 def test_a_task_that_nobody_is_named_for_is_no_subagents() -> None:

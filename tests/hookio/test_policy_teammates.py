@@ -49,8 +49,8 @@ def test_an_idle_teammate_is_told_of_its_task_or_of_what_waits() -> None:
     halted = situation(PENDING, sessions=(HALTED,), mode="concurrent")
     assert own.digest is not None
 
-    told = messages.stop(own, own.digest["in_progress"])
-    assert said(idle(own)) == ("keep", told, "", "teammate a/2/1", False, False)
+    reason = messages.stop(own, own.digest["in_progress"])
+    assert said(idle(own)) == ("keep", reason, "", "teammate a/2/1", False, False)
     assert said(idle(waits)) == ("keep", messages.stop(waits, ()), "", "waiting a", False, False)
     assert said(idle(doubted)) == ("keep", messages.stop(doubted, ()), "", "waiting u", False, False)
     assert said(idle(halted)) == allowed(messages.halted("CONFIG: no check", "HARNESS"))

@@ -22,12 +22,12 @@ def test_of_a_dead_predecessor_it_hears_what_was_interrupted_and_what_to_type(
     else:
         assert ring("sessionend", {"reason": end, "session_id": ME}).silent
 
-    told = ring("sessionstart", NEW).context
+    context = ring("sessionstart", NEW).context
 
-    assert "Another agent" not in told
-    assert "Session 1 was cut off" in told
-    assert 'Interrupted: task-001 "One".' in told
-    assert f"{CHECKOUT}/bin/harness start" in told
+    assert "Another agent" not in context
+    assert "Session 1 was cut off" in context
+    assert 'Interrupted: task-001 "One".' in context
+    assert f"{CHECKOUT}/bin/harness start" in context
 
 
 def test_beside_a_living_agent_only_the_task_of_the_dead_is_interrupted(ring: Ring, shared: Project) -> None:
@@ -37,10 +37,10 @@ def test_beside_a_living_agent_only_the_task_of_the_dead_is_interrupted(ring: Ri
     lives.ok("start")
     dies.die()
 
-    told = ring("sessionstart", NEW, cwd=shared.top).context
+    context = ring("sessionstart", NEW, cwd=shared.top).context
 
-    assert f'Another agent works on it ("{ME}")' in told
-    assert 'Interrupted: task-001 "One".' in told
+    assert f'Another agent works on it ("{ME}")' in context
+    assert 'Interrupted: task-001 "One".' in context
 
 
 def test_a_fork_holds_nothing_of_its_parent(ring: Ring, project: Project) -> None:
@@ -48,10 +48,10 @@ def test_a_fork_holds_nothing_of_its_parent(ring: Ring, project: Project) -> Non
     agent(project).ok("claim")
 
     fork = {"source": "fork", "session_id": OTHER}
-    told = ring("sessionstart", fork, env={"HARNESS_WORKER_ID": ME}).context
+    context = ring("sessionstart", fork, env={"HARNESS_WORKER_ID": ME}).context
 
-    assert "You hold" not in told
-    assert f'Another agent works on it ("{ME}"); leave its tasks alone.' in told
+    assert "You hold" not in context
+    assert f'Another agent works on it ("{ME}"); leave its tasks alone.' in context
 
 
 def test_the_end_of_an_agent_is_noted_while_the_hooks_are_switched_off(ring: Ring, project: Project) -> None:

@@ -21,9 +21,9 @@ UNKNOWN = [name for name in NAMES if name.endswith("userpromptsubmit")]
 
 
 def load(name: str) -> dict[str, Any]:
-    found = json.loads((RECORDINGS / f"{name}.json").read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+    recording = json.loads((RECORDINGS / f"{name}.json").read_text(encoding="utf-8"))
+    assert isinstance(recording, dict)
+    return recording
 
 
 def replay(ring: Ring, project: Project, name: str, hook: str) -> Heard:
@@ -32,8 +32,8 @@ def replay(ring: Ring, project: Project, name: str, hook: str) -> Heard:
 
 
 def session_of(name: str) -> str:
-    found = load(name)
-    return str(found.get("session_id", found.get("sessionId")))
+    recording = load(name)
+    return str(recording.get("session_id", recording.get("sessionId")))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,12 +86,12 @@ def test_a_subagent_is_held_while_it_owns_a_task(ring: Ring, project: Project, n
 @pytest.mark.parametrize("name", [name for name in NAMES if "subagentstart" in name])
 def test_a_subagent_is_told_the_name_by_which_it_is_held(ring: Ring, shared: Project, name: str) -> None:
     add(shared, "One")
-    told = replay(ring, shared, name, "subagentstart").json["hookSpecificOutput"]
+    output = replay(ring, shared, name, "subagentstart").json["hookSpecificOutput"]
 
-    assert told["hookEventName"] == "SubagentStart"
-    assert "\n" not in told["additionalContext"]
-    assert len(told["additionalContext"]) < 500
-    worker, command = told["additionalContext"].split()[-3:-1]
+    assert output["hookEventName"] == "SubagentStart"
+    assert "\n" not in output["additionalContext"]
+    assert len(output["additionalContext"]) < 500
+    worker, command = output["additionalContext"].split()[-3:-1]
     assert command == f"{CHECKOUT}/bin/harness"
     shared.agent(worker.removeprefix("HARNESS_WORKER_ID=")).ok("claim")
     stop = {**load(name), "cwd": str(shared.top), "hook_event_name": "SubagentStop"}
@@ -130,14 +130,14 @@ def test_a_new_session_is_told_in_the_words_of_its_host(ring: Ring, project: Pro
     args = (name.partition("-")[0],)
     data = json.dumps({**load(name), "cwd": str(project.top)}).encode()
 
-    told = ring("sessionstart", data, args=args).json
+    output = ring("sessionstart", data, args=args).json
 
     if args == ("copilot",):
-        assert list(told) == ["additionalContext"]
+        assert list(output) == ["additionalContext"]
     else:
-        assert told["hookSpecificOutput"]["hookEventName"] == "SessionStart"
-        told = told["hookSpecificOutput"]
-    assert 'Next: task-001 "One".' in told["additionalContext"]
+        assert output["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+        output = output["hookSpecificOutput"]
+    assert 'Next: task-001 "One".' in output["additionalContext"]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "sessionend" in name])

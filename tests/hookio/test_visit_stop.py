@@ -61,10 +61,10 @@ def test_after_enough_blocks_one_is_let_go_and_warned_of_once(root: Root, visit:
 
     heard = [visit("Stop") for _ in range(policy.PATIENCE + 2)]
 
-    told = messages.released(policy.PATIENCE, checkout.LAUNCHER)
+    warning = messages.released(policy.PATIENCE, checkout.LAUNCHER)
     assert [bool(each.out) for each in heard] == [True] * policy.PATIENCE + [False, False]
-    assert [each.err for each in heard[-2:]] == [f"WARN harness: {told}\n", ""]
-    assert log(root) == [f"[SESSION-3] WARN {told}"]
+    assert [each.err for each in heard[-2:]] == [f"WARN harness: {warning}\n", ""]
+    assert log(root) == [f"[SESSION-3] WARN {warning}"]
 
 
 def test_of_a_list_of_the_prose_the_log_tells_what_its_session_has_done(root: Root, visit: Visit) -> None:

@@ -35,9 +35,9 @@ def _verbs() -> frozenset[str]:
 
 def commands(text: str) -> Iterator[str]:
     """Yield what a reader of `text` would type: from `harness VERB` or `git VERB` to where its words end."""
-    for found in re.finditer(rf"(?<![\w.-])(?:\S*/)?({'|'.join(PROGRAMS)}) (\S+)", text):
-        if found[2].rstrip(".,;:)") in _verbs():
-            yield _words(text[found.start() :].split("\n", 1)[0])
+    for match in re.finditer(rf"(?<![\w.-])(?:\S*/)?({'|'.join(PROGRAMS)}) (\S+)", text):
+        if match[2].rstrip(".,;:)") in _verbs():
+            yield _words(text[match.start() :].split("\n", 1)[0])
 
 
 def _words(line: str) -> str:

@@ -91,8 +91,8 @@ def clone(tmp_path: Path) -> Iterator[Project]:
 def _outside(project: Project) -> dict[str, bytes]:
     """Return what stands beside the clone, and its branches."""
     beside = (path for path in project.top.parent.rglob("*") if project.top not in (path, *path.parents))
-    found = {str(path): path.read_bytes() for path in beside if path.is_file()}
-    return {**found, "refs": project.git("for-each-ref").encode(), "head": project.head.encode()}
+    files = {str(path): path.read_bytes() for path in beside if path.is_file()}
+    return {**files, "refs": project.git("for-each-ref").encode(), "head": project.head.encode()}
 
 
 def _shows_nothing_raw(said: str) -> bool:

@@ -113,11 +113,11 @@ WRONG: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("case", WRONG)
 def test_what_we_never_write_is_not_done_for_a_list_that_is_trusted_either(
-    project: Project, what: str
+    project: Project, case: str
 ) -> None:
-    action, fields = WRONG[what]
+    action, fields = WRONG[case]
     fields = {**_forged(project, action), **fields}
     if fields.get("commit") == "short":
         fields["commit"] = _oid(project, "side")[:12]
@@ -175,14 +175,14 @@ def test_a_commit_that_was_prepared_before_somebody_committed_is_kept_and_not_pu
     theirs = project.commit_only("Made by a person meanwhile")
     agent = _trusted(project)
 
-    told = json.dumps(agent.ok("start"))
+    reply = json.dumps(agent.ok("start"))
 
     assert project.head != prepared
     assert _oid(project, next(ref for ref in project.refs() if ref.endswith("-commit"))) == prepared
     assert "HEAD moved while the commit was interrupted" in project.task()["error_log"][-1]
     kept = project.git("rev-list", "--all", "--glob=refs/harness").splitlines()
     assert theirs in kept
-    assert "1 commit left main" in told
+    assert "1 commit left main" in reply
 
 
 def test_a_rollback_takes_nothing_off_a_branch_that_somebody_has_moved_since(project: Project) -> None:

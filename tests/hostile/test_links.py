@@ -109,8 +109,8 @@ def _lead_out(project: Project, name: str, victim: Path) -> None:
 
 
 def _content(place: Path) -> dict[str, bytes | None]:
-    found = [place, *place.rglob("*")] if place.is_dir() else [place]
-    return {str(path): path.read_bytes() if path.is_file() else None for path in found}
+    paths = [place, *place.rglob("*")] if place.is_dir() else [place]
+    return {str(path): path.read_bytes() if path.is_file() else None for path in paths}
 
 
 @pytest.mark.parametrize("name", [*FILES, *DIRECTORIES])

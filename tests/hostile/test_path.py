@@ -101,10 +101,10 @@ def test_no_hook_does(trap: tuple[Project, dict[str, str]], event: str) -> None:
     data = json.dumps(
         {"session_id": ME, "hook_event_name": event, "tool_input": {"file_path": "harness-tasks.json"}}
     )
-    wanted = {**env, "CLAUDE_PLUGIN_ROOT": str(CHECKOUT)}
-    del wanted["HARNESS_STATE_ROOT"]
+    inherited = {**env, "CLAUDE_PLUGIN_ROOT": str(CHECKOUT)}
+    del inherited["HARNESS_STATE_ROOT"]
 
-    done = _run(project, wanted, "/bin/sh", "-c", commands()[event], stdin=data)
+    done = _run(project, inherited, "/bin/sh", "-c", commands()[event], stdin=data)
 
     assert not (project.top.parent / "PWNED").exists()
     assert done.returncode == 0
@@ -126,9 +126,9 @@ def test_the_launcher_finds_its_python_beside_relative_entries(trap: tuple[Proje
     only = project.top.parent / "only"
     only.mkdir()
     (only / "python3").symlink_to(sys.executable)
-    found = shutil.which("git")
-    assert found
-    (only / "git").symlink_to(found)
+    git = shutil.which("git")
+    assert git
+    (only / "git").symlink_to(git)
 
     done = _run(
         project, {**env, "PATH": f"tools:{only}:."}, "/bin/sh", str(CHECKOUT / "bin/harness"), "status"

@@ -41,9 +41,9 @@ def worked_in(open_to_all: None, tmp_path: Path) -> Iterator[Project]:  # noqa: 
 
 
 def _open_to_others(*places: Path) -> list[str]:
-    found = [path for place in places for path in (place, *place.rglob("*"))]
-    assert found
-    return [str(path) for path in found if stat.S_IMODE(path.lstat().st_mode) & 0o077]
+    paths = [path for place in places for path in (place, *place.rglob("*"))]
+    assert paths
+    return [str(path) for path in paths if stat.S_IMODE(path.lstat().st_mode) & 0o077]
 
 
 def test_nobody_else_can_read_what_harness_keeps(worked_in: Project) -> None:

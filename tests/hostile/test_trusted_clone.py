@@ -22,8 +22,8 @@ PROOF = "0" * 40
 def _proof(task: dict[str, Any]) -> str:
     """Return the proof that harness itself would write into `task`: anybody can compute it."""
     check = task["validation"]
-    told = [task["id"], 0, check["command"], check.get("cwd"), task["completed_commit"]]
-    return "sha256:" + hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    facts = [task["id"], 0, check["command"], check.get("cwd"), task["completed_commit"]]
+    return "sha256:" + hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 @pytest.fixture
@@ -149,8 +149,8 @@ def test_a_proof_that_does_not_fit_its_task_proves_nothing(tmp_path: Path, chang
     person.ok("trust", "--yes", HARNESS_TRUST="1")
 
     assert person("check").code == 1
-    told = person.ok("start")
+    reply = person.ok("start")
 
-    assert "pending again" in json.dumps(told)
+    assert "pending again" in json.dumps(reply)
     assert made.task()["status"] == "pending"
     made.close()

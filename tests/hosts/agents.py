@@ -24,9 +24,9 @@ _BRIEF = re.compile(r"(\S+) \[P\d\] attempt (\d+) of ")
 
 def launcher(text: str) -> str:
     """Return the absolute path of `bin/harness` as `text` tells it: itself, or beside the page."""
-    found = _LAUNCHER.search(text)
-    if found:
-        return found[1]
+    match = _LAUNCHER.search(text)
+    if match:
+        return match[1]
     folders = _FOLDER.findall(text) or _PAGE.findall(text)
     assert folders, text[-2000:]
     return f"{folders[-1]}/bin/harness"
@@ -114,17 +114,17 @@ def obey(
 
 def told_name(text: str) -> str:
     """Return the name that our hook has told a subagent."""
-    found = re.search(r"HARNESS_WORKER_ID=([\w-]+) /\S+/bin/harness claim", text)
-    assert found, text[-2000:]
-    return found[1]
+    match = re.search(r"HARNESS_WORKER_ID=([\w-]+) /\S+/bin/harness claim", text)
+    assert match, text[-2000:]
+    return match[1]
 
 
 def command_in(text: str) -> str | None:
     """Return what a hook tells to type after the path of the launcher, if it tells anything."""
-    found = re.search(_LAUNCHER.pattern + r"['\"]? ([a-z]+)", text)
-    return found[2] if found else None
+    match = re.search(_LAUNCHER.pattern + r"['\"]? ([a-z]+)", text)
+    return match[2] if match else None
 
 
 def _next(reply: str) -> str | None:
-    found = _NEXT.search(reply)
-    return found[1] if found else None
+    match = _NEXT.search(reply)
+    return match[1] if match else None

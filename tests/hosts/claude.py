@@ -31,13 +31,13 @@ class Claude:
 
     def __call__(
         self, prompt: str, *flags: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> Told:
+    ) -> ClaudeRan:
         """Let it work on `prompt` until it stops by itself."""
         return self.asking(prompt, "--dangerously-skip-permissions", *flags, cwd=cwd, env=env)
 
     def asking(
         self, prompt: str, *flags: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> Told:
+    ) -> ClaudeRan:
         """Let it work on `prompt` as it does by default: what needs a person's approval is refused."""
         ran = self.machine.run(
             "claude",
@@ -50,7 +50,7 @@ class Claude:
             cwd=cwd,
             env={**QUIET, "ANTHROPIC_BASE_URL": self.address, **(env or {})},
         )
-        return Told(ran.code, ran.out, ran.err)
+        return ClaudeRan(ran.code, ran.out, ran.err)
 
     def plugin(self, *words: str) -> Ran:
         """Type `claude plugin WORDS`."""
@@ -71,7 +71,7 @@ class Claude:
         settings.write_text(json.dumps(known), encoding="utf-8")
 
 
-class Told(Ran):
+class ClaudeRan(Ran):
     """A run of Claude Code."""
 
     @property

@@ -48,10 +48,10 @@ def programs() -> Programs:
                 known[client] = CACHE.programs(client)
             except CannotInstallError as error:
                 known[client] = error
-        found = known[client]
-        if isinstance(found, CannotInstallError):
-            pytest.skip(str(found))
-        return found
+        directory = known[client]
+        if isinstance(directory, CannotInstallError):
+            pytest.skip(str(directory))
+        return directory
 
     return find
 

@@ -160,9 +160,9 @@ class Machine:
 
     @property
     def state(self) -> dict[str, Any]:
-        found = json.loads(self.tasks_file.read_text(encoding="utf-8"))
-        assert isinstance(found, dict)
-        return found
+        document = json.loads(self.tasks_file.read_text(encoding="utf-8"))
+        assert isinstance(document, dict)
+        return document
 
     @property
     def statuses(self) -> Sequence[str]:

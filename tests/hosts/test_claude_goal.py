@@ -52,15 +52,15 @@ def test_a_goal_of_the_host_and_the_list_hold_side_by_side(
     model.judge = is_reached
     model.play(works)
 
-    told = claude("/goal every task of the list is completed")
+    ran = claude("/goal every task of the list is completed")
 
-    assert (told.code, told.result) == (0, TIRED)
+    assert (ran.code, ran.result) == (0, TIRED)
     assert machine.statuses == ["completed"]
     assert not machine.marker.exists()
     # Ours, once, in words of its own; the goal's as long as it is not reached.
-    assert len(told.blocks()) == 1
-    assert told.blocks()[0].startswith("harness: ")
-    assert told.blocks()[0] in heard[0]
+    assert len(ran.blocks()) == 1
+    assert ran.blocks()[0].startswith("harness: ")
+    assert ran.blocks()[0] in heard[0]
     assert [VERDICT in said for said in heard] == {
         "with the list": [True],
         "at once": [False],

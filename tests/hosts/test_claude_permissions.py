@@ -45,10 +45,10 @@ def test_the_loop_is_typed_without_asking(
 
     model.play(works)
 
-    told = claude.asking("/harness run", *flags)
+    ran = claude.asking("/harness run", *flags)
 
     assert not [said for said in heard if ASKED in said]
-    assert len(told.blocks()) == 1
+    assert len(ran.blocks()) == 1
     assert machine.statuses == ["completed"]
 
 

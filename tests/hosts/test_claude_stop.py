@@ -11,7 +11,7 @@ from tests.hosts.chores import WORK, assert_all_done, one_task, three_tasks
 from tests.hosts.talk import Request, Say, Script, says
 
 if TYPE_CHECKING:
-    from tests.hosts.claude import Claude, Told
+    from tests.hosts.claude import Claude, ClaudeRan
     from tests.hosts.machine import Machine
     from tests.hosts.model import Model
 
@@ -28,14 +28,14 @@ def test_it_holds_until_the_list_is_done_and_lets_go_then(
     three_tasks(machine)
     model.play(stops_after_each_task(WORK))
 
-    told = claude("/harness run")
+    ran = claude("/harness run")
 
-    assert (told.code, told.result) == (0, TIRED)
+    assert (ran.code, ran.result) == (0, TIRED)
     assert_all_done(machine)
     # After the start, the first task, the failed attempt and the second task.
-    assert len(told.blocks()) == 4
+    assert len(ran.blocks()) == 4
     # The page brings the same hooks along: each event still fires once.
-    assert len(told.hooks("Stop")) == 5
+    assert len(ran.hooks("Stop")) == 5
 
 
 def test_eight_idle_turns_in_a_row_are_enough(claude: Claude, model: Model, machine: Machine) -> None:
@@ -43,10 +43,10 @@ def test_eight_idle_turns_in_a_row_are_enough(claude: Claude, model: Model, mach
     one_task(machine)
     model.play(idles)
 
-    told = claude("/harness run")
+    ran = claude("/harness run")
 
-    assert told.code == 0
-    assert len(told.blocks()) == 8
+    assert ran.code == 0
+    assert len(ran.blocks()) == 8
     assert "WARN" in machine.log
     assert machine.statuses == ["pending"]
     assert machine.marker.exists()
@@ -57,7 +57,7 @@ def test_another_session_in_the_same_folder_stops_freely(
 ) -> None:
     """While one session works on the list, another one asks something else and ends at once."""
     one_task(machine)
-    others: list[Told] = []
+    others: list[ClaudeRan] = []
 
     def visited(request: Request) -> Script:
         harness = launcher(request.everything)
@@ -69,17 +69,17 @@ def test_another_session_in_the_same_folder_stops_freely(
     model.play(visited)
     model.play(says("Saturday."), when="SOMETHING ELSE")
 
-    told = claude("/harness run")
+    ran = claude("/harness run")
 
     assert [(other.result, other.blocks()) for other in others] == [("Saturday.", [])]
-    assert len(told.blocks()) == 1
+    assert len(ran.blocks()) == 1
     assert machine.statuses == ["completed"]
 
 
 def test_a_fork_is_another_session(claude: Claude, model: Model, machine: Machine) -> None:
     """A fork of the session that works on the list is not held, although it remembers the same."""
     one_task(machine)
-    forks: list[Told] = []
+    forks: list[ClaudeRan] = []
 
     def forked(request: Request) -> Script:
         harness = launcher(request.everything)
@@ -110,9 +110,9 @@ def test_it_holds_wherever_in_the_project_the_agent_was_started(
         machine.run("git", "worktree", "add", "-q", where).check()
     model.play(stops_when_open)
 
-    told = claude("/harness run", cwd=where)
+    ran = claude("/harness run", cwd=where)
 
-    assert len(told.blocks()) == 1
+    assert len(ran.blocks()) == 1
     assert machine.statuses == ["completed"]
 
 
@@ -136,10 +136,10 @@ def test_a_list_against_the_contract_holds_once(claude: Claude, model: Model, ma
 
     model.play(misspells)
 
-    told = claude("/harness run")
+    ran = claude("/harness run")
 
-    assert (told.code, told.result) == (0, "I cannot repair that.")
-    assert [" check" in reason and "pendign" in reason for reason in told.blocks()] == [True]
+    assert (ran.code, ran.result) == (0, "I cannot repair that.")
+    assert [" check" in reason and "pendign" in reason for reason in ran.blocks()] == [True]
 
 
 def test_a_torn_list_is_restored_and_worked_on(claude: Claude, model: Model, machine: Machine) -> None:
@@ -155,9 +155,9 @@ def test_a_torn_list_is_restored_and_worked_on(claude: Claude, model: Model, mac
 
     model.play(tears)
 
-    told = claude("/harness run")
+    ran = claude("/harness run")
 
-    assert len(told.blocks()) == 1
+    assert len(ran.blocks()) == 1
     assert machine.statuses == ["completed"]
 
 
@@ -166,9 +166,9 @@ def test_a_switch_silences_it(claude: Claude, model: Model, machine: Machine) ->
     one_task(machine)
     model.play(starts_and_stops)
 
-    told = claude("/harness run", env={"HARNESS_DISABLED": "1"})
+    ran = claude("/harness run", env={"HARNESS_DISABLED": "1"})
 
-    assert (told.code, told.blocks(), told.hooks_heard()) == (0, [], [])
+    assert (ran.code, ran.blocks(), ran.hooks_heard()) == (0, [], [])
 
 
 def starts_and_stops(request: Request) -> Script:

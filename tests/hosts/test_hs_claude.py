@@ -36,8 +36,10 @@ def environment(claude: Claude) -> dict[str, str]:
 def hs(claude: Claude, machine: Machine) -> Hs:
     def run(*words: str, env: Mapping[str, str | None] | None = None) -> Ran:
         changed = {**environment(claude), **(env or {})}
-        given = {name: value for name, value in changed.items() if value is not None}
-        return machine.run(sys.executable, "-m", "harness_lib.hs", "--provider", "claude", *words, env=given)
+        variables = {name: value for name, value in changed.items() if value is not None}
+        return machine.run(
+            sys.executable, "-m", "harness_lib.hs", "--provider", "claude", *words, env=variables
+        )
 
     return run
 

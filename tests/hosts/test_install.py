@@ -30,9 +30,9 @@ def test_claude_takes_the_list_to_its_end(
     three_tasks(machine)
     model.play(follows_the_page(WORK))
 
-    told = claude("/harness run")
+    ran = claude("/harness run")
 
-    assert (told.code, told.result, told.blocks()) == (0, DONE, [])
+    assert (ran.code, ran.result, ran.blocks()) == (0, DONE, [])
     assert_all_done(machine)
     # The next `skills add` deletes the folder, and Codex distrusts a plugin that changes.
     assert _files(home / ".claude" / "skills" / "harness") == before
@@ -46,10 +46,10 @@ def test_the_page_brings_hooks_where_the_folder_is_not_trusted(
     one_task(machine)
     model.play(stops_after_each_task(WORK))
 
-    told = claude("/harness run")
+    ran = claude("/harness run")
 
-    assert told.hooks("SessionStart") == []
-    assert len(told.blocks()) == 1
+    assert ran.hooks("SessionStart") == []
+    assert len(ran.blocks()) == 1
     assert machine.statuses == ["completed"]
 
 

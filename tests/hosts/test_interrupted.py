@@ -55,9 +55,9 @@ def test_killed_at_work_and_told_to_run_again_nothing_is_lost_and_no_attempt_cou
 
     model.play(runs_again, when="AGAIN")
 
-    told = claude(f"{RUN} AGAIN", *(["--resume", session] if resumed else []))
+    ran = claude(f"{RUN} AGAIN", *(["--resume", session] if resumed else []))
 
-    assert told.result == DONE
+    assert ran.result == DONE
     assert seen == [("half\n", "in_progress", 0, 0 if resumed else 1)]
     assert (machine.statuses, machine.state["tasks"][0]["attempts"]) == (["completed"], 0)
     assert "ROLLBACK" not in machine.log

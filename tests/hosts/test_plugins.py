@@ -33,9 +33,9 @@ def test_claude_code_takes_the_plugin(
     one_task(machine)
     model.play(stops_after_each_task(WORK))
 
-    told = claude("/harness run", *flags)
+    ran = claude("/harness run", *flags)
 
-    assert (told.result, len(told.blocks()), len(told.hooks("Stop"))) == (TIRED, 1, 2)
+    assert (ran.result, len(ran.blocks()), len(ran.hooks("Stop"))) == (TIRED, 1, 2)
     assert machine.statuses == ["completed"]
 
 

@@ -26,9 +26,9 @@ def test_claude_code_plays_a_script(claude: Claude, model: Model) -> None:
     """A script's tool calls are run by the real client, and their results come back to it."""
     model.play(look_around)
 
-    told = claude("Look around.")
+    ran = claude("Look around.")
 
-    assert (told.code, told.result) == (0, "it is 42")
+    assert (ran.code, ran.result) == (0, "it is 42")
 
 
 def test_codex_plays_a_script(codex: Codex, model: Model) -> None:

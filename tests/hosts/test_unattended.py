@@ -83,8 +83,8 @@ def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
     add_tasks(machine)
 
     def refusal(end: int) -> Refusal:
-        told = {"status": "rejected", "reset": str(end), "representative-claim": "five_hour"}
-        headers = {f"anthropic-ratelimit-unified-{name}": value for name, value in told.items()}
+        quota = {"status": "rejected", "reset": str(end), "representative-claim": "five_hour"}
+        headers = {f"anthropic-ratelimit-unified-{name}": value for name, value in quota.items()}
         error = {"type": "rate_limit_error", "message": "Please try again later."}
         return Refusal(429, {"type": "error", "error": error}, headers)
 
@@ -220,7 +220,7 @@ def assert_weathered(events: list[Event]) -> None:
     done = [(f"task-00{number}", "completed") for number in (1, 2, 3)]
     assert sorted(ended) == sorted([*done, ("task-002", "failed")])
     waits = [event["message"] for event in events if event.get("until")]
-    killed, limited = sorted(waits, key=lambda told: "limit" in told)
+    killed, limited = sorted(waits, key=lambda message: "limit" in message)
     assert killed.startswith("the agent ended with ")
     assert "{" not in killed
     assert "hit your" in limited

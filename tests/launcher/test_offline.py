@@ -34,12 +34,12 @@ class TestOffline:
         done = run(CHECKOUT / "bin" / "harness", "doctor", "--json", env=offline, cwd=tmp_path)
         assert done.code == 1, done.err
         assert "no package registry could be reached" in done.err
-        found = {each["what"]: each for each in json.loads(done.out)["found"]}
-        assert "not installed: filelock, jsonschema, rich, tomlkit" in found
-        assert found["not installed: filelock, jsonschema, rich, tomlkit"]["cure"].endswith(
+        findings = {each["what"]: each for each in json.loads(done.out)["found"]}
+        assert "not installed: filelock, jsonschema, rich, tomlkit" in findings
+        assert findings["not installed: filelock, jsonschema, rich, tomlkit"]["cure"].endswith(
             "harness --version"
         )
-        assert any("git version" in what for what in found)
+        assert any("git version" in title for title in findings)
 
     def test_with_json_the_error_is_one_object_too(self, launcher: Path, offline: dict[str, str]) -> None:
         reply = json.loads(run(launcher, "status", "--json", env={**offline, "PIP_NO_INDEX": "1"}).out)

@@ -37,8 +37,8 @@ def of(file: Path, module: str) -> Iterator[Mutant]:
     """Yield the mutants in `file`, which mutmut has written for `module`."""
     text = file.read_text(encoding="utf-8")
     rows = text.replace(" # type: ignore # mutmut generated", "").split("\n")
-    found = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
-    nodes = {node.name: node for node in found if "__mutmut_" in node.name}
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+    nodes = {node.name: node for node in functions if "__mutmut_" in node.name}
     sources = {name: _source(node, rows) for name, node in nodes.items()}
     for name, source in sources.items():
         original = f"{name.partition('__mutmut_')[0]}__mutmut_orig"
@@ -70,7 +70,7 @@ def _changed(before: list[str], after: list[str]) -> list[int]:
 
 def _lines(function: ast.FunctionDef, places: list[int]) -> list[int]:
     """Return the lines of the statements in which these places of `function` are: one runs, or none does."""
-    found: set[int] = set()
+    lines: set[int] = set()
     for line in (function.lineno + place for place in places):
         around = [
             node
@@ -83,8 +83,8 @@ def _lines(function: ast.FunctionDef, places: list[int]) -> list[int]:
         body = getattr(inner, "body", None)
         last = body[0].lineno - 1 if body else inner.end_lineno or 0
         # Of a statement with others inside only its head, unless it is none of both, as `except` is.
-        found.update(range(inner.lineno, (last if line <= last else inner.end_lineno or 0) + 1))
-    return sorted(found)
+        lines.update(range(inner.lineno, (last if line <= last else inner.end_lineno or 0) + 1))
+    return sorted(lines)
 
 
 def known(file: Path) -> list[Mutant]:
@@ -92,8 +92,8 @@ def known(file: Path) -> list[Mutant]:
     return [Mutant(**each) for each in json.loads(file.read_bytes())] if file.exists() else []
 
 
-def remember(file: Path, found: Sequence[Mutant]) -> None:
-    file.write_text(json.dumps([asdict(each) for each in found]), encoding="utf-8")
+def remember(file: Path, mutants: Sequence[Mutant]) -> None:
+    file.write_text(json.dumps([asdict(each) for each in mutants]), encoding="utf-8")
 
 
 def _difference(before: list[str], after: list[str]) -> tuple[str, str]:

@@ -12,6 +12,6 @@ ORDER = "MUTANT_TESTS"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests that the file in the environment names."""
-    there = {item.nodeid: item for item in items}
+    known = {item.nodeid: item for item in items}
     named = Path(os.environ[ORDER]).read_text(encoding="utf-8").splitlines()
-    items[:] = [there[name] for name in named if name in there]
+    items[:] = [known[name] for name in named if name in known]

@@ -94,14 +94,14 @@ class Tests:
         if mutant.lines:
             module = mutant.name.rpartition(".")[0].replace(".", "/")
             by_line = self._by_line(str(self.session.config.rootpath / f"{module}.py"))
-            there = {name for line in mutant.lines for name in by_line.get(line, ())}
-            items = [item for item in items if item.nodeid in there]
+            running = {name for line in mutant.lines for name in by_line.get(line, ())}
+            items = [item for item in items if item.nodeid in running]
         return self.in_order(mutant, items)
 
     @cache  # noqa: B019 (there is one of these)
     def _by_line(self, file: str) -> Mapping[int, Sequence[str]]:
-        found: Mapping[int, Sequence[str]] = self.lines.get_data().contexts_by_lineno(file)
-        return found
+        contexts: Mapping[int, Sequence[str]] = self.lines.get_data().contexts_by_lineno(file)
+        return contexts
 
     def apart(self, mutant: Mutant) -> str:
         """Return what comes of a mutant in a function that runs while modules are loaded: all begins anew."""
@@ -143,16 +143,16 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     # What is there now is shared with every child, and stays so.
     gc.collect()
     gc.freeze()
-    found = mutants.known(memory)
+    tried = mutants.known(memory)
     # In an order that says nothing: what a run that was cut off has tried is like the rest.
-    open_ones = sorted((each.body, n) for n, each in enumerate(found) if not each.fate)
+    open_ones = sorted((each.body, n) for n, each in enumerate(tried) if not each.fate)
     for done, (_, n) in enumerate(open_ones, 1):
-        found[n] = replace(found[n], fate=_fate(tests, found[n]))
+        tried[n] = replace(tried[n], fate=_fate(tests, tried[n]))
         if done % _SAVED_EACH == 0:
-            mutants.remember(memory, found)
-            fates = Counter(each.fate or "to do" for each in found)
+            mutants.remember(memory, tried)
+            fates = Counter(each.fate or "to do" for each in tried)
             print(*(f"{fate}: {count}" for fate, count in fates.items()), sep=", ", file=sys.__stderr__)
-    mutants.remember(memory, found)
+    mutants.remember(memory, tried)
     return True
 
 
@@ -178,8 +178,8 @@ def _fate_in_a_child(tests: Tests, mutant: Mutant) -> str:
     if child == 0:
         _die_with(_try(tests, mutant, items, Path(place)), writing)
     os.close(writing)
-    with os.fdopen(reading) as told:
-        killer = told.read()
+    with os.fdopen(reading) as report:
+        killer = report.read()
     _, status = os.waitpid(child, 0)
     shutil.rmtree(place, ignore_errors=True)
     tests.killed[_whole(mutant)][killer] += 1
@@ -207,7 +207,7 @@ def _try(tests: Tests, mutant: Mutant, items: Sequence[pytest.Item], place: Path
 
 def _forget() -> None:
     """Empty what was kept of answers that were given without the mutant."""
-    for module in [found for name, found in sys.modules.items() if name.startswith("harness_lib.")]:
+    for module in [module for name, module in sys.modules.items() if name.startswith("harness_lib.")]:
         for kept in [value for value in vars(module).values() if hasattr(value, "cache_clear")]:
             kept.cache_clear()
 

@@ -197,9 +197,9 @@ class Prose:
         done = {task["id"] for task in tasks if task["status"] == "completed"}
         able = [task for task in tasks if done.issuperset(task["depends_on"]) and not _is_settled(task)]
         for status in ("pending", "failed"):
-            found = [task for task in able if task["status"] == status]
-            if found:
-                return dict(min(found, key=lambda task: (task["priority"], task["id"])))
+            candidates = [task for task in able if task["status"] == status]
+            if candidates:
+                return dict(min(candidates, key=lambda task: (task["priority"], task["id"])))
         return None
 
     def claim(self, task_id: str, **fields: Any) -> Document:

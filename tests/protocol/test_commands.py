@@ -39,10 +39,10 @@ def test_ids_go_on_after_the_highest_number(project: Project, agent: Agent) -> N
     assert agent.ok("add", "Next")["task"]["id"] == "task-1000"
     assert agent.ok("add", "And next")["task"]["id"] == "task-1001"
     project.without_proofs()
-    for wanted in ("task-007", "task-999", "task-1000", "task-1001"):
+    for task_id in ("task-007", "task-999", "task-1000", "task-1001"):
         project.edit_task("release-2000", status="completed", completed_at="2025-07-01T10:00:00Z")
-        assert agent.ok("claim", "--dry-run")["task"]["id"] == wanted
-        project.edit_task(wanted, status="completed", completed_at="2025-07-01T10:00:00Z")
+        assert agent.ok("claim", "--dry-run")["task"]["id"] == task_id
+        project.edit_task(task_id, status="completed", completed_at="2025-07-01T10:00:00Z")
 
 
 def test_status_shows_its_four_parts(project: Project, agent: Agent) -> None:

@@ -98,13 +98,13 @@ def _grep(log: Path, words: tuple[str, ...]) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(("words", "wanted"), FILTERS, ids=["|".join(words) for words, _ in FILTERS])
+@pytest.mark.parametrize(("words", "promise"), FILTERS, ids=["|".join(words) for words, _ in FILTERS])
 def test_each_filter_gives_exactly_the_promised_lines(
-    log: Path, words: tuple[str, ...], wanted: dict[str, str]
+    log: Path, words: tuple[str, ...], promise: dict[str, str]
 ) -> None:
-    found = [GRAMMAR.fullmatch(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    matches = [GRAMMAR.fullmatch(line) for line in log.read_text(encoding="utf-8").splitlines()]
     promised = [
-        line[0] for line in found if line and all(line[name] == value for name, value in wanted.items())
+        line[0] for line in matches if line and all(line[name] == value for name, value in promise.items())
     ]
 
     assert promised
@@ -113,11 +113,11 @@ def test_each_filter_gives_exactly_the_promised_lines(
 
 def test_every_line_is_in_the_grammar_and_every_type_and_category_occurs(log: Path) -> None:
     lines = log.read_text(encoding="utf-8").splitlines()
-    found = [GRAMMAR.fullmatch(line) for line in lines]
+    matches = [GRAMMAR.fullmatch(line) for line in lines]
 
-    assert [line for line, match in zip(lines, found, strict=True) if match is None] == []
-    assert {match["type"] for match in found if match} == set(get_args(LogType))
-    assert {match["category"] for match in found if match} == {None, *CATEGORIES}
+    assert [line for line, match in zip(lines, matches, strict=True) if match is None] == []
+    assert {match["type"] for match in matches if match} == set(get_args(LogType))
+    assert {match["category"] for match in matches if match} == {None, *CATEGORIES}
 
 
 def test_lines_about_a_session_name_no_task_and_errors_of_a_task_have_both_tags(log: Path) -> None:

@@ -46,14 +46,14 @@ class Row(NamedTuple):
 
 def rows() -> list[Row]:
     """Return the rows of all tables, without their heads; a row that is not of three cells fails."""
-    found = []
+    table = []
     for number, line in enumerate(PAGE.splitlines(), 1):
         if line.startswith("|") and not line.startswith("|---"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             assert len(cells) == len(HEAD), f"line {number}"
             if cells != HEAD:
-                found.append(Row(number, *cells))
-    return found
+                table.append(Row(number, *cells))
+    return table
 
 
 ROWS = rows()

@@ -65,10 +65,10 @@ def test_each_text_is_written_in_its_place(tmp_path: Path, monkeypatch: pytest.M
 
     written.main()
 
-    found = {
+    files = {
         str(file.relative_to(tmp_path)): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()
     }
-    assert found == {name: text.encode() for name, text in written.texts().items()}
+    assert files == {name: text.encode() for name, text in written.texts().items()}
 
 
 def test_every_field_of_the_list_survives_reading_and_writing() -> None:

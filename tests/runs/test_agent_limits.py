@@ -64,8 +64,8 @@ def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None
     assert (said.returncode, answer["stop"]) == (9, {"reason": "limit"})
     assert schema.reply_problems(answer) == []
     assert answer["spent"]["cost_usd"] == pytest.approx(1.5)
-    told = "A limit of this run is reached (cost: $1.50 of $1.00). Go on with a higher one:"
-    assert answer["message"].splitlines()[0] == f"{told} harness run --help"
+    sentence = "A limit of this run is reached (cost: $1.50 of $1.00). Go on with a higher one:"
+    assert answer["message"].splitlines()[0] == f"{sentence} harness run --help"
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending", "task-003": "pending"}
 
 

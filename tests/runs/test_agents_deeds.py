@@ -123,16 +123,16 @@ def test_a_large_file_is_not_committed_before_a_person_has_been_asked(workshop: 
 
 
 def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Workshop, tmp_path: Path) -> None:
-    started, told = tmp_path / "started", tmp_path / "told"
+    started, news = tmp_path / "started", tmp_path / "told"
     workshop.add("Slow", "grep -q done f", do=f"write f half\ntouch {started}\nonce sleep 600\nwrite f done")
-    run = workshop.start("--notify", f'echo "$HARNESS_EVENT $HARNESS_MESSAGE" >> {told}')
+    run = workshop.start("--notify", f'echo "$HARNESS_EVENT $HARNESS_MESSAGE" >> {news}')
     workshop.wait_for("the agent starts", started.exists)
 
     os.kill(run.pid, signal.SIGHUP)
 
     assert run.wait(90) == 9, workshop.printed
-    assert told.read_text().startswith("stopped ")
-    assert "harness run" in told.read_text()
+    assert news.read_text().startswith("stopped ")
+    assert "harness run" in news.read_text()
     log = (workshop.top / "harness-progress.txt").read_text()
     assert "the terminal was closed" in log
     assert "harness run" in log

@@ -31,10 +31,10 @@ def test_an_agent_is_told_what_ends_it(workshop: Workshop) -> None:
     said = workshop.run("--longest", "90", "--silence", "1", "--task-cost", "2")
 
     assert said.returncode == 0, said.stdout + said.stderr
-    told = (workshop.top / ".harness/logs/task-001/1-agent-1.brief.md").read_text()
-    assert "You are stopped after 90 minutes, and after 60 seconds without a word" in told
-    assert "This task may use: cost $2.00." in told
-    assert "  check (max 300 s): " in told
+    brief = (workshop.top / ".harness/logs/task-001/1-agent-1.brief.md").read_text()
+    assert "You are stopped after 90 minutes, and after 60 seconds without a word" in brief
+    assert "This task may use: cost $2.00." in brief
+    assert "  check (max 300 s): " in brief
 
 
 def test_an_agent_cannot_end_its_task_and_the_run_is_none_the_worse(workshop: Workshop) -> None:

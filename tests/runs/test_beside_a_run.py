@@ -189,16 +189,16 @@ def test_runs_of_one_list_share_their_limits_and_each_counts_for_itself(
 
 def test_a_run_is_ended_as_the_one_that_is_held_up_is_told(workshop: Workshop, go: Path) -> None:
     """Not by closing its session behind its back."""
-    run, told = workshop.runs[0], ""
+    run, hint = workshop.runs[0], ""
     for argv in (["start"], ["stop", "--session", "1"], ["edit", "--mode", "concurrent"]):
         held = workshop.harness(*argv)
         assert held.returncode == 5, held.stdout + held.stderr
-        told = held.stderr
-        assert f": Ctrl-C in its terminal, or kill -INT {run.pid}\n" in told
-        assert "harness stop --session" not in told
+        hint = held.stderr
+        assert f": Ctrl-C in its terminal, or kill -INT {run.pid}\n" in hint
+        assert "harness stop --session" not in hint
     assert [session["number"] for session in workshop.state["sessions"]] == [1]
 
-    subprocess.run(told.rpartition(" or ")[2].split(), check=True)
+    subprocess.run(hint.rpartition(" or ")[2].split(), check=True)
     workshop.wait_for("the run hears it", lambda: "starting nothing new" in workshop.printed)
     assert end(workshop, go).returncode == 9
     assert workshop.state["sessions"] == []

@@ -100,8 +100,8 @@ def test_the_list_of_what_is_brought_may_lie_in_either_place(
     for name in ("keys/one.key", "pa/keys/one.key", ".env", "pa/.env"):
         put(above / name, "here\n")
     inside.ok("init", ".")
-    there, other = ("keys", "pa/keys") if not place else ("pa/keys", "keys")
-    alone = f"test -f {there}/one.key && test ! -e {other} && test ! -e .env && test ! -e pa/.env"
+    brought, other = ("keys", "pa/keys") if not place else ("pa/keys", "keys")
+    alone = f"test -f {brought}/one.key && test ! -e {other} && test ! -e .env && test ! -e pa/.env"
     inside.add("Look", f"{alone} && test -f f", do="write f x")
 
     said = inside.run()

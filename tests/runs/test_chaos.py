@@ -113,10 +113,10 @@ def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None
 
 def _nothing_that_no_task_made(workshop: Workshop, commits: int) -> None:
     """Every line in the tree is one that a completed task had to write, or the person has written."""
-    wanted = {f"line{number}" for number in range(1, TASKS + 1)} | {"begin", "hello", "*.pyc"}
-    wanted |= {f"person{number}" for number in range(1, commits + 1)}
+    expected = {f"line{number}" for number in range(1, TASKS + 1)} | {"begin", "hello", "*.pyc"}
+    expected |= {f"person{number}" for number in range(1, commits + 1)}
     wrong = {f"wrong{number}" for number in range(1, TASKS + 1)}
     for name in sh(workshop.top, "ls-files").splitlines():
         lines = set(Path(workshop.top, name).read_text().split())
         # What a failed attempt wrote is taken back, unless its check let it pass beside the right line.
-        assert lines - wrong <= wanted, (name, lines)
+        assert lines - wrong <= expected, (name, lines)

@@ -167,7 +167,7 @@ LOGS = "$HARNESS_STATE_ROOT/.harness/logs/$HARNESS_TASK_ID"
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "cause"),
     [
         (f"printf broken > {GIT_DIR}/index", "index file"),
         (f"rm {GIT_DIR}/index; mkdir {GIT_DIR}/index", "index file"),
@@ -176,7 +176,7 @@ LOGS = "$HARNESS_STATE_ROOT/.harness/logs/$HARNESS_TASK_ID"
     ids=["a broken index", "no index", "a file in place of its logs"],
 )
 def test_an_agent_that_breaks_what_its_own_task_needs_stops_no_other(
-    workshop: Workshop, workers: str, harm: str, told: str
+    workshop: Workshop, workers: str, harm: str, cause: str
 ) -> None:
     """Nobody is blamed; after some tries the task is halted with its work kept, and the others are done."""
     workshop.add("Breaks", "grep -q done a", do=f"write a done\nsh {harm}")
@@ -188,7 +188,7 @@ def test_an_agent_that_breaks_what_its_own_task_needs_stops_no_other(
     assert said.returncode == 9, said.stdout + said.stderr
     assert workshop.statuses() == {"task-001": "pending", "task-002": "completed", "task-003": "completed"}
     broken = workshop.task("task-001")
-    assert (broken["attempts"], told in broken["halt"]) == (0, True), broken
+    assert (broken["attempts"], cause in broken["halt"]) == (0, True), broken
     assert "harness retry task-001" in broken["halt"]
     assert "space" not in said.stdout + said.stderr
     assert not [line for line in said.stdout.splitlines() if "rescue show /" in line], said.stdout

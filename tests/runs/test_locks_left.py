@@ -71,11 +71,11 @@ def test_a_task_that_cannot_be_handed_back_is_halted_and_the_others_are_done(
     workshop: Workshop, tmp_path: Path, workers: str
 ) -> None:
     """A living git that is not ours holds the index of the work tree, for as long as the night is."""
-    started, go, told = tmp_path / "started", tmp_path / "go", tmp_path / "told"
+    started, go, news = tmp_path / "started", tmp_path / "go", tmp_path / "told"
     workshop.add("Stuck", "grep -q done a", do=f"write a half\ntouch {started}\nwait {go}")
     workshop.file_task("b")
     workshop.file_task("c")
-    run = workshop.start("-j", workers, "--notify", f"echo $HARNESS_EVENT >> {told}")
+    run = workshop.start("-j", workers, "--notify", f"echo $HARNESS_EVENT >> {news}")
     workshop.wait_for("the agent starts", started.exists)
     place = workshop.task("task-001")["worktree"]
     Path(sh(Path(place), "rev-parse", "--git-dir"), "index.lock").touch()
@@ -93,7 +93,7 @@ def test_a_task_that_cannot_be_handed_back_is_halted_and_the_others_are_done(
     kept = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue/task-001").split()
     assert sh(workshop.top, "show", f"{kept[0]}:a").strip() == "half"
     assert "harness rescue show task-001/1" in stuck["halt"]
-    assert told.read_text().split() == ["stopped"]
+    assert news.read_text().split() == ["stopped"]
     assert workshop.run().returncode == 9
 
 

@@ -60,6 +60,6 @@ def test_the_first_line_has_what_was_spent_of_which_limit_and_an_estimate() -> N
 
 def test_many_workers_are_bounded() -> None:
     state = RunState(rows={number: Row(number) for number in range(64)})
-    found = list(progress.lines(Seen(7, state), AHEAD, 0.0))
-    assert len(found) == 12
-    assert found[-1] == "  … and 54 more workers"
+    lines = list(progress.lines(Seen(7, state), AHEAD, 0.0))
+    assert len(lines) == 12
+    assert lines[-1] == "  … and 54 more workers"

@@ -62,8 +62,8 @@ def test_what_agents_have_proposed_stands_in_it_and_nothing_of_it_has_run(
     said = workshop.run()
 
     assert said.returncode == 0, said.stdout + said.stderr
-    told = "1 proposed by agents, nothing of it runs yet: 1. More (harness add --proposed)"
-    assert told in ending(said.stdout)
+    sentence = "1 proposed by agents, nothing of it runs yet: 1. More (harness add --proposed)"
+    assert sentence in ending(said.stdout)
     assert workshop.statuses() == {"task-001": "completed"}
     assert not ran.exists()
 

@@ -173,8 +173,8 @@ def test_the_list_changes_hands_between_a_run_and_an_agent_in_a_chat(
     run.wait()
 
     chat = Agent("chat", workshop.top, Time(), {"HARNESS_HOME": str(workshop.home)})
-    told = chat.ok("start")
-    assert "recovered task-001" in told["message"]
+    reply = chat.ok("start")
+    assert "recovered task-001" in reply["message"]
     assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
     assert workshop.task("task-001")["attempts"] == 0
     assert "harness rescue show task-001/1" in chat.ok("claim", "task-001")["brief"]

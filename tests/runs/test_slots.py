@@ -141,7 +141,7 @@ def test_an_agent_that_types_what_is_the_supervisors_is_told_so(workshop: Worksh
     said = workshop.run()
 
     assert said.returncode == 0, said.stdout + said.stderr
-    told = (workshop.top / "told").read_text()
-    assert f"harness {verb} is not for you" in told
-    assert told.split()[-1] == "2"
+    answer = (workshop.top / "told").read_text()
+    assert f"harness {verb} is not for you" in answer
+    assert answer.split()[-1] == "2"
     workshop.nothing_is_left_over()

@@ -30,7 +30,7 @@ class Script(WorkerPool):
     """Two workers: the late one loses its first task to the fast one; whoever is let go then has a task."""
 
     def __init__(self) -> None:
-        self.told: list[Event] = []
+        self.reports: list[Event] = []
         self.admitted: list[int] = []
         self.silences = 0
         self._there: list[int] = []
@@ -39,9 +39,9 @@ class Script(WorkerPool):
     def numbers(self) -> list[int]:
         return self._there
 
-    def start(self, given: WorkerConfig) -> None:
-        self._there = [*self._there, given.number]
-        self._says(given.number, Ready())
+    def start(self, config: WorkerConfig) -> None:
+        self._there = [*self._there, config.number]
+        self._says(config.number, Ready())
 
     def admit(self, number: int) -> None:
         self.admitted.append(number)
@@ -53,10 +53,10 @@ class Script(WorkerPool):
             self._says(number, news)
 
     def listen(self, _seconds: float) -> Iterator[Event]:
-        self.silences = 0 if self.told else self.silences + 1
+        self.silences = 0 if self.reports else self.silences + 1
         if self.silences > PATIENCE:
             pytest.fail(f"the run waits for ever: only {self.admitted} were let take a task")
-        said, self.told = self.told, []
+        said, self.reports = self.reports, []
         yield from said
 
     def drain(self) -> None:
@@ -68,7 +68,7 @@ class Script(WorkerPool):
         yield from ()
 
     def _says(self, number: int, news: News) -> None:
-        self.told.append(Event(number, 1.0, news))
+        self.reports.append(Event(number, 1.0, news))
 
 
 def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(workshop: Workshop) -> None:

@@ -33,7 +33,7 @@ class Crew:
     """The run and the workers of a workshop, in this process, each with what it sees of the list."""
 
     workshop: Workshop
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     heard: list[Event] = field(default_factory=list)
 
     def context(self, worker: str = RUN) -> Context:
@@ -90,7 +90,7 @@ class Crew:
             tries.spent(self.now())
 
     def _tell(self, _kind: NoticeKind, message: str) -> None:
-        self.told.append(message)
+        self.messages.append(message)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ class Story(Clock):
         next(self.events, lambda: None)()
 
 
-def told(project: Project, *events: Callable[[], object]) -> list[str | None]:
+def lines_about(project: Project, *events: Callable[[], object]) -> list[str | None]:
     """Return what is said about each view until nothing is left to do."""
     ctx = Context(env={}, cwd=project.top, clock=Story(iter(events)))
     views = list(watch.follow(ctx, 20))
@@ -40,7 +40,7 @@ def told(project: Project, *events: Callable[[], object]) -> list[str | None]:
 
 def test_each_change_is_one_line_and_the_end_comes_by_itself(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
-    said = told(project, lambda: agent.ok("claim"), lambda: None, lambda: agent("finish"))
+    said = lines_about(project, lambda: agent.ok("claim"), lambda: None, lambda: agent("finish"))
     assert [line and line.partition("; ")[2] for line in said] == [
         "[in_progress] task-001: One (0/3)",
         "[completed] task-001: One (0/3)",
@@ -48,12 +48,12 @@ def test_each_change_is_one_line_and_the_end_comes_by_itself(project: Project, a
 
 
 def test_an_empty_list_is_finished_at_once(project: Project) -> None:
-    assert told(project) == []
+    assert lines_about(project) == []
 
 
 def test_a_new_task_is_seen(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
-    said = told(
+    said = lines_about(
         project,
         lambda: agent.ok("add", "Two", "--validate", "true"),
         lambda: (agent("claim"), agent("finish"), agent("claim"), agent("finish")),
@@ -66,7 +66,7 @@ def test_a_list_that_a_person_is_editing_is_a_warning_and_not_the_end(project: P
     agent.ok("add", "One", "--validate", "true")
     project.without_proofs()
     good = project.file.read_text(encoding="utf-8")
-    said = told(
+    said = lines_about(
         project,
         lambda: project.file.write_text(good.replace('"pending"', '"pnding"'), encoding="utf-8"),
         lambda: project.file.write_text(good.replace('"pending"', '"completed"'), encoding="utf-8"),
@@ -84,6 +84,6 @@ def test_a_log_line_alone_is_no_line_in_a_pipe(project: Project, agent: Agent) -
         with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
             log.write("[2025-07-01T10:00:00Z] [SESSION-1] WARN a word\n")
 
-    said = told(project, note, lambda: (agent("claim"), agent("finish")))
+    said = lines_about(project, note, lambda: (agent("claim"), agent("finish")))
     assert said[0] is None
     assert said[-1] is not None

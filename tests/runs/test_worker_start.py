@@ -48,8 +48,8 @@ def test_doctor_starts_a_worker_as_a_run_does(workshop: Workshop, crippled: dict
 
 
 def test_doctor_is_content_with_a_worker_that_starts(workshop: Workshop) -> None:
-    found = json.loads(workshop.harness("doctor", "--json").stdout)["found"]
-    assert [each["level"] for each in found if "worker" in each["what"]] == ["ok"]
+    findings = json.loads(workshop.harness("doctor", "--json").stdout)["found"]
+    assert [each["level"] for each in findings if "worker" in each["what"]] == ["ok"]
 
 
 def test_workers_that_were_too_late_for_a_task_do_not_count_against_its_limit(workshop: Workshop) -> None:

@@ -124,9 +124,9 @@ class Workshop:
 
     @property
     def state(self) -> dict[str, Any]:
-        found = json.loads((self.top / "harness-tasks.json").read_text())
-        assert isinstance(found, dict)
-        return found
+        document = json.loads((self.top / "harness-tasks.json").read_text())
+        assert isinstance(document, dict)
+        return document
 
     def task(self, name: str) -> dict[str, Any]:
         return next(task for task in self.state["tasks"] if task["id"] == name)
@@ -138,11 +138,11 @@ class Workshop:
     def git(self) -> Git:
         return Git.open(self.top)
 
-    def wait_for(self, what: str, seen: Any) -> None:
+    def wait_for(self, event: str, seen: Any) -> None:
         """Return once `seen()` is true; fail with `what` after a long while."""
         end = time.monotonic() + PATIENCE
         while not seen():
-            assert time.monotonic() < end, f"{what}: {self.printed}"
+            assert time.monotonic() < end, f"{event}: {self.printed}"
             time.sleep(0.02)
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ class Workshop:
 
     def _processes(self) -> list[str]:
         """Return what still runs in, or talks about, this project's places."""
-        found = []
+        left = []
         for entry in Path("/proc").glob("[0-9]*"):
             try:
                 line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
@@ -176,8 +176,8 @@ class Workshop:
             mine = int(entry.name) == os.getpid()
             here = str(self.top.parent) in cwd or str(self.top.parent) in line
             if here and not mine and process.alive(int(entry.name)):
-                found.append(f"{entry.name} {line} in {cwd}")
-        return found
+                left.append(f"{entry.name} {line} in {cwd}")
+        return left
 
     def done_is_done(self) -> None:
         """Every completed task's commit is on the branch, once, and its check passes there."""

@@ -55,9 +55,9 @@ def test_an_edit_by_hand_is_read_strictly_and_is_not_ours(store: Store, root: Ro
 
     root.state.write_text(root.state.read_text("utf-8").replace("First", "By hand"), "utf-8")
 
-    found = load.find(root)
-    assert found.state.tasks[0].title == "By hand"
-    assert not found.ours
+    loaded = load.find(root)
+    assert loaded.state.tasks[0].title == "By hand"
+    assert not loaded.ours
 
 
 def test_two_lists_are_not_mixed_up(store: Store, tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
 
 def _whole(store: Store) -> State:
     """Return the list as the rules see it, but for what no rule asks about."""
-    found = store.ask()
-    state = found.rows.state() if isinstance(found, RowsAnswers) else store.read().state  # type: ignore[attr-defined]
+    questions = store.ask()
+    state = questions.rows.state() if isinstance(questions, RowsAnswers) else store.read().state  # type: ignore[attr-defined]
     return state._replace(created=None, proofs=False)
 
 
@@ -98,11 +98,11 @@ def edit(name: str, **fields: Any) -> Callable[[Tx], object]:
 
 
 def test_every_change_is_answered_alike(stores: Stores, clock: Hands) -> None:
-    found = both(stores, lambda tx: tx.add(TASKS))
+    answered = both(stores, lambda tx: tx.add(TASKS))
 
     counts = stores[0].ask().counts()
     assert (counts.total, counts.completed, counts.failed, counts.attempts) == (18, 1, 4, 7)
-    assert found["highest_number"] == 7
+    assert answered["highest_number"] == 7
     clock.move(600)
     both(stores, lambda _tx: None)
     assert [task.id for task in stores[0].ask().expired()] == ["mine"]
@@ -147,13 +147,13 @@ def test_every_change_is_answered_alike(stores: Stores, clock: Hands) -> None:
 
 def test_what_can_never_run_is_recorded_alike(stores: Stores) -> None:
     both(stores, lambda tx: tx.add(TASKS))
-    found = []
+    findings = []
     for store in stores:
         with store.transaction() as tx:
-            found.append(tx.validate_dependencies())
+            findings.append(tx.validate_dependencies())
             assert tx.validate_dependencies() == ()
-    assert found[0] == found[1]
-    assert [each.task_id for each in found[0]] == ["ring-1", "ring-2", "below", "deeper"]
+    assert findings[0] == findings[1]
+    assert [each.task_id for each in findings[0]] == ["ring-1", "ring-2", "below", "deeper"]
     both(stores, lambda _tx: None)
 
 
@@ -182,8 +182,8 @@ def test_what_stops_the_work_is_said_alike(stores: Stores) -> None:
         (Task("g", status="failed", attempts=3),),
     ):
         both(stores, _empty)
-        found = both(stores, partial(_add, tasks=tasks))
-        seen.append((found["no_work"], found["work_remains"], found["awaits_person"]))
+        answered = both(stores, partial(_add, tasks=tasks))
+        seen.append((answered["no_work"], answered["work_remains"], answered["awaits_person"]))
     assert seen[0] == "done"
     assert seen[1:] == [
         ("done", False, False),
@@ -214,5 +214,5 @@ def test_the_log_is_written_alike(stores: Stores, root: Root) -> None:
     line = f"[{AT}] [SESSION-7] ERROR [a] [TIMEOUT] no"
     assert append_log.tail(root.log) == [line]
     assert stores[1].log_tail(9) == [line]
-    told = ("The change is made, but what follows it could not be written: No such file or directory",)
-    assert (stores[0].warnings, stores[1].warnings) == (told, told)
+    warnings = ("The change is made, but what follows it could not be written: No such file or directory",)
+    assert (stores[0].warnings, stores[1].warnings) == (warnings, warnings)

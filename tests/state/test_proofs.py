@@ -31,9 +31,9 @@ def test_what_we_wrote_is_believed() -> None:
 
 def test_a_proof_is_the_same_in_every_harness() -> None:
     """A list is read by whichever version is installed then."""
-    told = json.dumps(["a", 1, "true", None, "c0ffee"]).encode()
+    facts = json.dumps(["a", 1, "true", None, "c0ffee"]).encode()
 
-    assert proven(DONE).proof == f"sha256:{hashlib.sha256(told).hexdigest()}"
+    assert proven(DONE).proof == f"sha256:{hashlib.sha256(facts).hexdigest()}"
 
 
 def test_a_proof_is_no_sign_that_somebody_else_may_have_been_here() -> None:

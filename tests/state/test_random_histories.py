@@ -53,14 +53,14 @@ class Histories(RuleBasedStateMachine):
         assert file == memory
 
     def tasks(self, *, arrow: transitions.ArrowName | None = None) -> tuple[Task, ...]:
-        found = self.stores[0].ask().search()
-        return tuple(task for task in found if arrow is None or transitions.may(arrow, task))
+        every = self.stores[0].ask().search()
+        return tuple(task for task in every if arrow is None or transitions.may(arrow, task))
 
     def change(self, place: int, arrow: transitions.ArrowName, make: Callable[[Tx, Task], Task]) -> None:
         """Replace one of the tasks that `arrow` may be drawn from, if there is one."""
-        found = self.tasks(arrow=arrow)
-        if found:
-            name = found[place % len(found)].id
+        candidates = self.tasks(arrow=arrow)
+        if candidates:
+            name = candidates[place % len(candidates)].id
             self.both(lambda tx: tx.replace(make(tx, _there(tx, name))))
 
     @invariant()
@@ -74,7 +74,7 @@ class Histories(RuleBasedStateMachine):
         notes=st.booleans(),
     )
     def add(self, priorities: list[str], needs: list[int], notes: bool) -> None:
-        there = [task.id for task in self.tasks()]
+        known = [task.id for task in self.tasks()]
         fresh = []
         for priority in priorities:
             self.number += 1
@@ -83,7 +83,7 @@ class Histories(RuleBasedStateMachine):
                     f"task-{self.number:03d}",
                     f"Title {self.number % 3}",
                     priority=priority,  # type: ignore[arg-type]
-                    depends_on=tuple(dict.fromkeys(there[need % len(there)] for need in needs if there)),
+                    depends_on=tuple(dict.fromkeys(known[need % len(known)] for need in needs if known)),
                     max_attempts=1 + self.number % 2,
                     validation=Validation("true" if notes else None),
                     notes=("mind the gap",) if notes else (),
@@ -94,7 +94,7 @@ class Histories(RuleBasedStateMachine):
     @rule(worker=WHO, place=PLACES, leased=st.booleans())
     def claim(self, worker: str, place: int, leased: bool) -> None:
         def take(tx: Tx) -> object:
-            found = tx.validate_dependencies()
+            findings = tx.validate_dependencies()
             ready = tx.claimable()
             task = tx.next_ready() if place % 2 else (ready[place % len(ready)] if ready else None)
             if task is not None and tx.held_by(worker) is None:
@@ -109,7 +109,7 @@ class Histories(RuleBasedStateMachine):
                         lease_seconds=LEASE if leased else None,
                     )
                 )
-            return found, ready, task
+            return findings, ready, task
 
         self.both(take)
 
@@ -175,38 +175,38 @@ class Histories(RuleBasedStateMachine):
                 tx.forget_attempts(task.attempts)
             return tx.doomed()
 
-        found = self.tasks(arrow="reset")
-        if found:
-            self.both(lambda tx: reset(tx, found[place % len(found)].id))
+        candidates = self.tasks(arrow="reset")
+        if candidates:
+            self.both(lambda tx: reset(tx, candidates[place % len(candidates)].id))
 
     @rule(place=PLACES, worker=WHO)
     def take_over_what_has_expired(self, place: int, worker: str) -> None:
         def resumed(tx: Tx) -> object:
-            found = tx.expired()
-            if found:
-                task = found[place % len(found)]
+            expired = tx.expired()
+            if expired:
+                task = expired[place % len(expired)]
                 tx.replace(
                     transitions.resume(task, worker=worker, now=tx.now, worktree=None, lease_seconds=LEASE)
                 )
-            return found
+            return expired
 
         self.both(resumed)
 
     @rule(place=PLACES)
     def remove(self, place: int) -> None:
         """Also what others need: then the contract is broken, and nothing is removed."""
-        found = self.tasks()
-        if found:
-            self.both(lambda tx: tx.remove(found[place % len(found)].id))
+        candidates = self.tasks()
+        if candidates:
+            self.both(lambda tx: tx.remove(candidates[place % len(candidates)].id))
 
     @rule(place=PLACES, needs=st.lists(PLACES, max_size=2), title=st.sampled_from(["Title 1", "title  1"]))
     def edit(self, place: int, needs: list[int], title: str) -> None:
         """Let a task wait for others, itself and those that wait for it among them."""
-        found = self.tasks()
-        if found:
-            task = found[place % len(found)]
-            wanted = tuple(dict.fromkeys(found[need % len(found)].id for need in needs))
-            self.both(lambda tx: tx.replace(_there(tx, task.id)._replace(title=title, depends_on=wanted)))
+        candidates = self.tasks()
+        if candidates:
+            task = candidates[place % len(candidates)]
+            needed = tuple(dict.fromkeys(candidates[need % len(candidates)].id for need in needs))
+            self.both(lambda tx: tx.replace(_there(tx, task.id)._replace(title=title, depends_on=needed)))
 
     @rule(place=PLACES, why=st.sampled_from([Halt("CONFIG", "CONFIG: no check"), None]))
     def halt(self, place: int, why: Halt | None) -> None:
@@ -214,9 +214,9 @@ class Histories(RuleBasedStateMachine):
 
     @rule(place=PLACES)
     def add_what_is_there_already(self, place: int) -> None:
-        found = self.tasks()
-        if found:
-            self.both(lambda tx: tx.add([Task(found[place % len(found)].id)]))
+        candidates = self.tasks()
+        if candidates:
+            self.both(lambda tx: tx.add([Task(candidates[place % len(candidates)].id)]))
 
     @rule()
     def die_in_the_middle(self) -> None:
@@ -269,8 +269,8 @@ class Histories(RuleBasedStateMachine):
 
     @rule(mode=st.sampled_from(MODES), tasks=st.integers(0, 2), sessions=st.integers(0, 3))
     def configure(self, mode: str, tasks: int, sessions: int) -> None:
-        wanted = SessionConfig(mode, tasks, sessions)  # type: ignore[arg-type]
-        self.both(lambda tx: tx.configure(wanted))
+        config = SessionConfig(mode, tasks, sessions)  # type: ignore[arg-type]
+        self.both(lambda tx: tx.configure(config))
 
     @rule(adds=st.booleans())
     def propose(self, adds: bool) -> None:
@@ -296,10 +296,10 @@ class Histories(RuleBasedStateMachine):
 def _outcome(store: Store, act: Callable[[Tx], object]) -> tuple[object, ...]:
     try:
         with store.transaction() as tx:
-            found = act(tx), answers(tx), tx.changed
+            outcome = act(tx), answers(tx), tx.changed
     except (BrokenError, ContractError) as error:
         return (type(error),)
-    return found
+    return outcome
 
 
 def _there(tx: Tx, task_id: str) -> Task:

@@ -52,9 +52,9 @@ def test_a_long_repeated_key_makes_a_short_message() -> None:
 def test_a_repeated_key_of_sixty_characters_is_shown_whole() -> None:
     for key, shown in {"x" * 60: "x" * 60, "x" * 61: "x" * 60 + "…"}.items():
         inner = f'{{"{key}": 1, "{key}": 2}}'
-        told = "stands 2 times; only one can be meant"
-        assert repeated(inner) == [f"{shown}: {told}"]
-        assert repeated(f'{{"{key}": [{inner}]}}') == [f"{shown}[0].{shown}: {told}"]
+        problem = "stands 2 times; only one can be meant"
+        assert repeated(inner) == [f"{shown}: {problem}"]
+        assert repeated(f'{{"{key}": [{inner}]}}') == [f"{shown}[0].{shown}: {problem}"]
 
 
 def nested(names: list[str]) -> list[str]:

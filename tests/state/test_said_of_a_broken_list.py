@@ -50,8 +50,8 @@ def test_a_list_that_is_lost_or_broken_is_shown_with_one_sentence(
     act, why = DAMAGES[damage]
     act(root)
 
-    told = f"{NAME} {why}; this is the state of {NEWEST}. Restore it with: harness check --repair"
-    assert store.read().warnings == (told,)
+    warning = f"{NAME} {why}; this is the state of {NEWEST}. Restore it with: harness check --repair"
+    assert store.read().warnings == (warning,)
     assert store.read_to_change() == store.read()
 
 
@@ -82,8 +82,8 @@ def test_a_store_says_each_thing_once(store: Store, root: Root) -> None:
         with store.transaction() as tx:
             tx.log("WARN", "x", session=1)
 
-    (told,) = store.warnings
-    assert told.startswith("The change is made, but the log could not be written: ")
+    (warning,) = store.warnings
+    assert warning.startswith("The change is made, but the log could not be written: ")
 
 
 def test_a_list_that_a_person_gives_up_is_restored_with_one_sentence(store: Store, root: Root) -> None:
@@ -120,12 +120,12 @@ def test_with_nothing_good_left_it_is_said_what_to_do(store: Store, root: Root) 
     only_the_list(root)
     root.state.write_text("{", encoding="utf-8")
 
-    told = f"{root.state} {TORN}, and no good earlier state is left."
+    message = f"{root.state} {TORN}, and no good earlier state is left."
     hint = "Correct the file by hand, then look at it: harness check"
-    assert error(store.read) == (StateUnreadableError, told, hint)
+    assert error(store.read) == (StateUnreadableError, message, hint)
     assert append_log.tail(root.log) == []
-    assert error(store.read_to_change) == (StateUnreadableError, told, hint)
-    assert error(lambda: change(store)) == (StateUnreadableError, told, hint)
+    assert error(store.read_to_change) == (StateUnreadableError, message, hint)
+    assert error(lambda: change(store)) == (StateUnreadableError, message, hint)
     line = f"[{NOON}] [SESSION-0] ERROR [ENV_SETUP] {NAME} corrupted and unrecoverable"
     assert append_log.tail(root.log) == [line, line]
 
@@ -133,18 +133,18 @@ def test_with_nothing_good_left_it_is_said_what_to_do(store: Store, root: Root) 
 def test_where_no_list_is_it_is_said_how_to_make_one_and_nothing_is_logged(root: Root) -> None:
     store = Store(root)
 
-    told = f"{root.state} is missing, and no earlier state is left."
+    message = f"{root.state} is missing, and no earlier state is left."
     for act in (store.read, store.read_to_change, lambda: change(store), store.restore):
-        assert error(act) == (StateUnreadableError, told, "Make a new list: harness init")
+        assert error(act) == (StateUnreadableError, message, "Make a new list: harness init")
     assert not root.log.exists()
 
 
 def test_a_list_that_cannot_be_opened_is_said_to_be_so(root: Root) -> None:
     root.state.mkdir()
 
-    told = f"{root.state} cannot be read: Is a directory"
+    message = f"{root.state} cannot be read: Is a directory"
     hint = "See what lies there and who may read it: harness doctor"
-    assert error(Store(root).read) == (EnvSetupError, told, hint)
+    assert error(Store(root).read) == (EnvSetupError, message, hint)
 
 
 def test_a_list_that_is_a_link_is_not_followed(root: Root) -> None:

@@ -60,7 +60,7 @@ def test_what_is_made_keeps_the_contract(root: Root) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         (
             {"tasks": (Task("a", "x" * 1001),)},
@@ -84,12 +84,12 @@ def test_what_is_made_keeps_the_contract(root: Root) -> None:
     ],
 )
 def test_a_change_that_would_break_the_contract_is_named(
-    store: Store, change: dict[str, object], told: str
+    store: Store, change: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(ContractError) as caught, store.transaction() as tx:
         tx.state = tx.state._replace(**change)  # type: ignore[arg-type]
 
-    assert caught.value.message == f"the change would break {NAME}: {told}"
+    assert caught.value.message == f"the change would break {NAME}: {problem}"
 
 
 def test_only_what_has_changed_is_looked_at(store: Store, root: Root) -> None:
@@ -104,23 +104,23 @@ def test_only_what_has_changed_is_looked_at(store: Store, root: Root) -> None:
 
 
 def test_whoever_saves_in_between_is_named(store: Store, root: Root) -> None:
-    told = f"{root.state} was saved by somebody else just now, so nothing was changed."
+    message = f"{root.state} was saved by somebody else just now, so nothing was changed."
     with pytest.raises(HeldError) as caught, store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
         tx.replace(tx.state.tasks[0]._replace(title="New"))
         root.state.write_bytes(root.state.read_bytes() + b"\n")
 
-    assert (caught.value.message, caught.value.hint) == (told, "Type the command again.")
+    assert (caught.value.message, caught.value.hint) == (message, "Type the command again.")
 
 
 def test_a_disk_that_takes_nothing_is_named_with_the_place(store: Store, root: Root) -> None:
     root.backup.mkdir()
     before = root.state.read_bytes()
 
-    kind, told, hint = error(lambda: change(store))
+    kind, message, hint = error(lambda: change(store))
 
     assert kind is EnvSetupError
-    assert told.startswith(f"{root.path}/.{root.backup.name}.")
-    assert told.endswith(" cannot be written, so nothing was changed: Is a directory")
+    assert message.startswith(f"{root.path}/.{root.backup.name}.")
+    assert message.endswith(" cannot be written, so nothing was changed: Is a directory")
     assert hint == "See what stands there; then type it again."
     assert root.state.read_bytes() == before
 
@@ -135,10 +135,10 @@ def test_a_failure_that_names_no_file_is_one_of_the_root(
     before = root.state.read_bytes()
     monkeypatch.setattr(os, "fsync", full)
 
-    kind, told, hint = error(lambda: change(store))
+    kind, message, hint = error(lambda: change(store))
 
     assert kind is EnvSetupError
-    assert told == f"{root.path} cannot be written, so nothing was changed: No space left on device"
+    assert message == f"{root.path} cannot be written, so nothing was changed: No space left on device"
     assert hint is not None
     assert hint.endswith("; then type it again.")
     assert root.state.read_bytes() == before
@@ -163,8 +163,8 @@ def test_so_is_a_failure_to_keep_what_was_there_before(
     before, write = root.state.read_bytes(), os.write
     monkeypatch.setattr(os, "write", lambda to, data: full() if data == before else write(to, data))
 
-    told = f"{root.path} cannot be written, so nothing was changed: No space left on device"
-    assert error(lambda: act(store))[:2] == (EnvSetupError, told)
+    message = f"{root.path} cannot be written, so nothing was changed: No space left on device"
+    assert error(lambda: act(store))[:2] == (EnvSetupError, message)
     assert root.state.read_bytes() == before
 
 
@@ -188,7 +188,7 @@ def a_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("block", "told"),
+    ("block", "warning"),
     [
         (
             lambda root: a_file(root.generations),
@@ -210,7 +210,7 @@ def a_file(path: Path) -> None:
     ids=["generation", "summary", "log", "log that is none"],
 )
 def test_what_fails_after_the_change_is_a_warning(
-    store: Store, root: Root, block: Callable[[Root], object], told: str
+    store: Store, root: Root, block: Callable[[Root], object], warning: str
 ) -> None:
     block(root)
 
@@ -218,7 +218,7 @@ def test_what_fails_after_the_change_is_a_warning(
         tx.replace(tx.state.tasks[0]._replace(title="New"))
         tx.log("WARN", "x", session=1)
 
-    assert tx.warnings == [f"The change is made, but {told.format(root=root.path)}"]
+    assert tx.warnings == [f"The change is made, but {warning.format(root=root.path)}"]
     assert store.read().state.tasks[0].title == "New"
 
 
@@ -230,8 +230,8 @@ def test_an_act_that_fails_after_the_change_is_a_warning(store: Store) -> None:
         tx.on_commit(full)
         tx.on_commit(act)
 
-    told = "The change is made, but what follows it could not be written: "
-    assert tx.warnings == [f"{told}No space left on device", f"{told}no number"]
+    warning = "The change is made, but what follows it could not be written: "
+    assert tx.warnings == [f"{warning}No space left on device", f"{warning}no number"]
 
 
 def test_a_line_of_the_log_has_its_time_session_task_and_category(store: Store, root: Root) -> None:

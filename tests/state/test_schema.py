@@ -36,15 +36,15 @@ def test_what_we_publish_is_a_schema(name: str) -> None:
 def test_the_most_telling_problem_comes_first() -> None:
     document = {"version": 9, "tasks": [{"id": "t", "status": "pending", "validation": {"cwd": 1}}]}
 
-    assert [found.path for found in schema.problems(document)] == ["version", "tasks[0].validation.cwd"]
+    assert [problem.path for problem in schema.problems(document)] == ["version", "tasks[0].validation.cwd"]
 
 
 def test_a_missing_field_is_named_by_its_own_path() -> None:
-    assert [found.path for found in schema.problems({"tasks": [{"id": "t"}]})] == ["tasks[0].status"]
+    assert [problem.path for problem in schema.problems({"tasks": [{"id": "t"}]})] == ["tasks[0].status"]
 
 
 @pytest.mark.parametrize(
-    ("problems", "told"),
+    ("problems", "sentence"),
     [
         (lambda: schema.problems([]), ": [] is not of type 'object'"),
         (lambda: schema.problems({"tasks": [7]}), "tasks[0]: 7 is not of type 'object'"),
@@ -70,10 +70,10 @@ def test_a_missing_field_is_named_by_its_own_path() -> None:
         (lambda: schema.reply_problems([]), ": [] is not of type 'object'"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(problems: Callable[[], list[Problem]], told: str) -> None:
-    (found,) = problems()
+def test_what_is_wrong_is_told_with_its_place(problems: Callable[[], list[Problem]], sentence: str) -> None:
+    (problem,) = problems()
 
-    assert f"{found.path}: {found.message}" == told
+    assert f"{problem.path}: {problem.message}" == sentence
 
 
 @pytest.mark.parametrize("sessions", [None, 7, [], [{"number": -1}]])
@@ -83,8 +83,8 @@ def test_the_tasks_and_sessions_of_a_list_beside_them_are_not_looked_at(sessions
 
 def test_a_message_of_three_hundred_characters_is_whole() -> None:
     def message(length: int) -> str:
-        (found,) = schema.problems({"tasks": [{"id": "t", "status": "pending", "attempts": "x" * length}]})
-        return found.message
+        (problem,) = schema.problems({"tasks": [{"id": "t", "status": "pending", "attempts": "x" * length}]})
+        return problem.message
 
     whole = "'x' is not of type 'integer'"
     just = 300 - len(whole) + 1
@@ -100,19 +100,21 @@ def test_what_is_not_shown_of_a_value_does_not_change_what_is() -> None:
 def test_a_huge_value_makes_a_short_message() -> None:
     document = {"tasks": [{"id": "t", "status": "pending", "title": "x" * 10_000_000}]}
 
-    assert all(len(found.message) < 400 for found in schema.problems(document))
+    assert all(len(problem.message) < 400 for problem in schema.problems(document))
 
 
 def test_one_task_is_checked_under_its_place_in_the_list() -> None:
     task = {"id": "t", "status": "pending", "validation": {"timeout_seconds": 0}}
 
-    assert [found.path for found in schema.task_problems(task, 7)] == ["tasks[7].validation.timeout_seconds"]
+    assert [problem.path for problem in schema.task_problems(task, 7)] == [
+        "tasks[7].validation.timeout_seconds"
+    ]
     assert schema.task_problems({"id": "t", "status": "pending"}, 7) == []
 
 
 def test_the_list_beside_its_tasks_is_checked_without_them() -> None:
     assert schema.shell_problems({"version": 2, "tasks": "not looked at"}) == []
-    assert [found.path for found in schema.shell_problems({"session_count": -1})] == ["session_count"]
+    assert [problem.path for problem in schema.shell_problems({"session_count": -1})] == ["session_count"]
 
 
 def test_a_reply_may_carry_keys_of_its_verb() -> None:
@@ -143,7 +145,7 @@ def test_a_reply_that_its_reader_could_not_rely_on_is_refused(key: str, value: o
 def test_a_reply_lacks_nothing(key: str) -> None:
     reply = {name: value for name, value in GOOD_REPLY.items() if name != key}
 
-    assert key in [found.path for found in schema.reply_problems(reply)]
+    assert key in [problem.path for problem in schema.reply_problems(reply)]
 
 
 def test_an_installation_without_its_schemas_says_so() -> None:

@@ -90,8 +90,8 @@ def test_nobody_above_the_store_knows_its_kind() -> None:
 
 
 def test_nobody_above_the_store_names_its_files() -> None:
-    found = Counter(name for name, tree in modules() for node in ast.walk(tree) if names_a_file(node))
-    assert dict(found) == {**HOOKS, **NAMING}
+    named = Counter(name for name, tree in modules() for node in ast.walk(tree) if names_a_file(node))
+    assert dict(named) == {**HOOKS, **NAMING}
 
 
 def test_the_file_of_the_list_is_told_to_people_and_opened_by_nobody() -> None:

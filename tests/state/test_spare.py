@@ -76,8 +76,8 @@ def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) 
     clean(root)
 
     copy = lists / "%.json"
-    told = f"harness-tasks.json is missing; this is the state of {copy}."
-    assert store.read() == (before, (f"{told} Restore it with: harness check --repair",))
+    warning = f"harness-tasks.json is missing; this is the state of {copy}."
+    assert store.read() == (before, (f"{warning} Restore it with: harness check --repair",))
     warnings = change(store, "Newer")
 
     assert warnings == [
@@ -176,6 +176,6 @@ def test_a_copy_that_cannot_be_written_for_another_reason_is_a_warning(root: Roo
 
     (warning,) = change(store)
 
-    told = "The change is made, but the copy in the git directory could not be written: "
-    assert warning == f"{told}Is a directory"
+    beginning = "The change is made, but the copy in the git directory could not be written: "
+    assert warning == f"{beginning}Is a directory"
     assert store.read().state.tasks[0].title == "New"

@@ -84,9 +84,9 @@ def test_an_error_publishes_nothing(store: api.Store) -> None:
     before = store.stamp()
     with pytest.raises(LookupError):
         fail()
-    found = store.ask()
-    assert (found.search(), found.sessions(), found.proposals()) == ((FIRST, SECOND), (), ())
-    assert found.dependents("task-001") == ("task-002",)
+    questions = store.ask()
+    assert (questions.search(), questions.sessions(), questions.proposals()) == ((FIRST, SECOND), (), ())
+    assert questions.dependents("task-001") == ("task-002",)
     assert store.hooks_are_on()
     assert store.stamp() == before
 
@@ -118,8 +118,8 @@ def test_each_command_of_a_check_is_told_and_the_cleanup_once(monkeypatch: pytes
             return (("one", "a"), ("two", "b"))
 
     monkeypatch.setattr(api, "check_of", lambda _task: Two())
-    told = api.TaskCommands.of(Task("t", on_failure=OnFailure("clean")))
-    assert told == (("t", "one", "a", "clean"), ("t", "two", "b", None))
+    commands = api.TaskCommands.of(Task("t", on_failure=OnFailure("clean")))
+    assert commands == (("t", "one", "a", "clean"), ("t", "two", "b", None))
 
 
 def test_a_transaction_says_whether_it_changes_anything(store: api.Store) -> None:
@@ -257,15 +257,15 @@ def test_a_session_that_is_not_there_may_be_removed(store: api.Store) -> None:
 
 
 def test_a_list_that_is_started_over_is_empty_and_keeps_its_settings(store: api.Store) -> None:
-    wanted = SessionConfig("concurrent", 3, 4)
+    config = SessionConfig("concurrent", 3, 4)
     with store.transaction() as tx:
-        tx.configure(wanted)
+        tx.configure(config)
         tx.count_session(7)
     with store.transaction() as tx:
         name = tx.start_over()
-    found = store.ask()
+    questions = store.ask()
     assert name == "" or name.startswith(f"{store.list_file.name}.old-")
-    assert (found.counts().total, found.session_count, found.settings()) == (0, 0, wanted)
+    assert (questions.counts().total, questions.session_count, questions.settings()) == (0, 0, config)
 
 
 def test_the_stamp_is_another_after_each_change_and_only_then(store: api.Store) -> None:
@@ -310,10 +310,10 @@ def test_whoever_follows_the_log_waits_by_the_clock_of_the_store(
 
 
 def test_a_list_that_is_as_it_must_be_needs_nothing(store: api.Store) -> None:
-    found = store.examine()
-    assert found.problems == ()
-    assert found.questions is not None
-    assert answers(found.questions) == answers(store.ask())
+    examined = store.examine()
+    assert examined.problems == ()
+    assert examined.questions is not None
+    assert answers(examined.questions) == answers(store.ask())
     assert store.repair() == ([], [])
     assert store.sweep() == []
     assert list(store.oddities()) == []

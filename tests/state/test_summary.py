@@ -22,7 +22,7 @@ def build(*tasks: Task, **fields: Any) -> Summary:
 
 
 def test_counts_and_the_next_task() -> None:
-    found = build(
+    digest = build(
         Task("task-1", status="completed"),
         Task("task-2", "Two", depends_on=("task-1",)),
         Task("task-3", depends_on=("task-2",)),
@@ -30,11 +30,11 @@ def test_counts_and_the_next_task() -> None:
         Task("task-5", status="failed", attempts=3),
     )
 
-    assert found["next"] == {"id": "task-2", "title": "Two"}
-    counts = found["counts"]
+    assert digest["next"] == {"id": "task-2", "title": "Two"}
+    counts = digest["counts"]
     assert (counts["total"], counts["retryable"]) == (5, 1)
-    assert found["work_remains"] is True
-    assert found["stop"] is None
+    assert digest["work_remains"] is True
+    assert digest["stop"] is None
 
 
 def test_who_works_on_what_and_until_when() -> None:
@@ -50,22 +50,22 @@ def test_who_works_on_what_and_until_when() -> None:
 
 
 def test_mode_and_sessions_stand_as_in_the_list() -> None:
-    found = build(sessions=(Session(3, "w", "h", pid=7),), session_config=SessionConfig("concurrent"))
+    digest = build(sessions=(Session(3, "w", "h", pid=7),), session_config=SessionConfig("concurrent"))
 
-    assert [(each["number"], each["pid"]) for each in found["sessions"] or ()] == [(3, 7)]
-    assert found["mode"] == "concurrent"
+    assert [(each["number"], each["pid"]) for each in digest["sessions"] or ()] == [(3, 7)]
+    assert digest["mode"] == "concurrent"
     assert build()["sessions"] is None
 
 
 def test_tasks_that_can_never_run_are_named_before_anybody_recorded_that() -> None:
-    found = build(Task("a", depends_on=("b",)), Task("b", depends_on=("a",)))
+    digest = build(Task("a", depends_on=("b",)), Task("b", depends_on=("a",)))
 
-    assert sorted(found["doomed"]) == ["a", "b"]
-    assert found["counts"]["doomed"] == 2
+    assert sorted(digest["doomed"]) == ["a", "b"]
+    assert digest["counts"]["doomed"] == 2
 
 
 def test_the_last_failure_is_the_newest_of_tasks_still_open() -> None:
-    found = build(
+    digest = build(
         Task("a", status="failed", error_log=("[CONFIG] no time",)),
         Task(
             "b",
@@ -76,7 +76,7 @@ def test_the_last_failure_is_the_newest_of_tasks_still_open() -> None:
         Task("c", status="completed", error_log=("[TIMEOUT] gone",), failed_at="2025-07-02T00:00:00Z"),
     )
 
-    assert found["last_failure"] == {"id": "b", "text": "[TEST_FAIL] new"}
+    assert digest["last_failure"] == {"id": "b", "text": "[TEST_FAIL] new"}
 
 
 def test_it_stays_small_however_long_the_list_and_its_texts_are() -> None:
@@ -94,32 +94,32 @@ def test_a_hundred_of_a_kind_are_named_and_all_are_counted() -> None:
     }
     failed = Task("f", status="failed", attempts=3)
 
-    found: Any = build(failed, *(task for tasks in kinds.values() for task in tasks))
+    digest: Any = build(failed, *(task for tasks in kinds.values() for task in tasks))
 
     for kind, tasks in kinds.items():
-        names = [each if isinstance(each, str) else each["id"] for each in found[kind]]
+        names = [each if isinstance(each, str) else each["id"] for each in digest[kind]]
         assert names == [task.id for task in tasks[:100]]
-    assert (found["counts"]["doomed"], found["counts"]["in_progress"]) == (101, 101)
+    assert (digest["counts"]["doomed"], digest["counts"]["in_progress"]) == (101, 101)
 
 
 def test_without_a_failure_and_work_there_is_none_to_tell_of() -> None:
-    found = build(Task("d", status="completed", error_log=("old",)))
+    digest = build(Task("d", status="completed", error_log=("old",)))
 
-    assert (found["last_failure"], found["next"], found["work_remains"], found["stop"]) == (
+    assert (digest["last_failure"], digest["next"], digest["work_remains"], digest["stop"]) == (
         None, None, False, "done"
     )  # fmt: skip
 
 
 def test_a_failure_without_a_time_is_the_last_where_none_has_one() -> None:
-    found = build(Task("a", error_log=("one",)), Task("b", error_log=("two",)))
+    digest = build(Task("a", error_log=("one",)), Task("b", error_log=("two",)))
 
-    assert found["last_failure"] == {"id": "a", "text": "one"}
+    assert digest["last_failure"] == {"id": "a", "text": "one"}
 
 
 def test_what_is_short_is_told_whole() -> None:
-    found = build(Task("a", "A" * 300, status="in_progress", halt="H" * 300))
+    digest = build(Task("a", "A" * 300, status="in_progress", halt="H" * 300))
 
-    assert (found["in_progress"][0]["title"], found["in_progress"][0]["halt"]) == ("A" * 300, "H" * 300)
+    assert (digest["in_progress"][0]["title"], digest["in_progress"][0]["halt"]) == ("A" * 300, "H" * 300)
 
 
 def test_it_is_written_without_blanks_for_nobody_reads_it_often_enough(store: Store, root: Root) -> None:
@@ -176,9 +176,9 @@ def test_every_change_renews_it(store: Store, root: Root) -> None:
     with store.transaction() as tx:
         tx.state = tx.state._replace(tasks=())
 
-    found = summary.read(root)
-    assert found is not None
-    assert (found["counts"]["total"], found["stop"]) == (0, "done")
+    digest = summary.read(root)
+    assert digest is not None
+    assert (digest["counts"]["total"], digest["stop"]) == (0, "done")
 
 
 def test_the_whole_of_it() -> None:
@@ -205,7 +205,7 @@ def test_the_whole_of_it() -> None:
         ),
     )
 
-    found = build(
+    digest = build(
         *tasks,
         sessions=(Session(2, "me", "host"),),
         session_count=2,
@@ -213,7 +213,7 @@ def test_the_whole_of_it() -> None:
         attempts_reset=5,
     )
 
-    assert found == {
+    assert digest == {
         "format": summary.FORMAT,
         "stamp": [1, 2, 3, 4],
         "version": 2,

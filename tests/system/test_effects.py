@@ -19,13 +19,13 @@ def is_effect(name: str) -> bool:
 
 def effects(path: Path) -> list[str]:
     """Return the functions of `os` that `path` uses on processes."""
-    found = []
+    used = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
-            found.append(node.attr)
+            used.append(node.attr)
         if isinstance(node, ast.ImportFrom) and node.module == "os":
-            found += [each.name for each in node.names]
-    return [name for name in found if is_effect(name)]
+            used += [each.name for each in node.names]
+    return [name for name in used if is_effect(name)]
 
 
 def test_no_other_room_forks_or_kills() -> None:

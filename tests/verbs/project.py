@@ -74,9 +74,9 @@ class Said:
 
     @property
     def json(self) -> dict[str, Any]:
-        found = json.loads(self.out)
-        assert isinstance(found, dict), self.out
-        return found
+        reply = json.loads(self.out)
+        assert isinstance(reply, dict), self.out
+        return reply
 
 
 @dataclass
@@ -94,10 +94,10 @@ class Agent:
 
     def __call__(self, *argv: str, **env: str) -> Said:
         """Type `harness ARGV`."""
-        wanted = {"HARNESS_WORKER_ID": self.name, "CLAUDE_PID": str(self.process.pid), **self.env, **env}
+        variables = {"HARNESS_WORKER_ID": self.name, "CLAUDE_PID": str(self.process.pid), **self.env, **env}
         out, err = _stream(), _stream()
         clocked = mock.patch.object(main, "Context", partial(Context, clock=self.clock))
-        with clocked, placed(self.cwd, wanted), redirect_stdout(out), redirect_stderr(err):
+        with clocked, placed(self.cwd, variables), redirect_stdout(out), redirect_stderr(err):
             code = main.main(argv)
         return Said(code, _read(out), _read(err))
 
@@ -142,9 +142,9 @@ class Project:
             agent.die()
         # What a test left open in /tmp: nobody else has this root.
         path = mkdir_lock.path_for(self.top)
-        found = mkdir_lock.holder_of(path)
-        if found is not None and found.pid is not None:
-            mkdir_lock.SeedLock(self.top).release(found.pid)
+        holder = mkdir_lock.holder_of(path)
+        if holder is not None and holder.pid is not None:
+            mkdir_lock.SeedLock(self.top).release(holder.pid)
 
     # -- the list
 
@@ -160,9 +160,9 @@ class Project:
 
     @property
     def state(self) -> dict[str, Any]:
-        found = json.loads(self.file.read_text(encoding="utf-8"))
-        assert isinstance(found, dict)
-        return found
+        document = json.loads(self.file.read_text(encoding="utf-8"))
+        assert isinstance(document, dict)
+        return document
 
     def task(self, task_id: str = "task-001") -> dict[str, Any]:
         return next(task for task in self.state["tasks"] if task["id"] == task_id)
@@ -212,7 +212,7 @@ class Project:
     @property
     def files(self) -> dict[str, tuple[str, bytes]]:
         """What stands in the work tree, without the harness's own files."""
-        return {name: what for name, what in disk(self.top).items() if not HARNESS_FILES.match(name)}
+        return {name: content for name, content in disk(self.top).items() if not HARNESS_FILES.match(name)}
 
     def in_commit(self, commit: str = "HEAD") -> list[str]:
         return self.git("ls-tree", "-r", "--name-only", commit).splitlines()

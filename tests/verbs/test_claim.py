@@ -331,8 +331,8 @@ def test_who_has_changes_is_told_what_to_do_with_them_and_an_agent_never_to_stas
     project.put("tracked.txt", "a person's\n")
 
     person = agent.fails(8, "claim")["error"]["hint"]
-    told = agent.fails(8, "claim", CLAUDECODE="1")["error"]["hint"]
+    hint = agent.fails(8, "claim", CLAUDECODE="1")["error"]["hint"]
 
     assert "git stash" in person
-    assert "stash" not in told
-    assert "ask the user" in told
+    assert "stash" not in hint
+    assert "ask the user" in hint

@@ -106,9 +106,9 @@ def test_a_bare_repository_with_linked_work_trees_is_well(project: Project, tmp_
     project.git("clone", "--quiet", "--bare", str(project.top), str(tmp_path / "bare.git"))
     linked = tmp_path / "linked"
     project.git("--git-dir", str(tmp_path / "bare.git"), "worktree", "add", "--quiet", str(linked))
-    there = project.agent("there", linked)
-    there.ok("init")
-    assert "core.bare" not in there.ok("doctor")["message"]
+    agent = project.agent("there", linked)
+    agent.ok("init")
+    assert "core.bare" not in agent.ok("doctor")["message"]
 
 
 @pytest.mark.parametrize("how", ["at", "above", "variable", "worktree"])

@@ -70,11 +70,11 @@ def test_every_dependency_is_a_branch_or_a_reference(state: State) -> None:
         if row.depth:
             below[path[-1]].add(row.task.id)
         path.append(row.task.id)
-    wanted: dict[str, set[str]] = {task.id: set() for task in state.tasks}
+    expected: dict[str, set[str]] = {task.id: set() for task in state.tasks}
     for task in state.tasks:
         for other in task.depends_on:
-            wanted[other].add(task.id)
-    assert below == wanted
+            expected[other].add(task.id)
+    assert below == expected
 
 
 @given(lists())
@@ -93,9 +93,9 @@ def test_a_mermaid_diagram_has_a_node_per_task_and_an_arrow_per_dependency(state
 def test_no_title_breaks_out_of_its_label(title: str) -> None:
     drawing = drawn(State(tasks=(Task("a", title),)), None)
     node = list(graph.mermaid(drawing))[1]
-    found = re.fullmatch(r'  t0\["([^"<>`%{}\[\]\\|&]*)"\]:::pending', node)
-    assert found, node
-    assert re.sub(r"#\d+;", "", found[1]).count("#") == 0
+    label = re.fullmatch(r'  t0\["([^"<>`%{}\[\]\\|&]*)"\]:::pending', node)
+    assert label, node
+    assert re.sub(r"#\d+;", "", label[1]).count("#") == 0
     assert "\n" not in node
 
 

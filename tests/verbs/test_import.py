@@ -26,7 +26,7 @@ def _waits(project: Project) -> dict[str, list[str]]:
 
 
 def test_a_json_list_in_the_shape_of_the_seed_is_taken_over(project: Project, agent: Agent) -> None:
-    given: dict[str, Any] = {
+    task: dict[str, Any] = {
         "id": "auth",
         "title": "Implement user authentication",
         "status": "pending",
@@ -42,8 +42,8 @@ def test_a_json_list_in_the_shape_of_the_seed_is_taken_over(project: Project, ag
         "completed_at": None,
         "owner": {"team": "web"},
     }
-    said = agent.ok("import", _json(project, {"version": 2, "tasks": [given]}))
-    assert project.state["tasks"] == [given]
+    said = agent.ok("import", _json(project, {"version": 2, "tasks": [task]}))
+    assert project.state["tasks"] == [task]
     assert (said["count"], said["first"]) == (1, "auth")
     assert project.marker
 
@@ -118,10 +118,10 @@ def test_a_markdown_check_list_is_taken_over(project: Project, agent: Agent) -> 
         "protect": ["tests/**", "*.cfg"],
         "red_first": True,
     }
-    told = " ".join(said["warnings"])
-    assert "Checked off, so left out: line 7" in told
-    assert "not waited for: line 9" in told
-    assert "Without a check" in told
+    warnings = " ".join(said["warnings"])
+    assert "Checked off, so left out: line 7" in warnings
+    assert "not waited for: line 9" in warnings
+    assert "Without a check" in warnings
 
 
 def test_the_items_below_one_with_a_check_come_after_it_and_its_name_means_them_all(
@@ -156,9 +156,9 @@ def test_a_group_needs_no_check_and_who_waits_for_it_waits_for_all_that_is_open_
         "task-003": ["task-001", "task-002"],
         "task-004": ["task-002", "task-003"],
     }
-    told = " ".join(said["warnings"])
-    assert "No tasks themselves, for they have no check and others below them: line 3." in told
-    assert "Without a check" not in told
+    warnings = " ".join(said["warnings"])
+    assert "No tasks themselves, for they have no check and others below them: line 3." in warnings
+    assert "Without a check" not in warnings
 
 
 def test_what_looks_like_a_field_and_is_none_is_told_before_and_when_it_is_imported(
@@ -166,8 +166,8 @@ def test_what_looks_like_a_field_and_is_none_is_told_before_and_when_it_is_impor
 ) -> None:
     file = _markdown(project, "- [ ] A\n  - chekc: make\n  - blocked by: B\n  check: make\n")
     for options in (["--dry-run"], []):
-        told = " ".join(agent.ok("import", file, *options)["warnings"])
-        assert "not as a field: 'chekc' (line 2), 'blocked by' (line 3), 'check' (line 4)" in told
+        warnings = " ".join(agent.ok("import", file, *options)["warnings"])
+        assert "not as a field: 'chekc' (line 2), 'blocked by' (line 3), 'check' (line 4)" in warnings
 
 
 def test_a_problem_of_a_group_is_told_once(project: Project, agent: Agent) -> None:
@@ -228,9 +228,9 @@ def test_the_other_names_of_fields_mean_the_same_in_json(project: Project, agent
     assert first["max_attempts"] == 5
     assert (second["depends_on"], second["validation"]["command"]) == (["task-001"], "make b")
     assert third["depends_on"] == ["task-001", "task-002"]
-    told = " ".join(said["warnings"])
-    assert "'maxAttempts' ([0])" in told
-    assert "'owner' ([2])" in told
+    warnings = " ".join(said["warnings"])
+    assert "'maxAttempts' ([0])" in warnings
+    assert "'owner' ([2])" in warnings
     assert third["owner"] == "me"
 
 
@@ -315,7 +315,7 @@ def test_standard_input_is_read_and_its_format_guessed(harness: Harness, repo: P
 
 def test_the_markdown_that_the_help_shows_is_read_as_it_stands(harness: Harness) -> None:
     shown = "\n".join(import_.MARKDOWN.splitlines()[2:])
-    found, problems = checklist.parse(shown)
-    assert [item.title for item in found] == ["Limit requests per client", "Say so in the documents"]
+    items, problems = checklist.parse(shown)
+    assert [item.title for item in items] == ["Limit requests per client", "Say so in the documents"]
     assert not problems
     assert harness("import", "--help").out.rstrip().endswith(shown.rstrip())

@@ -35,14 +35,14 @@ def test_each_grep_of_the_seed_finds_what_it_promises(project: Project, agent: A
     agent.ok("finish")
 
     assert all(LINE.match(line) for line in project.log), project.log
-    found = grep_table(project)
-    real = [line for line in found["errors"] if " ERROR [task-001] [" in line]
+    printed = grep_table(project)
+    real = [line for line in printed["errors"] if " ERROR [task-001] [" in line]
     assert [line.split("] ")[3].strip("[]") for line in real] == ["TEST_FAIL", "TASK_EXEC", "SESSION_TIMEOUT"]
-    assert [line for line in found["execution"] if line in real] == [real[1]]
-    assert len([line for line in found["summaries"] if " STATS tasks_total=" in line]) == 2
-    assert found["checkpoints"] == project.grep(
+    assert [line for line in printed["execution"] if line in real] == [real[1]]
+    assert len([line for line in printed["summaries"] if " STATS tasks_total=" in line]) == 2
+    assert printed["checkpoints"] == project.grep(
         """CHECKPOINT [task-001] step=1/2 "said 'hello' and went on\""""
     )
-    assert len(found["recoveries"]) == 1
-    assert len(found["session"]) > 5
+    assert len(printed["recoveries"]) == 1
+    assert len(printed["session"]) > 5
     assert os.linesep not in "".join(project.log)

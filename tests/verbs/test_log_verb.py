@@ -32,7 +32,7 @@ def logged(project: Project) -> Project:
 
 
 @pytest.mark.parametrize(
-    ("line", "wanted"),
+    ("line", "parts"),
     [
         ("INIT ready", ("INIT", None, None, "ready")),
         ("Completed [t-1] (commit a)", ("Completed", "t-1", None, "(commit a)")),
@@ -42,10 +42,10 @@ def logged(project: Project) -> Project:
         ("STATS", ("STATS", None, None, "")),
     ],
 )
-def test_a_line_of_the_grammar_is_taken_apart(line: str, wanted: tuple[str | None, ...]) -> None:
-    found = log.parse(f"{STAMP} {line}")
-    assert (found.type, found.task, found.category, found.message) == wanted
-    assert (found.at, found.session) == ("2025-07-01T10:00:00Z", 1)
+def test_a_line_of_the_grammar_is_taken_apart(line: str, parts: tuple[str | None, ...]) -> None:
+    entry = log.parse(f"{STAMP} {line}")
+    assert (entry.type, entry.task, entry.category, entry.message) == parts
+    assert (entry.at, entry.session) == ("2025-07-01T10:00:00Z", 1)
 
 
 @pytest.mark.parametrize("line", ["", "a line of nobody's", "[x] [SESSION-y] WARN z", "[] [SESSION-1]"])
@@ -100,8 +100,8 @@ def test_following_yields_what_is_added_and_fits(logged: Project) -> None:
             with path.open("a", encoding="utf-8") as stream:
                 stream.write(f"{STAMP} {next(self.lines)}\n")
 
-    found = log.follow(Context(env={}, cwd=logged.top, clock=Writer()), log.Filter(type="WARN"))
-    assert [next(found), next(found)] == [f"{STAMP} WARN yes", f"{STAMP} WARN [task-001] more"]
+    lines = log.follow(Context(env={}, cwd=logged.top, clock=Writer()), log.Filter(type="WARN"))
+    assert [next(lines), next(lines)] == [f"{STAMP} WARN yes", f"{STAMP} WARN [task-001] more"]
 
 
 @pytest.mark.parametrize(

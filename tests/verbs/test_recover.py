@@ -81,15 +81,15 @@ def test_a_checkpoint_without_a_tree_is_no_evidence(make_project: Make, mode: st
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("passes", [True, False], ids=["passes", "fails"])
-@pytest.mark.parametrize("what", ["commits", "changes", "both"])
-def test_what_is_there_is_judged_by_the_check(make_project: Make, mode: str, what: str, passes: bool) -> None:
+@pytest.mark.parametrize("left", ["commits", "changes", "both"])
+def test_what_is_there_is_judged_by_the_check(make_project: Make, mode: str, left: str, passes: bool) -> None:
     project, agent = interrupted(make_project, mode, "test -f done" if passes else "false")
     base = project.head
-    if what != "changes":
+    if left != "changes":
         project.put("committed.txt", "c\n")
         project.commit("[task-001] part one")
     project.put("done")
-    if what == "commits":
+    if left == "commits":
         project.commit("[task-001] part two")
     else:
         project.put("tracked.txt", "two\n")
@@ -105,9 +105,9 @@ def test_what_is_there_is_judged_by_the_check(make_project: Make, mode: str, wha
         return
     assert ": resume (" in line
     assert (task["status"], task["attempts"], task["interruptions"]) == ("in_progress", 0, 1)
-    assert (project.head == base) == (what == "changes")
+    assert (project.head == base) == (left == "changes")
     assert project.read("done") == "x\n"
-    assert ("committed.txt" in project.files) == (what != "changes")
+    assert ("committed.txt" in project.files) == (left != "changes")
 
 
 def test_only_commits_that_name_the_task_count_as_its_own(make_project: Make) -> None:
@@ -262,12 +262,12 @@ def test_a_task_of_another_clone_is_not_rolled_back_in_this_one(make_project: Ma
     clone.put("work.txt", "work\n")
     worker.die()
     project.put("tracked.txt", "my own edit\n")
-    before, there = project.files, clone.files
+    before, in_clone = project.files, clone.files
 
     project.agent("other").ok("start")
 
     assert project.files == before
-    assert clone.files == there
+    assert clone.files == in_clone
     assert project.task()["attempts"] == 1
 
 

@@ -145,10 +145,10 @@ def test_apply_keeps_the_content_of_binary_files_and_links_and_modes(project: Pr
     project.put("run.sh", "#!/bin/sh\n").chmod(0o755)
     (project.top / "link").symlink_to("tracked.txt")
     project.put("name with\nbreak.txt")
-    wanted = project.files
+    before = project.files
     agent.fails(1, "finish")
     agent.ok("rescue", "apply", "task-001")
-    assert project.files == wanted
+    assert project.files == before
 
 
 @pytest.mark.usefixtures("failed")

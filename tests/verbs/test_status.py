@@ -12,13 +12,13 @@ from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 
 
-def tasks(*given: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"title": f"Title of {task['id']}", "status": "pending", **task} for task in given]
+def tasks(*listed: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"title": f"Title of {task['id']}", "status": "pending", **task} for task in listed]
 
 
-def by_hand(project: Project, *given: dict[str, Any], **fields: Any) -> None:
+def by_hand(project: Project, *listed: dict[str, Any], **fields: Any) -> None:
     """Write the list as an agent that follows the prose does."""
-    document = {"version": 2, "tasks": tasks(*given), **fields}
+    document = {"version": 2, "tasks": tasks(*listed), **fields}
     project.file.write_text(json.dumps(document), encoding="utf-8")
 
 
@@ -56,18 +56,18 @@ def test_each_task_has_the_one_liner_of_the_protocol(project: Project, agent: Ag
 
 
 def test_what_a_person_looks_for_comes_first_and_the_rest_is_a_number(project: Project, agent: Agent) -> None:
-    given: list[dict[str, Any]] = [{"id": f"done-{n}", "status": "completed"} for n in range(30)]
-    given += [{"id": f"wait-{n}", "depends_on": ["late"]} for n in range(30)]
-    given += [{"id": "late", "priority": "P2"}, {"id": "soon", "priority": "P0"}]
-    given += [{"id": "bad", "status": "failed"}, {"id": "halted", "halt": "CONFIG: no check"}]
-    given += [{"id": "now", "status": "in_progress"}]
-    by_hand(project, *given)
+    listed: list[dict[str, Any]] = [{"id": f"done-{n}", "status": "completed"} for n in range(30)]
+    listed += [{"id": f"wait-{n}", "depends_on": ["late"]} for n in range(30)]
+    listed += [{"id": "late", "priority": "P2"}, {"id": "soon", "priority": "P0"}]
+    listed += [{"id": "bad", "status": "failed"}, {"id": "halted", "halt": "CONFIG: no check"}]
+    listed += [{"id": "now", "status": "in_progress"}]
+    by_hand(project, *listed)
     said = agent("status").out.splitlines()
     ids = [line.split()[1].rstrip(":") for line in said if line.startswith(("[pending]", "[failed]", "[in_"))]
     assert ids[:5] == ["now", "halted", "bad", "soon", "late"]
     assert "… and 50 more (harness status --all)" in said
     whole = agent("status", "--all").out
-    assert all(f" {task['id']}: " in whole for task in given)
+    assert all(f" {task['id']}: " in whole for task in listed)
     assert "more" not in whole
 
 

@@ -41,9 +41,9 @@ def test_the_run_of_another_machine_is_ended_there_or_by_number(project: Project
     agent.ok("add", "One", "--validate", "true")
     agent.ok("start")
     (session,) = project.state["sessions"]
-    there = {"host": "far-away", "worker": f"run-{session['pid']}-0123abcd"}
+    elsewhere = {"host": "far-away", "worker": f"run-{session['pid']}-0123abcd"}
     agent.die()
-    project.edit(sessions=[{**session, **there}])
+    project.edit(sessions=[{**session, **elsewhere}])
 
     hint = project.agent("other").fails(5, "start")["error"]["hint"]
 

@@ -28,7 +28,7 @@ def waiting(project: Project) -> Project:
     return project
 
 
-def told(agent: Agent) -> str:
+def reason(agent: Agent) -> str:
     (line,) = agent.ok("status")["halts"]
     begin, end = "Finished work waits on the branch harness/main", TAKE_OVER
     assert line.startswith(begin)
@@ -38,19 +38,19 @@ def told(agent: Agent) -> str:
 
 def test_where_nothing_is_in_the_way_there_is_no_reason(waiting: Project, agent: Agent) -> None:
     waiting.put("own.txt", "untracked, and nowhere in the way\n")
-    assert told(agent) == ""
+    assert reason(agent) == ""
 
 
 def test_changes_of_a_persons_are_named(waiting: Project, agent: Agent) -> None:
     waiting.put("other.txt", "mine\n")
-    assert told(agent) == ": you have changes in other.txt"
+    assert reason(agent) == ": you have changes in other.txt"
 
 
 def test_three_changes_are_named_and_the_rest_is_a_number(waiting: Project, agent: Agent) -> None:
     for number in range(5):
         waiting.put(f"f{number}")
     waiting.git("add", "-A")
-    assert told(agent) == ": you have changes in f0, f1, f2 and 2 more"
+    assert reason(agent) == ": you have changes in f0, f1, f2 and 2 more"
 
 
 @pytest.mark.parametrize("parted", [False, True])
@@ -66,7 +66,7 @@ def test_what_is_said_about_a_change_is_what_git_does(
     if stages:
         waiting.git("add", name)
 
-    refuses = f"you have changes in {name}, for which git would not merge: commit that first" in told(agent)
+    refuses = f"you have changes in {name}, for which git would not merge: commit that first" in reason(agent)
 
     assert refuses == (name == "tracked.txt" or (stages and parted))
     assert merges(waiting) is not refuses
@@ -85,18 +85,18 @@ def test_a_file_that_git_ignores_is_to_be_moved_before_git_writes_over_it(
     waiting: Project, agent: Agent
 ) -> None:
     waiting.put("new", "mine\n")
-    assert told(agent) == ": your own new stands where it has a file: move that away first"
+    assert reason(agent) == ": your own new stands where it has a file: move that away first"
     waiting.put("sub/new", "mine\n")
-    assert told(agent) == ": your own new, sub/new stand where it has files: move them away first"
+    assert reason(agent) == ": your own new, sub/new stand where it has files: move them away first"
 
 
 def test_branches_that_have_parted_are_told(waiting: Project, agent: Agent) -> None:
     waiting.put("other.txt", "mine\n")
     waiting.commit("A person's")
-    assert told(agent) == ": main has commits of its own"
+    assert reason(agent) == ": main has commits of its own"
     waiting.put("new", "mine\n")
     waiting.put("tracked.txt", "mine\n")
-    assert told(agent) == (
+    assert reason(agent) == (
         ": main has commits of its own; you have changes in tracked.txt, for which git would not merge: "
         "commit that first, or put that away; "
         "your own new stands where it has a file: move that away first"
@@ -107,19 +107,19 @@ def test_the_checkout_that_counts_is_the_one_of_the_target(waiting: Project, age
     elsewhere = waiting.top.parent / "elsewhere"
     waiting.git("switch", "-q", "-c", "mine")
     waiting.put("other.txt", "mine\n")
-    assert told(agent) == ""
+    assert reason(agent) == ""
     waiting.git("worktree", "add", "-q", str(elsewhere), "main")
     (elsewhere / "tracked.txt").write_text("mine\n", encoding="utf-8")
-    assert told(agent).startswith(": you have changes in tracked.txt, for which")
+    assert reason(agent).startswith(": you have changes in tracked.txt, for which")
     assert sh(elsewhere, "status", "--porcelain") == "M tracked.txt"
 
 
 def test_a_name_cannot_draw_on_the_terminal(waiting: Project, agent: Agent) -> None:
     waiting.put("\x1b[2Jgone")
     waiting.git("add", "-A")
-    assert told(agent) == ": you have changes in \ufffd[2Jgone"
+    assert reason(agent) == ": you have changes in \ufffd[2Jgone"
 
 
 def test_what_waits_is_told_even_where_git_cannot_look_at_the_files(waiting: Project, agent: Agent) -> None:
     (waiting.top / ".git" / "index").write_bytes(b"damaged")
-    assert told(agent) == ""
+    assert reason(agent) == ""

@@ -16,9 +16,9 @@ _PAGE = Path(__file__).resolve().parents[2] / "docs" / "when-something-is-wrong.
 def _block(title: str) -> str:
     """Return the commands below the bold `title`."""
     section = _PAGE.read_text(encoding="utf-8").split(f"**{title}")[1]
-    found = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
-    assert found is not None
-    return found[1]
+    block = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
+    assert block is not None
+    return block[1]
 
 
 def _in_shell(project: Project, script: str) -> None:

@@ -17,8 +17,8 @@ def task(**fields: Any) -> dict[str, Any]:
     return {"id": "a", "status": "pending", **fields}
 
 
-def tasks(*found: Any) -> dict[str, Any]:
-    return {"version": 2, "tasks": list(found)}
+def tasks(*listed: Any) -> dict[str, Any]:
+    return {"version": 2, "tasks": list(listed)}
 
 
 # What a person or an agent may have saved, and words that the message must have.

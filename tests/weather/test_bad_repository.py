@@ -96,8 +96,8 @@ def test_where_another_program_has_git_locked_nothing_is_changed(
     assert project.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("what", ["merge", "rebase", "cherry-pick", "revert", "bisect"])
-def test_an_operation_under_way_refuses_a_claim(project: Project, agent: Agent, what: str) -> None:
+@pytest.mark.parametrize("operation", ["merge", "rebase", "cherry-pick", "revert", "bisect"])
+def test_an_operation_under_way_refuses_a_claim(project: Project, agent: Agent, operation: str) -> None:
     project.put("tracked.txt", "two\n")
     project.commit("Two")
     project.git("checkout", "-q", "-b", "side", "HEAD^")
@@ -105,20 +105,20 @@ def test_an_operation_under_way_refuses_a_claim(project: Project, agent: Agent, 
     side = project.commit("Three")
     project.git("checkout", "-q", "main")
     agent.ok("add", "One", "--validate", "true")
-    how = {"revert": ("HEAD^", "--no-edit"), "bisect": ("start",)}.get(what, (side,))
-    sh(project.top, what, *how, check=False)
+    how = {"revert": ("HEAD^", "--no-edit"), "bisect": ("start",)}.get(operation, (side,))
+    sh(project.top, operation, *how, check=False)
     before = project.files
 
     error = agent.fails(8, "claim")["error"]
 
-    assert what in error["message"]
+    assert operation in error["message"]
     assert project.files == before
     assert project.task()["status"] == "pending"
 
 
-@pytest.mark.parametrize("what", ["merge", "rebase", "cherry-pick"])
+@pytest.mark.parametrize("operation", ["merge", "rebase", "cherry-pick"])
 def test_an_operation_that_the_attempt_began_is_rolled_back_with_it(
-    project: Project, agent: Agent, what: str
+    project: Project, agent: Agent, operation: str
 ) -> None:
     project.put("tracked.txt", "two\n")
     base = project.commit("Two")
@@ -127,7 +127,7 @@ def test_an_operation_that_the_attempt_began_is_rolled_back_with_it(
     side = project.commit("Three")
     project.git("checkout", "-q", "main")
     begin(agent, "false")
-    sh(project.top, what, side, check=False)
+    sh(project.top, operation, side, check=False)
 
     agent.fails(1, "finish")
 

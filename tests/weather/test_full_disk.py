@@ -68,15 +68,15 @@ FOR_CONVENIENCE = {
 }
 
 
-@pytest.mark.parametrize(("what", "verb"), FOR_CONVENIENCE.values(), ids=FOR_CONVENIENCE.keys())
+@pytest.mark.parametrize(("path", "verb"), FOR_CONVENIENCE.values(), ids=FOR_CONVENIENCE.keys())
 def test_what_is_only_for_convenience_may_fail_with_a_warning(
-    project: Project, agent: Agent, what: str, verb: str
+    project: Project, agent: Agent, path: str, verb: str
 ) -> None:
     begin(agent)
     (project.top / ".harness-active").unlink()
     before = project.state
 
-    said = with_fault(agent, "ENOSPC", what, *verb.split(), "--json")
+    said = with_fault(agent, "ENOSPC", path, *verb.split(), "--json")
 
     assert said.code == 0, said.text
     assert project.state != before

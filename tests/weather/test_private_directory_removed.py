@@ -94,8 +94,8 @@ def test_no_attempt_of_a_run_ends_or_counts_because_the_directory_goes_at_any_mo
     _were(moments, "open /logs/task-001/1-agent-1.log", "open /logs/task-001/1.log", "start sh")
 
 
-def _were(moments: Path, *wanted: str) -> None:
+def _were(moments: Path, *expected: str) -> None:
     """Fail if these are not among the moments: then nothing has been tried."""
     names = moments.read_text(encoding="utf-8").splitlines()
-    missing = [name for name in wanted if name not in names]
+    missing = [name for name in expected if name not in names]
     assert not missing, "\n".join(names)

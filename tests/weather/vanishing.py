@@ -69,14 +69,14 @@ def _text(path: object) -> str:
 
 def main(argv: list[str]) -> int:
     """Be that process."""
-    private, moments, what, *rest = argv
+    private, moments, role, *rest = argv
     from harness_lib.cli.main import main as harness  # noqa: PLC0415 (loaded before the directory goes)
     from harness_lib.runs import worker_main, worker_pool  # noqa: PLC0415
 
     worker = [sys.executable, "-m", "tests.weather.vanishing", private, moments, "worker"]
     worker_pool._command = lambda: worker
     sys.addaudithook(Remover(private, moments))
-    if what == "worker":
+    if role == "worker":
         worker_main.main()
         return 0
     return harness(rest)

@@ -84,8 +84,8 @@ def test_what_the_schema_refuses_is_not_changed_though_it_can_be_decoded(
     root.state.write_text(json.dumps(edited), "utf-8")
     before = root.state.read_bytes()
 
-    told = rf"^{root.state.name}: tasks\[0\]\.title: is poison$"
-    with pytest.raises(ContractError, match=told), store.transaction() as tx:
+    message = rf"^{root.state.name}: tasks\[0\]\.title: is poison$"
+    with pytest.raises(ContractError, match=message), store.transaction() as tx:
         tx.replace(tx.state.tasks[1]._replace(title="New"))
 
     assert root.state.read_bytes() == before

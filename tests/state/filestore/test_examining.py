@@ -29,8 +29,8 @@ def store(root: Root) -> Store:
     return made
 
 
-def told(found: Examined) -> list[str]:
-    return [f"{problem.path}: {problem.message}" for problem in found.problems]
+def problems_in(examined: Examined) -> list[str]:
+    return [f"{problem.path}: {problem.message}" for problem in examined.problems]
 
 
 def edit(root: Root, **fields: object) -> None:
@@ -56,36 +56,36 @@ def test_of_a_lost_list_it_is_told_what_a_repair_would_bring_back(
 ) -> None:
     damage(root)
 
-    found = store.examine()
+    examined = store.examine()
 
-    assert told(found) == [problem]
-    assert (found.is_lost, found.questions, found.is_only_unproven) == (True, None, False)
+    assert problems_in(examined) == [problem]
+    assert (examined.is_lost, examined.questions, examined.is_only_unproven) == (True, None, False)
 
 
 def test_where_nothing_is_left_that_is_told(root: Root) -> None:
-    assert told(Store(root).examine()) == [f": {NAME} is missing; no good earlier state is left"]
+    assert problems_in(Store(root).examine()) == [f": {NAME} is missing; no good earlier state is left"]
 
 
 def test_a_list_in_order_is_answered_for_and_a_ring_is_named(store: Store, root: Root) -> None:
-    found = store.examine()
+    examined = store.examine()
 
-    assert told(found) == ["tasks: cycle: a -> b -> a"]
-    assert (found.is_lost, found.is_only_unproven) == (False, False)
+    assert problems_in(examined) == ["tasks: cycle: a -> b -> a"]
+    assert (examined.is_lost, examined.is_only_unproven) == (False, False)
     edit(root)
-    found = store.examine()
-    assert told(found) == []
-    assert found.questions is not None
-    assert (found.questions.now, found.questions.counts().total) == (Noon().now(), 3)
+    examined = store.examine()
+    assert problems_in(examined) == []
+    assert examined.questions is not None
+    assert (examined.questions.now, examined.questions.counts().total) == (Noon().now(), 3)
 
 
 def test_what_nothing_proves_is_named_and_is_no_other_problem(store: Store, root: Root) -> None:
     edit(root, status="completed")
 
-    found = store.examine()
+    examined = store.examine()
 
-    assert told(found) == [f"tasks[2].status: c: {UNPROVEN}; harness start has its check run"]
-    assert found.is_only_unproven
-    assert found.questions is not None
+    assert problems_in(examined) == [f"tasks[2].status: c: {UNPROVEN}; harness start has its check run"]
+    assert examined.is_only_unproven
+    assert examined.questions is not None
 
 
 def test_every_problem_is_told_once_the_nearest_to_the_top_first(store: Store, root: Root) -> None:
@@ -93,41 +93,41 @@ def test_every_problem_is_told_once_the_nearest_to_the_top_first(store: Store, r
     document = json.loads(root.state.read_bytes())
     root.state.write_text(json.dumps({**document, "version": 9}), encoding="utf-8")
 
-    found = store.examine()
+    examined = store.examine()
 
-    assert [line.partition(":")[0] for line in told(found)] == [
+    assert [line.partition(":")[0] for line in problems_in(examined)] == [
         "version",
         "tasks[2].attempts",
         "tasks[2].validation.cwd",
     ]
-    assert (found.questions, found.is_lost) == (None, False)
+    assert (examined.questions, examined.is_lost) == (None, False)
 
 
 def test_a_key_that_stands_twice_is_told(store: Store, root: Root) -> None:
     root.state.write_text('{"tasks": [], "tasks": []}', encoding="utf-8")
 
-    found = store.examine()
+    examined = store.examine()
 
-    assert told(found) == ["tasks: stands 2 times; only one can be meant"]
-    assert (found.questions, found.is_lost) == (None, False)
+    assert problems_in(examined) == ["tasks: stands 2 times; only one can be meant"]
+    assert (examined.questions, examined.is_lost) == (None, False)
 
 
 def test_what_is_wrong_nearest_to_the_top_is_told_first(store: Store, root: Root) -> None:
     document = {"tasks": [{"id": "a", "status": "x"}, 7], "session_count": -1}
     root.state.write_text(json.dumps(document), encoding="utf-8")
 
-    found = [problem.path for problem in store.examine().problems]
+    paths = [problem.path for problem in store.examine().problems]
 
-    assert found == ["session_count", "tasks[1]", "tasks[0].status"]
+    assert paths == ["session_count", "tasks[1]", "tasks[0].status"]
 
 
 def test_what_only_the_schema_refuses_is_told_of_what_somebody_else_wrote_and_of_that_alone(
     store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schema, "problems", lambda _document: [Problem("tasks[2].title", "is poison")])
-    told_of_ours = told(store.examine())
+    told_of_ours = problems_in(store.examine())
 
     edit(root, title="Poison")
 
-    assert told(store.examine()) == ["tasks[2].title: is poison"]
+    assert problems_in(store.examine()) == ["tasks[2].title: is poison"]
     assert told_of_ours == ["tasks: cycle: a -> b -> a"]

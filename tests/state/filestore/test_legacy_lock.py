@@ -118,10 +118,10 @@ def test_what_is_not_ours_is_named(store: Store, root: Root) -> None:
     path = mkdir_lock.path_for(root.path)
     path.symlink_to(root.path)
     try:
-        told = f"{path} is not ours to take; who follows the prose is not kept out"
+        warning = f"{path} is not ours to take; who follows the prose is not kept out"
         with store.transaction() as tx:
-            assert tx.warnings == [told]
-        assert store.restore()[0] == told
+            assert tx.warnings == [warning]
+        assert store.restore()[0] == warning
     finally:
         path.unlink()
 

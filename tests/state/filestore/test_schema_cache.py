@@ -38,10 +38,10 @@ def test_what_is_wrong_is_told_as_by_the_schema(broken: dict[str, Any], *, asked
     if asked_before:
         assert opinion.problems(document(), TASKS) == []
 
-    found = opinion.problems(broken, (TASKS[0], TASKS[1]._replace(title="New")))
+    problems = opinion.problems(broken, (TASKS[0], TASKS[1]._replace(title="New")))
 
-    assert found
-    assert found == schema.problems(broken)
+    assert problems
+    assert problems == schema.problems(broken)
 
 
 def test_a_task_that_has_passed_is_not_asked_about_again() -> None:
@@ -59,8 +59,8 @@ def test_of_many_tasks_those_are_asked_about_that_we_have_not_written() -> None:
         documents["tasks"][index]["title"] = 7
 
     # Both are broken; the first is said to be as we wrote it.
-    found = Opinion().problems(documents, tasks, lambda: (tasks[0], *tasks[2:]))
-    assert "tasks[1].title" in [problem.path for problem in found]
+    problems = Opinion().problems(documents, tasks, lambda: (tasks[0], *tasks[2:]))
+    assert "tasks[1].title" in [problem.path for problem in problems]
     assert Opinion().problems(documents, tasks, lambda: tasks) == []
 
 

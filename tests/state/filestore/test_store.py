@@ -63,9 +63,9 @@ def test_a_change_leaves_itself_as_the_newest_generation(store: Store, root: Roo
 def test_a_change_leaves_a_summary_that_fits(store: Store, root: Root) -> None:
     rename(store, "New")
 
-    found = summary.read(root)
-    assert found is not None
-    assert found["next"] == {"id": "task-001", "title": "New"}
+    digest = summary.read(root)
+    assert digest is not None
+    assert digest["next"] == {"id": "task-001", "title": "New"}
 
 
 def test_leaving_by_an_error_changes_and_logs_nothing(store: Store, root: Root) -> None:

@@ -35,14 +35,14 @@ def directory(root: Root) -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def told(store: Store) -> list[tuple[str, ...]]:
+def oddities(store: Store) -> list[tuple[str, ...]]:
     return [tuple(part for part in each if part) for each in store.oddities()]
 
 
 def test_where_all_is_in_order_nothing_is_odd_and_nothing_is_repaired(store: Store, root: Root) -> None:
     before = store.stamp()
 
-    assert told(store) == []
+    assert oddities(store) == []
     assert store.repair() == ([], [])
     assert store.sweep() == []
     assert store.stamp() == before
@@ -80,8 +80,8 @@ def test_a_list_that_is_lost_is_put_back_and_that_is_no_warning_then(store: Stor
 
     done, warnings = store.repair()
 
-    (told,) = done
-    assert told.startswith("harness-tasks.json is missing: restored from .harness/generations/")
+    (repair,) = done
+    assert repair.startswith("harness-tasks.json is missing: restored from .harness/generations/")
     assert warnings == []
     assert store.read().state == before
 
@@ -113,16 +113,16 @@ def test_a_log_that_is_none_is_told(store: Store, root: Root) -> None:
     root.log.mkdir()
 
     hint = "move it away; the next command makes a new log"
-    assert told(store) == [("bad", f"{root.log} is no regular file", hint)]
+    assert oddities(store) == [("bad", f"{root.log} is no regular file", hint)]
 
 
 def test_a_log_beyond_a_hundred_megabytes_is_told(store: Store, root: Root) -> None:
     root.log.touch()
     os.truncate(root.log, 100 * 2**20)
-    assert told(store) == []
+    assert oddities(store) == []
     os.truncate(root.log, 103 * 2**20)
 
-    assert told(store) == [("ok", "harness-progress.txt has 103 MB; only its end is ever read")]
+    assert oddities(store) == [("ok", "harness-progress.txt has 103 MB; only its end is ever read")]
 
 
 def test_a_search_of_the_log_says_how_much_of_its_end_it_reads(store: Store, root: Root) -> None:
@@ -138,7 +138,7 @@ def test_whoever_took_the_lock_and_died_is_named(store: Store, root: Root) -> No
     root.lock_file.write_text("pid 7 on host since then\n", encoding="ascii")
 
     who = "last taken and not given back: the state lock, by pid 7 on host since then"
-    assert told(store) == [("ok", f"{who}; the kernel frees it")]
+    assert oddities(store) == [("ok", f"{who}; the kernel frees it")]
 
 
 def test_the_directory_of_the_prose_is_told_by_whom_it_stands_for(store: Store, directory: Path) -> None:
@@ -146,18 +146,18 @@ def test_the_directory_of_the_prose_is_told_by_whom_it_stands_for(store: Store, 
     foreign = (
         f"{directory} belongs to another user or is a symlink: agents that follow the prose are not kept out"
     )
-    assert told(store) == [("warn", foreign, "let whoever made it remove it")]
+    assert oddities(store) == [("warn", foreign, "let whoever made it remove it")]
     directory.unlink()
     directory.mkdir()
     nobody = f"{directory} names no process"
-    assert told(store) == [("warn", nobody, "after ten seconds the next command takes it over")]
+    assert oddities(store) == [("warn", nobody, "after ten seconds the next command takes it over")]
     (directory / "pid").write_text(f"{os.getpid()}\n", encoding="ascii")
-    assert told(store) == [("ok", f"{directory} stands for the living process {os.getpid()}")]
+    assert oddities(store) == [("ok", f"{directory} stands for the living process {os.getpid()}")]
     with subprocess.Popen(["true"]) as dead:
         dead.wait()
     (directory / "pid").write_text(f"{dead.pid}\n", encoding="ascii")
     gone = f"{directory} stands for process {dead.pid}, which is gone"
-    assert told(store) == [("warn", gone, "the next command takes it over")]
+    assert oddities(store) == [("warn", gone, "the next command takes it over")]
 
 
 def test_hooks_are_switched_by_the_marker_alone(store: Store, root: Root) -> None:

@@ -124,12 +124,12 @@ def test_tail_of_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["", "\n"])
-@pytest.mark.parametrize("wanted", [1, 200, 2999, 3000, 5000])
-def test_tail_returns_the_last_lines(path: Path, ending: str, wanted: int) -> None:
+@pytest.mark.parametrize("count", [1, 200, 2999, 3000, 5000])
+def test_tail_returns_the_last_lines(path: Path, ending: str, count: int) -> None:
     lines = [f"{number} {'y' * 40}" for number in range(3000)]
     path.write_text("\n".join(lines) + ending, encoding="utf-8")
 
-    assert append_log.tail(path, wanted) == lines[-wanted:]
+    assert append_log.tail(path, count) == lines[-count:]
 
 
 def test_tail_reads_no_more_than_its_bound(path: Path) -> None:

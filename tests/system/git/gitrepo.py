@@ -49,7 +49,7 @@ def put(path: Path, text: str | bytes, *, executable: bool = False) -> Path:
 
 def disk(top: Path) -> dict[str, tuple[str, bytes]]:
     """Return every file below `top`, git's own left out: path → (kind, content)."""
-    found: dict[str, tuple[str, bytes]] = {}
+    contents: dict[str, tuple[str, bytes]] = {}
     for folder, folders, files in os.walk(top):
         folders[:] = [name for name in folders if name != ".git"]
         links = [name for name in folders if (Path(folder) / name).is_symlink()]
@@ -59,11 +59,11 @@ def disk(top: Path) -> dict[str, tuple[str, bytes]]:
                 continue
             key = str(path.relative_to(top))
             if path.is_symlink():
-                found[key] = ("link", os.fsencode(os.readlink(path)))  # noqa: PTH115
+                contents[key] = ("link", os.fsencode(os.readlink(path)))  # noqa: PTH115
             else:
                 kind = "program" if os.access(path, os.X_OK) and path.stat().st_mode & 0o100 else "file"
-                found[key] = (kind, path.read_bytes())
-    return found
+                contents[key] = (kind, path.read_bytes())
+    return contents
 
 
 @dataclass

@@ -139,8 +139,8 @@ def test_leftover_locks_are_found_where_git_puts_them(world: World) -> None:
     names = ["index.lock", "HEAD.lock", "refs/heads/main.lock", "packed-refs.lock", "refs/harness/r/1.lock"]
     for name in [*names, "config.lock", "refs/heads/other.lock"]:
         put(world.git.git_dir / name, "")
-    found = locks.leftover_locks(world.git, ["refs/harness/r/1", "refs/harness/r/2"])
-    assert sorted(found) == sorted(world.git.git_dir / name for name in names)
+    leftovers = locks.leftover_locks(world.git, ["refs/harness/r/1", "refs/harness/r/2"])
+    assert sorted(leftovers) == sorted(world.git.git_dir / name for name in names)
 
 
 def test_dead_locks_of_our_own_operation_are_removed(world: World) -> None:

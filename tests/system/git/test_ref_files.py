@@ -13,7 +13,7 @@ from tests.system.git.gitrepo import World, sh
 MAIN = "refs/heads/main"
 
 
-def told(git: Git, name: str) -> str | None:
+def read_back(git: Git, name: str) -> str | None:
     return ref_files.resolve(git.git_dir, git.common_dir, name)
 
 
@@ -28,39 +28,39 @@ def test_each_kind_of_ref_is_what_git_says_it_is(world: World) -> None:
     sh(world.top, "tag", "-f", "-a", "-m", "annotated", "t")
     before = {name: says(world, name) for name in names}
     assert None not in before.values()
-    assert {name: told(world.git, name) for name in names} == before
+    assert {name: read_back(world.git, name) for name in names} == before
     sh(world.top, "pack-refs", "--all", "--prune")
-    assert {name: told(world.git, name) for name in names} == before
+    assert {name: read_back(world.git, name) for name in names} == before
     sh(world.top, "commit", "-q", "--allow-empty", "-m", "More")
-    assert told(world.git, MAIN) == told(world.git, "HEAD") == says(world, "HEAD") != before[MAIN]
+    assert read_back(world.git, MAIN) == read_back(world.git, "HEAD") == says(world, "HEAD") != before[MAIN]
     for name in ("refs/heads/none", "refs/heads/a/none", "refs/tags/none"):
-        assert told(world.git, name) is says(world, name) is None
+        assert read_back(world.git, name) is says(world, name) is None
 
 
 def test_a_ref_that_was_removed_after_it_was_packed_is_gone(world: World) -> None:
     sh(world.top, "branch", "gone")
     sh(world.top, "pack-refs", "--all")
     sh(world.top, "branch", "-D", "gone")
-    assert told(world.git, "refs/heads/gone") is None
+    assert read_back(world.git, "refs/heads/gone") is None
 
 
 def test_a_branch_is_told_born_or_not_and_none_when_detached(world: World) -> None:
     assert ref_files.branch(world.git.git_dir) == sh(world.top, "symbolic-ref", "HEAD")
     sh(world.top, "checkout", "-q", "--orphan", "süß/neu")
     assert ref_files.branch(world.git.git_dir) == "refs/heads/süß/neu"
-    assert told(world.git, "HEAD") is None
+    assert read_back(world.git, "HEAD") is None
     sh(world.top, "checkout", "-q", "--detach", MAIN)
     assert ref_files.branch(world.git.git_dir) is None
-    assert told(world.git, "HEAD") == says(world, MAIN)
+    assert read_back(world.git, "HEAD") == says(world, MAIN)
 
 
 def test_a_linked_work_tree_has_a_head_of_its_own(world: World) -> None:
     sh(world.top, "worktree", "add", "-q", "-b", "other", "../other")
-    there = Git.open(world.top.parent / "other")
-    sh(there.top, "commit", "-q", "--allow-empty", "-m", "There")
-    assert ref_files.branch(there.git_dir) == "refs/heads/other"
-    assert told(there, "HEAD") == sh(there.top, "rev-parse", "HEAD") != told(world.git, "HEAD")
-    assert told(there, MAIN) == says(world, MAIN)
+    linked = Git.open(world.top.parent / "other")
+    sh(linked.top, "commit", "-q", "--allow-empty", "-m", "There")
+    assert ref_files.branch(linked.git_dir) == "refs/heads/other"
+    assert read_back(linked, "HEAD") == sh(linked.top, "rev-parse", "HEAD") != read_back(world.git, "HEAD")
+    assert read_back(linked, MAIN) == says(world, MAIN)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_linked_work_tree_has_a_head_of_its_own(world: World) -> None:
 )
 def test_what_is_no_whole_name_is_left_to_git(world: World, name: str) -> None:
     with pytest.raises(ref_files.UnclearError):
-        told(world.git, name)
+        read_back(world.git, name)
     assert world.git.ref(name) == says(world, name)
 
 
@@ -77,7 +77,7 @@ def test_a_ref_that_leads_to_a_ref_and_a_torn_file_are_left_to_git(world: World)
     (world.git.common_dir / "refs/heads/torn").write_bytes(b"")
     for name, said in (("refs/heads/leads", says(world, MAIN)), ("refs/heads/torn", None)):
         with pytest.raises(ref_files.UnclearError):
-            told(world.git, name)
+            read_back(world.git, name)
         assert world.git.ref(name) == said
 
 
@@ -85,7 +85,7 @@ def test_another_store_of_refs_is_left_to_git(world: World) -> None:
     """Few gits can make one yet, so its directory has to do."""
     (world.git.common_dir / "reftable").mkdir()
     with pytest.raises(ref_files.UnclearError):
-        told(world.git, MAIN)
+        read_back(world.git, MAIN)
     (world.git.git_dir / "HEAD").write_text("ref: refs/heads/.invalid\n", "ascii")
     with pytest.raises(ref_files.UnclearError):
         ref_files.branch(world.git.git_dir)

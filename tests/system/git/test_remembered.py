@@ -77,10 +77,10 @@ def test_what_cannot_change_is_asked_about_once(
 
 
 def test_a_linked_work_tree_stands_until_something_of_it_is_gone(world: World) -> None:
-    there = worktrees.add(world.git, world.top.parent / "there", str(world.git.head()))
-    assert worktrees.stands(there)
-    (there.top / ".git").write_text("gitdir: elsewhere\n", "ascii")
-    assert not worktrees.stands(there)
-    (there.top / ".git").unlink()
-    assert not worktrees.stands(there)
+    linked = worktrees.add(world.git, world.top.parent / "there", str(world.git.head()))
+    assert worktrees.stands(linked)
+    (linked.top / ".git").write_text("gitdir: elsewhere\n", "ascii")
+    assert not worktrees.stands(linked)
+    (linked.top / ".git").unlink()
+    assert not worktrees.stands(linked)
     assert not worktrees.stands(world.git)

@@ -26,9 +26,9 @@ def test_the_newest_comes_first_and_of_one_second_the_highest_number(repo: Path)
     oid = _keep(repo)
     for number in (2, 10, 9):
         sh(repo, "update-ref", f"refs/kept/n/{number}", oid)
-    found = rescue_apply.listed(Git.open(repo), "refs/kept/n/")
-    assert [each.ref for each in found] == ["refs/kept/n/10", "refs/kept/n/9", "refs/kept/n/2"]
-    assert {(each.oid, each.subject) for each in found} == {(oid, "kept")}
+    rescues = rescue_apply.listed(Git.open(repo), "refs/kept/n/")
+    assert [each.ref for each in rescues] == ["refs/kept/n/10", "refs/kept/n/9", "refs/kept/n/2"]
+    assert {(each.oid, each.subject) for each in rescues} == {(oid, "kept")}
 
 
 def test_a_subject_may_hold_what_python_breaks_lines_at(repo: Path) -> None:

@@ -128,11 +128,11 @@ def test_a_nested_repository_and_a_submodule_are_commits_and_one_without_commit_
     sh(world.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(module.top), "sub")
     put(world.top / "sub/dirt", "x")
     put(world.top / "beside", "x")
-    found = snapshot.entries(world.git, snapshot.capture(world.git))
-    assert found["nested"] == ("160000", inner.base)
-    assert found["sub"] == ("160000", module.base)
-    assert "beside" in found
-    assert not [path for path in found if path.startswith(("unborn", "sub/", "nested/"))]
+    entries = snapshot.entries(world.git, snapshot.capture(world.git))
+    assert entries["nested"] == ("160000", inner.base)
+    assert entries["sub"] == ("160000", module.base)
+    assert "beside" in entries
+    assert not [path for path in entries if path.startswith(("unborn", "sub/", "nested/"))]
 
 
 def test_fifos_and_sockets_are_no_content(world: World) -> None:
@@ -143,9 +143,9 @@ def test_fifos_and_sockets_are_no_content(world: World) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
         put(world.top / "new", "x")
-        found = snapshot.entries(world.git, snapshot.capture(world.git))
-    assert "new" in found
-    assert not {"fifo", "socket"} & found.keys()
+        entries = snapshot.entries(world.git, snapshot.capture(world.git))
+    assert "new" in entries
+    assert not {"fifo", "socket"} & entries.keys()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
@@ -164,8 +164,8 @@ def test_a_split_index_and_a_sparse_checkout_are_captured_whole(world: World) ->
     sh(world.top, "update-index", "--split-index")
     sh(world.top, "sparse-checkout", "set", "dir")
     put(world.top / "dir/inner.txt", "changed\n")
-    found = snapshot.entries(world.git, snapshot.capture(world.git, ("state.json",)))
-    assert set(found) == {"tracked.txt", "dir/inner.txt", "other/file"}
+    entries = snapshot.entries(world.git, snapshot.capture(world.git, ("state.json",)))
+    assert set(entries) == {"tracked.txt", "dir/inner.txt", "other/file"}
     assert snapshot.difference(world.git, "HEAD", snapshot.capture(world.git)) == ("dir/inner.txt",)
 
 
@@ -252,16 +252,16 @@ def test_globs_find_tracked_untracked_and_ignored_files(world: World) -> None:
     for name in ("tests/a_test.py", "tests/deep/b_test.py", "tests/ignored", "other/c_test.py", "[x]"):
         put(world.top / name, "x")
 
-    def found(*globs: str, cwd: str | None = None, keep_out: tuple[str, ...] = ()) -> set[str]:
+    def paths(*globs: str, cwd: str | None = None, keep_out: tuple[str, ...] = ()) -> set[str]:
         return set(snapshot.entries(world.git, snapshot.glob_tree(world.git, globs, cwd, keep_out)))
 
-    assert found("tests") == found("tests/") == {"tests/a_test.py", "tests/deep/b_test.py", "tests/ignored"}
-    assert found("tests/*.py") == {"tests/a_test.py"}
-    assert found("**/*_test.py") == {"tests/a_test.py", "tests/deep/b_test.py", "other/c_test.py"}
-    assert found("*.py", cwd="tests") == {"tests/a_test.py"}
-    assert found("**", cwd="tests", keep_out=("tests/deep",)) == {"tests/a_test.py", "tests/ignored"}
-    assert found("tracked.txt", "nothing*") == {"tracked.txt"}
-    assert found() == set()
+    assert paths("tests") == paths("tests/") == {"tests/a_test.py", "tests/deep/b_test.py", "tests/ignored"}
+    assert paths("tests/*.py") == {"tests/a_test.py"}
+    assert paths("**/*_test.py") == {"tests/a_test.py", "tests/deep/b_test.py", "other/c_test.py"}
+    assert paths("*.py", cwd="tests") == {"tests/a_test.py"}
+    assert paths("**", cwd="tests", keep_out=("tests/deep",)) == {"tests/a_test.py", "tests/ignored"}
+    assert paths("tracked.txt", "nothing*") == {"tracked.txt"}
+    assert paths() == set()
 
 
 def test_two_glob_trees_differ_exactly_if_a_file_does(world: World) -> None:

@@ -22,13 +22,13 @@ def make_root(path: Path) -> Path:
     return path.resolve()
 
 
-def found(cwd: Path, **env: str) -> Path | None:
+def root_of(cwd: Path, **env: str) -> Path | None:
     root = roots.find(env, cwd)
     return None if root is None else root.path
 
 
 def test_nowhere(tmp_path: Path) -> None:
-    assert found(tmp_path) is None
+    assert root_of(tmp_path) is None
 
 
 def test_upwards_from_where_one_works(tmp_path: Path) -> None:
@@ -36,24 +36,24 @@ def test_upwards_from_where_one_works(tmp_path: Path) -> None:
     deep = root / "b" / "c"
     deep.mkdir(parents=True)
 
-    assert found(deep) == root
-    assert found(root) == root
+    assert root_of(deep) == root
+    assert root_of(root) == root
 
 
 def test_the_nearest_root_wins(tmp_path: Path) -> None:
     make_root(tmp_path)
     inner = make_root(tmp_path / "inner")
 
-    assert found(inner) == inner
+    assert root_of(inner) == inner
 
 
 def test_the_project_of_the_agent_comes_before_its_working_directory(tmp_path: Path) -> None:
     project, other = make_root(tmp_path / "project"), make_root(tmp_path / "other")
     (project / "sub").mkdir()
 
-    assert found(other, CLAUDE_PROJECT_DIR=str(project / "sub")) == project
-    assert found(other, CLAUDE_PROJECT_DIR=str(tmp_path / "gone")) == other
-    assert found(other, CLAUDE_PROJECT_DIR="") == other
+    assert root_of(other, CLAUDE_PROJECT_DIR=str(project / "sub")) == project
+    assert root_of(other, CLAUDE_PROJECT_DIR=str(tmp_path / "gone")) == other
+    assert root_of(other, CLAUDE_PROJECT_DIR="") == other
 
 
 def test_a_pinned_root_wins_even_without_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,9 +61,9 @@ def test_a_pinned_root_wins_even_without_a_list(tmp_path: Path, monkeypatch: pyt
     pinned.mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    assert found(here, HARNESS_STATE_ROOT=str(pinned), CLAUDE_PROJECT_DIR=str(here)) == pinned
-    assert found(here, HARNESS_STATE_ROOT="~/pinned") == pinned
-    assert found(here, HARNESS_STATE_ROOT="") == here
+    assert root_of(here, HARNESS_STATE_ROOT=str(pinned), CLAUDE_PROJECT_DIR=str(here)) == pinned
+    assert root_of(here, HARNESS_STATE_ROOT="~/pinned") == pinned
+    assert root_of(here, HARNESS_STATE_ROOT="") == here
 
 
 def test_a_pinned_root_that_is_no_directory_is_an_error(tmp_path: Path) -> None:
@@ -71,25 +71,25 @@ def test_a_pinned_root_that_is_no_directory_is_an_error(tmp_path: Path) -> None:
     make_root(tmp_path)
 
     with pytest.raises(EnvSetupError, match="HARNESS_STATE_ROOT is no directory"):
-        found(tmp_path, HARNESS_STATE_ROOT=str(tmp_path / "gone"))
+        root_of(tmp_path, HARNESS_STATE_ROOT=str(tmp_path / "gone"))
 
 
 def test_paths_are_resolved(tmp_path: Path) -> None:
     root = make_root(tmp_path / "real")
     (tmp_path / "link").symlink_to(root)
 
-    assert found(tmp_path / "link") == root
-    assert found(tmp_path, HARNESS_STATE_ROOT=str(tmp_path / "link")) == root
+    assert root_of(tmp_path / "link") == root
+    assert root_of(tmp_path, HARNESS_STATE_ROOT=str(tmp_path / "link")) == root
 
 
 def test_a_lost_list_is_still_found_by_its_generations(tmp_path: Path) -> None:
     """So that it can be restored; an empty folder is nothing to restore from."""
     generations = tmp_path / roots.PRIVATE_DIR / "generations"
     generations.mkdir(parents=True)
-    assert found(tmp_path) is None
+    assert root_of(tmp_path) is None
 
     (generations / "1.json").write_text("{}", encoding="utf-8")
-    assert found(tmp_path) == tmp_path.resolve()
+    assert root_of(tmp_path) == tmp_path.resolve()
 
 
 def as_nobody(cwd: Path) -> Path | None:
@@ -99,7 +99,7 @@ def as_nobody(cwd: Path) -> Path | None:
     if pid == 0:
         try:
             os.seteuid(65534)
-            os.write(writer, os.fsencode(found(cwd) or ""))
+            os.write(writer, os.fsencode(root_of(cwd) or ""))
         finally:
             os._exit(0)
     os.close(writer)
@@ -118,7 +118,7 @@ def test_another_users_root_is_passed_over() -> None:
         os.chown(theirs, 12345, 12345)
         os.chown(nobodys, 65534, 65534)
 
-        assert found(theirs) == theirs
+        assert root_of(theirs) == theirs
         assert as_nobody(nobodys) == nobodys
         assert as_nobody(theirs) is None
 
@@ -132,7 +132,7 @@ def test_a_directory_that_we_may_not_look_into_is_not_ours(tmp_path: Path) -> No
 
 
 def test_a_vanished_working_directory_is_nowhere(tmp_path: Path) -> None:
-    assert found(tmp_path / "gone" / "deeper") is None
+    assert root_of(tmp_path / "gone" / "deeper") is None
 
 
 class TestLinkedWorktree:
@@ -149,23 +149,23 @@ class TestLinkedWorktree:
         return tmp_path / "linked"
 
     def test_it_is_found_once_remembered(self, main: Path, linked: Path) -> None:
-        assert found(linked) is None
+        assert root_of(linked) is None
 
         roots.remember(main, main / ".git")
 
-        assert found(linked) == main
-        assert found(linked / "sub") == main
+        assert root_of(linked) == main
+        assert root_of(linked / "sub") == main
 
     def test_a_list_of_its_own_wins(self, main: Path, linked: Path) -> None:
         roots.remember(main, main / ".git")
 
-        assert found(make_root(linked)) == linked.resolve()
+        assert root_of(make_root(linked)) == linked.resolve()
 
     def test_a_note_that_leads_nowhere_is_no_root(self, main: Path, linked: Path) -> None:
         roots.remember(main, main / ".git")
         (main / roots.STATE_FILE).unlink()
 
-        assert found(linked) is None
+        assert root_of(linked) is None
 
     def test_relative_worktree_paths_work(self, main: Path, linked: Path) -> None:
         """Git 2.48 writes them relative on request."""
@@ -173,13 +173,13 @@ class TestLinkedWorktree:
         (linked / ".git").write_text(f"gitdir: ../{main.name}/.git/worktrees/{name}\n", encoding="utf-8")
         roots.remember(main, main / ".git")
 
-        assert found(linked) == main
+        assert root_of(linked) == main
 
     def test_a_main_worktree_looks_into_no_note(self, main: Path, make_repo: MakeRepo) -> None:
         other = make_repo("other")
         roots.remember(main, other / ".git")
 
-        assert found(other) is None
+        assert root_of(other) is None
 
     @pytest.mark.parametrize(
         "content", [b"", b"gitdir: ", b"hello", b"gitdir: /nowhere", b"gitdir: a\0b", b"\xff"]
@@ -187,7 +187,7 @@ class TestLinkedWorktree:
     def test_a_git_file_that_git_did_not_write(self, tmp_path: Path, content: bytes) -> None:
         (tmp_path / ".git").write_bytes(content)
 
-        assert found(tmp_path) is None
+        assert root_of(tmp_path) is None
 
 
 def test_our_names_do_not_include_what_a_project_may_commit(tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ def ask(*command: str, **env: str) -> dict[str, object]:
 
 
 def ourselves() -> process.Process:
-    found = process.find(os.getpid())
-    assert found is not None
-    return found
+    us = process.find(os.getpid())
+    assert us is not None
+    return us
 
 
 def test_the_process_that_runs_us_owns_the_session() -> None:

@@ -35,10 +35,10 @@ def zombie() -> subprocess.Popen[bytes]:
 
 
 def test_look_tells_who_started_it(sleeper: subprocess.Popen[bytes]) -> None:
-    found = process.find(sleeper.pid)
+    started = process.find(sleeper.pid)
 
-    assert found is not None
-    assert (found.pid, found.parent, Path(found.name).name) == (sleeper.pid, os.getpid(), "sleep")
+    assert started is not None
+    assert (started.pid, started.parent, Path(started.name).name) == (sleeper.pid, os.getpid(), "sleep")
 
 
 def test_start_is_the_same_at_every_look(sleeper: subprocess.Popen[bytes]) -> None:
@@ -50,14 +50,14 @@ def test_a_name_may_hold_brackets_and_spaces(tmp_path: Path) -> None:
     shutil.copy(shutil.which("sleep") or "", program)
     child = subprocess.Popen([program, "60"])
     try:
-        found = process.find(child.pid)
+        named = process.find(child.pid)
     finally:
         child.kill()
         child.wait()
 
-    assert found is not None
-    assert Path(found.name).name == "a) (b c"
-    assert found.parent == os.getpid()
+    assert named is not None
+    assert Path(named.name).name == "a) (b c"
+    assert named.parent == os.getpid()
 
 
 def test_a_zombie_is_gone() -> None:

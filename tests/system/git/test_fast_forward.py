@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness_lib.system.files import atomic
-from harness_lib.system.git import checkout, fast_forward, locks, restore
-from harness_lib.system.git.repository import Git
+from harness_lib.system.git import fast_forward, locks
 from harness_lib.system.git.restore import HeadMovedError
+from tests.system.git.forwards import catch_up, commit_ahead, forward, left_behind
 from tests.system.git.gitrepo import World, disk, put, sh
 
 
-def _ahead(world: World) -> str:
-    """Return a commit on the base that adds, changes, and removes, while HEAD stays at the base."""
-    put(world.top / "new" / "file", "new\n")
-    put(world.top / "tracked.txt", "changed\n")
-    put(world.top / "script", "#!/bin/sh\n")
-    (world.top / "script").chmod(0o755)
-    (world.top / "dir" / "inner.txt").unlink()
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "-m", "ahead")
-    ahead = sh(world.top, "rev-parse", "HEAD")
-    sh(world.top, "reset", "-q", "--hard", world.base)
-    return ahead
-
-
-def _forward(world: World, new: str) -> None:
-    with locks.hold(world.git):
-        fast_forward.forward(world.git, world.base, new)
-
-
 def test_files_index_and_branch_go_forward(world: World) -> None:
-    ahead = _ahead(world)
+    ahead = commit_ahead(world)
 
     assert fast_forward.obstacles(world.git, world.base, ahead) == []
-    _forward(world, ahead)
+    forward(world, ahead)
 
     assert sh(world.top, "rev-parse", "main") == ahead
     assert world.git.branch() == "refs/heads/main"
@@ -47,8 +26,8 @@ def test_files_index_and_branch_go_forward(world: World) -> None:
 
 
 def test_going_back_over_it_removes_what_it_added(world: World) -> None:
-    ahead = _ahead(world)
-    _forward(world, ahead)
+    ahead = commit_ahead(world)
+    forward(world, ahead)
 
     with locks.hold(world.git):
         fast_forward.forward(world.git, ahead, world.base)
@@ -57,166 +36,32 @@ def test_going_back_over_it_removes_what_it_added(world: World) -> None:
     assert not (world.top / "new").exists()
 
 
-class Death(BaseException):
-    """Where a process was killed; the rest of it does not run."""
-
-
-def _dies(*_: object, **__: object) -> None:
-    raise Death
-
-
-def _dies_at_note(git: Git, *args: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    if args[0] == "update-ref":
-        raise Death
-    return _RUN(git, *args, **options)
-
-
-_RUN = Git.run
-
-BEFORE_THE_END = [
-    (checkout, "remove"),
-    (checkout, "prune"),
-    (checkout, "checkout"),
-    (restore, "restage"),
-    (restore, "move_head"),
-]
-
-
-def _killed(world: World, new: str, module: object, name: str) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, name, _dies)
-        with pytest.raises(Death):
-            _forward(world, new)
-
-
-def _taken_back(world: World) -> None:
-    with locks.hold(world.git):
-        fast_forward.take_back(world.git)
-    assert not fast_forward.is_half_done(world.git)
-
-
-@pytest.mark.parametrize(("module", "name"), BEFORE_THE_END)
-def test_killed_before_its_end_it_is_taken_back_or_made_again(
-    world: World, module: object, name: str
-) -> None:
-    ahead = _ahead(world)
-    before = disk(world.top)
-    _killed(world, ahead, module, name)
-
-    _taken_back(world)
-
-    assert disk(world.top) == before
-    assert world.status() == ""
-    _forward(world, ahead)
-    assert world.status() == ""
-    assert world.git.head() == ahead
-
-
-@pytest.mark.parametrize(("module", "name"), BEFORE_THE_END)
-def test_a_killed_taking_back_is_taken_up_again(world: World, module: object, name: str) -> None:
-    ahead = _ahead(world)
-    before = disk(world.top)
-    _killed(world, ahead, restore, "move_head")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "unstage" if module is restore else name, _dies)
-        with pytest.raises(Death), locks.hold(world.git):
-            fast_forward.take_back(world.git)
-
-    _taken_back(world)
-
-    assert disk(world.top) == before
-    assert world.status() == ""
-
-
-def test_killed_after_its_end_nothing_is_taken_back(world: World) -> None:
-    ahead = _ahead(world)
-    _killed(world, ahead, atomic, "remove")
-    put(world.top / "tracked.txt", "committed later\n")
-    sh(world.top, "commit", "-qam", "a person's")
-    put(world.top / "tracked.txt", "changed\n")
-
-    _taken_back(world)
-
-    assert (world.top / "tracked.txt").read_text() == "changed\n"
-    assert world.status() == "M tracked.txt"
-
-
-def test_what_a_person_has_changed_in_what_was_killed_is_left(world: World) -> None:
-    ahead = _ahead(world)
-    _killed(world, ahead, restore, "restage")
-    put(world.top / "tracked.txt", "a person's edit\n")
-    put(world.top / "new" / "mine", "a person's own\n")
-
-    _taken_back(world)
-
-    assert (world.top / "tracked.txt").read_text() == "a person's edit\n"
-    assert disk(world.top)["new/mine"] == ("file", b"a person's own\n")
-    assert set(world.status().split("\n")) == {"M tracked.txt", "?? new/"}
-
-
-def test_what_a_person_has_committed_over_what_was_killed_stays(world: World) -> None:
-    ahead = _ahead(world)
-    _killed(world, ahead, restore, "restage")
-    sh(world.top, "commit", "-qam", "a person's, with half of ours")
-
-    _taken_back(world)
-
-    assert world.status() == ""
-    assert (world.top / "tracked.txt").read_text() == "changed\n"
-    assert not (world.top / "new").exists()
-
-
-def _left_behind(world: World) -> str:
-    """Return where the branch has gone without index and files, which stand at the base."""
-    ahead = _ahead(world)
-    sh(world.top, "update-ref", "HEAD", ahead)
-    return ahead
-
-
-def _catch_up(world: World, head: str) -> bool:
-    with locks.hold(world.git):
-        return fast_forward.catch_up(world.git, world.base, head)
-
-
 def test_what_was_left_behind_its_branch_comes_after(world: World) -> None:
-    ahead = _left_behind(world)
+    ahead = left_behind(world)
 
-    assert _catch_up(world, ahead)
+    assert catch_up(world, ahead)
 
     assert world.status() == ""
     assert (world.top / "new" / "file").read_text() == "new\n"
     assert sh(world.top, "reflog", "-1", "--format=%H %gs", "HEAD") == f"{ahead} harness: merge"
 
 
-@pytest.mark.parametrize(("module", "name"), [*BEFORE_THE_END[:3], (restore, "restage"), (Git, "run")])
-def test_killed_in_coming_after_it_is_taken_up_again(world: World, module: object, name: str) -> None:
-    ahead = _left_behind(world)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, name, _dies_at_note if module is Git else _dies)
-        with pytest.raises(Death):
-            _catch_up(world, ahead)
-
-    assert _catch_up(world, ahead)
-
-    assert world.status() == ""
-
-
 @pytest.mark.parametrize("staged", [False, True])
 def test_where_a_person_has_written_nothing_comes_after(world: World, staged: bool) -> None:
-    ahead = _left_behind(world)
+    ahead = left_behind(world)
     put(world.top / "tracked.txt", "a person's edit\n")
     if staged:
         sh(world.top, "add", "tracked.txt")
     before, status = disk(world.top), world.status()
 
-    assert not _catch_up(world, ahead)
+    assert not catch_up(world, ahead)
 
     assert disk(world.top) == before
     assert world.status() == status
 
 
 def test_where_another_ref_must_not_be_nothing_is_left_changed(world: World) -> None:
-    ahead = _ahead(world)
+    ahead = commit_ahead(world)
     before = disk(world.top)
     sh(world.top, "update-ref", "refs/heads/harness/main", world.base)
 
@@ -230,21 +75,21 @@ def test_where_another_ref_must_not_be_nothing_is_left_changed(world: World) -> 
 
 
 def test_a_persons_files_are_named_and_left_alone(world: World) -> None:
-    ahead = _ahead(world)
+    ahead = commit_ahead(world)
     put(world.top / "new" / "file", "a person's own\n")
     put(world.top / "tracked.txt", "a person's edit\n")
     (world.top / "script").mkdir()
 
     assert set(fast_forward.obstacles(world.git, world.base, ahead)) == {"new/file", "tracked.txt", "script"}
 
-    _forward(world, ahead)
+    forward(world, ahead)
     assert (world.top / "new" / "file").read_text() == "a person's own\n"
     assert (world.top / "tracked.txt").read_text() == "a person's edit\n"
 
 
 @pytest.mark.parametrize("name", ["tracked.txt", "dir/inner.txt", "new/file"])
 def test_what_a_person_writes_while_it_goes_on_is_not_written_over(world: World, name: str) -> None:
-    ahead = _ahead(world)
+    ahead = commit_ahead(world)
     journal = atomic.write
 
     def and_a_person_saves(path: Path, data: bytes) -> None:
@@ -253,17 +98,17 @@ def test_what_a_person_writes_while_it_goes_on_is_not_written_over(world: World,
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(atomic, "write", and_a_person_saves)
-        _forward(world, ahead)
+        forward(world, ahead)
 
     assert (world.top / name).read_text() == "a person's edit\n"
     assert world.git.head() == ahead
 
 
 def test_files_that_are_none_of_its_business_stay(world: World) -> None:
-    ahead = _ahead(world)
+    ahead = commit_ahead(world)
     put(world.top / "mine", "untracked\n")
 
-    _forward(world, ahead)
+    forward(world, ahead)
 
     assert world.status() == "?? mine"
 
@@ -288,23 +133,23 @@ def test_line_endings_of_a_checkout_are_no_obstacle(world: World) -> None:
 
 
 def test_a_head_that_somebody_moved_is_left(world: World) -> None:
-    ahead = _ahead(world)
+    ahead = commit_ahead(world)
     sh(world.top, "commit", "-q", "--allow-empty", "-m", "a person's")
 
     with pytest.raises(HeadMovedError):
-        _forward(world, ahead)
+        forward(world, ahead)
 
     assert world.status() == ""
     assert not (world.top / "new").exists()
 
 
 def test_what_a_sparse_checkout_leaves_out_stays_out_and_is_no_obstacle(world: World) -> None:
-    ahead = _ahead(world)
+    ahead = commit_ahead(world)
     sh(world.top, "sparse-checkout", "set", "new")
     assert not (world.top / "dir").exists()
 
     assert fast_forward.obstacles(world.git, world.base, ahead) == []
-    _forward(world, ahead)
+    forward(world, ahead)
 
     assert world.status() == ""
     assert not (world.top / "dir").exists()

@@ -1,0 +1,43 @@
+"""A branch that is behind what it is to hold, and the move that brings it there."""
+
+from __future__ import annotations
+
+from harness_lib.system.git import fast_forward, locks
+from tests.system.git.gitrepo import World, put, sh
+
+
+def commit_ahead(world: World) -> str:
+    """Return a commit on the base that adds, changes, and removes, while HEAD stays at the base."""
+    put(world.top / "new" / "file", "new\n")
+    put(world.top / "tracked.txt", "changed\n")
+    put(world.top / "script", "#!/bin/sh\n")
+    (world.top / "script").chmod(0o755)
+    (world.top / "dir" / "inner.txt").unlink()
+    sh(world.top, "add", "-A")
+    sh(world.top, "commit", "-q", "-m", "ahead")
+    ahead = sh(world.top, "rev-parse", "HEAD")
+    sh(world.top, "reset", "-q", "--hard", world.base)
+    return ahead
+
+
+def forward(world: World, new: str) -> None:
+    with locks.hold(world.git):
+        fast_forward.forward(world.git, world.base, new)
+
+
+def taken_back(world: World) -> None:
+    with locks.hold(world.git):
+        fast_forward.take_back(world.git)
+    assert not fast_forward.is_half_done(world.git)
+
+
+def left_behind(world: World) -> str:
+    """Return where the branch has gone without index and files, which stand at the base."""
+    ahead = commit_ahead(world)
+    sh(world.top, "update-ref", "HEAD", ahead)
+    return ahead
+
+
+def catch_up(world: World, head: str) -> bool:
+    with locks.hold(world.git):
+        return fast_forward.catch_up(world.git, world.base, head)

@@ -1,4 +1,4 @@
-"""`harness import`: many tasks at once, all or none, and every problem with its place."""
+"""`harness import` of JSON or any list: many tasks at once, all or none, every problem with its place."""
 
 from __future__ import annotations
 
@@ -7,22 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from harness_lib import typed
-from harness_lib.cli.commands import import_
-from harness_lib.rules import checklist
 from tests.conftest import Harness
+from tests.verbs.plans import json_plan, waits
 from tests.verbs.project import Agent, Project
-
-
-def _json(project: Project, document: object) -> str:
-    return str(project.put("tasks.json", json.dumps(document)))
-
-
-def _markdown(project: Project, text: str) -> str:
-    return str(project.put("tasks.md", text))
-
-
-def _waits(project: Project) -> dict[str, list[str]]:
-    return {task["id"]: task["depends_on"] for task in project.state["tasks"]}
 
 
 def test_a_json_list_in_the_shape_of_the_seed_is_taken_over(project: Project, agent: Agent) -> None:
@@ -42,7 +29,7 @@ def test_a_json_list_in_the_shape_of_the_seed_is_taken_over(project: Project, ag
         "completed_at": None,
         "owner": {"team": "web"},
     }
-    said = agent.ok("import", _json(project, {"version": 2, "tasks": [task]}))
+    said = agent.ok("import", json_plan(project, {"version": 2, "tasks": [task]}))
     assert project.state["tasks"] == [task]
     assert (said["count"], said["first"]) == (1, "auth")
     assert project.marker
@@ -51,12 +38,12 @@ def test_a_json_list_in_the_shape_of_the_seed_is_taken_over(project: Project, ag
 def test_an_id_that_a_shell_would_not_take_as_it_is_is_refused(project: Project, agent: Agent) -> None:
     """Lists have had them, and they are read; new ones are not made."""
     for name in ("$(id)", "a;b", "über", "_a", "a,b", "a'b"):
-        message = agent.fails(2, "import", _json(project, [{"title": "A", "id": name}]))["message"]
+        message = agent.fails(2, "import", json_plan(project, [{"title": "A", "id": name}]))["message"]
         assert "[0].id" in message
         assert "letters, digits" in message
     markdown = project.put("tasks.md", "- [ ] A\n  - id: a;b\n")
     assert "line 2: is 'a;b'" in agent.fails(2, "import", str(markdown))["message"]
-    agent.ok("import", _json(project, [{"title": "A", "id": "v1.2_a-B"}]))
+    agent.ok("import", json_plan(project, [{"title": "A", "id": "v1.2_a-B"}]))
 
 
 def test_names_of_other_tasks_are_ids_titles_or_positions(project: Project, agent: Agent) -> None:
@@ -69,8 +56,8 @@ def test_names_of_other_tasks_are_ids_titles_or_positions(project: Project, agen
         {"title": "E", "depends_on": ["old ONE", "A, C"]},
         "F",
     ]
-    agent.ok("import", _json(project, tasks))
-    assert _waits(project) == {
+    agent.ok("import", json_plan(project, tasks))
+    assert waits(project) == {
         "task-001": [],
         "a": [],
         "task-002": ["a"],
@@ -89,91 +76,15 @@ def test_an_id_that_is_taken_becomes_the_next_one_and_references_in_the_file_fol
         {"id": "task-001", "title": "Theirs"},
         {"id": "task-002", "title": "After theirs", "depends_on": ["task-001"]},
     ]
-    said = agent.ok("import", _json(project, tasks))
-    assert _waits(project) == {"task-001": [], "task-003": [], "task-002": ["task-003"]}
+    said = agent.ok("import", json_plan(project, tasks))
+    assert waits(project) == {"task-001": [], "task-003": [], "task-002": ["task-003"]}
     assert any("task-001 became task-003" in warning for warning in said["warnings"])
 
 
 def test_importing_twice_warns_about_equal_titles(project: Project, agent: Agent) -> None:
-    file = _json(project, [{"title": "A", "validation": {"command": "true"}}])
+    file = json_plan(project, [{"title": "A", "validation": {"command": "true"}}])
     assert not agent.ok("import", file)["warnings"]
     assert "imported before" in " ".join(agent.ok("import", file)["warnings"])
-
-
-def test_a_markdown_check_list_is_taken_over(project: Project, agent: Agent) -> None:
-    text = (
-        "# Plan\r\n\r\n- [ ] Build it\r\n  - check: `make test`\r\n  - priority: p0\r\n  Some words\r\n"
-        "- [x] Design it\r\n* [ ] Ship it\r\n  - after: Build it, Design it\r\n  - timeout: 60s\r\n"
-        "  - protect: tests/**, *.cfg\r\n  - red-first: yes\r\n  - cleanup: make clean\r\n"
-    )
-    said = agent.ok("import", _markdown(project, text))
-    build, ship = project.state["tasks"]
-    assert (build["title"], build["priority"], build["description"]) == ("Build it", "P0", "Some words")
-    assert build["validation"] == {"command": "make test", "timeout_seconds": 300}
-    assert ship["depends_on"] == [build["id"]]
-    assert ship["on_failure"] == {"cleanup": "make clean"}
-    assert ship["validation"] == {
-        "command": None,
-        "timeout_seconds": 60,
-        "protect": ["tests/**", "*.cfg"],
-        "red_first": True,
-    }
-    warnings = " ".join(said["warnings"])
-    assert "Checked off, so left out: line 7" in warnings
-    assert "not waited for: line 9" in warnings
-    assert "Without a check" in warnings
-
-
-def test_the_items_below_one_with_a_check_come_after_it_and_its_name_means_them_all(
-    project: Project, agent: Agent
-) -> None:
-    text = (
-        "- [ ] Build\n  - check: make\n  - [ ] Test\n    - check: make test\n  - [x] Lint\n"
-        "    - [ ] Lint more\n      - check: make lint\n- [ ] Ship\n  - needs: Build\n  - check: make ship\n"
-    )
-    agent.ok("import", _markdown(project, text))
-    assert _waits(project) == {
-        "task-001": [],
-        "task-002": ["task-001"],
-        "task-003": ["task-001"],
-        "task-004": ["task-001", "task-002", "task-003"],
-    }
-
-
-def test_a_group_needs_no_check_and_who_waits_for_it_waits_for_all_that_is_open_in_it(
-    project: Project, agent: Agent
-) -> None:
-    text = (
-        "- [ ] Base\n  - check: a\n- [ ] Parts\n  - depends: Base\n  - [ ] One\n    - check: b\n"
-        "  - [ ] Two\n    - check: c\n    - after: One\n  - [x] Three\n- [ ] Whole\n  - requires: parts\n"
-        "  - check: d\n"
-    )
-    said = agent.ok("import", _markdown(project, text))
-    assert [task["title"] for task in project.state["tasks"]] == ["Base", "One", "Two", "Whole"]
-    assert _waits(project) == {
-        "task-001": [],
-        "task-002": ["task-001"],
-        "task-003": ["task-001", "task-002"],
-        "task-004": ["task-002", "task-003"],
-    }
-    warnings = " ".join(said["warnings"])
-    assert "No tasks themselves, for they have no check and others below them: line 3." in warnings
-    assert "Without a check" not in warnings
-
-
-def test_what_looks_like_a_field_and_is_none_is_told_before_and_when_it_is_imported(
-    project: Project, agent: Agent
-) -> None:
-    file = _markdown(project, "- [ ] A\n  - chekc: make\n  - blocked by: B\n  check: make\n")
-    for options in (["--dry-run"], []):
-        warnings = " ".join(agent.ok("import", file, *options)["warnings"])
-        assert "not as a field: 'chekc' (line 2), 'blocked by' (line 3), 'check' (line 4)" in warnings
-
-
-def test_a_problem_of_a_group_is_told_once(project: Project, agent: Agent) -> None:
-    text = "- [ ] A\n  - after: nobody\n  - priority: high\n  - [ ] B\n  - [ ] C\n"
-    message = agent.fails(2, "import", _markdown(project, text))["message"]
-    assert (message.count("line 2: "), message.count("line 3: ")) == (1, 1)
 
 
 def test_every_problem_of_a_json_file_is_told_with_its_path_and_nothing_is_added(
@@ -189,7 +100,7 @@ def test_every_problem_of_a_json_file_is_told_with_its_path_and_nothing_is_added
         {"title": "G", "depends_on": ["E"]},
     ]
     before = project.file.read_bytes()
-    message = agent.fails(2, "import", _json(project, {"tasks": tasks}))["message"]
+    message = agent.fails(2, "import", json_plan(project, {"tasks": tasks}))["message"]
     for place in (
         "tasks[0].status",
         "tasks[1].validation.timeout_seconds",
@@ -219,7 +130,7 @@ def test_the_other_names_of_fields_mean_the_same_in_json(project: Project, agent
         {"title": "B", "depends": ["A"], "validate": "make b"},
         {"title": "C", "needs": [1], "requires": ["B"], "owner": "me"},
     ]
-    said = agent.ok("import", _json(project, tasks))
+    said = agent.ok("import", json_plan(project, tasks))
 
     first, second, third = (project.task(f"task-00{number}") for number in (1, 2, 3))
     assert first["validation"]["command"] == "make a"
@@ -236,31 +147,20 @@ def test_the_other_names_of_fields_mean_the_same_in_json(project: Project, agent
 
 def test_a_field_that_is_said_twice_in_json_is_a_problem(project: Project, agent: Agent) -> None:
     tasks = [{"title": "A", "check": "make", "validation": {"command": "true"}}, {"title": "B", "needs": "A"}]
-    message = agent.fails(2, "import", _json(project, tasks))["message"]
+    message = agent.fails(2, "import", json_plan(project, tasks))["message"]
     assert "[0].check: " in message
     assert "[1].needs: is 'A', must be a list" in message
 
 
-def test_every_problem_of_a_check_list_is_told_with_its_line(project: Project, agent: Agent) -> None:
-    text = (
-        "- [ ] A\n  - after: nothing like it\n  - timeout: soon\n- [ ]\n"
-        "- [ ] C\n  - check: x\n  - check: y\n  - priority: high\n  - cwd:\n"
-    )
-    message = agent.fails(2, "import", _markdown(project, text))["message"]
-    for line in (2, 3, 4, 7, 8, 9):
-        assert f"line {line}: " in message
-    assert project.state["tasks"] == []
-
-
 def test_tasks_that_would_wait_for_themselves_are_refused(project: Project, agent: Agent) -> None:
     tasks = [{"title": "A", "depends_on": ["B"]}, {"title": "B", "depends_on": [1]}]
-    message = agent.fails(2, "import", _json(project, tasks))["message"]
+    message = agent.fails(2, "import", json_plan(project, tasks))["message"]
     assert "task-001 -> task-002 -> task-001" in message
     assert "[1]" in message
 
 
 def test_a_dry_run_tells_the_same_and_adds_nothing(project: Project, agent: Agent) -> None:
-    file = _json(project, [{"title": "A"}, {"title": "B", "depends_on": ["A"]}])
+    file = json_plan(project, [{"title": "A"}, {"title": "B", "depends_on": ["A"]}])
     before = project.file.read_bytes(), project.log
     said = agent.ok("import", file, "--dry-run", "--format", "json")
     assert said["next"] == typed.harness("import", file, "--format", "json")
@@ -275,7 +175,7 @@ def test_a_dry_run_gives_no_id_that_rescued_work_is_kept_under(project: Project,
     project.put("made.txt")
     agent.fails(1, "finish")
     agent.ok("remove", "task-001")
-    file = _json(project, [{"title": "A"}])
+    file = json_plan(project, [{"title": "A"}])
     assert agent.ok("import", file, "--dry-run")["first"] == "task-002"
     assert agent.ok("import", file)["first"] == "task-002"
 
@@ -290,7 +190,7 @@ def test_what_is_no_list_of_tasks_is_refused_with_an_example(project: Project, a
 
 def test_ten_thousand_tasks_are_told_in_a_few_lines(project: Project, agent: Agent) -> None:
     tasks = [{"title": f"Task {n}", "depends_on": [n] if n else []} for n in range(10_000)]
-    said = agent("import", _json(project, tasks))
+    said = agent("import", json_plan(project, tasks))
     assert said.code == 0
     assert len(said.text.splitlines()) < 40
     assert len(project.state["tasks"]) == 10_000
@@ -298,7 +198,7 @@ def test_ten_thousand_tasks_are_told_in_a_few_lines(project: Project, agent: Age
 
 def test_what_a_task_went_through_elsewhere_is_left_behind_and_said(project: Project, agent: Agent) -> None:
     task = {"title": "A", "attempts": 2, "error_log": ["[TEST_FAIL] no"], "claimed_by": "x", "fence": 4}
-    said = agent.ok("import", _json(project, [task]))
+    said = agent.ok("import", json_plan(project, [task]))
     assert project.task()["attempts"] == 0
     assert project.task()["error_log"] == []
     assert "claimed_by" not in project.task()
@@ -311,11 +211,3 @@ def test_standard_input_is_read_and_its_format_guessed(harness: Harness, repo: P
     assert harness("import", "-", stdin="- [ ] From Markdown\n").code == 0
     tasks = json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
     assert [task["title"] for task in tasks] == ["From JSON", "From Markdown"]
-
-
-def test_the_markdown_that_the_help_shows_is_read_as_it_stands(harness: Harness) -> None:
-    shown = "\n".join(import_.MARKDOWN.splitlines()[2:])
-    items, problems = checklist.parse(shown)
-    assert [item.title for item in items] == ["Limit requests per client", "Say so in the documents"]
-    assert not problems
-    assert harness("import", "--help").out.rstrip().endswith(shown.rstrip())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -31,7 +30,6 @@ def test_servers_that_do_not_answer_are_named_and_the_others_work(
         none={},
     )
     server = serve(CHAT, use("mcp__good__z_echo", text="x"), say("Done."))
-    began = time.monotonic()
 
     answer = hs("go", env=CHAT.environment(server))
 
@@ -39,7 +37,6 @@ def test_servers_that_do_not_answer_are_named_and_the_others_work(
     assert "the MCP server silent is left out: no answer within 10 s" in answer.err
     assert "the MCP server absent is left out" in answer.err
     assert "the MCP server none in" in answer.err
-    assert time.monotonic() - began < 40
     assert have_ended(project)
 
 

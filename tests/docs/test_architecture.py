@@ -147,3 +147,10 @@ def test_every_room_of_the_library_has_its_room_of_tests() -> None:
 
     assert len(rooms_of) > 10
     assert rooms_of - tested == set()
+
+
+def test_the_rooms_of_hs_are_those_of_its_tests() -> None:
+    rooms_of = {path.parent.name for path in (LIBRARY / "hs").glob("*/__init__.py")}
+    tested = {path.parent.name for path in (CHECKOUT / "tests" / "hs").glob("*/test_*.py")}
+
+    assert rooms_of == tested

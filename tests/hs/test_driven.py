@@ -54,9 +54,9 @@ def model() -> Iterator[Model]:
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Iterator[Workshop]:
-    made = Workshop.make(tmp_path, mode="concurrent")
-    yield made
-    made.close()
+    workshop = Workshop.make(tmp_path, mode="concurrent")
+    yield workshop
+    workshop.close()
 
 
 def environment(model: Model, place: Path) -> dict[str, str]:

@@ -47,17 +47,17 @@ class Original:
 
     def messages(self) -> list[Json]:
         """Return the history on the wire of the provider."""
-        made: list[Json] = []
+        history: list[Json] = []
         for path in sorted((self.directory / "messages").glob("*.md")):
             fields, body = _read(path)
             role = fields.get("role")
             if role == "user":
-                made.append({"role": "user", "content": body})
+                history.append({"role": "user", "content": body})
             elif role == "assistant":
-                made.append(self._assistant(_blocks(body)))
+                history.append(self._assistant(_blocks(body)))
             elif role == "tool_result":
-                self._result(made, fields, body)
-        return made
+                self._result(history, fields, body)
+        return history
 
     def _assistant(self, blocks: list[Json]) -> Json:
         if self.provider == "anthropic":
@@ -83,17 +83,17 @@ class Original:
         spoken: Json = {"role": "assistant", "content": text, "tool_calls": calls}
         return {key: value for key, value in spoken.items() if value}
 
-    def _result(self, made: list[Json], fields: dict[str, str], body: str) -> None:
+    def _result(self, history: list[Json], fields: dict[str, str], body: str) -> None:
         if self.provider != "anthropic":
-            made.append({"role": "tool", "tool_call_id": fields["call_id"], "content": body})
+            history.append({"role": "tool", "tool_call_id": fields["call_id"], "content": body})
             return
         block: Json = {"type": "tool_result", "tool_use_id": fields["call_id"], "content": body}
         if fields.get("error") == "true":
             block["is_error"] = True
-        if isinstance(made[-1]["content"], list) and made[-1]["role"] == "user":
-            made[-1]["content"].append(block)
+        if isinstance(history[-1]["content"], list) and history[-1]["role"] == "user":
+            history[-1]["content"].append(block)
         else:
-            made.append({"role": "user", "content": [block]})
+            history.append({"role": "user", "content": [block]})
 
     def _ask(self, messages: list[Json]) -> list[Json]:
         headers = {"content-type": "application/json", "x-api-key": "k", "anthropic-version": "2023-06-01"}

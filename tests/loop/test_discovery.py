@@ -28,10 +28,10 @@ def run(home: Path, project: Path) -> Runtime:
     write(home / ".harness/hooks.d/done/50-log", "#!/bin/sh\ncat\n", 0o755)
     for directory in (home / ".harness", home / ".harness/hooks.d", home / ".harness/hooks.d/done"):
         os.utime(directory, (1_700_000_000, 1_700_000_000))
-    made = runtime.start({"HOME": str(home)}, project)
-    discovery.refresh(made)
-    discovery.refresh(made)
-    return made
+    run = runtime.start({"HOME": str(home)}, project)
+    discovery.refresh(run)
+    discovery.refresh(run)
+    return run
 
 
 @pytest.mark.parametrize(("place", "key"), PLACES, ids=[place for place, _ in PLACES])

@@ -162,8 +162,8 @@ def test_our_plugins_are_programs_too(hs: Hs, project: Path) -> None:
     assert hs("provider", "openai", "--ready").code == 1
     assert hs("provider", "openai", "--ready", env={"OPENAI_API_URL": "http://127.0.0.1:9"}).code == 0
     assert hs("provider", "openai", "--defaults").out.startswith("model=")
-    made = json.loads(hs("hook", "assemble/20-tools", stdin="{}").out)
-    assert [tool["name"] for tool in made["tools"]] == [
+    payload = json.loads(hs("hook", "assemble/20-tools", stdin="{}").out)
+    assert [tool["name"] for tool in payload["tools"]] == [
         "agent",
         "bash",
         "edit_file",

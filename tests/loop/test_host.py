@@ -19,9 +19,9 @@ from tests.runs.workshop import Workshop
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Iterator[Workshop]:
-    made = Workshop.make(tmp_path)
-    yield made
-    made.close()
+    workshop = Workshop.make(tmp_path)
+    yield workshop
+    workshop.close()
 
 
 def harness(*words: str) -> str:

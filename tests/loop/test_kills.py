@@ -57,11 +57,11 @@ class Answering(ModelServer):
 @pytest.fixture
 def server(wire: Wire) -> Iterator[Answering]:
     """Return a host on each of the wires."""
-    made = Answering(wire.handler, [say("")])
-    yield made
-    made.shutdown()
-    made.server_close()
-    assert made.refusals == []
+    server = Answering(wire.handler, [say("")])
+    yield server
+    server.shutdown()
+    server.server_close()
+    assert server.refusals == []
 
 
 def dies(project: Path, env: dict[str, str], last: int) -> subprocess.CompletedProcess[str]:
@@ -83,13 +83,13 @@ def test_a_turn_that_is_killed_anywhere_goes_on(
 
     last = 1
     while dies(project, env, last).returncode == -signal.SIGKILL:
-        made = set(store.iterdir()) - seen if store.is_dir() else set()
-        for session in made:
+        new = set(store.iterdir()) - seen if store.is_dir() else set()
+        for session in new:
             messages_are_whole(session)
             answer = hs(session.name, "go on", env=env)
             assert (answer.code, answer.out) == (0, "Done.\n"), f"{last}: {answer.err}"
             messages_are_whole(session)
-        seen |= made
+        seen |= new
         last += STRIDE
 
     assert last > LEAST

@@ -75,13 +75,13 @@ def test_skills_are_told_by_name_and_their_text_is_escaped(home: Path, project: 
     ]:
         write(place / "skills" / name / "SKILL.md", f"---\nname: {name}\ndescription: {text}\n---\nbody\n")
 
-    made = assembled(home, project)
+    payload = assembled(home, project)
 
-    catalogue = made["system"].split("<available-skills>")[1]
+    catalogue = payload["system"].split("<available-skills>")[1]
     assert catalogue.index('name="alpha"') < catalogue.index('name="zeta"')
     assert "of the &lt;project&gt;" in catalogue
     assert "of &lt;home&gt;" not in catalogue
-    assert "skill" in [tool["name"] for tool in made["tools"]]
+    assert "skill" in [tool["name"] for tool in payload["tools"]]
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(
     first = session_of(home)
     hs(first.name, "another", env=env)
 
-    made = hs("session", "fork", first.name, "2").out.strip()
-    answer = hs(made, "a third", env=env)
+    fork = hs("session", "fork", first.name, "2").out.strip()
+    answer = hs(fork, "a third", env=env)
 
     assert answer.out == "Red.\n", answer.err
     sent = str(server.requests[2])

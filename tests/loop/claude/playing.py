@@ -20,7 +20,7 @@ def message(*blocks: Json, stop: str = "end_turn") -> list[Json]:
     """Return the events of one message of the model."""
     usage = {"input_tokens": 20, "output_tokens": 5, "cache_read_input_tokens": 3}
     start = {"type": "message_start", "message": {"model": "claude-opus-5-5", "usage": usage}}
-    made: list[Json] = [start]
+    events: list[Json] = [start]
     for index, block in enumerate(blocks):
         empty: Json
         if block["type"] == "text":
@@ -29,16 +29,16 @@ def message(*blocks: Json, stop: str = "end_turn") -> list[Json]:
         else:
             delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
             empty = {**block, "input": {}}
-        made += [
+        events += [
             {"type": "content_block_start", "index": index, "content_block": empty},
             {"type": "content_block_delta", "index": index, "delta": delta},
             {"type": "content_block_stop", "index": index},
         ]
-    made += [
+    events += [
         {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}},
         {"type": "message_stop"},
     ]
-    return streamed(*made)
+    return streamed(*events)
 
 
 def text(words: str) -> list[Json]:
@@ -62,8 +62,8 @@ def came_to(result: object, call_id: str = "toolu_1", *, error: bool = False) ->
 
 
 def result(words: str = "", *, cost: float | None = 0.5, **more: object) -> Json:
-    made: Json = {"type": "result", "subtype": "success", "is_error": False, "result": words, **more}
-    return made if cost is None else {**made, "total_cost_usd": cost}
+    event: Json = {"type": "result", "subtype": "success", "is_error": False, "result": words, **more}
+    return event if cost is None else {**event, "total_cost_usd": cost}
 
 
 def answer(words: str, cost: float = 0.5) -> list[Json]:

@@ -91,12 +91,12 @@ class Functions:
             return Ran(1, str(error))
 
     def _run(self, **more: str) -> Runtime:
-        made = runtime.start({**self.env, **more}, self.cwd)
-        discovery.refresh(made)
+        run = runtime.start({**self.env, **more}, self.cwd)
+        discovery.refresh(run)
         directory = self.env.get("HARNESS_SESSION", "")
-        made.session = Session(Path(directory)) if directory else None
-        self.closing.append(made)
-        return made
+        run.session = Session(Path(directory)) if directory else None
+        self.closing.append(run)
+        return run
 
 
 @dataclass
@@ -137,9 +137,9 @@ def ours(request: pytest.FixtureRequest, project: Path) -> Iterator[Ours]:
     if request.param == "program":
         yield Programs(env, project)
         return
-    made = Functions(env, project, [])
-    yield made
-    for run in made.closing:
+    functions = Functions(env, project, [])
+    yield functions
+    for run in functions.closing:
         run.close()
 
 
@@ -154,14 +154,14 @@ FIELDS = {"0003-tool_result": "call_id: c1\ntool: bash\nerror: false\n"}
 @pytest.fixture
 def session(ours: Ours, home: Path, project: Path) -> Path:
     """Return the directory of a session in which our plugins are called: one call, answered."""
-    made = home / ".harness" / "sessions" / "20260324-143022-12345"
-    (made / "messages").mkdir(parents=True)
-    (made / "session.conf").write_text(f"id={made.name}\ncwd={project}\n", encoding="utf-8")
+    path = home / ".harness" / "sessions" / "20260324-143022-12345"
+    (path / "messages").mkdir(parents=True)
+    (path / "session.conf").write_text(f"id={path.name}\ncwd={project}\n", encoding="utf-8")
     for name, body in MESSAGES.items():
         head = f"role: {name[5:]}\nseq: {name[:4]}\n{FIELDS.get(name, '')}"
-        (made / "messages" / f"{name}.md").write_text(f"---\n{head}---\n{body}\n", encoding="utf-8")
-    ours.env["HARNESS_SESSION"] = str(made)
-    return made
+        (path / "messages" / f"{name}.md").write_text(f"---\n{head}---\n{body}\n", encoding="utf-8")
+    ours.env["HARNESS_SESSION"] = str(path)
+    return path
 
 
 def events(session: Path) -> list[str]:

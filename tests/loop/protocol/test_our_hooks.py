@@ -65,9 +65,9 @@ def test_scope_leaves_out_the_packs_of_other_providers(
     ours.env["HARNESS_PROVIDER"] = provider
     payload = {"sources": [str(packs / name) for name in ("one", "two", "plain")]}
 
-    made = ours.hook("sources/40-scope-providers", payload).json
+    scoped = ours.hook("sources/40-scope-providers", payload).json
 
-    assert [Path(source).name for source in made["sources"]] == left
+    assert [Path(source).name for source in scoped["sources"]] == left
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_detect_says_what_to_do_where_none_is_ready(ours: Ours) -> None:
 def test_defaults_give_the_model_of_the_provider(ours: Ours, home: Path, provider: str, model: str) -> None:
     write(home / ".harness/providers/groq.conf", "protocol=openai\nmodel=conf-model\n")
 
-    made = ours.hook("resolve/30-defaults", {"provider": provider, "model": ""}).json
+    chosen = ours.hook("resolve/30-defaults", {"provider": provider, "model": ""}).json
 
-    assert made == {"provider": provider, "model": model}
+    assert chosen == {"provider": provider, "model": model}
 
 
 def test_start_passes_its_input_on_to_assemble(ours: Ours) -> None:
@@ -131,10 +131,10 @@ def test_start_passes_its_input_on_to_assemble(ours: Ours) -> None:
 def test_messages_are_added_in_the_words_of_the_provider(ours: Ours, session: Path, provider: str) -> None:
     ours.env |= {"HARNESS_PROVIDER": provider, "ANTHROPIC_API_KEY": "k", "OPENAI_API_URL": "http://127.0.0.1"}
 
-    made = ours.hook("assemble/10-messages", {"kept": True}).json
+    payload = ours.hook("assemble/10-messages", {"kept": True}).json
 
-    assert made["kept"] is True
-    first, call, result = made["messages"]
+    assert payload["kept"] is True
+    first, call, result = payload["messages"]
     assert first == {"role": "user", "content": "List files"}
     if provider == "anthropic":
         assert call["content"] == [
@@ -240,10 +240,10 @@ def test_approve_says_what_may_run(ours: Ours, mode: str, name: str, decision: s
     ours.env["HARNESS_APPROVE"] = mode
     call = {"id": "c1", "name": name, "input": {}}
 
-    made = ours.hook("tool_gate/50-approve", call).json
+    answered = ours.hook("tool_gate/50-approve", call).json
 
-    assert made.get("decision") == decision
-    assert {key: made[key] for key in call} == call
+    assert answered.get("decision") == decision
+    assert {key: answered[key] for key in call} == call
 
 
 @pytest.mark.parametrize(

@@ -35,16 +35,16 @@ def test_a_schema_of_another_shape_leaves_its_tool_out(
 
 
 @pytest.mark.parametrize(
-    "made", [{"messages": "abc"}, {"messages": [1]}, {"tools": "x"}, {"tools": [1]}], ids=str
+    "shape", [{"messages": "abc"}, {"messages": [1]}, {"tools": "x"}, {"tools": [1]}], ids=str
 )
 def test_a_payload_of_another_shape_is_the_hooks_error(
-    hs: Hs, serve: Serve, home: Path, made: dict[str, object]
+    hs: Hs, serve: Serve, home: Path, shape: dict[str, object]
 ) -> None:
-    text = f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps({**made, 'next_state': 'send'})}'\n"
+    text = f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps({**shape, 'next_state': 'send'})}'\n"
     write(home / ".harness/hooks.d/assemble/90-else", text, 0o755)
     server = serve(CHAT, say("never"))
 
     answer = hs("go", env=CHAT.environment(server))
 
     assert (answer.code, server.requests) == (1, [])
-    assert f"ended with {next(iter(made))} that are no list of objects" in answer.err
+    assert f"ended with {next(iter(shape))} that are no list of objects" in answer.err

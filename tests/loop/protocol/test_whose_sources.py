@@ -44,9 +44,9 @@ def test_a_program_goes_before_a_variant_of_its_name(hs: Hs, serve: Serve, home:
     write(home / ".harness/providers/both.conf", conf)
     write(home / ".harness/providers/both", "#!/bin/sh\necho model=of-the-program\n", 0o755)
 
-    made = hs("hook", "resolve/30-defaults", stdin='{"provider":"both","model":""}').out
+    chosen = hs("hook", "resolve/30-defaults", stdin='{"provider":"both","model":""}').out
 
-    assert json.loads(made) == {"provider": "both", "model": "of-the-program"}
+    assert json.loads(chosen) == {"provider": "both", "model": "of-the-program"}
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_a_variant_is_ready_with_a_credential_that_has_not_expired(
     entry = {"type": "api_key", "key": "k"} | ({"expires_at": expires} if expires else {})
     write(home / ".harness/.auth.json", json.dumps({"groq": [entry]}), 0o600)
 
-    made = json.loads(hs("hook", "resolve/20-detect", stdin='{"provider":"","model":""}').out)
+    chosen = json.loads(hs("hook", "resolve/20-detect", stdin='{"provider":"","model":""}').out)
 
-    assert made.get("provider", "") == expected
+    assert chosen.get("provider", "") == expected
 
 
 def test_local_credentials_are_those_of_the_nearest_directory(hs: Hs, home: Path, project: Path) -> None:

@@ -147,13 +147,13 @@ class _Handler(BaseHTTPRequestHandler):
             server.used.add(server.refresh_token)
         server.refresh_token = f"refresh-{secrets.token_urlsafe(16)}"
         server.access_tokens.append(f"access-{secrets.token_urlsafe(16)}")
-        made: dict[str, object] = {
+        tokens: dict[str, object] = {
             "access_token": server.access_tokens[-1],
             "refresh_token": server.refresh_token,
             "token_type": "Bearer",
             "id_token": jwt({"https://api.openai.com/auth": {"chatgpt_account_id": ACCOUNT}}),
         }
-        return made if server.lasts is None else {**made, "expires_in": server.lasts}
+        return tokens if server.lasts is None else {**tokens, "expires_in": server.lasts}
 
     def _refuse(self, problem: str) -> None:
         self.server.refusals.append(problem)

@@ -19,7 +19,7 @@ TOOL = {"name": "spoken", "description": "Say what is spoken", "inputSchema": {"
 def answer(message: dict[str, Any], authorization: str | None) -> dict[str, Any]:
     """Return the answer to a request."""
     method = message["method"]
-    made: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+    head: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
     if method == "initialize":
         about = {"name": "old", "version": "1"}
         capabilities: dict[str, Any] = {"tools": {}}
@@ -29,8 +29,8 @@ def answer(message: dict[str, Any], authorization: str | None) -> dict[str, Any]
     elif method == "tools/call":
         result = {"content": [{"type": "text", "text": f"{PROTOCOL} {authorization}"}]}
     else:
-        return {**made, "error": {"code": -32601, "message": f"Method not found: {method}"}}
-    return {**made, "result": result}
+        return {**head, "error": {"code": -32601, "message": f"Method not found: {method}"}}
+    return {**head, "result": result}
 
 
 def say(line: str) -> None:

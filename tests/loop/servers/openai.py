@@ -95,11 +95,11 @@ def _chunks(step: Step, body: Json, count: Count) -> list[Json]:
     def chunk(delta: Json, finish: str | None = None) -> Json:
         return {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
-    made = [chunk({"role": "assistant", "content": ""})]
+    chunks = [chunk({"role": "assistant", "content": ""})]
     if step.thinking:
-        made.append(chunk({"reasoning_content": step.thinking}))
+        chunks.append(chunk({"reasoning_content": step.thinking}))
     half = len(step.text) // 2
-    made += [chunk({"content": part}) for part in (step.text[:half], step.text[half:]) if part]
+    chunks += [chunk({"content": part}) for part in (step.text[:half], step.text[half:]) if part]
     for index, use in enumerate(step.uses):
         head = {
             "index": index,
@@ -107,17 +107,17 @@ def _chunks(step: Step, body: Json, count: Count) -> list[Json]:
             "type": "function",
             "function": {"name": use.name, "arguments": ""},
         }
-        made.append(chunk({"tool_calls": [head]}))
-        made += [
+        chunks.append(chunk({"tool_calls": [head]}))
+        chunks += [
             chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}) for part in use.parts
         ]
-    made.append(chunk({}, step.stop or ("tool_calls" if step.uses else "stop")))
+    chunks.append(chunk({}, step.stop or ("tool_calls" if step.uses else "stop")))
     usage = {
         "prompt_tokens": count.tokens,
         "completion_tokens": 5,
         "prompt_tokens_details": {"cached_tokens": count.read},
     }
-    return [*made, {**base, "choices": [], "usage": usage}]
+    return [*chunks, {**base, "choices": [], "usage": usage}]
 
 
 def _responses(step: Step, body: Json, count: Count) -> list[Json]:
@@ -154,13 +154,13 @@ def _responses(step: Step, body: Json, count: Count) -> list[Json]:
         "output": items,
         "usage": usage,
     }
-    made: list[Json] = [{"type": "response.created", "response": {**response, "output": [], "usage": None}}]
+    events: list[Json] = [{"type": "response.created", "response": {**response, "output": [], "usage": None}}]
     for index, item in enumerate(items):
-        made.append({"type": "response.output_item.added", "output_index": index, "item": item})
+        events.append({"type": "response.output_item.added", "output_index": index, "item": item})
         if item["type"] == "message":
-            made.append({"type": "response.output_text.delta", "output_index": index, "delta": step.text})
-        made.append({"type": "response.output_item.done", "output_index": index, "item": item})
-    return [*made, {"type": f"response.{response['status']}", "response": response}]
+            events.append({"type": "response.output_text.delta", "output_index": index, "delta": step.text})
+        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    return [*events, {"type": f"response.{response['status']}", "response": response}]
 
 
 def _id(use: Use) -> str:

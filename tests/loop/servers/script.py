@@ -17,16 +17,16 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Use:
-    """A call that the model makes; `raw`: arguments sent as they are, in place of `given`."""
+    """A call that the model makes; `raw`: arguments sent as they are, in place of `input`."""
 
     name: str
-    given: Json = field(default_factory=dict)
+    input: Json = field(default_factory=dict)
     id: str | None = None
     raw: str | None = None
 
     @property
     def arguments(self) -> str:
-        return json.dumps(self.given) if self.raw is None else self.raw
+        return json.dumps(self.input) if self.raw is None else self.raw
 
     @property
     def parts(self) -> list[str]:

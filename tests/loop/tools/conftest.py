@@ -21,10 +21,10 @@ Do = Callable[..., Result]
 @pytest.fixture
 def run(home: Path, project: Path) -> Runtime:
     """Return a run in a session of `project`."""
-    made = runtime.start({**os.environ, "HOME": str(home), "SOME_KEY": "secret"}, project)
-    discovery.refresh(made)
-    made.session = session_store.create(made)
-    return made
+    run = runtime.start({**os.environ, "HOME": str(home), "SOME_KEY": "secret"}, project)
+    discovery.refresh(run)
+    run.session = session_store.create(run)
+    return run
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
+from tests.hs.person import person
 from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say
 from tests.loop.source_files import write_program
@@ -17,46 +15,14 @@ from tests.loop.source_files import write_program
 KEY = "sk-0123456789"
 
 
-def on_a_terminal(project: Path, *args: str, typed: str) -> str:
-    """Run `hs ARGS` in a terminal of its own and type; return what the terminal showed."""
-    ours, theirs = pty.openpty()
-    run = subprocess.Popen(
-        [sys.executable, "-c", _CHILD, *args],
-        cwd=project,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    shown = b""
-    while b"Key for" not in shown:
-        shown += os.read(ours, 1000)
-    os.write(ours, f"{typed}\n".encode())
-    try:
-        while chunk := os.read(ours, 1000):
-            shown += chunk
-    except OSError:
-        # Linux says so that the other end is closed.
-        pass
-    os.close(ours)
-    assert run.wait(60) == 0, shown
-    return shown.decode()
-
-
-_CHILD = f"""
-import fcntl, sys, termios
-fcntl.ioctl(0, {termios.TIOCSCTTY}, 0)
-from harness_lib.hs.main import entry
-sys.exit(entry())
-"""
-
-
 def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
-    shown = on_a_terminal(project, "auth", "set", "groq", typed=KEY)
+    with person("auth", "set", "groq", cwd=project, env={}) as someone:
+        someone.sees("Key for")
+        someone.types(f"{KEY}\n")
+        assert someone.leaves() == 0
 
     path = home / ".harness" / ".auth.json"
-    assert KEY not in shown
+    assert KEY not in someone.raw
     assert path.stat().st_mode & 0o777 == 0o600
     assert json.loads(path.read_text(encoding="utf-8")) == {"groq": [{"type": "api_key", "key": KEY}]}
     assert hs("auth", "list").out == "groq [0] type=api_key key=sk-0...6789\n"

@@ -76,11 +76,13 @@ def test_foreign_entries_stand_where_they_stood_and_all_comes_back(
     file.chmod(0o600)
     before = file.read_bytes()
     agent.ok("hooks", "install", "--agent", name)
-    now = json.loads(file.read_text("utf-8"))
-    assert list(now)[:3] == list(settings)
-    assert {key: now[key] for key in ("theme", "env")} == {key: settings[key] for key in ("theme", "env")}
+    installed = json.loads(file.read_text("utf-8"))
+    assert list(installed)[:3] == list(settings)
+    assert {key: installed[key] for key in ("theme", "env")} == {
+        key: settings[key] for key in ("theme", "env")
+    }
     for event, entries in FOREIGN[name].items():
-        assert now["hooks"][event][: len(entries)] == entries
+        assert installed["hooks"][event][: len(entries)] == entries
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     (kept,) = file.parent.glob("*.bak-harness")
     assert kept.read_bytes() == before
@@ -94,11 +96,11 @@ def test_foreign_entries_stand_where_they_stood_and_all_comes_back(
 def test_a_person_goes_on_editing_and_only_ours_is_taken_back(agent: Agent, home: Path, name: str) -> None:
     file = put(place(home, name), json.dumps({"hooks": FOREIGN[name]}, indent=2))
     agent.ok("hooks", "install", "--agent", name)
-    now = json.loads(file.read_text("utf-8"))
+    installed = json.loads(file.read_text("utf-8"))
     event = next(iter(FOREIGN[name]))
-    now["hooks"][event].append({**FOREIGN[name][event][0], "note": "mine too"})
-    now["model"] = "other"
-    file.write_text(json.dumps(now, indent=2), encoding="utf-8")
+    installed["hooks"][event].append({**FOREIGN[name][event][0], "note": "mine too"})
+    installed["model"] = "other"
+    file.write_text(json.dumps(installed, indent=2), encoding="utf-8")
     agent.ok("hooks", "uninstall", "--agent", name)
     left = json.loads(file.read_text("utf-8"))
     assert left["model"] == "other"

@@ -58,9 +58,9 @@ def test_entries_of_a_checkout_that_moved_are_led_to_the_new_place_where_they_st
     file.write_text(json.dumps(old, indent=2), encoding="utf-8")
     assert "is gone" in agent.ok("hooks", "status", "--agent", "codex")["message"]
     agent.ok("hooks", "install", "--agent", "codex")
-    now = json.loads(file.read_text("utf-8"))
-    assert [len(now["hooks"][event]) for event in now["hooks"]] == [2, 1, 1, 1, 1, 1, 1]
-    assert now["hooks"]["Stop"][1] == old["hooks"]["Stop"][1]
+    installed = json.loads(file.read_text("utf-8"))
+    assert [len(installed["hooks"][event]) for event in installed["hooks"]] == [2, 1, 1, 1, 1, 1, 1]
+    assert installed["hooks"]["Stop"][1] == old["hooks"]["Stop"][1]
     assert "/gone/" not in file.read_text("utf-8")
 
 
@@ -79,9 +79,9 @@ def test_another_harness_is_told_of_and_left(agent: Agent, home: Path) -> None:
 def test_ours_among_the_handlers_of_somebody_else_leaves_alone(agent: Agent, home: Path) -> None:
     file = place(home, "claude")
     agent.ok("hooks", "install", "--agent", "claude")
-    now = json.loads(file.read_text("utf-8"))
-    now["hooks"]["Stop"][0]["hooks"].insert(0, {"type": "command", "command": "theirs"})
-    file.write_text(json.dumps(now), encoding="utf-8")
+    installed = json.loads(file.read_text("utf-8"))
+    installed["hooks"]["Stop"][0]["hooks"].insert(0, {"type": "command", "command": "theirs"})
+    file.write_text(json.dumps(installed), encoding="utf-8")
     assert not agent.ok("hooks", "install", "--agent", "claude")["written"]
     agent.ok("hooks", "uninstall", "--agent", "claude")
     assert json.loads(file.read_text("utf-8")) == {

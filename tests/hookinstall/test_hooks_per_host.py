@@ -133,8 +133,8 @@ def test_claude_code_alone_is_told_what_a_guard_that_fails_means(agent: Agent, h
 def test_gemini_waits_as_long_as_the_others(agent: Agent, home: Path) -> None:
     """Its unit is the millisecond."""
     agent.ok("hooks", "install", "--agent", "gemini")
-    now = json.loads(place(home, "gemini").read_text("utf-8"))
-    (entry,) = now["hooks"]["AfterAgent"]
+    installed = json.loads(place(home, "gemini").read_text("utf-8"))
+    (entry,) = installed["hooks"]["AfterAgent"]
     assert entry["hooks"][0]["timeout"] == 10_000
 
 

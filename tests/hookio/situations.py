@@ -26,7 +26,7 @@ UNPROVEN = Task("u", "U", status="completed", unproven=True)
 TORN = Situation(None, trouble="torn", program="HARNESS")
 
 
-def situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
+def make_situation(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
     """Return how `tasks` look to the worker `me`, whose session is open unless said otherwise."""
     seen: dict[str, Any] = {
         name: fields.pop(name) for name in ("tally", "trouble", "workers") if name in fields
@@ -48,17 +48,17 @@ def by_the_prose(
     config = SessionConfig(mode, max_tasks_per_session=most_tasks, max_sessions=most_sessions)
     state = State(tasks=tasks, session_config=config, session_count=fields.pop("session_count", 1))
     fields.setdefault("workers", ["me"])
-    now = Situation(summary.build(state, NOW, []), program="HARNESS", **fields)
-    now.attempted = attempted
-    return now
+    situation = Situation(summary.build(state, NOW, []), program="HARNESS", **fields)
+    situation.attempted = attempted
+    return situation
 
 
 def payload(event: str = "Stop", /, **fields: object) -> Payload:
     return Payload(event, fields)
 
 
-def stop(now: Situation, **fields: object) -> Answer:
-    return policy.stop(now, payload("Stop", **fields))
+def stop(situation: Situation, **fields: object) -> Answer:
+    return policy.stop(situation, payload("Stop", **fields))
 
 
 def said(answer: Answer) -> tuple[str, str, str, str, bool, bool]:
@@ -70,8 +70,8 @@ def allowed(warning: str = "", progress: str = "", *, finished: bool = False, wa
     return "allow", "", warning, progress, finished, waits
 
 
-def begun(now: Situation, *others: Any) -> Situation:
+def begun(situation: Situation, *others: Any) -> Situation:
     """Return the situation where a session begins, with the other agents that work there."""
-    now.root = "/p"
-    now.others = others
-    return now
+    situation.root = "/p"
+    situation.others = others
+    return situation

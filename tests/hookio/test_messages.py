@@ -17,7 +17,7 @@ from tests.hookio.situations import (
     UNPROVEN,
     begun,
     by_the_prose,
-    situation,
+    make_situation,
 )
 
 SWITCH = "A person can switch this off: HARNESS pause (or set HARNESS_DISABLED=1)."
@@ -30,12 +30,12 @@ def rings(count: int) -> list[Task]:
 
 HELD: dict[str, tuple[Situation, str, str]] = {
     "it holds a task": (
-        situation(MINE, Task("p"), FAILED, DONE),
+        make_situation(MINE, Task("p"), FAILED, DONE),
         "1 of 4 tasks are completed, 1 in progress, 1 pending, 1 failed with attempts left.",
         'You hold a "Title". Do the work, then type: HARNESS finish',
     ),
     "a task waits": (
-        situation(PENDING, DONE),
+        make_situation(PENDING, DONE),
         "1 of 2 tasks are completed, 1 pending.",
         'Next is a "Title". Type: HARNESS claim',
     ),
@@ -55,7 +55,7 @@ HELD: dict[str, tuple[Situation, str, str]] = {
         "Go on with: HARNESS start",
     ),
     "nothing proves what is said": (
-        situation(UNPROVEN, Task("v", status="completed", unproven=True), PENDING),
+        make_situation(UNPROVEN, Task("v", status="completed", unproven=True), PENDING),
         "0 of 3 tasks are completed, 3 pending.",
         (
             'Somebody has written that these are completed, which nothing proves: u "U", v. '
@@ -63,7 +63,7 @@ HELD: dict[str, tuple[Situation, str, str]] = {
         ),
     ),
     "some can never run": (
-        situation(*rings(5)),
+        make_situation(*rings(5)),
         "0 of 5 tasks are completed, 5 pending.",
         (
             "d0, d1, d2, d3, d4 can never run: what they depend on failed for good, or waits for them in "
@@ -71,7 +71,7 @@ HELD: dict[str, tuple[Situation, str, str]] = {
         ),
     ),
     "many can never run": (
-        situation(*rings(6)),
+        make_situation(*rings(6)),
         "0 of 6 tasks are completed, 6 pending.",
         (
             "d0, d1, d2, d3, d4 and more can never run: what they depend on failed for good, or waits for "
@@ -79,17 +79,17 @@ HELD: dict[str, tuple[Situation, str, str]] = {
         ),
     ),
     "it shares the list under a name": (
-        situation(PENDING, mode="concurrent"),
+        make_situation(PENDING, mode="concurrent"),
         "0 of 1 tasks are completed, 1 pending.",
         'Next is a "Title". Type: HARNESS claim',
     ),
     "it has no name and needs none": (
-        situation(PENDING, workers=[]),
+        make_situation(PENDING, workers=[]),
         "0 of 1 tasks are completed, 1 pending.",
         'Next is a "Title". Type: HARNESS claim',
     ),
     "nobody knows which worker it is": (
-        situation(THEIRS, mode="concurrent", mine=False),
+        make_situation(THEIRS, mode="concurrent", mine=False),
         "0 of 1 tasks are completed, 1 in progress.",
         (
             "See what can be done: HARNESS status\n"
@@ -101,13 +101,13 @@ HELD: dict[str, tuple[Situation, str, str]] = {
 
 @pytest.mark.parametrize("row", HELD, ids=lambda row: row.replace(" ", "-"))
 def test_whoever_is_held_reads_the_counts_the_next_command_and_the_switch(row: str) -> None:
-    now, counts, then = HELD[row]
+    situation, counts, then = HELD[row]
 
-    assert messages.stop(now, policy.held(now)) == f"harness: {counts}\n{then}\n{DATA}\n{SWITCH}"
+    assert messages.stop(situation, policy.held(situation)) == f"harness: {counts}\n{then}\n{DATA}\n{SWITCH}"
 
 
 def test_where_agents_share_a_list_each_is_told_to_bear_its_own_name() -> None:
-    assert messages.subagent(situation(PENDING), "sub-1") == (
+    assert messages.subagent(make_situation(PENDING), "sub-1") == (
         "harness: many agents share the task list here. If you are asked to work on it, begin each of its "
         "commands with your own name: HARNESS_WORKER_ID=sub-1 HARNESS claim"
     )
@@ -189,8 +189,8 @@ def test_a_text_of_the_list_is_one_short_line_in_quotes(text: str, line: str) ->
     [("task-001", "task-001"), ("a_b.c", "a_b.c"), ("a b", '"a b"'), ("$(x)", '"$(x)"'), ("-_.", '"-_."')],
 )
 def test_an_id_is_quoted_unless_it_is_a_plain_one(task_id: str, name: str) -> None:
-    assert f"Next is {name}. Type" in messages.stop(situation(Task(task_id)), ())
+    assert f"Next is {name}. Type" in messages.stop(make_situation(Task(task_id)), ())
 
 
 def test_a_title_is_cut() -> None:
-    assert f'Next is a "{"x" * 119}…". Type' in messages.stop(situation(Task("a", "x" * 121)), ())
+    assert f'Next is a "{"x" * 119}…". Type' in messages.stop(make_situation(Task("a", "x" * 121)), ())

@@ -21,7 +21,7 @@ from tests.hookio.situations import (
     THEIRS,
     UNPROVEN,
     begun,
-    situation,
+    make_situation,
 )
 
 OTHERS: Any = ({"worker": 'an"other'}, {"worker": "w2"})
@@ -37,7 +37,7 @@ def spent(*tasks: Task, sessions: tuple[Session, ...] = (), mine: bool = False) 
 
 BEGINS: dict[str, tuple[Situation, str, str]] = {
     "it works on the list": (
-        begun(situation(MINE, PENDING, FAILED)),
+        begun(make_situation(MINE, PENDING, FAILED)),
         (
             "0 of 3 tasks are completed, 1 in progress, 1 pending, 1 failed with attempts left.\n"
             "total=3 completed=0 failed=1 pending=1 in_progress=1 blocked=0 next=a"
@@ -51,7 +51,7 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
     ),
     "nobody works": (
         begun(
-            situation(
+            make_situation(
                 PENDING, Task("b", depends_on=("f",)), Task("f", status="failed", attempts=3), sessions=()
             )
         ),
@@ -62,7 +62,7 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
         f'No session is open.\nNext: a "Title".\nIf you are asked to work on it, type: HARNESS start\n{DATA}',
     ),
     "its agent is gone": (
-        begun(situation(MINE, DONE, mine=False)),
+        begun(make_situation(MINE, DONE, mine=False)),
         (
             "1 of 2 tasks are completed, 1 in progress.\n"
             "total=2 completed=1 failed=0 pending=0 in_progress=1 blocked=0 next=none"
@@ -75,7 +75,7 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
         ),
     ),
     "the last of several agents is gone": (
-        begun(situation(PENDING, sessions=(SESSION, Session(4, "w", "host")), mine=False)),
+        begun(make_situation(PENDING, sessions=(SESSION, Session(4, "w", "host")), mine=False)),
         (
             "0 of 1 tasks are completed, 1 pending.\n"
             "total=1 completed=0 failed=0 pending=1 in_progress=0 blocked=0 next=a"
@@ -88,7 +88,7 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
         ),
     ),
     "another agent works": (
-        begun(situation(THEIRS, PENDING, mine=False), *OTHERS),
+        begun(make_situation(THEIRS, PENDING, mine=False), *OTHERS),
         (
             "0 of 2 tasks are completed, 1 in progress, 1 pending.\n"
             "total=2 completed=0 failed=0 pending=1 in_progress=1 blocked=0 next=a"
@@ -102,7 +102,7 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
     ),
     "others share it, and one was cut off": (
         begun(
-            situation(
+            make_situation(
                 Task("b", status="in_progress", claimed_by="w2#3"),
                 Task("c", status="in_progress", claimed_by="gone#2"),
                 Task("d", status="in_progress", claimed_by="w2"),
@@ -124,7 +124,7 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
         ),
     ),
     "the prose made the list": (
-        begun(situation(PENDING, sessions=None)),
+        begun(make_situation(PENDING, sessions=None)),
         (
             "0 of 1 tasks are completed, 1 pending.\n"
             "total=1 completed=0 failed=0 pending=1 in_progress=0 blocked=0 next=a"
@@ -132,7 +132,7 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
         f'No session is open.\nNext is a "Title".\nGo on with: HARNESS start\n{DATA}',
     ),
     "it is empty": (
-        begun(situation(sessions=())),
+        begun(make_situation(sessions=())),
         (
             "0 of 0 tasks are completed.\n"
             "total=0 completed=0 failed=0 pending=0 in_progress=0 blocked=0 next=none"
@@ -140,7 +140,7 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
         "No session is open.\nIt is empty. New tasks: HARNESS add --help",
     ),
     "all is done": (
-        begun(situation(DONE, sessions=())),
+        begun(make_situation(DONE, sessions=())),
         (
             "1 of 1 tasks are completed.\n"
             "total=1 completed=1 failed=0 pending=0 in_progress=0 blocked=0 next=none"
@@ -148,7 +148,7 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
         "No session is open.\nNothing is left to do. New tasks: HARNESS add --help",
     ),
     "nothing proves what is said": (
-        begun(situation(UNPROVEN, sessions=())),
+        begun(make_situation(UNPROVEN, sessions=())),
         (
             "0 of 1 tasks are completed, 1 pending.\n"
             "total=1 completed=0 failed=0 pending=1 in_progress=0 blocked=0 next=none"
@@ -187,24 +187,24 @@ BEGINS: dict[str, tuple[Situation, str, str]] = {
 
 @pytest.mark.parametrize("row", BEGINS, ids=lambda row: row.replace(" ", "-"))
 def test_whoever_begins_reads_how_the_list_stands_who_works_on_it_and_what_to_type(row: str) -> None:
-    now, counts, then = BEGINS[row]
+    situation, counts, then = BEGINS[row]
 
-    message = messages.start(now, policy.held(now) if now.mine else ())
+    message = messages.start(situation, policy.held(situation) if situation.mine else ())
 
     assert message == f"harness: there is a task list in /p. {counts}\n{then}"
 
 
 def test_a_failure_of_which_nothing_is_known_has_its_name() -> None:
-    now = begun(situation(PENDING))
-    assert now.digest is not None
-    now.digest["last_failure"] = {"id": "f", "text": None}
+    situation = begun(make_situation(PENDING))
+    assert situation.digest is not None
+    situation.digest["last_failure"] = {"id": "f", "text": None}
 
-    assert 'Last failure: f ""\n' in messages.start(now, ())
+    assert 'Last failure: f ""\n' in messages.start(situation, ())
 
 
 def test_of_many_workers_five_are_named() -> None:
-    now = begun(situation(PENDING, mine=False), *({"worker": f"w{n}"} for n in range(7)))
+    situation = begun(make_situation(PENDING, mine=False), *({"worker": f"w{n}"} for n in range(7)))
 
-    assert '("w0", "w1", "w2", "w3", "w4")' in messages.start(now, ())
-    now = begun(situation(PENDING, mine=False), {"worker": "w" * 61})
-    assert f'("{"w" * 59}…")' in messages.start(now, ())
+    assert '("w0", "w1", "w2", "w3", "w4")' in messages.start(situation, ())
+    situation = begun(make_situation(PENDING, mine=False), {"worker": "w" * 61})
+    assert f'("{"w" * 59}…")' in messages.start(situation, ())

@@ -20,70 +20,70 @@ from tests.hookio.situations import (
     TORN,
     allowed,
     by_the_prose,
+    make_situation,
     payload,
     said,
-    situation,
     stop,
 )
 
 STOP: dict[str, tuple[Situation, dict[str, object], str]] = {
-    "no session is open": (situation(PENDING, sessions=()), {}, "allow"),
-    "another agent's session is open": (situation(PENDING, mine=False), {}, "allow"),
-    "my session is open": (situation(PENDING), {}, "block"),
-    "the prose made the list": (situation(PENDING, sessions=None), {}, "block"),
-    "the prose works on a task": (situation(THEIRS, sessions=None), {}, "block"),
+    "no session is open": (make_situation(PENDING, sessions=()), {}, "allow"),
+    "another agent's session is open": (make_situation(PENDING, mine=False), {}, "allow"),
+    "my session is open": (make_situation(PENDING), {}, "block"),
+    "the prose made the list": (make_situation(PENDING, sessions=None), {}, "block"),
+    "the prose works on a task": (make_situation(THEIRS, sessions=None), {}, "block"),
     "a subagent runs": (
-        situation(PENDING),
+        make_situation(PENDING),
         {"background_tasks": [{"status": "completed"}, {"type": "subagent", "status": "running"}]},
         "allow",
     ),
     "a monitor runs": (
-        situation(PENDING),
+        make_situation(PENDING),
         {"background_tasks": [{"type": "monitor", "status": "running"}]},
         "allow",
     ),
     "a server runs": (
-        situation(PENDING),
+        make_situation(PENDING),
         {"background_tasks": [{"type": "shell", "status": "running"}]},
         "block",
     ),
     "what nobody knows runs": (
-        situation(PENDING),
+        make_situation(PENDING),
         {"background_tasks": [{"type": "dream", "status": "running"}]},
         "allow",
     ),
     "what nobody knows runs still": (
-        situation(PENDING, tally=Tally(waited=True)),
+        make_situation(PENDING, tally=Tally(waited=True)),
         {"background_tasks": [{"type": "dream", "status": "running"}]},
         "block",
     ),
     "background work has ended": (
-        situation(PENDING),
+        make_situation(PENDING),
         {"background_tasks": [{"status": "completed"}]},
         "block",
     ),
-    "a subagent of Copilot stops": (situation(PENDING), {"parent_agent_id": "p"}, "allow"),
-    "my session is halted": (situation(PENDING, sessions=(HALTED,)), {}, "allow"),
+    "a subagent of Copilot stops": (make_situation(PENDING), {"parent_agent_id": "p"}, "allow"),
+    "my session is halted": (make_situation(PENDING, sessions=(HALTED,)), {}, "allow"),
     "my task is halted": (
-        situation(Task("a", status="in_progress", claimed_by="me", halt="CONFIG"), PENDING),
+        make_situation(Task("a", status="in_progress", claimed_by="me", halt="CONFIG"), PENDING),
         {},
         "allow",
     ),
-    "what is left is halted": (situation(Task("a", halt="CONFIG: x")), {}, "allow"),
-    "another task is halted": (situation(Task("c", halt="CONFIG: x"), PENDING), {}, "block"),
-    "I hold a task": (situation(MINE), {}, "block"),
-    "others hold the rest": (situation(THEIRS, mode="concurrent"), {}, "allow"),
-    "others hold one, another waits": (situation(THEIRS, PENDING, mode="concurrent"), {}, "block"),
-    "a failed task has attempts left": (situation(Task("a", status="failed", attempts=1)), {}, "block"),
-    "a task can never run": (situation(Task("a", depends_on=("a",))), {}, "block"),
+    "what is left is halted": (make_situation(Task("a", halt="CONFIG: x")), {}, "allow"),
+    "another task is halted": (make_situation(Task("c", halt="CONFIG: x"), PENDING), {}, "block"),
+    "I hold a task": (make_situation(MINE), {}, "block"),
+    "others hold the rest": (make_situation(THEIRS, mode="concurrent"), {}, "allow"),
+    "others hold one, another waits": (make_situation(THEIRS, PENDING, mode="concurrent"), {}, "block"),
+    "a failed task has attempts left": (make_situation(Task("a", status="failed", attempts=1)), {}, "block"),
+    "a task can never run": (make_situation(Task("a", depends_on=("a",))), {}, "block"),
     "seven blocks already": (
-        situation(PENDING, tally=Tally("3:0 ", 7)),
+        make_situation(PENDING, tally=Tally("3:0 ", 7)),
         {"stop_hook_active": True},
         "block",
     ),
-    "eight blocks already": (situation(PENDING, tally=Tally("3:0 ", 8)), {}, "allow"),
-    "eight blocks before an attempt ended": (situation(PENDING, tally=Tally("3:1 ", 8)), {}, "block"),
-    "eight blocks before I took a task": (situation(MINE, tally=Tally("3:0 ", 8)), {}, "block"),
+    "eight blocks already": (make_situation(PENDING, tally=Tally("3:0 ", 8)), {}, "allow"),
+    "eight blocks before an attempt ended": (make_situation(PENDING, tally=Tally("3:1 ", 8)), {}, "block"),
+    "eight blocks before I took a task": (make_situation(MINE, tally=Tally("3:0 ", 8)), {}, "block"),
     "the prose works on another's task": (by_the_prose(THEIRS, mode="concurrent"), {}, "allow"),
     "the prose works on my task": (by_the_prose(MINE, mode="concurrent"), {}, "block"),
     "the prose works on nobody's task": (
@@ -108,17 +108,17 @@ STOP: dict[str, tuple[Situation, dict[str, object], str]] = {
         {},
         "allow",
     ),
-    "unreadable, and another's": (situation(PENDING, mine=False, trouble="torn"), {}, "allow"),
-    "all are completed": (situation(DONE), {}, "allow"),
-    "failed for good": (situation(Task("a", status="failed", attempts=3)), {}, "allow"),
+    "unreadable, and another's": (make_situation(PENDING, mine=False, trouble="torn"), {}, "allow"),
+    "all are completed": (make_situation(DONE), {}, "allow"),
+    "failed for good": (make_situation(Task("a", status="failed", attempts=3)), {}, "allow"),
 }
 
 
 @pytest.mark.parametrize("row", STOP, ids=lambda row: row.replace(" ", "-"))
 def test_stop(row: str) -> None:
-    now, fields, kind = STOP[row]
+    situation, fields, kind = STOP[row]
 
-    assert stop(now, **fields).kind == kind
+    assert stop(situation, **fields).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_what_letting_go_brings_with_it(row: str, *, warned: bool, finished: boo
 
 def test_progress_is_what_this_agent_does_and_nothing_else() -> None:
     def progress(*tasks: Task) -> str:
-        return stop(situation(*tasks, mode="concurrent")).progress
+        return stop(make_situation(*tasks, mode="concurrent")).progress
 
     before = progress(MINE, THEIRS, PENDING)
 
@@ -158,17 +158,17 @@ def test_progress_is_what_this_agent_does_and_nothing_else() -> None:
 def test_texts_are_bounded_however_long_the_list_is() -> None:
     tasks = [Task(f"t{n}", "x" * 1000, status="in_progress", claimed_by="w") for n in range(500)]
     doomed = [Task(f"d{n}", depends_on=(f"d{n}",)) for n in range(500)]
-    for now in (
-        situation(*tasks, *doomed, sessions=None),
-        situation(*doomed),
-        situation(*tasks, sessions=()),
+    for situation in (
+        make_situation(*tasks, *doomed, sessions=None),
+        make_situation(*doomed),
+        make_situation(*tasks, sessions=()),
     ):
-        assert len(stop(now).text) < 3000
-        assert len(policy.session_start(now, payload()).text) < 3000
+        assert len(stop(situation).text) < 3000
+        assert len(policy.session_start(situation, payload()).text) < 3000
 
 
-def held_back(now: Situation, progress: str, kind: str = "block") -> Any:
-    return kind, messages.stop(now, policy.held(now)), "", progress, False, False
+def held_back(situation: Situation, progress: str, kind: str = "block") -> Any:
+    return kind, messages.stop(situation, policy.held(situation)), "", progress, False, False
 
 
 BEHIND = by_the_prose(BUSY, PENDING, Task("f", status="failed", attempts=1), DONE)
@@ -177,8 +177,8 @@ BEHIND = by_the_prose(BUSY, PENDING, Task("f", status="failed", attempts=1), DON
 @pytest.mark.parametrize(
     ("row", "answer"),
     [
-        ("my session is open", held_back(situation(PENDING), "3:0 ")),
-        ("I hold a task", held_back(situation(MINE), "3:0 a/0/0")),
+        ("my session is open", held_back(make_situation(PENDING), "3:0 ")),
+        ("I hold a task", held_back(make_situation(MINE), "3:0 a/0/0")),
         ("no session is open", allowed()),
         ("a subagent runs", allowed()),
         ("what nobody knows runs", allowed(waits=True)),
@@ -205,9 +205,9 @@ def test_an_unreadable_list_is_measured_by_itself() -> None:
 
 
 def test_a_list_that_cannot_be_read_is_not_judged_by_the_last_one_that_was() -> None:
-    now = situation(PENDING, trouble="torn")
+    situation = make_situation(PENDING, trouble="torn")
 
-    assert stop(now).text == messages.repair(now)
+    assert stop(situation).text == messages.repair(situation)
 
 
 def test_progress_in_a_list_of_the_prose_is_any_change_of_its_numbers() -> None:
@@ -217,29 +217,29 @@ def test_progress_in_a_list_of_the_prose_is_any_change_of_its_numbers() -> None:
 def test_progress_tells_of_each_session_and_each_task() -> None:
     sessions = (SESSION._replace(finished_attempts=4), SESSION._replace(number=5))
 
-    now = situation(BUSY, BUSY._replace(id="b", attempts=0, checkpoints=()), sessions=sessions)
+    situation = make_situation(BUSY, BUSY._replace(id="b", attempts=0, checkpoints=()), sessions=sessions)
 
-    assert stop(now).progress == "3:4 5:0 a/2/1 b/0/0"
+    assert stop(situation).progress == "3:4 5:0 a/2/1 b/0/0"
 
 
 def test_of_two_halts_the_sessions_own_is_told() -> None:
-    now = situation(BUSY._replace(halt="TASK"), sessions=(SESSION, HALTED))
+    situation = make_situation(BUSY._replace(halt="TASK"), sessions=(SESSION, HALTED))
 
-    assert stop(now).warning == messages.halted("CONFIG: no check", "HARNESS")
+    assert stop(situation).warning == messages.halted("CONFIG: no check", "HARNESS")
 
 
 @pytest.mark.parametrize(
-    ("now", "count"),
+    ("situation", "count"),
     [
         (by_the_prose(PENDING, most_tasks=2), 2),
         (by_the_prose(PENDING, most_tasks=2, session_count=0), 0),
         (by_the_prose(PENDING, most_tasks=2, mode="concurrent"), 0),
-        (situation(PENDING), 0),
+        (make_situation(PENDING), 0),
     ],
 )
-def test_only_the_tasks_of_one_session_of_the_prose_can_be_counted(now: Situation, count: int) -> None:
-    assert now.digest is not None
-    assert policy.counted_tasks(now.digest) == count
+def test_only_the_tasks_of_one_session_of_the_prose_can_be_counted(situation: Situation, count: int) -> None:
+    assert situation.digest is not None
+    assert policy.counted_tasks(situation.digest) == count
 
 
 def test_a_limit_of_the_prose_that_cannot_be_counted_ends_nothing() -> None:
@@ -248,17 +248,17 @@ def test_a_limit_of_the_prose_that_cannot_be_counted_ends_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "names"),
+    ("situation", "names"),
     [
-        (situation(MINE, THEIRS), ["a", "b"]),
-        (situation(MINE, THEIRS, mode="concurrent"), ["a"]),
-        (situation(MINE, THEIRS, mode="concurrent", workers=[]), []),
-        (situation(Task("n", status="in_progress"), mode="concurrent", workers=["", "me"]), []),
+        (make_situation(MINE, THEIRS), ["a", "b"]),
+        (make_situation(MINE, THEIRS, mode="concurrent"), ["a"]),
+        (make_situation(MINE, THEIRS, mode="concurrent", workers=[]), []),
+        (make_situation(Task("n", status="in_progress"), mode="concurrent", workers=["", "me"]), []),
         (by_the_prose(MINE, THEIRS, Task("n", status="in_progress"), mode="concurrent"), ["a", "n"]),
         (by_the_prose(MINE, THEIRS, mode="concurrent", workers=[]), ["a", "b"]),
         (by_the_prose(THEIRS, THEIRS._replace(id="c", claimed_by=""), mode="concurrent"), ["c"]),
         (TORN, []),
     ],
 )
-def test_which_tasks_a_session_works_on(now: Situation, names: list[str]) -> None:
-    assert [task["id"] for task in policy.held(now)] == names
+def test_which_tasks_a_session_works_on(situation: Situation, names: list[str]) -> None:
+    assert [task["id"] for task in policy.held(situation)] == names

@@ -66,9 +66,9 @@ def test_the_log_only_grows(project: Project, agent: Agent) -> None:
     agent.ok("add", "Something", "--validate", "false")
     for command in (("init",), ("start",), ("claim",), ("finish",), ("stop",), ("start",), ("pause",)):
         agent(*command)
-        now = log.read_bytes()
-        assert now.startswith(before)
-        before = now
+        after = log.read_bytes()
+        assert after.startswith(before)
+        before = after
     assert log.stat().st_ino == inode
     assert all(LINE.match(line) for line in project.log)
 

@@ -51,16 +51,18 @@ def test_the_busiest_worker_has_so_many_rounds(left: Ahead, workers: int, rounds
 @given(states())
 def test_with_workers_enough_it_takes_as_many_rounds_as_the_chain_is_long(before: State) -> None:
     """Let every task that may run be completed in each round, until nothing may."""
-    now = before._replace(
+    remaining = before._replace(
         tasks=tuple(task._replace(halt=None) for task in before.tasks if not _runs(task)),
     )
-    now = now._replace(tasks=tuple(task._replace(depends_on=_known(now, task)) for task in now.tasks))
-    left, lost = ahead.of(now), failures.hopeless(now)
+    remaining = remaining._replace(
+        tasks=tuple(task._replace(depends_on=_known(remaining, task)) for task in remaining.tasks)
+    )
+    left, lost = ahead.of(remaining), failures.hopeless(remaining)
 
     done = rounds = 0
-    while ready := {task.id for task in selection.eligible(now)} - lost:
-        now = now._replace(
-            tasks=tuple(t._replace(status="completed") if t.id in ready else t for t in now.tasks),
+    while ready := {task.id for task in selection.eligible(remaining)} - lost:
+        remaining = remaining._replace(
+            tasks=tuple(t._replace(status="completed") if t.id in ready else t for t in remaining.tasks),
         )
         done, rounds = done + len(ready), rounds + 1
 

@@ -140,8 +140,8 @@ line-length = 80
 def test_of_a_file_only_that_counts_which_the_runner_reads(
     name: str, old: str, new: str, *, changes: bool
 ) -> None:
-    then, now = (judge_parts.part(name, text.encode()) for text in (old, new))
-    assert (then != now) is changes
+    before, after = (judge_parts.part(name, text.encode()) for text in (old, new))
+    assert (before != after) is changes
 
 
 @pytest.mark.parametrize("name", ["package.json", "sub/pyproject.toml", "setup.cfg", "go.mod"])

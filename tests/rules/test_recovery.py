@@ -88,10 +88,10 @@ def _stood(times: int, *, tree: str = TREE, checkpoints: int = 1) -> Task:
     ],
 )
 def test_only_interruptions_without_any_progress_are_counted_in_a_row(before: Task, times: int) -> None:
-    now = recovery.interrupted(before, TREE)
+    after = recovery.interrupted(before, TREE)
 
-    assert now == Interruption(TREE, 1, times)
-    assert recovery.stands_still(now) == (times == 3)
+    assert after == Interruption(TREE, 1, times)
+    assert recovery.stands_still(after) == (times == 3)
 
 
 MINE = "w1"

@@ -22,10 +22,10 @@ def event(kind: str, worker: int | None = 1, at: float = 0.0, **facts: Any) -> E
 
 def folded(*those: Event) -> RunState:
     """Return the board after `those` events."""
-    now = RunState()
+    board = RunState()
     for each in those:
-        now = run_state.fold(now, each)
-    return now
+        board = run_state.fold(board, each)
+    return board
 
 
 CLAIMED = event("claimed", at=10.0, task="t1", title="One", attempt=2)
@@ -91,9 +91,9 @@ def test_what_is_no_news_of_a_worker_changes_nothing(other: Event) -> None:
 def test_what_ended_is_paid_for_and_only_an_attempt_counts(
     status: str, attempts: int, durations: tuple[float, ...]
 ) -> None:
-    now = folded(CLAIMED, SAID, event("ended", at=20.0, task="t1", status=status))
-    assert now.before == Spent(0.5, 70, 0.0, attempts)
-    assert now.durations == durations
+    board = folded(CLAIMED, SAID, event("ended", at=20.0, task="t1", status=status))
+    assert board.before == Spent(0.5, 70, 0.0, attempts)
+    assert board.durations == durations
 
 
 @pytest.mark.parametrize(
@@ -105,17 +105,17 @@ def test_what_ended_is_paid_for_and_only_an_attempt_counts(
     ],
 )
 def test_what_a_worker_did_not_come_to_the_end_of_is_paid_for(event_: Event, rows: tuple[int, ...]) -> None:
-    now = folded(CLAIMED, SAID, event_)
-    assert now.before == Spent(0.5, 70)
-    assert tuple(now.rows) == rows
-    assert now.spent(0.0) == now.before
+    board = folded(CLAIMED, SAID, event_)
+    assert board.before == Spent(0.5, 70)
+    assert tuple(board.rows) == rows
+    assert board.spent(0.0) == board.before
 
 
 def test_what_was_spent_is_what_is_paid_and_what_is_under_way() -> None:
-    now = folded(CLAIMED, SAID)._replace(began=10.0, before=Spent(1.0, 30, 0.0, 2))
+    board = folded(CLAIMED, SAID)._replace(began=10.0, before=Spent(1.0, 30, 0.0, 2))
 
-    assert now.spent(25.0) == Spent(1.5, 100, 15.0, 2)
-    assert now.spent(5.0).seconds == 0.0
+    assert board.spent(25.0) == Spent(1.5, 100, 15.0, 2)
+    assert board.spent(5.0).seconds == 0.0
 
 
 def test_limits_go_with_the_board() -> None:
@@ -172,20 +172,20 @@ EVENTS = st.lists(
 
 @given(EVENTS)
 def test_a_board_is_the_same_after_its_way_through_a_file(those: list[Event]) -> None:
-    now = folded(*those)
-    assert run_state.read(json.loads(json.dumps(run_state.write(now)))) == now
+    board = folded(*those)
+    assert run_state.read(json.loads(json.dumps(run_state.write(board)))) == board
 
 
 @given(EVENTS)
 def test_what_was_spent_on_ended_attempts_is_never_forgotten(those: list[Event]) -> None:
-    now = RunState()
+    board = RunState()
     for each in those:
-        following = run_state.fold(now, each)
+        following = run_state.fold(board, each)
         if isinstance(each.news, Ended):
-            assert following.spent(300.0).tokens == now.spent(300.0).tokens
-        assert following.before.tokens >= now.before.tokens
-        now = following
-    assert now.spent(300.0).attempts == sum(
+            assert following.spent(300.0).tokens == board.spent(300.0).tokens
+        assert following.before.tokens >= board.before.tokens
+        board = following
+    assert board.spent(300.0).attempts == sum(
         isinstance(each.news, Ended) and each.news.status != "pending" for each in those
     )
 

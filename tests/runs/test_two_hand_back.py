@@ -202,8 +202,13 @@ def test_what_nobody_can_hand_back_is_given_up_after_some_tries_its_work_kept(cr
     came = [worker._hand_back(session, crew.now()) for _ in range(giving_up.TRIES)]
 
     assert came == [False, False, True]
-    now = crew.now()
-    assert (now.status, now.attempts, now.claimed_by, now.halt_kind) == ("pending", 0, None, "ENV_SETUP")
+    after = crew.now()
+    assert (after.status, after.attempts, after.claimed_by, after.halt_kind) == (
+        "pending",
+        0,
+        None,
+        "ENV_SETUP",
+    )
     (kept,) = (crew.workshop.home / "set-aside").glob("*/*/made")
     assert kept.read_text() == "by worker 1\n"
-    assert f"Its work tree is kept in {kept.parent}." in (now.halt or "")
+    assert f"Its work tree is kept in {kept.parent}." in (after.halt or "")

@@ -35,7 +35,7 @@ def lines_about(project: Project, *events: Callable[[], object]) -> list[str | N
     """Return what is said about each view until nothing is left to do."""
     ctx = Context(env={}, cwd=project.top, clock=Story(iter(events)))
     views = list(watch.follow(ctx, 20))
-    return [watch.difference(before, now) for before, now in pairwise(views)]
+    return [watch.difference(before, after) for before, after in pairwise(views)]
 
 
 def test_each_change_is_one_line_and_the_end_comes_by_itself(project: Project, agent: Agent) -> None:

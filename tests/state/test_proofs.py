@@ -134,7 +134,7 @@ def test_only_what_has_changed_is_proven_anew() -> None:
 
     after = proofs.sealed(before._replace(session_count=2), before)
 
-    assert all(now is then for now, then in zip(after.tasks, before.tasks, strict=True))
+    assert all(new is old for new, old in zip(after.tasks, before.tasks, strict=True))
 
 
 def test_a_task_that_is_tried_again_has_no_proof() -> None:

@@ -172,7 +172,7 @@ def test_notes_that_several_lists_make_at_once_are_all_kept(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "state", "names"),
+    ("before", "after", "state", "names"),
     [
         (b"a", b"a", STATE, set()),
         (b"a", b"b", STATE, {"init_script"}),
@@ -183,12 +183,12 @@ def test_notes_that_several_lists_make_at_once_are_all_kept(tmp_path: Path) -> N
     ],
 )
 def test_what_has_changed_since_is_named(
-    tmp_path: Path, then: bytes | None, now: bytes | None, state: State, names: set[str]
+    tmp_path: Path, before: bytes | None, after: bytes | None, state: State, names: set[str]
 ) -> None:
-    trust.note(tmp_path, tmp_path, run_by(STATE), then)
+    trust.note(tmp_path, tmp_path, run_by(STATE), before)
 
-    assert trust.changed(tmp_path, tmp_path, run_by(state), now) == names
-    assert trust.changed(tmp_path, tmp_path / "other", run_by(state), now) == set()
+    assert trust.changed(tmp_path, tmp_path, run_by(state), after) == names
+    assert trust.changed(tmp_path, tmp_path / "other", run_by(state), after) == set()
 
 
 def test_of_a_note_of_before_only_that_is_told_which_it_says(tmp_path: Path) -> None:

@@ -7,13 +7,26 @@ import os
 import pty
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from tests.loop.conftest import CHAT, Hs, Serve, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
+
+# `hs` that waits for no input to begin, and says when it reads to the end of it.
+IMPATIENT = """
+import sys
+from harness_lib.hs import main
+from harness_lib.hs.commands import task
+task._WAIT_SECONDS = 0.0
+read = sys.stdin.read
+def reads():
+    print("hs reads", file=sys.stderr, flush=True)
+    return read()
+sys.stdin.read = reads
+sys.exit(main.entry())
+"""
 
 
 def events(text: str) -> list[dict[str, Any]]:
@@ -100,14 +113,15 @@ def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(serve: Serve,
 def test_input_that_takes_its_time_is_waited_for_when_asked(serve: Serve, project: Path) -> None:
     server = serve(CHAT, say("Because."))
     with subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.hs", "why?", "-"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=project,
-        env=environment(CHAT.environment(server)),
+        [sys.executable, "-c", IMPATIENT, "why?", "-"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+        cwd=project, env=environment(CHAT.environment(server)),
     ) as process:  # fmt: skip
-        time.sleep(4)
-        out, _ = process.communicate(b"a late log\n", timeout=90)
+        assert process.stderr
+        assert process.stderr.readline() == "hs reads\n"
+        out, _ = process.communicate("a late log\n", timeout=90)
 
-    assert out == b"Because.\n"
+    assert out == "Because.\n"
     assert "a late log" in str(server.requests[0])
 
 

@@ -19,9 +19,9 @@ held = []
 enter, leave = StateLock.__enter__, StateLock.__exit__
 
 def watched_enter(self):
-    found = enter(self)
+    entered = enter(self)
     held.append(self)
-    return found
+    return entered
 
 def watched_leave(self, *error):
     held.pop()

@@ -19,27 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.mutation import mutants
 from tests.mutation.mutants import CHECKOUT, ROOMS, WORK, Mutant
+from tests.mutation.rooms import TESTS
 
-# Each room by its own tests. Of the hooks those that ring in this process, as what they start knows no
-# mutant, and without a repository, which would take a second for each mutant.
-_HERE = ["bug", "dialect", "entry", "handler", "identity", "looking", "payload"]
-_HERE += ["messages", "messages_start"]
-_HERE += ["policy", "policy_session_start", "policy_subagents", "policy_teammates", "policy_tool_use"]
-_HERE += ["prose_log", "stop_counter", "visit_session", "visit_stop", "visit_subagent", "visit_tool_use"]
-# And of the list without those that let other processes change it.
-_ELSEWHERE = [
-    "test_standard_library.py",
-    "filestore/test_publishing.py::test_a_disk_that_fills_anywhere_is_an_error_before_and_a_warning_after",
-    "filestore/test_publishing.py::test_a_process_that_dies_anywhere_leaves_the_old_list_or_the_new_one",
-    "filestore/test_publishing.py::test_no_temporary_files_stay_after_a_full_disk",
-    "filestore/test_store.py::test_no_change_is_lost_between_processes_and_readers_always_see_a_whole_list",
-    "test_trust.py::test_notes_that_several_lists_make_at_once_are_all_kept",
-]
-TESTS = {
-    "rules": ["tests/rules"],
-    "hookio": [f"tests/hookio/test_{name}.py" for name in _HERE],
-    "state": ["tests/state", *(f"--deselect=tests/state/{name}" for name in _ELSEWHERE)],
-}
 _PYTEST = [
     *("-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
     *("-p", "no:unraisableexception", "--hypothesis-profile=mutation"),

@@ -33,14 +33,14 @@ class Script(WorkerPool):
         self.reports: list[Event] = []
         self.admitted: list[int] = []
         self.silences = 0
-        self._there: list[int] = []
+        self._workers: list[int] = []
 
     @property
     def numbers(self) -> list[int]:
-        return self._there
+        return self._workers
 
     def start(self, config: WorkerConfig) -> None:
-        self._there = [*self._there, config.number]
+        self._workers = [*self._workers, config.number]
         self._says(config.number, Ready())
 
     def admit(self, number: int) -> None:
@@ -60,9 +60,9 @@ class Script(WorkerPool):
         yield from said
 
     def drain(self) -> None:
-        for number in self._there:
+        for number in self._workers:
             self._says(number, Gone(0, ""))
-        self._there = []
+        self._workers = []
 
     def end(self) -> Iterator[Event]:
         yield from ()

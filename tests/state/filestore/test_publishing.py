@@ -45,16 +45,16 @@ def child(turn):
         if left == 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     sys.addaudithook(hook)
-    told = 0
+    code = 0
     try:
         with Store(root).transaction() as tx:
             task = tx.state.tasks[0]
             tx.replace(task._replace(attempts=task.attempts + 1))
             tx.log("WARN", "said", session=1)
-        told = 1 if tx.warnings else 0
+        code = 1 if tx.warnings else 0
     except EnvSetupError:
         os._exit(7)
-    os._exit(told if left <= 0 else 100)
+    os._exit(code if left <= 0 else 100)
 
 def attempts():
     return json.loads(root.state.read_bytes())["tasks"][0]["attempts"]

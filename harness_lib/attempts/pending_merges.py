@@ -10,7 +10,7 @@ from harness_lib.attempts import target_branch
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.system.git import fast_forward, merge, status, trees, worktrees
+from harness_lib.system.git import fast_forward, merge, restore, status, trees, worktrees
 from harness_lib.system.git.repository import Git
 
 # Of what is in the way of work that waits.
@@ -55,6 +55,13 @@ def _reasons(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> It
     except (HarnessError, OSError):
         # A full disk, or a repository that one may only read: what waits is to be told there as well.
         return
+    if obstacles.lock:
+        yield (
+            f"git's lock {obstacles.lock} stands there: let the command that made it end; if none runs, "
+            "delete that file"
+        )
+    if obstacles.under_way:
+        yield f"a {obstacles.under_way} of yours is under way there: end it first"
     if obstacles.refused:
         pronoun = "that" if len(obstacles.refused) == 1 else "them"
         yield (
@@ -74,12 +81,15 @@ class _Obstacles(NamedTuple):
     """What of a person's keeps work from going to their checkout.
 
     `refused`: tracked files with changes, as long as they are there git merges nothing; `changed`: those that
-    git would carry along; `standing`: files in the place of the work's.
+    git would carry along; `standing`: files in the place of the work's; `lock`: git's own, which may have
+    been left by a killed git; `under_way`: a merge, a rebase or the like that has not come to its end.
     """
 
     refused: Sequence[str] = ()
     changed: Sequence[str] = ()
     standing: Sequence[str] = ()
+    lock: str = ""
+    under_way: str = ""
 
 
 def _obstacles(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> _Obstacles:
@@ -88,6 +98,7 @@ def _obstacles(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> 
     if holder is None:
         return _Obstacles()
     checkout = ctx.at(Git.open(holder))
+    standing_locks = restore.blocking_locks(checkout.git)
     paths = fast_forward.obstacles(checkout.git, target_tip, waiting_tip, checkout.keep_out)
     changed = set(status.changes(checkout.git, checkout.keep_out).tracked if paths else ())
     refused = changed and changed.intersection(_merged(checkout.git, target_tip, waiting_tip))
@@ -95,6 +106,8 @@ def _obstacles(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> 
         refused=[path for path in paths if path in refused],
         changed=[path for path in paths if path in changed and path not in refused],
         standing=[path for path in paths if path not in changed],
+        lock=quoting.one_line(str(standing_locks[0]), PATH_LENGTH) if standing_locks else "",
+        under_way=checkout.git.under_way() or "",
     )
 
 

@@ -35,8 +35,10 @@ def lines(ctx: Context, began: datetime, first: list[str], spent: Spent) -> list
     report += _dearest(questions, began)
     if spent.tokens or spent.cost:
         report.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
-    report.append(_where(ctx, questions, began))
-    return [quoting.one_line(line, LINE_LENGTH) for line in report if line][:MOST_LINES]
+    where = _where(ctx, questions, began)
+    told = [quoting.one_line(line, LINE_LENGTH) for line in report if line]
+    # Bounded in itself, and what to type stands at its end.
+    return [*told[: MOST_LINES - 1], where] if where else told[:MOST_LINES]
 
 
 def _counted(questions: Questions, began: datetime) -> str:
@@ -76,8 +78,16 @@ def _waits(task: Task) -> bool:
 def _halted(task: Task) -> str:
     retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
     halt = task.halt or ""
-    then = "" if retry in halt else f"; then: {retry}"
-    return f"{_named(task)}: {quoting.one_line(halt, REASON_LENGTH)}{then}"
+    shown = quoting.one_line(halt, REASON_LENGTH)
+    if retry not in halt:
+        then = f"; then: {retry}"
+    else:
+        then = (
+            ""
+            if shown == quoting.one_line(halt, len(halt))
+            else f"; all of it: {typed.harness('why', task.id)}"
+        )
+    return f"{_named(task)}: {shown}{then}"
 
 
 def _named(task: Task) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put
 
 SAY = "say " + json.dumps({"cost_usd": 0.5, "tokens": 1200})
 
@@ -79,6 +80,21 @@ def test_many_failures_are_bounded(workshop: Workshop) -> None:
     assert "failed: 19 more, see: harness status" in report
     assert len(report) <= 21
     assert max(map(len, report)) <= 400
+
+
+def test_what_to_type_is_never_cut_off_at_its_end(workshop: Workshop) -> None:
+    workshop.add("Large", "test -f big", do="sh truncate -s 3M big")
+    long = [f"{letter * 180}/{letter * 180}" for letter in "abc"]
+    for name in long:
+        workshop.add(name[:9], f"grep -q done {name}", do=f"sh mkdir -p {name[:180]}\nwrite {name} done")
+        put(workshop.top / name, "a person's own\n")
+
+    report = ending(workshop.run("--max-file", "2", "-j", "2", "--no-final-check").stdout)
+
+    (halted,) = [line for line in report if line.startswith("halted: task-001 Large")]
+    assert halted.endswith("; all of it: harness why task-001"), halted
+    (waits,) = [line for line in report if line.startswith("Finished work waits")]
+    assert waits.endswith(". Take it over with: git merge harness/main"), waits
 
 
 def test_a_run_that_cannot_go_on_reports_too(workshop: Workshop) -> None:

@@ -135,10 +135,31 @@ def test_a_checkout_that_git_has_locked_is_not_waited_for(workshop: Workshop) ->
 
     assert said.returncode == 9, said.stdout + said.stderr
     assert "git merge harness/main" in said.stdout
+    locked = (
+        f"git's lock {lock} stands there: let the command that made it end; if none runs, delete that file"
+    )
+    assert locked in said.stdout
+    assert locked in workshop.harness("status").stdout
     lock.unlink()
     assert workshop.run().returncode == 0
     workshop.done_is_done()
     workshop.nothing_is_left_over()
+
+
+def test_a_merge_of_a_persons_that_has_not_ended_is_named_as_what_is_in_the_way(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    sh(workshop.top, "switch", "-q", "-c", "side")
+    sh(workshop.top, "commit", "-q", "--allow-empty", "-m", "Side")
+    sh(workshop.top, "switch", "-q", "main")
+    sh(workshop.top, "merge", "-q", "--no-ff", "--no-commit", "side")
+
+    said = workshop.run("--no-final-check")
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert "a merge of yours is under way there: end it first. Take it over with" in said.stdout
+    sh(workshop.top, "commit", "-q", "--no-edit")
+    sh(workshop.top, "merge", "-q", "--no-edit", "harness/main")
+    assert (workshop.top / "one").exists()
 
 
 def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and_during_it(

@@ -26,6 +26,7 @@ from harness_lib.system.git.trees import GITLINK, Entry
 
 __all__ = [
     "HeadMovedError",
+    "blocking_locks",
     "go_back",
     "leftover_locks",
     "move_head",
@@ -132,6 +133,11 @@ def _patiently(step: Callable[[], object]) -> None:
             return
 
 
+def blocking_locks(git: Git) -> list[Path]:
+    """Return the locks that keep everybody from moving this checkout: of the index, HEAD and its branch."""
+    return [path for path in leftover_locks(git) if path.name != "packed-refs.lock"]
+
+
 def require_unlocked(git: Git) -> None:
     """Raise HeldError, naming the file, if another program keeps the index, HEAD or its branch locked.
 
@@ -139,7 +145,7 @@ def require_unlocked(git: Git) -> None:
     """
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
-        locks = [path for path in leftover_locks(git) if path.name != "packed-refs.lock"]
+        locks = blocking_locks(git)
         if not locks:
             return
         if time.monotonic() >= end:

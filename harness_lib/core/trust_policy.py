@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.core.context import Context
-from harness_lib.errors import RefusedError
+from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.state import trust
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import owner
@@ -49,6 +49,24 @@ def require(ctx: Context, questions: Questions) -> None:
             f"{_untrusted(ctx, questions)} on this machine, so nothing of this list is run.",
             _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT,
         )
+
+
+def doubt(ctx: Context) -> str | None:
+    """Return why nothing of this list will run and who can change that; None if this person has trusted it.
+
+    It is asked at each step, so it does not look whether a pull has changed commands since: `require` does.
+    """
+    try:
+        if trust.is_noted(ctx.git.common_dir, ctx.root.path):
+            return None
+    except EnvSetupError:
+        # No repository any more: what asks for one says so.
+        return None
+    hint = _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT
+    return (
+        f"The commands in {ctx.store.list_file} have not been trusted on this machine, so harness finish "
+        f"will be refused. {hint}"
+    )
 
 
 def _untrusted(ctx: Context, questions: Questions) -> str:

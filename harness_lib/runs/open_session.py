@@ -244,6 +244,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         *opened.recovered,
     ]
     lines += _git_lines(facts)
+    doubt = trust_policy.doubt(ctx)
     return Reply(
         "start",
         "\n".join([*lines, *_next_lines(ctx, questions, held, upcoming)]),
@@ -251,7 +252,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         task=upcoming,
         stop=None if upcoming else questions.no_work(),
         next=_next(ctx, held, upcoming),
-        warnings=(*opened.warnings, *questions.warnings),
+        warnings=(*opened.warnings, *questions.warnings, *([doubt] if doubt else [])),
         extra=extra,
     )
 

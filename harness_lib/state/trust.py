@@ -41,6 +41,11 @@ def note(
         atomic.write(file, text.encode(), mode=_PRIVATE)
 
 
+def is_noted(git_common_dir: Path, root: Path) -> bool:
+    """Tell whether the list at `root` has been this person's, whatever its commands are by now."""
+    return isinstance(_notes(_file(git_common_dir)).get(os.fspath(root)), Mapping)
+
+
 def trusted(git_common_dir: Path, root: Path, current: str, *, is_tracked: Callable[[], bool]) -> bool:
     """Tell whether the list at `root`, whose commands have the fingerprint `current`, may run them.
 

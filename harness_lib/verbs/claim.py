@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib.attempts import claim, reconcile, restore_handback, task_brief
 from harness_lib.attempts.claim import Taken
-from harness_lib.core import nothing_to_do, ownership, sessions
+from harness_lib.core import nothing_to_do, ownership, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules.selection import UNPROVEN
@@ -81,13 +81,14 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
     if not taken.resumed:
         brief = "\n".join(filter(None, (brief, restore_handback.apply(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + brief]
+    doubt = trust_policy.doubt(ctx)
     return Reply(
         "claim",
         "\n".join(lines),
         session=session.number,
         task=task,
         next=ownership.finish_command(ctx, task, session),
-        warnings=opened.warnings,
+        warnings=(*opened.warnings, *([doubt] if doubt else [])),
         extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": brief},
     )
 

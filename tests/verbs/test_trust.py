@@ -51,6 +51,23 @@ def test_a_list_that_came_with_a_clone_runs_nothing_until_it_is_trusted(
     assert "already" in visitor.ok("trust")["message"]
 
 
+def test_who_takes_a_task_is_told_at_once_that_it_cannot_be_finished_yet(visitor: Agent) -> None:
+    """And is sent to what works there, not to the command that would be refused."""
+    opened = visitor.ok("start")
+    taken = visitor.ok("claim")
+
+    for reply in (opened, taken):
+        assert any("harness finish will be refused" in each for each in reply["warnings"]), reply["warnings"]
+    for reply in (taken, visitor.ok("start"), visitor.ok("checkpoint", taken["task"]["id"], "1/2", "half")):
+        assert reply["next"] == "harness check"
+    visitor.ok("check")
+    inside = visitor.ok("start", CLAUDECODE="1")
+    assert any("Ask the user" in each for each in inside["warnings"]), inside["warnings"]
+    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
+    assert visitor.ok("start")["next"] == "harness finish"
+    assert not visitor.ok("start")["warnings"]
+
+
 def test_commands_that_a_pull_has_changed_are_asked_about_again(clone: Project, visitor: Agent) -> None:
     visitor.ok("trust", "--yes", HARNESS_TRUST="1")
     clone.edit_task(validation={"command": "touch other"})

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.crash import invariants
-from tests.crash import world as rich
+from tests.crash import contents, invariants
 from tests.crash.driver import DIED
 from tests.crash.effects import How
-from tests.crash.world import Agent, World
+from tests.crash.world import OTHER_WORKER, Agent, World
 
 Note = dict[str, Any]
 
@@ -109,7 +108,7 @@ def other_worker(scenario: Scenario, world: World, agent: Agent) -> Agent:
     del scenario
     agent.end()
     world.let_leases_end()
-    return _starts(world.agent(rich.OTHER_WORKER))
+    return _starts(world.agent(OTHER_WORKER))
 
 
 def living_agent(scenario: Scenario, world: World, agent: Agent) -> Agent:
@@ -140,7 +139,7 @@ def work_to_the_end(world: World, agent: Agent) -> None:
         if answer.code == 9:
             return
         assert answer.code == 0, f"claim ended with {answer.code}: {answer.out}{answer.err}"
-        world.put({rich.SOLUTION: b"solved\n"})
+        world.put({contents.SOLUTION: b"solved\n"})
         answer = agent.type("finish")
         assert answer.code == 0, f"finish ended with {answer.code}: {answer.out}{answer.err}"
     raise AssertionError("it goes on for ever")

@@ -12,7 +12,7 @@ from typing import Any
 from harness_lib.state import codec, schema
 from harness_lib.system.processes import process
 from harness_lib.task import CATEGORIES, State, Task
-from tests.crash import world as rich
+from tests.crash import contents
 from tests.crash.world import TASK, World
 
 YOUNG_SECONDS = 3600
@@ -167,8 +167,8 @@ def _commit_holds_the_work(world: World, commit: str) -> None:
     held = blobs(world, commit)
     # Died before it was recorded that the check had passed: nobody can tell its traces from the work.
     checked = held.pop(TRACE)
-    assert checked in {rich.TRACKED[TRACE] + b"checked\n" * times for times in (0, 1)}, checked
-    for name, content in {**rich.TRACKED, **rich.MADE}.items():
+    assert checked in {contents.TRACKED[TRACE] + b"checked\n" * times for times in (0, 1)}, checked
+    for name, content in {**contents.TRACKED, **contents.MADE}.items():
         if name != TRACE:
             assert held.pop(name, None) == content, f"{name!r} is not committed as the attempt left it"
     assert not held, f"committed, but not the attempt's: {sorted(held)}"
@@ -176,8 +176,8 @@ def _commit_holds_the_work(world: World, commit: str) -> None:
 
 def _work_tree_is_as_committed(world: World) -> None:
     status = world.git("status", "--porcelain", "-z", "--untracked-files=all").split("\0")
-    assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in rich.BEFORE), status
-    holds(world, {**rich.BEFORE, **rich.CHANGED_BEFORE, **rich.CHANGED_IGNORED})
+    assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in contents.BEFORE), status
+    holds(world, {**contents.BEFORE, **contents.CHANGED_BEFORE, **contents.CHANGED_IGNORED})
 
 
 def _check_passes_at(world: World, commit: str) -> None:
@@ -186,7 +186,7 @@ def _check_passes_at(world: World, commit: str) -> None:
     index = {"GIT_INDEX_FILE": str(world.project.parent / "checked-out-index")}
     world.git("read-tree", commit, env=index)
     world.git("checkout-index", "--all", "--force", f"--prefix={checkout}/", env=index)
-    assert subprocess.run(["sh", "-c", rich.PASSES], cwd=checkout, check=False).returncode == 0
+    assert subprocess.run(["sh", "-c", contents.PASSES], cwd=checkout, check=False).returncode == 0
 
 
 # -- interrupted ----
@@ -199,9 +199,9 @@ def goes_on(world: World) -> None:
     assert (task.attempts, task.error_log) == (0, ()), task
     assert task.interruptions <= 2, task.interruptions
     assert world.git("rev-list", f"{world.base}..HEAD").split() == world.own_commits
-    made = {**rich.MADE, **rich.CHANGED_BEFORE}
+    made = {**contents.MADE, **contents.CHANGED_BEFORE}
     # A finish that died while its check ran has left the traces of that.
-    assert world.path(TRACE).read_bytes() in {rich.TRACKED[TRACE] + b"checked\n" * n for n in (0, 1)}
+    assert world.path(TRACE).read_bytes() in {contents.TRACKED[TRACE] + b"checked\n" * n for n in (0, 1)}
     holds(world, {name: content for name, content in made.items() if content is not None})
     gone = [name for name, content in made.items() if content is None and world.path(name).exists()]
     assert not gone, f"deleted by the attempt, and here again: {gone}"
@@ -226,8 +226,8 @@ def tree_is_as_before(world: World) -> None:
     for ref in ("HEAD", f"refs/heads/{world.branch}"):
         assert world.git("rev-parse", ref).strip() == world.base, f"{ref} is not at the base"
     status = world.git("status", "--porcelain", "-z", "--untracked-files=all").split("\0")
-    assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in rich.BEFORE), status
-    holds(world, {**rich.TRACKED, **rich.BEFORE, **rich.CHANGED_IGNORED})
+    assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in contents.BEFORE), status
+    holds(world, {**contents.TRACKED, **contents.BEFORE, **contents.CHANGED_IGNORED})
     assert not world.path("src/run.sh").stat().st_mode & 0o111, "an executable bit is left"
     assert not world.path("new dir").exists(), "a directory that the attempt made is left"
 
@@ -239,7 +239,7 @@ def everything_is_rescued(world: World) -> None:
     reachable = set(world.git("rev-list", *refs).split())
     assert set(world.own_commits) <= reachable, "the attempt's own commits are not rescued"
     held = [blobs(world, commit) for commit in refs]
-    for name, content in {**rich.MADE, **rich.CHANGED_BEFORE}.items():
+    for name, content in {**contents.MADE, **contents.CHANGED_BEFORE}.items():
         if content is None:
             assert any(name not in tree for tree in held), f"that {name!r} was deleted is not rescued"
         else:
@@ -280,5 +280,5 @@ def all_done(world: World) -> None:
     assert not world.place.seed_lock.exists(), "the lock directory is left"
     scratch = [*world.place.git_dir.rglob("harness-scratch-*")]
     assert not scratch, f"scratch directories of the dead are left: {scratch}"
-    for name in (*rich.BEFORE, *rich.IGNORED):
+    for name in (*contents.BEFORE, *contents.IGNORED):
         assert world.path(name).is_file(), f"{name!r} was lost"

@@ -16,7 +16,7 @@ from harness_lib.attempts import claim, worktree_slots
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.system.git import worktrees
-from tests.crash import world as rich
+from tests.crash import contents
 from tests.crash.world import World
 
 RUN = "run-1"
@@ -55,18 +55,18 @@ class Merging(World):
         finally:
             self.tree = self.project
 
-    def begin(self, made: Mapping[str, bytes | None] = rich.MADE) -> None:
+    def begin(self, made: Mapping[str, bytes | None] = contents.MADE) -> None:
         """Let a worker of a run claim the first task, and its agent do all it does."""
-        self.make_project(rich.PASSES)
+        self.make_project(contents.PASSES)
         with self.agent(RUN) as agent:
             answer = agent.type("start")
             assert answer.code == 0, answer
             self._take(WORKER)
         with self.in_slot():
-            self.put(rich.COMMITTED)
-            self.git("add", "--", *rich.COMMITTED)
+            self.put(contents.COMMITTED)
+            self.git("add", "--", *contents.COMMITTED)
             self.git("commit", "-q", "-m", OWN)
-            self.put({name: content for name, content in made.items() if name not in rich.COMMITTED})
+            self.put({name: content for name, content in made.items() if name not in contents.COMMITTED})
             self.git("add", "--", "staged.txt")
             self.path("src/run.sh").chmod(0o755)
 

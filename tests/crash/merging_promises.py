@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.system.git import worktrees
-from tests.crash import invariants
-from tests.crash import world as rich
+from tests.crash import contents, invariants
 from tests.crash.merging import BESIDE, OWN, RUN, TARGET, WAITING, Merging
 from tests.crash.merging_scenarios import Scenario
 from tests.crash.world import TASK
@@ -52,11 +51,11 @@ def _it_is_there_once(scenario: Scenario, world: Merging, ref: str) -> None:
     merged = world.git("rev-list", ref).split()
     assert task.completed_commit in merged, "it is completed by a commit that is not on the branch"
     held = invariants.blobs(world, ref)
-    readmes: set[bytes | None] = {RESOLVED} if scenario.conflicts else {rich.MADE["README.md"]}
+    readmes: set[bytes | None] = {RESOLVED} if scenario.conflicts else {contents.MADE["README.md"]}
     if scenario.beside:
-        readmes.add(rich.MADE["README.md"])
+        readmes.add(contents.MADE["README.md"])
     assert held["README.md"] in readmes, held["README.md"]
-    for name, content in {**rich.MADE, **scenario.others, "README.md": held["README.md"]}.items():
+    for name, content in {**contents.MADE, **scenario.others, "README.md": held["README.md"]}.items():
         assert held.get(name) == content, f"{name!r} holds {held.get(name)!r} on {ref}"
     if not scenario.conflicts:
         assert subjects.count(OWN) == 1, subjects
@@ -76,13 +75,13 @@ def _beside_has_arrived(world: Merging, *, at_the_end: bool) -> None:
 def _checkout_is_as_committed(world: Merging) -> None:
     """Find in the person's checkout what its branch has, and their own files as they were."""
     status = world.git("status", "--porcelain", "-z", "--untracked-files=all").split("\0")
-    assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in rich.BEFORE), status
-    invariants.holds(world, {**rich.BEFORE, **rich.IGNORED})
+    assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in contents.BEFORE), status
+    invariants.holds(world, {**contents.BEFORE, **contents.IGNORED})
     assert not world.git("diff", "HEAD", "--stat")
 
 
 def _it_is_rescued(world: Merging) -> None:
     refs = world.git("for-each-ref", "--format=%(objectname)", invariants.RESCUE).split()
     held = [invariants.blobs(world, commit) for commit in refs]
-    for name, content in rich.MADE.items():
+    for name, content in contents.MADE.items():
         assert any(tree.get(name) == content for tree in held), f"{name!r} is not rescued"

@@ -10,13 +10,12 @@ from harness_lib.attempts import commit as committing
 from harness_lib.rules import transitions
 from harness_lib.system.git import snapshot
 from harness_lib.system.git.repository import Git
-from tests.crash import dying
-from tests.crash import world as rich
+from tests.crash import contents, dying
 from tests.crash.merging import BESIDE, BESIDE_WORKER, WAITING, WORKER, Merging
 
 BY_PERSON = "A person's"
 OF_BESIDE = {"beside.txt": b"made beside it\n"}
-IN_THE_WAY = {**rich.MADE, "notes.txt": b"the attempt's notes\n"}
+IN_THE_WAY = {**contents.MADE, "notes.txt": b"the attempt's notes\n"}
 CLASHING = {"README.md": b"# Project\nedited by another\n"}
 
 

@@ -8,18 +8,17 @@ from pathlib import Path
 from harness_lib.attempts import merge_queue, reconcile, target_branch
 from harness_lib.core import sessions
 from harness_lib.system.git.repository import Git
-from tests.crash import dying, invariants
-from tests.crash import world as rich
+from tests.crash import contents, dying, invariants
 from tests.crash.driver import DIED
 from tests.crash.dying import Point
 from tests.crash.merging import BESIDE, BESIDE_WORKER, RUN, TARGET, WORKER, Merging
 from tests.crash.merging_promises import it_ended_well, subjects_of
 from tests.crash.merging_scenarios import BY_PERSON, Scenario
-from tests.crash.world import TASK, Agent
+from tests.crash.world import OTHER_WORKER, TASK, Agent
 
 # An agent that does what is left to do, and resolves the one conflict there may be.
 AGENT = (
-    f"touch {rich.SOLUTION}; ! grep -q '<<<<' README.md || "
+    f"touch {contents.SOLUTION}; ! grep -q '<<<<' README.md || "
     "printf '# Project\\nedited\\nedited by another\\n' > README.md"
 )
 
@@ -37,7 +36,7 @@ def recovered(world: Merging, agent: Agent) -> Agent:
 
 
 def _typed(world: Merging, *argv: str) -> Agent:
-    survivor = world.agent(rich.OTHER_WORKER)
+    survivor = world.agent(OTHER_WORKER)
     answer = survivor.type(*argv)
     assert answer.code in dying.FINE, f"{argv[0]} ended with {answer.code}: {answer.out}{answer.err}"
     return survivor

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.crash import invariants
-from tests.crash import world as rich
+from tests.crash import contents, invariants
+from tests.crash.contents import FAILS, PASSES
 from tests.crash.driver import DIED
 from tests.crash.dying import Scenario
 from tests.crash.world import World
@@ -88,36 +88,28 @@ def _nothing_lost(world: World) -> None:
     assert task.attempts == (task.status == "failed"), task
     assert len(task.error_log) == task.attempts, task
     assert world.git("rev-parse", "HEAD").strip() == world.base
-    invariants.holds(world, {**rich.TRACKED, **rich.BEFORE, **rich.IGNORED})
+    invariants.holds(world, {**contents.TRACKED, **contents.BEFORE, **contents.IGNORED})
 
 
 SCENARIOS = (
-    Scenario("finish that passes", "finish", rich.PASSES, _attempted, invariants.completed),
-    Scenario("finish that fails", "finish", rich.FAILS, _attempted, _failed_or_goes_on),
-    Scenario("release", "release", rich.FAILS, _attempted, _released_or_goes_on, every=4),
-    Scenario("claim", "claim", rich.FAILS, _started, _nothing_lost),
-    Scenario("claim that opens a session", "claim", rich.FAILS, _idle, _nothing_lost, lives=False, every=2),
-    Scenario("start", "start", rich.FAILS, _paused, _nothing_lost, lives=False),
+    Scenario("finish that passes", "finish", PASSES, _attempted, invariants.completed),
+    Scenario("finish that fails", "finish", FAILS, _attempted, _failed_or_goes_on),
+    Scenario("release", "release", FAILS, _attempted, _released_or_goes_on, every=4),
+    Scenario("claim", "claim", FAILS, _started, _nothing_lost),
+    Scenario("claim that opens a session", "claim", FAILS, _idle, _nothing_lost, lives=False, every=2),
+    Scenario("start", "start", FAILS, _paused, _nothing_lost, lives=False),
+    Scenario("recovery that passes", "start", PASSES, _attempted, invariants.completed, lives=False, every=2),
+    Scenario("recovery that goes on", "start", FAILS, _attempted, invariants.goes_on, lives=False, every=4),
     Scenario(
-        "recovery that passes", "start", rich.PASSES, _attempted, invariants.completed, lives=False, every=2
+        "shared: a finish that passes", "finish", PASSES, _shared_attempt, invariants.completed, every=8
     ),
-    Scenario(
-        "recovery that goes on", "start", rich.FAILS, _attempted, invariants.goes_on, lives=False, every=4
-    ),
-    Scenario(
-        "shared: a finish that passes", "finish", rich.PASSES, _shared_attempt, invariants.completed, every=8
-    ),
-    Scenario(
-        "shared: a finish that fails", "finish", rich.FAILS, _shared_attempt, _failed_or_goes_on, every=10
-    ),
-    Scenario("shared: a claim", "claim", rich.FAILS, _shared, _nothing_lost, every=6),
+    Scenario("shared: a finish that fails", "finish", FAILS, _shared_attempt, _failed_or_goes_on, every=10),
+    Scenario("shared: a claim", "claim", FAILS, _shared, _nothing_lost, every=6),
     # The second death in a row; the first one is part of what was prepared.
-    Scenario("rollback again", "recover", rich.FAILS, _rollback_begun, invariants.rolled_back, every=4),
+    Scenario("rollback again", "recover", FAILS, _rollback_begun, invariants.rolled_back, every=4),
+    Scenario("rest of a rollback", "start", FAILS, _half_back, invariants.rolled_back, lives=False, every=5),
+    Scenario("commit again", "recover", PASSES, _commit_begun, invariants.completed, every=3),
     Scenario(
-        "rest of a rollback", "start", rich.FAILS, _half_back, invariants.rolled_back, lives=False, every=5
-    ),
-    Scenario("commit again", "recover", rich.PASSES, _commit_begun, invariants.completed, every=3),
-    Scenario(
-        "rest of a commit", "start", rich.PASSES, _half_committed, invariants.completed, lives=False, every=3
+        "rest of a commit", "start", PASSES, _half_committed, invariants.completed, lives=False, every=3
     ),
 )

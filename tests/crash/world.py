@@ -16,43 +16,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from harness_lib.system.processes import process
+from tests.crash import contents
 from tests.crash.effects import Place
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 WORKER = "crash-worker"
 OTHER_WORKER = "another-worker"
 TASK = "task-001"
-
-# Of the project before any attempt.
-TRACKED = {
-    "README.md": b"# Project\n",
-    "deleted.txt": b"to be deleted\n",
-    "staged.txt": b"to be staged\n",
-    "touched-by-check.txt": b"as committed\n",
-    "src/run.sh": b"#!/bin/sh\n",
-    ".gitignore": b"/ignored/\n",
-}
-BEFORE = {"notes.txt": b"a person's notes\n", "deep/er/untracked.bin": b"\0\xff old\n"}
-IGNORED = {"ignored/cache.bin": b"made by a build\n"}
-
-# What the attempt makes of it; None is a deleted file.
-COMMITTED = {"own-commit.txt": b"committed by the attempt itself\n"}
-MADE: dict[str, bytes | None] = {
-    **COMMITTED,
-    "README.md": b"# Project\nedited\n",
-    "deleted.txt": None,
-    "staged.txt": b"staged by the attempt\n",
-    "new dir/odd \xc3\xa9 'name'\n.txt": b"untracked, oddly named\n",
-    "new dir/sub/second.txt": b"untracked, too\n",
-    "src/new.txt": b"beside a tracked file\n",
-}
-CHANGED_BEFORE = {"notes.txt": b"a person's notes, spoilt by the attempt\n"}
-CHANGED_IGNORED = {"ignored/cache.bin": b"made by the build of the attempt\n"}
-
-PASSES = "echo checked >> touched-by-check.txt; test -f own-commit.txt"
-FAILS = "echo checked >> touched-by-check.txt; test -f solved"
-CLEANUP = "echo cleaned >> ignored/cleaned"
-SOLUTION = "solved"
 
 
 def _long_ago() -> float:
@@ -173,7 +143,7 @@ class World:
         """Make the repository, with a person's things beside it, and a list of two tasks."""
         self.project.mkdir()
         self.git("init", "-q")
-        self.put(TRACKED)
+        self.put(contents.TRACKED)
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "Begin")
         self.git("branch", "other")
@@ -182,13 +152,13 @@ class World:
         self.git("config", "user.nickname", "kept")
         self.git("tag", "-a", "-m", "A tag", "v1")
         self.git("pack-refs", "--all")
-        self.put({**BEFORE, **IGNORED})
+        self.put({**contents.BEFORE, **contents.IGNORED})
         self.base = self.git("rev-parse", "HEAD").strip()
         with self.agent() as agent:
             for argv in (
                 ("init",),
-                ("add", "The first", "--validate", check, "--cleanup", CLEANUP),
-                ("add", "The second", "--validate", f"test -f {SOLUTION}", "--depends-on", TASK),
+                ("add", "The first", "--validate", check, "--cleanup", contents.CLEANUP),
+                ("add", "The second", "--validate", f"test -f {contents.SOLUTION}", "--depends-on", TASK),
             ):
                 answer = agent.type(*argv)
                 assert answer.code == 0, answer
@@ -203,7 +173,7 @@ class World:
         tree, self.branch = self.path("ignored/tree"), "shared"
         self.git("worktree", "add", "-q", "-b", self.branch, str(tree))
         self.tree = tree
-        self.put({**BEFORE, **IGNORED})
+        self.put({**contents.BEFORE, **contents.IGNORED})
         self.lasting = self.facts()
 
     def claim(self) -> None:
@@ -215,14 +185,14 @@ class World:
 
     def attempt(self) -> None:
         """Do what an attempt does: commit some, stage some, edit, delete, and make files of odd names."""
-        self.put(COMMITTED)
-        self.git("add", "--", *COMMITTED)
+        self.put(contents.COMMITTED)
+        self.git("add", "--", *contents.COMMITTED)
         self.git("commit", "-q", "-m", f"{TASK}: a commit of its own")
         self.own_commits = self.git("rev-list", f"{self.base}..HEAD").split()
-        self.put({name: content for name, content in MADE.items() if name not in COMMITTED})
+        self.put({name: content for name, content in contents.MADE.items() if name not in contents.COMMITTED})
         self.git("add", "--", "staged.txt")
         self.path("src/run.sh").chmod(0o755)
-        self.put({**CHANGED_BEFORE, **CHANGED_IGNORED})
+        self.put({**contents.CHANGED_BEFORE, **contents.CHANGED_IGNORED})
 
     def facts(self) -> dict[str, object]:
         """Return what no attempt and no recovery may change."""

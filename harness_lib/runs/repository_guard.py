@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness_lib import typed
 from harness_lib.core.context import Context
 from harness_lib.system.git import locks, ref_files, reflog, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
+from harness_lib.text import some
+
+# Of the stashes that are new.
+SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,26 @@ def undo_shared(ctx: Context, seen: Seen) -> list[str]:
         _main(git, "symbolic-ref", "-m", reflog.PUT_BACK, "HEAD", seen.branch)
         undone.append(f"An agent has pointed HEAD of your checkout elsewhere: it is on {seen.branch} again.")
     return undone
+
+
+def stashes(git: Git) -> tuple[str, ...]:
+    """Return the commits that are stashed, the newest first; all work trees have them in common."""
+    return tuple(step.new for step in reflog.of_branch(git, "refs/stash"))
+
+
+def stashed_since(git: Git, before: tuple[str, ...]) -> str | None:
+    """Return how to look at what was stashed after there was `before`; None if nothing was.
+
+    It stands in no commit of a task and in no rescue, so nothing else tells of that work.
+    """
+    shows = [
+        typed.git("stash", "show", "-p", f"stash@{{{at}}}")
+        for at, commit in enumerate(stashes(git))
+        if commit not in before
+    ]
+    if not shows:
+        return None
+    return f"New stashes since the run began, which an agent may have made: {some(shows, SHOWN)}"
 
 
 def _main(git: Git, *args: str) -> str | None:

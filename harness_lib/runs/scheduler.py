@@ -73,6 +73,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         ending.tidy(ctx, scheduler.warn)
         branch_guard.begin(ctx, ending.target_of(ctx))
         scheduler.branches = branch_guard.all_of(ctx)
+        scheduler.stashes = repository_guard.stashes(ctx.git)
         scheduler.repository = repository_guard.observe(ctx.git)
         limits.forget(ctx)
         # What was broken when the last run ended, or has not been looked at, is not done.
@@ -80,7 +81,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
             scheduler.run_workers(WorkerPool(ctx, lock), place)
         scheduler.record()
     finally:
-        scheduler.tell_new_branches()
+        scheduler.tell_new_refs()
         ending.leave(ctx, place, scheduler.warn, scheduler.checked, recorded=scheduler.recorded)
         os.close(lock)
         run_snapshot.remove(ctx)
@@ -108,6 +109,7 @@ class Scheduler:
         self._deaths = Deaths()
         self._draining = self._limited = self._is_unseen = False
         self.branches: frozenset[str] = frozenset()
+        self.stashes: tuple[str, ...] | None = None
         self.repository: repository_guard.Seen | None = None
         self._ready: list[int] = []
 
@@ -120,11 +122,15 @@ class Scheduler:
         """Tell what did not go as it should, and stops nothing."""
         self.tell("warning", message)
 
-    def tell_new_branches(self) -> None:
-        """Name the branches that were not there when the run began: nobody may want what an agent made."""
+    def tell_new_refs(self) -> None:
+        """Name the branches and stashes that were not there when the run began: agents may have made them."""
         new = sorted(branch_guard.all_of(self._ctx) - self.branches)
         if self.branches and new:
             self.warn(f"New branches since the run began, which an agent may have made: {', '.join(new)}")
+        if self.stashes is not None and (
+            stashed := repository_guard.stashed_since(self._ctx.git, self.stashes)
+        ):
+            self.warn(stashed)
 
     def run_workers(self, pool: WorkerPool, place: worktree_slots.Place) -> None:
         """Start the workers, and see them through to the end."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.workshop import KILL_WORKER, Workshop
-from tests.system.git.gitrepo import sh
+from tests.system.git.gitrepo import put, sh
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,20 @@ def test_a_branch_that_an_agent_made_is_listed_at_the_end(workshop: Workshop) ->
 
     assert said.returncode == 0, said.stdout + said.stderr
     assert "mine/side" in said.stdout
+
+
+def test_what_an_agent_has_stashed_is_named_at_the_end(workshop: Workshop) -> None:
+    """Its attempt has left no file behind, so nothing else tells of that work."""
+    put(workshop.top / "README.md", "a person's own\n")
+    sh(workshop.top, "stash", "-q")
+    workshop.add("Stash", "false", "--max-attempts", "1", do="write f mine\nsh git add f && git stash -q")
+
+    said = workshop.run()
+
+    named = "which an agent may have made: git stash show -p 'stash@{0}'"
+    assert f"New stashes since the run began, {named}\n" in said.stdout, said.stdout
+    assert "mine" in sh(workshop.top, "stash", "show", "-p", "stash@{0}")
+    assert "New stashes" not in workshop.run().stdout
 
 
 def test_a_large_file_is_not_committed_before_a_person_has_been_asked(workshop: Workshop) -> None:

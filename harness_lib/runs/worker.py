@@ -40,6 +40,7 @@ from harness_lib.rules.halting import Halt
 from harness_lib.runs import agent_attempt
 from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.worker_config import WorkerConfig
+from harness_lib.runs.worker_port import StuckError
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
 from harness_lib.system.git.repository import GitError
@@ -149,9 +150,7 @@ class Worker:
             reason = f"{error.message} Then type: {then}"
             self._halt(
                 task,
-                agent_attempt.StuckError(
-                    error.kind, reason, error.hint or "", halts_as=halting.of_error(error)
-                ),
+                StuckError(error.kind, reason, error.hint or "", halts_as=halting.of_error(error)),
             )
             return True
         if taken.task is None:
@@ -190,7 +189,7 @@ class Worker:
         except KeyboardInterrupt:
             self._give_back(context, session, task, "the run was stopped")
             raise
-        except agent_attempt.StuckError as stuck:
+        except StuckError as stuck:
             if self._is_given_back(context, session, task, stuck.reason) or stuck.everywhere:
                 self._halt(task, stuck)
         except HeldError:
@@ -228,7 +227,7 @@ class Worker:
             raise error
         if self._is_given_back(context, session, task, cause) and self._tries.spent(task):
             again = typed.harness("retry", task.id)
-            self._halt(task, agent_attempt.StuckError(EnvSetupError.kind, f"{cause} Then type: {again}"))
+            self._halt(task, StuckError(EnvSetupError.kind, f"{cause} Then type: {again}"))
 
     def _is_given_back(self, context: Context, session: Session, task: Task, why: str) -> bool:
         """Return whether the task could be handed back; if not it is held still, for the next look."""
@@ -253,7 +252,7 @@ class Worker:
             return
         self.tell(Ended(task.id, ended.task.status, why, rescue=ended.rescue))
 
-    def _halt(self, task: Task, stuck: agent_attempt.StuckError) -> None:
+    def _halt(self, task: Task, stuck: StuckError) -> None:
         """Leave the task alone until a person has acted; what concerns every task ends the run."""
         if stuck.unstarted and self.draining.is_set():
             # Another worker may have found out that it is the agent's doing; if not, the next run will.

@@ -40,7 +40,7 @@ SLIPS = {
         "hookio/policy.py", 'task["claimed_by"] in names', 'task["claimed"] in names', "claimed"
     ),
     "a field of an event, where it is told": Slip(
-        "runs/agent_attempt.py",
+        "runs/agent_retries.py",
         "Stepped(step, until.timestamp(), why)",
         "Stepped(step, why, why)",
         "incompatible",

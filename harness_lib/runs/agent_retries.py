@@ -1,0 +1,126 @@
+"""Whether another agent goes on with an attempt, and the waiting before it does.
+
+What is nobody's fault is not counted as an attempt: a usage limit is waited out, trouble of the provider's is
+tried again after growing pauses, and a crashed agent is followed by a fresh one in the same work tree.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from harness_lib.attempts import evaluate, leased_check, outcome, worktree_slots
+from harness_lib.core.context import Context
+from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
+from harness_lib.rules import budget
+from harness_lib.rules.events import Step, Stepped
+from harness_lib.runs.agent_process import AgentExit
+from harness_lib.runs.worker_port import StuckError, WorkerPort, stuck
+from harness_lib.system.git import checkout, locks, snapshot, trees
+from harness_lib.task import Task
+
+CRASHES = 2
+# An agent that ends at once and has done nothing cannot start; another try tells nothing new.
+AT_ONCE_SECONDS = 10.0
+PAUSES = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0, 600.0, 600.0)
+UNKNOWN_LIMIT_SECONDS = 900.0
+# A provider's clock and ours differ.
+AFTER_RESET_SECONDS = 5.0
+SLICE_SECONDS = 1.0
+# A shell ends with 128 and the number of the signal that has killed its command.
+BY_SIGNAL = 128
+
+
+class Tries:
+    """The agents of one attempt so far: how many, what they have spent, and what was nobody's fault."""
+
+    def __init__(self) -> None:
+        self.crashes = 0
+        self.pauses = 0
+        self.agents = 0
+        self.spent = budget.Spent()
+
+
+def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit, tries: Tries) -> bool:
+    """Return whether another agent goes on with this attempt, once what stands in its way is over."""
+    if not worktree_slots.is_there(ctx.git):
+        return False
+    if agent_exit.how == "limit":
+        _pause(
+            ctx, task, worker, "limit", _until_reset(ctx, agent_exit) or UNKNOWN_LIMIT_SECONDS, agent_exit.why
+        )
+        return True
+    if agent_exit.how == "transient":
+        if tries.pauses == len(PAUSES):
+            reason = f"the agent cannot reach its provider: {agent_exit.why}"
+            raise StuckError("ENV_SETUP", reason, "Try again later: harness run", everywhere=True)
+        tries.pauses += 1
+        _pause(
+            ctx,
+            task,
+            worker,
+            "pauses",
+            max(PAUSES[tries.pauses - 1], _until_reset(ctx, agent_exit)),
+            agent_exit.why,
+        )
+        return True
+    if agent_exit.how != "crashed" or _has_finished(ctx, task, worker, agent_exit):
+        return False
+    tries.crashes += 1
+    if tries.crashes <= CRASHES:
+        _pause(ctx, task, worker, "pauses", float(tries.crashes), agent_exit.why)
+        return True
+    if agent_exit.seconds < AT_ONCE_SECONDS and _has_done_nothing(ctx):
+        hint = f"See what it said: {agent_exit.log}. Then: harness run"
+        raise StuckError("ENV_SETUP", f"the agent cannot start: {agent_exit.why}", hint, unstarted=True)
+    return False
+
+
+def _has_finished(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit) -> bool:
+    """Return whether the check passes after an agent whose exit code says little."""
+    if worker.adapter.exit_tells or not 0 < (agent_exit.code or 0) < BY_SIGNAL or _has_done_nothing(ctx):
+        return False
+    worker.tell(Stepped("checks"))
+    try:
+        questions = ctx.store.ask()
+        evaluation = evaluate.judge(ctx, questions, outcome.still_claimed(questions, task))
+    except (ConfigError, EnvSetupError, RefusedError) as error:
+        raise stuck(error) from error
+    if evaluation.checked.passed:
+        return True
+    if evaluation.tree:
+        _undo_check(ctx, evaluation.tree)
+    return False
+
+
+def _undo_check(ctx: Context, tree: str) -> None:
+    """Give the work tree the content of `tree` again: what differs was made by a check of it."""
+    git = ctx.git
+    with locks.hold(git):
+        checkout.apply(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
+
+
+def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:
+    """Return in how many seconds the agent may go on, as far as its provider has said; 0 where it has not."""
+    resets = agent_exit.report.trouble.resets_at if agent_exit.report.trouble else None
+    if resets is None:
+        return 0.0
+    return max(0.0, (resets - ctx.clock.now()).total_seconds()) + AFTER_RESET_SECONDS
+
+
+def _has_done_nothing(ctx: Context) -> bool:
+    head = ctx.git.head()
+    return head is not None and snapshot.capture(ctx.git, ctx.keep_out) == ctx.git.tree_of(head)
+
+
+def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: float, why: str) -> None:
+    """Wait, with the claim kept alive; the run shows until when."""
+    until = ctx.clock.now() + timedelta(seconds=max(0.0, seconds))
+    # The monotonic clock stands still while a laptop sleeps, the other one may be set back.
+    worker.tell(Stepped(step, until.timestamp(), why))
+    end = ctx.clock.monotonic() + max(0.0, seconds)
+    renewed = ctx.clock.monotonic()
+    while (left := end - ctx.clock.monotonic()) > 0 and ctx.clock.now() < until:
+        ctx.clock.sleep(min(SLICE_SECONDS, left))
+        if ctx.clock.monotonic() - renewed > ctx.lease_seconds / 3:
+            renewed = ctx.clock.monotonic()
+            leased_check.renew(ctx, task)

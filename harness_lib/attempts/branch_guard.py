@@ -1,8 +1,8 @@
 """Put a run's branches back where an agent has removed or moved them, if nobody else has moved them.
 
 What a run has seen last stands in refs of ours, for git's own record of a branch goes with it. A move is an
-agent's if it goes to a commit that the agent itself has made, or if it did not happen in the checkout that
-has the branch, where a person works.
+agent's if it goes to a commit that was made in the agent's work tree, or if it goes backwards and did not
+happen in the checkout that has the branch, where a person works. What cannot be told from a person stays.
 """
 
 from __future__ import annotations

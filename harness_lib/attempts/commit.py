@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness_lib import typed
 from harness_lib.attempts import outcome, rescue_refs
 from harness_lib.core import quoting
@@ -72,7 +74,7 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     git.quit_under_way()
     warnings = [
         *_moved_branch(git, task),
-        *undo_check(ctx, task, intent.commit),
+        *undo_check(ctx, task, intent.commit, status.unstaged(git, ctx.keep_out)),
         *rescue_refs.changed_before(git, task),
     ]
     if intent.commit == task.started_at_commit:
@@ -98,10 +100,9 @@ def _moved_branch(git: Git, task: Task) -> list[str]:
     return [f"{task.id} was claimed on {claimed_on}, and HEAD is on {current} now: its commit is there."]
 
 
-def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
-    """Put tracked files back to `commit_oid` where the check changed them; return what to warn about."""
+def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]) -> list[str]:
+    """Put the tracked files that the check has `changed` back to `commit_oid`; return what to warn about."""
     git = ctx.git
-    changed = status.changes(git, ctx.keep_out).tracked
     if not changed:
         return []
     with locks.hold(git):

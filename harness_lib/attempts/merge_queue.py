@@ -73,7 +73,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
         _detach(git)
         restore.move_head_and_index(git, oid, head)
         git.quit_under_way()
-    return undo_check(ctx, task, oid)
+    return undo_check(ctx, task, oid, status.unstaged(git, ctx.keep_out))
 
 
 def merge_in_turn(ctx: Context, session: Session, task: Task) -> outcome.Ended:

@@ -49,7 +49,7 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     base = task.started_at_commit
     assert base is not None, "BUG: a claim of ours without a base."
     assert task.gate is not None, "BUG: a claim of ours without a gate."
-    warnings = commit.undo_check(ctx, task, base)
+    warnings = _undo_check(ctx, task, base)
     before = baseline.keep_untracked(ctx, base, status.changes(ctx.git, ctx.keep_out).untracked)[0]
     with ctx.store.transaction() as tx:
         tx.warnings += warnings
@@ -60,10 +60,15 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     return ready
 
 
+def _undo_check(ctx: Context, task: Task, base: str) -> list[str]:
+    # What the check has staged counts, too.
+    return commit.undo_check(ctx, task, base, status.changes(ctx.git, ctx.keep_out).tracked)
+
+
 def _give_back(ctx: Context, task: Task, halt: Halt | None) -> None:
     # First of all: killed after this, the attempt is recovered; a task given back must leave nothing changed.
     base = task.started_at_commit
-    warnings = commit.undo_check(ctx, task, base) if base else []
+    warnings = _undo_check(ctx, task, base) if base else []
     with ctx.store.transaction() as tx:
         tx.warnings += warnings
         mine = outcome.require_claim(tx, task)

@@ -86,7 +86,7 @@ def before(git: Git, task: Task) -> snapshot.Before | None:
         return None
     copy = task.gate.before
     if copy is None:
-        return snapshot.Before(git.empty_tree())
+        return snapshot.Before()
     return snapshot.read_untracked(git, copy) if git.ref(BEFORE_REFS + copy) == copy else None
 
 

@@ -63,7 +63,7 @@ def _commit_begun(world: World) -> None:
 
 
 def _half_committed(world: World) -> None:
-    _dies(world, "finish", "run git read-tree --reset OID")
+    _dies(world, "finish", "run git reset --no-quiet OID -- :/")
 
 
 def _released_or_goes_on(world: World) -> None:

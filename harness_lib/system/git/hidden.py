@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SKIPPED = "S"
 # In a sparse checkout git takes some marks off by itself as it reads the index.
-_AS_MARKED = ("-c", "core.sparseCheckout=false")
+AS_MARKED = ("-c", "core.sparseCheckout=false")
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def put_marks(git: Git, marks: Mapping[str, str]) -> None:
     """Put `marks` back on the files that the index still has."""
     if not marks:
         return
-    tracked = set(decode(git.run(*_AS_MARKED, "ls-files", "-z").stdout))
+    tracked = set(decode(git.run(*AS_MARKED, "ls-files", "-z").stdout))
     assumed, skipped = _kinds({path: tag for path, tag in marks.items() if path in tracked})
     _update(git, {}, ("--assume-unchanged", assumed), ("--skip-worktree", skipped))
 
@@ -79,11 +79,12 @@ def _marked(git: Git) -> dict[str, str]:
 
 
 def _listed(git: Git) -> dict[str, str]:
-    records = decode(git.run(*_AS_MARKED, "ls-files", "-v", "-z").stdout)
-    return {path: tag for tag, _, path in (r.partition(" ") for r in records) if tag != "H" and _is_mark(tag)}
+    records = decode(git.run(*AS_MARKED, "ls-files", "-v", "-z").stdout)
+    return {path: tag for tag, _, path in (r.partition(" ") for r in records) if tag != "H" and is_mark(tag)}
 
 
-def _is_mark(tag: str) -> bool:
+def is_mark(tag: str) -> bool:
+    """Say whether a tag of `git ls-files -v` is that of a marked file."""
     return tag.islower() or tag == _SKIPPED
 
 
@@ -114,4 +115,4 @@ def _update(git: Git, env: Mapping[str, str], *changes: tuple[str, list[str]]) -
     # One at a time: each of these options ends what the command does with a file.
     for option, paths in changes:
         if paths:
-            git.run(*_AS_MARKED, "update-index", option, "-z", "--stdin", env=env, stdin=encode(paths))
+            git.run(*AS_MARKED, "update-index", option, "-z", "--stdin", env=env, stdin=encode(paths))

@@ -96,9 +96,9 @@ def reset_index(git: Git, commit: str) -> None:
     """Let the index hold `commit`; no file is touched."""
     # For a marked file that stands there git refuses to change the entry.
     marks = hidden.take_marks(git)
-    # Without -u no file is touched; with --reset conflicts go, and what is known of unchanged files stays.
-    _patiently(lambda: git.run("read-tree", "--reset", commit))
-    git.run("update-index", "-q", "--refresh", check=False)
+    # With a path no ref is moved. Conflicts go, and what is known of each file is renewed (by an older git
+    # only where it is not quiet).
+    _patiently(lambda: git.run("reset", "--no-quiet", commit, "--", ":/"))
     hidden.put_marks(git, marks)
 
 

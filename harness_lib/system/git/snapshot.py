@@ -63,11 +63,12 @@ NO_MODES: Mapping[str, int] = MappingProxyType({})
 class Before(NamedTuple):
     """What was untracked before: kept in `tree`, or too large or unreadable and only named there.
 
+    `tree` is empty where nobody kept anything.
     `modes` are the permissions of the kept files: git would forget them.
     `left_out` are tracked files that were not there because git was told to skip them.
     """
 
-    tree: str
+    tree: str = ""
     protected: tuple[str, ...] = ()
     unprotected: tuple[str, ...] = ()
     modes: Mapping[str, int] = NO_MODES
@@ -152,7 +153,7 @@ def _ignored(
 
 def _rules(git: Git, base: str, before: Before) -> str:
     """Return the tree of the rules for ignoring that held at `base`, where `before` was untracked."""
-    kept = entries(git, before.tree)
+    kept = entries(git, before.tree) if before.protected else {}
     own = {path: entry for name, entry in kept.items() if (path := name.removeprefix("content/")) != name}
     return write(git, {**ignoring.only_rules(git, base), **ignoring.rules_in(own)})
 

@@ -1,0 +1,74 @@
+"""`unstaged` says what `changes` says of tracked files wherever the index is as HEAD, with one process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.git import restore, status
+from tests.system.git.gitrepo import World, put, sh
+
+NASTY = ("with space", "-dash", "new\nline", 'quote"', "ünï", "H h", "C c")
+
+
+def _touch(top: Path) -> None:
+    os.utime(top / "C c", (1, 1))
+
+
+def _link(top: Path) -> None:
+    (top / "C c").unlink()
+    (top / "C c").symlink_to("with space")
+
+
+WAYS: dict[str, Callable[[Path], object]] = {
+    "nothing": Path.exists,
+    "edited": lambda top: put(top / "new\nline", "edited"),
+    "deleted": lambda top: (top / "-dash").unlink(),
+    "executable": lambda top: (top / "ünï").chmod(0o755),
+    "another type": _link,
+    "only touched": _touch,
+    "untracked": lambda top: put(top / "sub/untracked", "x"),
+    "assumed": lambda top: (sh(top, "update-index", "--assume-unchanged", "H h"), put(top / "H h", "edited")),
+    "skipped": lambda top: (sh(top, "update-index", "--skip-worktree", "H h"), put(top / "H h", "edited")),
+    "marked alone": lambda top: sh(top, "update-index", "--skip-worktree", "H h"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_names_what_differs_on_disk(world: World, way: str) -> None:
+    for name in NASTY:
+        put(world.top / name, "as committed")
+    world.commit()
+    WAYS[way](world.top)
+    differing = status.unstaged(world.git)
+    assert set(differing) == set(status.changes(world.git).tracked)
+    assert len(differing) == (way not in {"nothing", "only touched", "untracked", "marked alone"})
+    assert status.unstaged(world.git, differing) == ()
+
+
+def test_an_index_that_was_reset_knows_its_files_and_no_ref_has_moved(world: World) -> None:
+    put(world.top / "added", "x")
+    put(world.top / "tracked.txt", "two\n")
+    sh(world.top, "add", "-A")
+    sh(world.top, "commit", "-q", "-m", "second")
+    put(world.top / "intended", "x")
+    sh(world.top, "add", "-N", "intended")
+    os.utime(world.top / "tracked.txt", (1, 1))
+    reflog = sh(world.top, "reflog")
+    restore.reset_index(world.git, "HEAD")
+    # Plumbing believes the index, and looks into no file.
+    assert sh(world.top, "diff-index", "--name-only", "HEAD") == ""
+    assert world.status() == "?? intended"
+    assert sh(world.top, "reflog") == reflog
+    assert not (world.top / ".git/ORIG_HEAD").exists()
+
+
+def test_an_index_is_reset_whatever_the_person_has_set(world: World) -> None:
+    sh(world.top, "config", "reset.quiet", "true")
+    sh(world.top, "rm", "-q", "--cached", "tracked.txt")
+    restore.reset_index(world.git, "HEAD")
+    assert world.status() == ""
+    assert sh(world.top, "diff-files", "--name-only") == ""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import held, loose_objects, ref_files, remembered
+from harness_lib.system.git import discovery, held, loose_objects, ref_files, remembered
 from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, failure
 
 __all__ = ["Commit", "Git", "GitError", "clean_env"]
@@ -44,6 +44,9 @@ class Git(NamedTuple):
     @classmethod
     def open(cls, path: Path) -> Git:
         """Return the work tree around `path`; EnvSetupError where there is none that git may use."""
+        found = discovery.find(path)
+        if found is not None:
+            return cls(found, found / ".git", found / ".git")
         questions = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
         result = call(("rev-parse", *questions), path)
         if result.returncode:

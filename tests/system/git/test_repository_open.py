@@ -102,7 +102,7 @@ def test_without_git_on_the_path_that_is_said(world: World, monkeypatch: pytest.
 def test_a_repository_that_git_does_not_trust_is_reported_with_gits_own_advice(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(world.top / ".git/config", b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n")
+    put(world.top / ".git/config", b'[core]\n\trepositoryformatversion = 0\n\tbare = "false"\n')
     # git offers this switch to its own tests: every directory counts as somebody else's.
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     monkeypatch.setattr("harness_lib.system.git.calls.KEPT", ("GIT_",))

@@ -128,6 +128,14 @@ def test_what_has_threads_is_loaded_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert sys.meta_path[1:] == before
 
 
+def test_finish_loads_ours_at_once_and_nothing_that_packs(filled: Project) -> None:
+    """Its check may replace our folder, and not the standard library."""
+    assert executed(filled, "claim")
+    modules = executed(filled, "finish")
+    assert {"harness_lib.attempts.merge_queue", "harness_lib.attempts.rollback"} <= modules
+    assert modules & {"bz2", "lzma", "random", "shutil", "tempfile"} == set()
+
+
 @pytest.mark.parametrize(("argv", "collects"), [(["--version"], False), (["--version", "--watch"], True)])
 def test_only_what_goes_on_for_hours_looks_for_garbage(argv: list[str], collects: bool) -> None:
     """The launcher switches the collector off before it loads anything."""

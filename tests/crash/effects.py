@@ -30,7 +30,7 @@ _PATHS |= {"os.link": 2, "os.symlink": 2}
 _RANDOM = (
     (re.compile(r"\b[0-9a-f]{40}\b"), "OID"),
     (re.compile(r"\.[0-9a-f]{16}\b"), ".RANDOM"),
-    (re.compile(r"harness-scratch-[a-z0-9_]{8}"), "harness-scratch-RANDOM"),
+    (re.compile(r"harness-scratch-[0-9a-f]{16}"), "harness-scratch-RANDOM"),
 )
 _REAL_LOCKS = {"update-ref", "symbolic-ref", "read-tree", "update-index", "checkout"}
 
@@ -143,7 +143,7 @@ def _without_settings(argv: list[str]) -> list[str]:
             next(rest)
         elif word != "--no-pager":
             words.append(word.replace("\0", " "))
-    return [re.sub(r"/\S*harness-scratch-\w{8}", "SCRATCH", word) for word in words]
+    return [re.sub(r"/\S*harness-scratch-[0-9a-f]{16}", "SCRATCH", word) for word in words]
 
 
 def git_locks(argv: Sequence[str], env: object, tree: str, common_dir: Path) -> list[Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,15 +16,13 @@ STALE_SECONDS = 24 * 3600.0
 @contextmanager
 def directory(git_dir: Path) -> Iterator[Path]:
     """Yield a new directory in `git_dir`, gone afterwards."""
-    import shutil  # noqa: PLC0415 (most questions to git need no directory, and this is dear)
-    import tempfile  # noqa: PLC0415
-
     _sweep(git_dir)
-    place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=git_dir))
+    place = git_dir / f"{PREFIX}{os.urandom(8).hex()}"
+    place.mkdir(0o700)
     try:
         yield place
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        _remove(place)
 
 
 def _sweep(git_dir: Path) -> None:
@@ -33,9 +33,17 @@ def _sweep(git_dir: Path) -> None:
         except FileNotFoundError:
             continue
         if stale:
-            import shutil  # noqa: PLC0415
+            _remove(old)
 
-            shutil.rmtree(old, ignore_errors=True)
+
+def _remove(place: Path) -> None:
+    # Mostly there is nothing but one file in it, and what removes whole trees is long in loading.
+    try:
+        for path in place.iterdir():
+            path.unlink()
+        place.rmdir()
+    except OSError:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @contextmanager
@@ -43,10 +51,22 @@ def index(git_dir: Path, *, copy: bool = False) -> Iterator[dict[str, str]]:
     """Yield the environment of a private index: empty, or with `copy` as the real one is now."""
     with directory(git_dir) as place:
         private = place / "index"
-        if copy and (git_dir / "index").exists():
-            import shutil  # noqa: PLC0415
-
-            # With its mtime: git trusts no file as young as its index, and a younger copy would make it
-            # trust one that was changed within the same tick.
-            shutil.copy2(git_dir / "index", private)
+        if copy:
+            _copy(git_dir / "index", private)
         yield {"GIT_INDEX_FILE": str(private)}
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy an index, if there is one, with its mtime.
+
+    git trusts no file as young as its index: a younger copy would make it trust one that was changed within
+    the same tick.
+    """
+    try:
+        stream = source.open("rb")
+    except FileNotFoundError:
+        return
+    with stream:
+        facts = os.fstat(stream.fileno())
+        target.write_bytes(stream.read())
+    os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))

@@ -66,7 +66,7 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     assert intent.commit is not None
     assert intent.head is not None
     try:
-        restore.move_head_and_index(git, intent.commit, intent.head)
+        is_as_committed = restore.move_head_and_index(git, intent.commit, intent.head)
     except restore.HeadMovedError:
         with ctx.store.transaction() as tx:
             tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))
@@ -74,7 +74,7 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     git.quit_under_way()
     warnings = [
         *_moved_branch(git, task),
-        *undo_check(ctx, task, intent.commit, status.unstaged(git, ctx.keep_out)),
+        *undo_check(ctx, task, intent.commit, () if is_as_committed else status.unstaged(git, ctx.keep_out)),
         *rescue_refs.changed_before(git, task),
     ]
     if intent.commit == task.started_at_commit:

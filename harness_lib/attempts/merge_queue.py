@@ -71,9 +71,9 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
         if head is None or (head != oid and head != git.ref(f"{oid}^")):
             return []
         _detach(git)
-        restore.move_head_and_index(git, oid, head)
+        is_as_committed = restore.move_head_and_index(git, oid, head)
         git.quit_under_way()
-    return undo_check(ctx, task, oid, status.unstaged(git, ctx.keep_out))
+    return undo_check(ctx, task, oid, () if is_as_committed else status.unstaged(git, ctx.keep_out))
 
 
 def merge_in_turn(ctx: Context, session: Session, task: Task) -> outcome.Ended:

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system.files import atomic
@@ -39,6 +40,8 @@ __all__ = [
     "unstage",
 ]
 
+_Done = TypeVar("_Done")
+
 # An editor that refreshes its view takes index.lock for milliseconds.
 PATIENCE_SECONDS = 3.0
 
@@ -53,13 +56,14 @@ class HeadMovedError(RefusedError):
     """HEAD is not where it was: somebody committed or switched meanwhile."""
 
 
-def move_head_and_index(git: Git, commit: str, expected_head: str | None) -> None:
+def move_head_and_index(git: Git, commit: str, expected_head: str | None) -> bool:
     """Move HEAD's branch (or a detached HEAD) from `expected_head` to `commit`, and the index with it.
 
-    The work tree is not touched. Raises HeadMovedError if HEAD is neither of the two.
+    The work tree is not touched; returned is whether each tracked file is known to be as in `commit`.
+    Raises HeadMovedError if HEAD is neither of the two.
     """
     move_head(git, commit, expected_head, "harness: commit")
-    reset_index(git, commit)
+    return reset_index(git, commit)
 
 
 def move_head(
@@ -92,14 +96,18 @@ def move_head(
     )
 
 
-def reset_index(git: Git, commit: str) -> None:
-    """Let the index hold `commit`; no file is touched."""
+def reset_index(git: Git, commit: str) -> bool:
+    """Let the index hold `commit`; no file is touched.
+
+    Return whether each tracked file is known to be as in `commit`.
+    """
     # For a marked file that stands there git refuses to change the entry.
     marks = hidden.take_marks(git)
     # With a path no ref is moved. Conflicts go, and what is known of each file is renewed (by an older git
     # only where it is not quiet).
-    _patiently(lambda: git.run("reset", "--no-quiet", commit, "--", ":/"))
+    differing = _patiently(lambda: git.run("reset", "--no-quiet", commit, "--", ":/")).stdout
     hidden.put_marks(git, marks)
+    return not marks and not differing
 
 
 def restage(git: Git, edits: Mapping[str, Entry | None]) -> None:
@@ -120,17 +128,15 @@ def unstage(git: Git, paths: Collection[str]) -> None:
         _patiently(lambda: git.run(*args, stdin=encode(sorted(paths))))
 
 
-def _patiently(step: Callable[[], object]) -> None:
+def _patiently(step: Callable[[], _Done]) -> _Done:
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            step()
+            return step()
         except GitError as error:
             if "File exists" not in error.stderr or time.monotonic() >= end:
                 raise
             time.sleep(0.05)
-        else:
-            return
 
 
 def blocking_locks(git: Git) -> list[Path]:

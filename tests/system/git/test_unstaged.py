@@ -49,6 +49,26 @@ def test_it_names_what_differs_on_disk(world: World, way: str) -> None:
     assert status.unstaged(world.git, differing) == ()
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_who_resets_the_index_is_told_whether_nothing_differs(world: World, way: str) -> None:
+    for name in NASTY:
+        put(world.top / name, "as committed")
+    world.commit()
+    WAYS[way](world.top)
+    sh(world.top, "config", "reset.quiet", "true")
+    assert restore.reset_index(world.git, "HEAD") == (way in {"nothing", "only touched", "untracked"})
+
+
+def test_a_file_that_was_changed_in_the_same_instant_is_told_of(world: World) -> None:
+    put(world.top / "tracked.txt", "one\n")
+    world.commit()
+    info = (world.top / ".git/index").stat()
+    put(world.top / "tracked.txt", "two\n")
+    for path in (world.top / "tracked.txt", world.top / ".git/index"):
+        os.utime(path, ns=(info.st_mtime_ns, info.st_mtime_ns))
+    assert not restore.reset_index(world.git, "HEAD")
+
+
 def test_an_index_that_was_reset_knows_its_files_and_no_ref_has_moved(world: World) -> None:
     put(world.top / "added", "x")
     put(world.top / "tracked.txt", "two\n")

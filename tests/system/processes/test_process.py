@@ -112,6 +112,21 @@ def test_children_are_found(sleeper: subprocess.Popen[bytes]) -> None:
     assert process.children(sleeper.pid) == []
 
 
+def test_who_has_no_child_looks_at_nobody() -> None:
+    """On a machine with thousands of processes that takes longer than the command whose orphans are meant."""
+    program = (
+        "import os, subprocess, sys; from harness_lib.system.processes import process; "
+        "looked = []; real = process._parents; "
+        "process._parents = lambda: looked.append(1) or real(); "
+        "me = os.getpid(); none = process.children(me); assert not looked; "
+        "child = subprocess.Popen([sys.executable, '-c', 'raise SystemExit(3)']); "
+        "os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT); "
+        "print(none, process.children(me) == [child.pid], child.wait(), process.children(me))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] True 3 []\n"
+
+
 def test_boot_id_is_the_same_in_every_process() -> None:
     program = "from harness_lib.system.processes import process; print(process.boot_id())"
     printed = subprocess.run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
 from typing import TypedDict
 
 from harness_lib.attempts import (
@@ -97,7 +96,7 @@ def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...
     answer = nothing_to_do.reply("run", ctx.store.ask(), why)
     waits = pending_merges.describe(ctx, target_of(ctx))
     first = [*recovered, nothing_to_do.words(ctx.store.ask(), why or "done")]
-    message = "\n".join(report.lines(ctx, ctx.clock.now(), first, Spent()))
+    message = "\n".join(report.lines(ctx, report.beginning(ctx), first, Spent()))
     return answer._replace(message=message, **_stopped(why, waits))
 
 
@@ -133,17 +132,12 @@ def _stopped(why: Why | None, waits: str | None) -> _Stopped:
     return {"exit": Exit.STOP, "stop": "waiting" if why == "done" else why}
 
 
-def reply(ctx: Context, why: Why, message: str, began: float, spent: Spent) -> Reply:
-    """Return the answer of a run that ended because of `why`; `message` says more about it.
-
-    `began` is in seconds since the epoch.
-    """
+def reply(ctx: Context, why: Why, message: str, began: report.Beginning, spent: Spent) -> Reply:
+    """Return the answer of a run that ended because of `why`; `message` says more about it."""
     first = [_words(ctx, why, message)]
-    # Moments on disk have no fractions.
-    since = datetime.fromtimestamp(int(began), timezone.utc)
     return Reply(
         "run",
-        "\n".join(report.lines(ctx, since, first, spent)),
+        "\n".join(report.lines(ctx, began, first, spent)),
         **_stopped(why, pending_merges.describe(ctx, target_of(ctx))),
         next="harness run" if why in ("interrupted", "limit") else "harness status",
         extra={

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import pending_merges, rescue_refs, target_branch, task_brief
@@ -23,28 +24,62 @@ REASON_LENGTH = 160
 FAILED = 6
 HALTED = 4
 DEAREST = 3
+SHORT = 12
+
+_Work = list[tuple[Task, tuple[Attempt, ...]]]
 
 
-def lines(ctx: Context, began: datetime, first: list[str], spent: Spent) -> list[str]:
-    """Return the report of a run that began at `began` and has used up `spent`; it begins with `first`."""
+class Beginning(NamedTuple):
+    """Where a run set out: when, the commit its branch was at, and which attempts were over by then.
+
+    `moment` has no fractions, as none on disk has; `over` are (task, fence) of that second.
+    """
+
+    moment: datetime
+    tip: str | None
+    over: frozenset[tuple[str, int]]
+
+
+def beginning(ctx: Context) -> Beginning:
+    """Return where a run sets out that begins now."""
+    assert ctx.target is not None, "BUG: a run without a target."
+    moment = ctx.clock.now().replace(microsecond=0)
+    tasks = ctx.store.ask().worked_on_since(moment)
+    over = frozenset((task.id, each.fence) for task in tasks for each in attempts.since(task, moment))
+    return Beginning(moment, target_branch.tip(ctx.git, ctx.target), over)
+
+
+def lines(ctx: Context, began: Beginning, first: list[str], spent: Spent) -> list[str]:
+    """Return the report of a run that set out at `began` and has used up `spent`; it begins with `first`."""
     questions = ctx.store.ask()
-    report = [*first, _counted(questions, began)]
+    work = _work(questions, began)
+    report = [*first, _counted(questions, work)]
     report += _some("failed", [_failed(ctx, task) for task in questions.search("failed")], FAILED)
     report += _some("halted", [_halted(task) for task in questions.halted() if _waits(task)], HALTED)
     report += proposed.lines(questions)
-    report += _dearest(questions, began)
+    report += _dearest(work)
     if spent.tokens or spent.cost:
         report.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
-    where = _where(ctx, questions, began)
+    where = _where(ctx, work, began.tip)
     told = [quoting.one_line(line, LINE_LENGTH) for line in report if line]
     # Bounded in itself, and what to type stands at its end.
     return [*told[: MOST_LINES - 1], where] if where else told[:MOST_LINES]
 
 
-def _counted(questions: Questions, began: datetime) -> str:
+def _work(questions: Questions, began: Beginning) -> _Work:
+    """Return what the run has worked on."""
+    work = []
+    for task in questions.worked_on_since(began.moment):
+        own = attempts.since(task, began.moment)
+        own = tuple(each for each in own if (task.id, each.fence) not in began.over)
+        if own:
+            work.append((task, own))
+    return work
+
+
+def _counted(questions: Questions, work: _Work) -> str:
     n = questions.counts()
-    tasks = questions.worked_on_since(began)
-    in_run = sum(_is_done(each) for task in tasks for each in attempts.since(task, began)[-1:])
+    in_run = sum(_is_done(own[-1]) for _, own in work)
     parts = [
         f"{n.completed} completed" + (f" ({in_run} in this run)" if in_run else ""),
         f"{n.permanent} failed for good" if n.permanent else "",
@@ -100,16 +135,15 @@ def _some(label: str, rows: list[str], most: int) -> Iterator[str]:
         yield f"{label}: {len(rows) - most} more, see: {typed.harness('status')}"
 
 
-def _dearest(questions: Questions, began: datetime) -> list[str]:
+def _dearest(work: _Work) -> list[str]:
     """Return a line with the tasks on which most was spent: money where agents tell, else tokens or time."""
-    used = [(_total(task, began), task) for task in questions.worked_on_since(began)]
+    used = [(_total(own), task) for task, own in work]
     ranked = sorted(used, key=lambda pair: pair[0], reverse=True)
     rows = [f"{task.id} ({_used(total)})" for total, task in ranked[:DEAREST] if any(total)]
     return [f"dearest: {', '.join(rows)}"] if rows else []
 
 
-def _total(task: Task, began: datetime) -> tuple[float, int, float]:
-    own = attempts.since(task, began)
+def _total(own: tuple[Attempt, ...]) -> tuple[float, int, float]:
     return (
         sum(each.cost_usd for each in own),
         sum(each.tokens for each in own),
@@ -123,13 +157,15 @@ def _used(total: tuple[float, int, float]) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _where(ctx: Context, questions: Questions, began: datetime) -> str:
-    """Return where a person finds the work."""
+def _where(ctx: Context, work: _Work, tip: str | None) -> str:
+    """Return where a person finds the work; `tip` is where the branch was before."""
     assert ctx.target is not None, "BUG: a run without a target."
     waits = pending_merges.describe(ctx, ctx.target)
     if waits:
         return waits
-    tasks = questions.worked_on_since(began)
-    count = sum(_is_done(each) for task in tasks for each in attempts.since(task, began))
+    if not any(_is_done(each) for _, own in work for each in own):
+        return ""
     name = target_branch.short(ctx.target)
-    return f"the work is on {name}: {typed.git('log', '--oneline', f'-{count}', name)}" if count else ""
+    return (
+        f"the work is on {name}: {typed.git('log', '--oneline', f'{tip[:SHORT]}..{name}' if tip else name)}"
+    )

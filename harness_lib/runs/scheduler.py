@@ -28,7 +28,7 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 from harness_lib.rules.run_state import RunState
-from harness_lib.runs import ending, final_check, limits, open_session, repository_guard, run_snapshot
+from harness_lib.runs import ending, final_check, limits, open_session, report, repository_guard, run_snapshot
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.orphans import Orphans
@@ -103,6 +103,7 @@ class Scheduler:
         self.recorded = False
         self.orphans = Orphans(ctx, self.tell)
         self._ctx, self._options, self._watch = ctx, options, watch
+        self._began = report.beginning(ctx)
         self._message = self._kind = self._hint = ""
         self._signals: list[int] = []
         self._interrupts = 0
@@ -175,7 +176,7 @@ class Scheduler:
     def reply(self) -> Reply:
         """Return what the run answers; raises ConfigError or EnvSetupError where a person must help first."""
         why = self._how()
-        answer = ending.reply(self._ctx, why, self._message, self.state.began, self._spent())
+        answer = ending.reply(self._ctx, why, self._message, self._began, self._spent())
         if why == "stuck":
             raise ending.problem(self._kind, answer.message, self._hint)
         return answer

@@ -5,8 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
+from harness_lib import timestamps
+from harness_lib.core.context import Context
+from harness_lib.rules.budget import Spent
+from harness_lib.runs import report
+from harness_lib.system.clock import Clock
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put
@@ -28,29 +34,46 @@ def test_it_ends_with_what_is_done_what_failed_what_is_halted_and_what_it_cost(
     workshop.add("Never", "echo no luck; false", "--max-attempts", "1", do="write g x")
     workshop.ok("add", "No check")
     news = tmp_path / "news"
+    base = str(workshop.git.head())
 
     said = workshop.run("--notify", f'echo "$HARNESS_MESSAGE" > {news}')
 
     assert said.returncode == 9, said.stdout + said.stderr
-    report = ending(said.stdout)
-    assert len(report) <= 21
-    text = "\n".join(report)
-    assert "3 tasks: 1 completed (1 in this run), 1 failed for good, 1 pending" in report
+    report_lines = ending(said.stdout)
+    assert len(report_lines) <= 21
+    text = "\n".join(report_lines)
+    assert "3 tasks: 1 completed (1 in this run), 1 failed for good, 1 pending" in report_lines
     assert (
         "failed: task-002 Never: [TEST_FAIL] The check failed with exit code 1. no luck; "
         "its work: harness rescue show task-002/1"
-    ) in report
+    ) in report_lines
     assert "halted: task-003 No check: CONFIG: Missing validation.command" in text
     assert "harness edit task-003 --validate 'COMMAND'" in text
     assert "task-003 attempt" not in said.stdout
     assert "dearest: task-001 ($0.50, 1,200 tokens, " in text
     assert "spent: $0.50, 1,200 tokens, " in text
-    assert "the work is on main: git log --oneline -1 main" in report
+    assert f"the work is on main: git log --oneline {base[:12]}..main" in report_lines
     workshop.wait_for("the news", lambda: news.exists() and "the work is on main" in news.read_text())
-    assert news.read_text().splitlines() == report[:-1]
+    assert news.read_text().splitlines() == report_lines[:-1]
     assert len([line for line in workshop.harness("log").stdout.splitlines() if " STATS " in line]) == 1
     assert "1: completed, from 20" in workshop.harness("show", "task-001").stdout
     assert ", $0.50, 1,200 tokens" in workshop.harness("show", "task-001").stdout
+
+
+def test_what_was_over_in_the_second_in_which_a_run_begins_is_not_of_it(workshop: Workshop) -> None:
+    workshop.add("One", "grep -q done f", do=f"{SAY}\nwrite f done")
+    assert "1 tasks: 1 completed (1 in this run)" in workshop.run().stdout
+    ended = timestamps.parse(workshop.task("task-001")["attempt_log"][-1]["ended_at"])
+
+    class Then(Clock):
+        def now(self) -> datetime:
+            return ended + timedelta(milliseconds=900)
+
+    ctx = Context(env=workshop.env, cwd=workshop.top, clock=Then(), target="refs/heads/main")
+    report_lines = report.lines(ctx, report.beginning(ctx), [], Spent())
+    assert report_lines == ["1 tasks: 1 completed"]
+    earlier = report.Beginning(ended, None, frozenset())
+    assert "1 tasks: 1 completed (1 in this run)" in report.lines(ctx, earlier, [], Spent())
 
 
 def test_what_agents_have_proposed_stands_in_it_and_nothing_of_it_has_run(
@@ -76,10 +99,10 @@ def test_many_failures_are_bounded(workshop: Workshop) -> None:
 
     said = workshop.run("-j", "2", agent="true")
 
-    report = ending(said.stdout)
-    assert "failed: 19 more, see: harness status" in report
-    assert len(report) <= 21
-    assert max(map(len, report)) <= 400
+    report_lines = ending(said.stdout)
+    assert "failed: 19 more, see: harness status" in report_lines
+    assert len(report_lines) <= 21
+    assert max(map(len, report_lines)) <= 400
 
 
 def test_what_to_type_is_never_cut_off_at_its_end(workshop: Workshop) -> None:
@@ -89,11 +112,11 @@ def test_what_to_type_is_never_cut_off_at_its_end(workshop: Workshop) -> None:
         workshop.add(name[:9], f"grep -q done {name}", do=f"sh mkdir -p {name[:180]}\nwrite {name} done")
         put(workshop.top / name, "a person's own\n")
 
-    report = ending(workshop.run("--max-file", "2", "-j", "2", "--no-final-check").stdout)
+    report_lines = ending(workshop.run("--max-file", "2", "-j", "2", "--no-final-check").stdout)
 
-    (halted,) = [line for line in report if line.startswith("halted: task-001 Large")]
+    (halted,) = [line for line in report_lines if line.startswith("halted: task-001 Large")]
     assert halted.endswith("; all of it: harness why task-001"), halted
-    (waits,) = [line for line in report if line.startswith("Finished work waits")]
+    (waits,) = [line for line in report_lines if line.startswith("Finished work waits")]
     assert waits.endswith(". Take it over with: git merge harness/main"), waits
 
 

@@ -132,7 +132,7 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: agent_retries.Trie
         listener.hold_to(worker.rules())
         return True
 
-    seen = repository_guard.observe(ctx.git)
+    seen = repository_guard.observe(ctx)
     agent_exit = agent_process.run(
         ctx,
         task,

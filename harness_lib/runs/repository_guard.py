@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from harness_lib import typed
 from harness_lib.core.context import Context
+from harness_lib.errors import HeldError
+from harness_lib.state import trust
 from harness_lib.system.git import locks, ref_files, reflog, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
@@ -21,16 +23,23 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Seen:
-    """How the repository stood before an agent; all of the project's own checkout."""
+    """How the repository stood before an agent, all of the project's own checkout; and whose the list was."""
 
+    trust: trust.Note | None
     bare: bool
     branch: str | None
     last: reflog.Step | None
 
 
-def observe(git: Git) -> Seen:
+def observe(ctx: Context) -> Seen:
     """Return how the repository of this work tree stands now."""
-    return Seen(worktrees.is_bare(git), _branch(git), next(iter(reflog.of_main(git)), None))
+    git = ctx.git
+    return Seen(
+        trust.current(git.common_dir, ctx.root.path),
+        worktrees.is_bare(git),
+        _branch(git),
+        next(iter(reflog.of_main(git)), None),
+    )
 
 
 def undo(ctx: Context, seen: Seen, task: Task) -> list[str]:
@@ -46,7 +55,8 @@ def undo(ctx: Context, seen: Seen, task: Task) -> list[str]:
 
 def undo_shared(ctx: Context, seen: Seen) -> list[str]:
     """Undo what has changed since `seen` in the project's own checkout; return what to tell."""
-    git, current, undone = ctx.git, observe(ctx.git), []
+    git, current, undone = ctx.git, observe(ctx), []
+    undone += _trust_again(ctx, seen)
     if current.bare and not seen.bare:
         _main(git, "config", "core.bare", "false")
         undone.append("An agent has set core.bare, which makes git refuse your checkout: it is unset again.")
@@ -54,6 +64,17 @@ def undo_shared(ctx: Context, seen: Seen) -> list[str]:
         _main(git, "symbolic-ref", "-m", reflog.PUT_BACK, "HEAD", seen.branch)
         undone.append(f"An agent has pointed HEAD of your checkout elsewhere: it is on {seen.branch} again.")
     return undone
+
+
+def _trust_again(ctx: Context, seen: Seen) -> list[str]:
+    """Note again whose list this is, where that note has gone; no task could be finished without it."""
+    gone = "An agent has removed the note in .git/harness that this list is yours"
+    try:
+        if seen.trust is not None and trust.put_back(ctx.git.common_dir, ctx.root.path, seen.trust):
+            return [f"{gone}: it is noted again."]
+    except (HeldError, OSError) as error:
+        return [f"{gone}, and it could not be put back: {error}. Then: {typed.harness('trust')}"]
+    return []
 
 
 def stashes(git: Git) -> tuple[str, ...]:

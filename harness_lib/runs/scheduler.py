@@ -74,7 +74,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         branch_guard.begin(ctx, ending.target_of(ctx))
         scheduler.branches = branch_guard.all_of(ctx)
         scheduler.stashes = repository_guard.stashes(ctx.git)
-        scheduler.repository = repository_guard.observe(ctx.git)
+        scheduler.repository = repository_guard.observe(ctx)
         limits.forget(ctx)
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or scheduler.something_broke(place):

@@ -18,6 +18,9 @@ from harness_lib.system.locks.flock import StateLock
 
 _PRIVATE = 0o600
 
+Note = Mapping[str, object]
+"""What is noted on one list: of which commands."""
+
 
 def fingerprint(commands: Sequence[TaskCommands], init_script: bytes | None) -> str:
     """Return the SHA-256 of everything that would be run: checks, where they run, cleanups, init script."""
@@ -32,31 +35,52 @@ def note(
 
     Raises HeldError if another process keeps noting, OSError if the git directory cannot be written.
     """
+    whole = {"fingerprint": fingerprint(commands, init_script)}
+    _write(git_common_dir, root, {**whole, **_parts(commands, init_script)})
+
+
+def _write(git_common_dir: Path, root: Path, entry: Note) -> None:
     file = _file(git_common_dir)
     # Several lists may share one git directory, each with a lock of its own: this file needs its own too.
     with StateLock(file.with_suffix(".lock")):
-        whole = {"fingerprint": fingerprint(commands, init_script)}
-        notes = {**_notes(file), os.fspath(root): {**whole, **_parts(commands, init_script)}}
+        notes = {**_notes(file), os.fspath(root): entry}
         text = json.dumps(notes, indent=2, sort_keys=True) + "\n"
         atomic.write(file, text.encode(), mode=_PRIVATE)
 
 
+def current(git_common_dir: Path, root: Path) -> Note | None:
+    """Return the note on the list at `root`, for `put_back`; None if there is none."""
+    entry = _notes(_file(git_common_dir)).get(os.fspath(root))
+    return entry if isinstance(entry, Mapping) else None
+
+
+def put_back(git_common_dir: Path, root: Path, entry: Note) -> bool:
+    """Note again what was noted on the list at `root` before somebody took the note away; say whether.
+
+    Raises HeldError and OSError as `note` does.
+    """
+    if is_noted(git_common_dir, root):
+        return False
+    _write(git_common_dir, root, entry)
+    return True
+
+
 def is_noted(git_common_dir: Path, root: Path) -> bool:
     """Tell whether the list at `root` has been this person's, whatever its commands are by now."""
-    return isinstance(_notes(_file(git_common_dir)).get(os.fspath(root)), Mapping)
+    return current(git_common_dir, root) is not None
 
 
-def trusted(git_common_dir: Path, root: Path, current: str, *, is_tracked: Callable[[], bool]) -> bool:
-    """Tell whether the list at `root`, whose commands have the fingerprint `current`, may run them.
+def trusted(git_common_dir: Path, root: Path, commands: str, *, is_tracked: Callable[[], bool]) -> bool:
+    """Tell whether the list at `root` may run its commands, which have the fingerprint `commands`.
 
     A list that git does not track can only be changed by who may write here, so the note is enough;
     a tracked one changes with every pull, so the note covers only the commands it was made for.
     `is_tracked`, which takes a process of git, is asked only where the answer depends on it.
     """
-    note = _notes(_file(git_common_dir)).get(os.fspath(root))
-    if not isinstance(note, Mapping):
+    entry = current(git_common_dir, root)
+    if entry is None:
         return False
-    return note.get("fingerprint") == current or not is_tracked()
+    return entry.get("fingerprint") == commands or not is_tracked()
 
 
 def changed(
@@ -66,14 +90,14 @@ def changed(
 
     Empty if that is not known: there is no note, or one of before, which says less.
     """
-    note = _notes(_file(git_common_dir)).get(os.fspath(root))
+    entry = current(git_common_dir, root)
     parts = _parts(commands, init_script)
-    if not isinstance(note, Mapping):
+    if entry is None:
         return frozenset()
-    if note.get("fingerprint") == parts["commands"]:
+    if entry.get("fingerprint") == parts["commands"]:
         # There was no script then.
         return frozenset(["init_script"])
-    return frozenset(name for name, value in parts.items() if name in note and note[name] != value)
+    return frozenset(name for name, value in parts.items() if name in entry and entry[name] != value)
 
 
 def _parts(commands: Sequence[TaskCommands], init_script: bytes | None) -> dict[str, str | None]:

@@ -40,6 +40,8 @@ def test_the_work_of_an_agent_that_does_not_come_to_an_end_counts(
         "git config core.bare true",
         "git --git-dir=$(git rev-parse --git-common-dir) symbolic-ref HEAD refs/heads/nowhere",
         "git checkout -q --orphan mine",
+        "rm -rf $(git rev-parse --git-common-dir)/harness",
+        "echo torn > $(git rev-parse --git-common-dir)/harness/trust.json",
     ],
 )
 def test_what_an_agent_does_to_the_repository_is_undone(workshop: Workshop, harm: str) -> None:
@@ -53,6 +55,21 @@ def test_what_an_agent_does_to_the_repository_is_undone(workshop: Workshop, harm
     assert sh(workshop.top, "symbolic-ref", "HEAD") == "refs/heads/main"
     workshop.done_is_done()
     workshop.nothing_is_left_over()
+
+
+def test_a_note_of_trust_that_cannot_be_put_back_is_named(workshop: Workshop) -> None:
+    harm = "d=$(git rev-parse --git-common-dir)/harness; rm -rf $d; echo > $d"
+    workshop.add("Harm", "grep -q done f", do=f"sh {harm}\nwrite f done")
+
+    said = workshop.run()
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert (
+        "An agent has removed the note in .git/harness that this list is yours, and it could not"
+        in said.stdout
+    )
+    assert "harness trust" in said.stdout
+    assert "Traceback" not in said.stdout + said.stderr
 
 
 def test_a_person_who_switches_branches_in_their_checkout_meanwhile_stays_there(workshop: Workshop) -> None:

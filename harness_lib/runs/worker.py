@@ -64,6 +64,7 @@ class Worker:
         self._tries = giving_up.Tries()
         self._reclaims = reclaim.Reclaims(ctx)
         self._mishaps = 0
+        self._told = 0
 
     def tell(self, news: News) -> None:
         """Send an event to the run; why there is nothing to do is told once."""
@@ -95,8 +96,15 @@ class Worker:
                 goes_on = False
             else:
                 self._mishaps = 0
+            self._tell_of_list()
             if not goes_on:
                 self._wait(seen)
+
+    def _tell_of_list(self) -> None:
+        """Tell what was wrong with the list when it was changed: that it was gone and was restored, say."""
+        for message in self.ctx.store.warnings[self._told :]:
+            self.tell(Notice("warning", message))
+        self._told = len(self.ctx.store.warnings)
 
     def _one(self) -> bool:
         """Take one task to its end; return False if there is none to take."""

@@ -72,6 +72,16 @@ def test_a_note_of_trust_that_cannot_be_put_back_is_named(workshop: Workshop) ->
     assert "Traceback" not in said.stdout + said.stderr
 
 
+def test_a_list_that_an_agent_has_removed_is_restored_and_that_is_told(workshop: Workshop) -> None:
+    workshop.add("Harm", "grep -q done f", do=f"sh rm {workshop.top}/harness-tasks.json\nwrite f done")
+
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert said.stdout.count("harness-tasks.json is missing: restored from") == 1
+    workshop.done_is_done()
+
+
 def test_a_person_who_switches_branches_in_their_checkout_meanwhile_stays_there(workshop: Workshop) -> None:
     """Git writes it down in the record of their checkout; who types it, nobody can tell apart."""
     person = f"git -C {workshop.top} switch -q -c of-mine"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -74,6 +76,22 @@ def test_a_broken_list_is_restored_with_one_sentence_and_the_same_in_the_log(
     assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {sentence}" for sentence in said]
     # All that this store has had to say, in its order.
     assert store.warnings == tuple(said)
+
+
+def test_a_store_keeps_what_it_has_said_and_no_list_of_before(store: Store, root: Root) -> None:
+    """A run makes thousands of changes, and each of them has a whole list of tasks."""
+    root.state.unlink()
+
+    def change_again(title: str) -> weakref.ref[object]:
+        with store.transaction() as tx:
+            tx.replace(tx.state.tasks[0]._replace(title=title))
+        return weakref.ref(tx)
+
+    lists = [change_again(title) for title in ("one", "two", "three")]
+    gc.collect()
+
+    assert [each() for each in lists] == [None, None, None]
+    assert len(store.warnings) == 1
 
 
 def test_a_store_says_each_thing_once(store: Store, root: Root) -> None:

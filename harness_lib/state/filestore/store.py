@@ -62,12 +62,12 @@ class Store(Upkeep):
         self._caller = caller
         self._clock = clock
         self._timeout = timeout
-        self._transactions: list[changes.Tx] = []
+        self._warnings: list[list[str]] = []
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the transactions so far had to say beside their result, each sentence once."""
-        return tuple(dict.fromkeys(text for tx in self._transactions for text in tx.warnings))
+        return tuple(dict.fromkeys(text for each in self._warnings for text in each))
 
     def ask(self) -> Answers:
         """Return what can be asked of the list as it is now; raises as `read` does."""
@@ -124,7 +124,8 @@ class Store(Upkeep):
             loaded = self._settled(loaded, warnings)
             outer.carrier = legacy_lock.carrier_of(loaded.state)
             tx = changes.Tx(loaded.state, self._clock.now(), warnings, name=self.root.state.name)
-            self._transactions.append(tx)
+            # The list alone: a run makes thousands of transactions, and each has a whole list of tasks.
+            self._warnings = [*filter(None, self._warnings), tx.warnings]
             try:
                 yield tx
             finally:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 
 from harness_lib.system.place import session_notes
 
 
-def report(event: str, root: str | None) -> int:
-    """Write the traceback of the exception being handled to a file; say where on one line; return 0."""
+def report(event: str, root: str | None) -> str:
+    """Write the traceback of the exception being handled to a file; return the line that says where."""
     text = traceback.format_exc()
     error = text.strip().splitlines()[-1]
     where = session_notes.keep_bug(root, text) if root else None
     details = f"details in {where}" if where else "no file for the details could be written"
-    sys.stderr.write(f"harness: a bug in its {event} hook, which holds nobody: {error[:300]} ({details})\n")
-    return 0
+    return f"harness: a bug in its {event} hook, which holds nobody: {error[:300]} ({details})\n"

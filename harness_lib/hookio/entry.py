@@ -22,6 +22,7 @@ LONGEST = 64 * 1024 * 1024
 def answer(event: str, argv: Sequence[str]) -> int:
     """Answer `event` of the host that `argv` may name; return the exit code of the hook."""
     root = None
+    _open_closed()
     try:
         data = _read()
         root = _switched_on(os.environ, data, event)
@@ -36,16 +37,26 @@ def answer(event: str, argv: Sequence[str]) -> int:
         return handler.run(event, argv, data, root, os.environ)
     except OSError as error:
         # A block that cannot be counted would be one of endlessly many.
-        sys.stderr.write(f"harness: its {event} hook holds nobody, as the system said: {error}\n")
-        return 0
+        return _let_go(f"harness: its {event} hook holds nobody, as the system said: {error}\n")
     except Exception:  # noqa: BLE001 - the outermost counter of the hooks
-        return _bug(event, root)
+        from harness_lib.hookio import bug  # noqa: PLC0415 (rarely needed)
+
+        return _let_go(bug.report(event, root))
+
+
+def _open_closed() -> None:
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from harness_lib.system.files import standard_streams  # noqa: PLC0415 (hosts rarely close one)
+
+        standard_streams.open_closed()
 
 
 def _read() -> bytes:
     """Return what the host sends, at most LONGEST bytes; b"" if a person has typed the hook's name."""
     if sys.stdin is None or sys.stdin.isatty():
         return b""
+    # Some hosts hand over an end that never waits, which looks empty until they have sent something.
+    os.set_blocking(0, True)
     return sys.stdin.buffer.read(LONGEST)
 
 
@@ -94,7 +105,13 @@ def _unescaped(value: bytes) -> str:
     return str(text)
 
 
-def _bug(event: str, root: str | None) -> int:
-    from harness_lib.hookio import bug  # noqa: PLC0415 (rarely needed)
+def _let_go(line: str) -> int:
+    """Say `line` on stderr, be anybody there to hear it or not; return the exit code that holds nobody."""
+    from contextlib import suppress  # noqa: PLC0415 (rarely needed)
 
-    return bug.report(event, root)
+    from harness_lib.system.files import standard_streams  # noqa: PLC0415
+
+    with suppress(OSError):
+        sys.stderr.write(line)
+    standard_streams.drop_unwritten()
+    return 0

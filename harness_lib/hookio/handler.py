@@ -128,11 +128,19 @@ def _session_end(visit: Visit) -> Answer:
 def _pre_tool_use(visit: Visit) -> Answer:
     cwd = visit.payload.cwd or visit.env.get("HARNESS_CWD") or os.curdir
     edited = [os.path.join(cwd, path) for path in visit.payload.edited_paths()]
-    edited = [path for path in edited if "\0" not in path]
+    edited = [path for path in edited if _can_be_a_path(path)]
     inside = [os.path.relpath(os.path.realpath(path), visit.root) for path in edited]
     if not any(path in policy.KEPT_BY_HARNESS for path in inside):
         return Answer("allow")
     return policy.pre_tool_use(visit.situation(), inside)
+
+
+def _can_be_a_path(text: str) -> bool:
+    """Return whether a file could be called so: a model writes what it likes, half a character too."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _post_tool_use(visit: Visit) -> Answer:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -128,3 +130,63 @@ def test_an_unknown_host_gets_the_common_words(ring: Ring, project: Project, arg
     agent(project).ok("start")
 
     assert ring("stop", {}, args=args).reason
+
+
+STREAMS = {
+    "closed": ">&-",
+    "all closed": "<&- >&- 2>&-",
+    "full": ">/dev/full",
+    "both full": ">/dev/full 2>/dev/full",
+}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+@pytest.mark.parametrize("streams", STREAMS.values(), ids=STREAMS)
+def test_an_answer_that_nobody_can_hear_is_no_error(project: Project, streams: str) -> None:
+    add(project, "One")
+    agent(project).ok("start")
+    bell = shlex.join([sys.executable, "-I", "-S", str(HOOKS / "harness-stop.py")])
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"exec {bell} {streams}"],
+        cwd=project.top,
+        input=b"{}",
+        capture_output=True,
+        check=False,
+    )
+
+    heard = "holds nobody, as the system said" if streams == STREAMS["full"] else ""
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert heard in done.stderr.decode()
+    assert done.stderr.count(b"\n") == bool(heard)
+    assert not list((project.top / ".harness").glob("bug-*"))
+
+
+def test_a_host_whose_pipe_never_waits_is_heard_to_the_end(project: Project) -> None:
+    add(project, "One")
+    agent(project).ok("start")
+    stdin, host = os.pipe()
+    os.set_blocking(stdin, False)
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", str(HOOKS / "harness-stop.py")],
+        cwd="/", stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as hook:  # fmt: skip
+        # Once it waits for more, it has found the pipe empty, or read its first half.
+        assert hook.stdout is not None
+        assert select.select([hook.stdout], [], [], 1)[0] == []
+        os.write(host, json.dumps({"cwd": str(project.top)}).encode())
+        os.close(host)
+        os.close(stdin)
+        out, err = hook.communicate(timeout=60)
+
+    assert (hook.returncode, err) == (0, b"")
+    assert json.loads(out)["decision"] == "block"
+
+
+def test_a_path_that_is_no_text_hides_no_other(ring: Ring, project: Project) -> None:
+    add(project, "One")
+    patch = "*** Begin Patch\n*** Update File: \ud800\n*** Update File: harness-tasks.json\n*** End Patch"
+
+    heard = ring("pretooluse", {"tool_input": {"file_path": "\ud800", "command": patch}})
+
+    assert heard.json["hookSpecificOutput"]["permissionDecision"] == "deny"

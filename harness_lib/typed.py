@@ -7,6 +7,8 @@ Standard library only, and `shlex` only where it is needed: hooks speak through 
 
 from __future__ import annotations
 
+# Beyond it a name of digits calls no task: Python refuses to read thousands of them.
+LONGEST_NUMBER = 9
 _PLAIN = dict.fromkeys(map(ord, "_@%+=:,./-"), "a")
 
 
@@ -46,3 +48,9 @@ def word(text: object) -> str:
 def _line(words: tuple[object, ...], rest: str) -> str:
     line = " ".join(map(word, words))
     return f"{line} {rest}" if rest else line
+
+
+def full_id(name: str) -> str:
+    """Return `task-003` for `3`, and every other name of a task as it is."""
+    is_number = name.isascii() and name.isdigit() and len(name) <= LONGEST_NUMBER
+    return f"task-{int(name):03d}" if is_number else name

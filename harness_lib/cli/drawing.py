@@ -92,7 +92,8 @@ def _view(status: View, now: float) -> Iterator[RenderableType]:
         yield Text("log:", style="bold")
         yield from (_line(f"  {line}", "dim") for line in status.log)
     yield Text(status.sessions)
-    yield from (_line(line) for line in status.people)
+    # Whole as well: who may end another's session, and how, stands at the end.
+    yield from (Text(line) for line in status.people)
 
 
 def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> RenderableType:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import ownership, sessions, trust_policy
+from harness_lib.core import ownership, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import intents
@@ -24,7 +24,7 @@ class Added(NamedTuple):
 
     task: Task
     is_trusted: bool
-    next: str
+    next: str | None
 
 
 def add(ctx: Context, draft: Task) -> Added:
@@ -38,7 +38,7 @@ def add(ctx: Context, draft: Task) -> Added:
         append(tx, ctx, (task,))
         if mine:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
-        then = sessions.unless_held(tx, ctx, "harness start")
+        then = ownership.next_command(ctx, tx)
     return Added(task, mine, then)
 
 

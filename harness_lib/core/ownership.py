@@ -48,6 +48,14 @@ def finish_command(ctx: Context, task: Task, session: Session | None = None) -> 
     return "harness stop" if session.halt else finish
 
 
+def next_command(ctx: Context, questions: Questions) -> str | None:
+    """Return what the caller types next: what ends the task that it holds, else `harness start`."""
+    held = held_by_me(questions, ctx)
+    if held is not None and (session := sessions.mine(questions, ctx)) is not None:
+        return finish_command(ctx, held, session)
+    return sessions.unless_held(questions, ctx, sessions.START)
+
+
 def is_judged(ctx: Context, task: Task, questions: Questions | None = None) -> bool:
     """Return whether the caller is an agent whose own work the check of `task` judges: it may not set it.
 
@@ -160,10 +168,7 @@ def _named_task(questions: Questions, task_id: str | None, ctx: Context) -> Task
 
 def called(questions: Questions, task_id: str) -> Task | None:
     """Return the task called `task_id`, or `task-003` for `3`; None if there is none."""
-    task = questions.task(task_id)
-    if task is None and task_id.isascii() and task_id.isdigit():
-        task = questions.task(f"task-{int(task_id):03d}")
-    return task
+    return questions.task(task_id) or questions.task(typed.full_id(task_id))
 
 
 def ids_of(questions: Questions, names: tuple[str, ...]) -> tuple[str, ...]:

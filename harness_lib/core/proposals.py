@@ -12,7 +12,7 @@ from typing import Any
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, manual_edit, outbox, ownership, proposed, quoting, rights, sessions
+from harness_lib.core import add_tasks, manual_edit, outbox, ownership, proposed, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.proposed import number
 from harness_lib.core.reply import Reply
@@ -112,7 +112,7 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
             add_tasks.append(tx, ctx, (task,))
             manual_edit.log(tx, ctx, f"accepted {chosen.id}", task.id)
             added.append(task)
-        then = sessions.unless_held(tx, ctx, "harness start")
+        then = ownership.next_command(ctx, tx)
     warnings = [add_tasks.no_check(task.id) for task in added if not check_of(task).is_given]
     return Reply(
         "add",

@@ -41,7 +41,7 @@ def begin_anew(ctx: Context) -> str:
         if mine is not None:
             sessions.close(tx, mine)
         kept = tx.start_over()
-        manual_edit.log(tx, ctx, f"started over, the old list is kept in {kept}")
+        manual_edit.log(tx, ctx, f"emptied the old list is kept in {kept}")
         tx.on_commit(lambda: trust_policy.note(ctx, tx))
         tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
     return kept

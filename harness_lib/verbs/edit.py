@@ -13,7 +13,7 @@ from typing import Any
 from harness_lib import typed
 from harness_lib.attempts import baseline, gate_copy
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, manual_edit, ownership, quoting, rights, sessions
+from harness_lib.core import add_tasks, manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
@@ -165,7 +165,7 @@ def _next(ctx: Context, questions: Questions, task: Task) -> str | None:
         return remedies.remedy(ctx, questions, task)
     if failures.is_permanent(task):
         return typed.harness("retry", task.id)
-    return sessions.unless_held(questions, ctx, "harness start")
+    return ownership.next_command(ctx, questions)
 
 
 def _reply(old: Task, new: Task, warnings: tuple[str, ...], then: str | None) -> Reply:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, import_parse, import_plan, quoting, sessions, trust_policy
+from harness_lib.core import add_tasks, import_parse, import_plan, ownership, quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.import_plan import Plan
 from harness_lib.core.reply import Reply
@@ -50,7 +50,7 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
             add_tasks.append(tx, ctx, plan.tasks)
         if mine:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
-        then = sessions.unless_held(tx, ctx, "harness start")
+        then = ownership.next_command(ctx, tx)
     warnings = tuple(tx.warnings) if mine else (*tx.warnings, add_tasks.NOT_TRUSTED)
     return _reply(plan, warnings, dry_run=False, then=then)
 
@@ -73,7 +73,7 @@ def _guess(source: Source) -> Format:
     return "json" if source.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else "markdown"
 
 
-def _reply(plan: Plan, warnings: tuple[str, ...], *, dry_run: bool, then: str) -> Reply:
+def _reply(plan: Plan, warnings: tuple[str, ...], *, dry_run: bool, then: str | None) -> Reply:
     tasks = plan.tasks
     lines = [f"{'would add' if dry_run else 'added'} {_count(tasks)}"]
     lines += [f"  {_line(task)}" for task in tasks[:SHOWN]]

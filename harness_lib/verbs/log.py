@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from harness_lib import typed
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -43,8 +44,9 @@ class Filter(NamedTuple):
 
     def fits(self, entry: Entry) -> bool:
         """Return whether `entry` is wanted."""
-        pairs = ((self.type, entry.type), (self.task, entry.task), (self.session, entry.session))
-        return all(asked is None or asked == actual for asked, actual in pairs)
+        pairs = ((self.type, entry.type), (self.session, entry.session))
+        of_the_task = self.task is None or entry.task in (self.task, typed.full_id(self.task))
+        return of_the_task and all(asked is None or asked == actual for asked, actual in pairs)
 
 
 EVERYTHING = Filter()

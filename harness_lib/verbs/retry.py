@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib import typed
-from harness_lib.core import manual_edit, ownership, rights, sessions
+from harness_lib.core import manual_edit, ownership, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
@@ -33,7 +33,7 @@ def run(ctx: Context, task_id: str) -> Reply:
             rights.require_unjudged(ctx, old, typed.give_check(old.id))
         new = transitions.reset(old)
         revived = _revive(tx, new)
-        then = sessions.unless_held(tx, ctx, "harness start")
+        then = ownership.next_command(ctx, tx)
         if new == old and not revived:
             return Reply("retry", f"{old.id} is as good as new already.", task=old, next=then)
         manual_edit.lift_halts(tx, new)
@@ -68,7 +68,7 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
     return [task for task in tx.tasks(each.id for each in before[1:]) if task.id not in again]
 
 
-def _reply(old: Task, new: Task, revived: list[Task], warnings: tuple[str, ...], then: str) -> Reply:
+def _reply(old: Task, new: Task, revived: list[Task], warnings: tuple[str, ...], then: str | None) -> Reply:
     attempts = "1 attempt" if new.max_attempts == 1 else f"{new.max_attempts} attempts"
     lines = [f"{new.id} is pending again with {attempts} (it was {old.status})."]
     if old.status == "completed":

@@ -58,6 +58,12 @@ def listed(project: Project) -> Path:
     return project.top
 
 
+def test_what_a_person_can_do_about_an_open_session_is_never_cut_off(project: Project) -> None:
+    project.agents[0].ok("start")
+    said = ESCAPE.sub("", shown(project.top, "status", COLUMNS="60"))
+    assert "harness stop --session 1" in " ".join(said.split())
+
+
 def test_a_person_at_a_terminal_may_say_yes_at_once(project: Project) -> None:
     (project.top / ".git/harness/trust.json").unlink()
     assert "Trusted on this machine." in shown(project.top, "trust", "--yes")

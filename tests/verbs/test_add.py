@@ -212,3 +212,16 @@ def test_adding_to_a_cloned_list_without_commands_trusts_what_you_added(make_pro
 
     agent.ok("claim")
     agent.ok("finish")
+
+
+def test_who_holds_a_task_is_sent_back_to_it(project: Project, agent: Agent) -> None:
+    agent.ok("add", "First", "--validate", "true")
+    agent.ok("claim")
+    project.put("plan.md", "- [ ] Imported\n  - check: true\n")
+
+    assert agent.ok("add", "Noticed", "--validate", "true")["next"] == "harness finish"
+    assert agent.ok("import", "plan.md")["next"] == "harness finish"
+    assert agent.ok("edit", "task-002", "--priority", "P0")["next"] == "harness finish"
+    assert agent.ok("retry", "task-002")["next"] == "harness finish"
+    agent.ok("finish")
+    assert agent.ok("add", "Later", "--validate", "true")["next"] == "harness start"

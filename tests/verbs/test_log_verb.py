@@ -109,3 +109,8 @@ def test_following_yields_what_is_added_and_fits(logged: Project) -> None:
 )
 def test_a_wrong_option_is_a_usage_error(agent: Agent, options: list[str]) -> None:
     agent.fails(2, "log", *options)
+
+
+@pytest.mark.usefixtures("logged")
+def test_a_number_names_the_task_of_that_number_also_of_one_that_is_gone(agent: Agent) -> None:
+    assert agent.ok("log", "--task", "2")["lines"] == agent.ok("log", "--task", "task-002")["lines"] != []

@@ -291,3 +291,15 @@ def test_saving_ends_what_only_the_index_has(project: Project, agent: Agent) -> 
 
     assert project.git("show", f"{said['staged']['ref']}:tracked.txt") == "staged"
     assert project.git("status", "--porcelain") == ""
+
+
+def test_what_drop_gives_as_an_example_is_taken_by_drop(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "false")
+    agent.ok("claim")
+    project.put("try.txt")
+    agent.fails(1, "finish")
+    person = project.agent("person", CLAUDE_PID=None)
+
+    hint = person.fails(2, "rescue", "drop")["error"]["hint"]
+    example = hint.partition(", or see")[0].removeprefix("harness ").split()
+    assert "dropped" in person.ok(*example)["message"]

@@ -123,3 +123,7 @@ def test_what_is_typed_next_helps_the_task_that_is_shown(agent: Agent) -> None:
 
     agent.ok("add", "After it", "--validate", "true", "--depends-on", "task-001")
     assert agent.ok("show", "2")["next"] == "harness retry task-001"
+
+
+def test_a_number_that_is_far_too_long_is_no_task(agent: Agent) -> None:
+    assert "There is no task" in agent.fails(2, "show", "9" * 5000)["error"]["message"]

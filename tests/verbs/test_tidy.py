@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from tests.verbs.project import Agent, Project
 
 
@@ -54,3 +56,14 @@ def test_logs_of_a_task_that_somebody_works_on_stay(project: Project, agent: Age
 
 def test_an_agent_takes_nothing(agent: Agent) -> None:
     assert agent.fails(8, "tidy", "--yes", CLAUDECODE="1")["error"]["kind"] == "REFUSED"
+
+
+@pytest.mark.parametrize("typed", ["--rescues=-1", "--days=nan", "--megabytes=-1"])
+def test_an_age_that_is_none_takes_nothing(project: Project, agent: Agent, typed: str) -> None:
+    ref = _fail(agent, project)
+    person = project.agent("person", CLAUDE_PID=None)
+
+    flag = typed.partition("=")[0]
+    assert flag in person.fails(2, "tidy", typed, "--yes")["error"]["message"]
+    assert project.git("rev-parse", ref)
+    assert (project.top / ".harness/logs/task-001/1.log").exists()

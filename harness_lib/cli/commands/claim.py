@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from harness_lib.cli import amounts
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -19,7 +20,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="this task instead of the next in order")
     parser.add_argument("--dry-run", action="store_true", help="say which and why, take nothing")
     parser.add_argument(
-        "--wait", metavar="SEC", type=float, default=0.0, help="wait while others hold what is left"
+        "--wait", metavar="SEC", type=amounts.amount, default=0.0, help="wait while others hold what is left"
     )
 
 

@@ -20,7 +20,13 @@ HELP_ORDER = 310
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
-    parser.add_argument("action", nargs="?", choices=("install", "status", "uninstall"), default="status")
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("install", "status", "uninstall"),
+        default="status",
+        help="default: status",
+    )
     parser.add_argument("--agent", choices=(*HOSTS, *WITHOUT_HOOKS), help="whose hooks")
     parser.add_argument(
         "--scope",

@@ -11,7 +11,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.verbs import rescue
 
-SUMMARY = "the work of failed attempts: list, show, apply, drop"
+SUMMARY = "the work of failed attempts: list, show, apply, drop; save that of a lost claim"
 EXAMPLE = "harness rescue show task-001"
 HELP_ORDER = 280
 
@@ -19,7 +19,11 @@ HELP_ORDER = 280
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
     parser.add_argument(
-        "action", nargs="?", choices=("list", "show", "apply", "save", "drop"), default="list"
+        "action",
+        nargs="?",
+        choices=("list", "show", "apply", "save", "drop"),
+        default="list",
+        help="default: list",
     )
     parser.add_argument(
         "what",
@@ -36,9 +40,11 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.action == "list":
         return rescue.show_all(ctx, args.what)
     if args.what is None:
+        # What is dropped is named exactly, and what is saved has no attempt of its own yet.
+        example = "task-001/1" if args.action == "drop" else "task-001"
         raise UsageError(
             "Of which attempt?",
-            f"{typed.harness('rescue', args.action, 'task-001')}, or see: harness rescue list",
+            f"{typed.harness('rescue', args.action, example)}, or see: harness rescue list",
         )
     if args.action == "apply":
         return rescue.apply(ctx, args.what, tuple(args.only))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import agents
-from harness_lib.cli import limit_options, run_screen
+from harness_lib.cli import amounts, limit_options, run_screen
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -36,13 +36,23 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--target", metavar="BRANCH", help="merge into this branch (default: the one here)")
     limit_options.add(parser)
     parser.add_argument(
-        "--silence", metavar="MIN", type=float, default=15.0, help="end an agent that is silent so long"
+        "--silence",
+        metavar="MIN",
+        type=amounts.more_than_nothing,
+        default=15.0,
+        help="end an agent that is silent so long (default %(default)g)",
     )
-    parser.add_argument("--longest", metavar="MIN", type=float, default=240.0, help="end an agent after this")
+    parser.add_argument(
+        "--longest",
+        metavar="MIN",
+        type=amounts.more_than_nothing,
+        default=240.0,
+        help="end an agent after this (default %(default)g)",
+    )
     parser.add_argument(
         "--max-file",
         metavar="MB",
-        type=float,
+        type=amounts.amount,
         default=100.0,
         help="ask a person before a larger file is committed (default 100; 0: never)",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import old_work
+from harness_lib.cli import amounts
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -20,19 +21,22 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--days",
         metavar="N",
-        type=float,
+        type=amounts.amount,
         default=old_work.DAYS,
         help=f"logs older than this ({old_work.DAYS:g})",
     )
     parser.add_argument(
         "--megabytes",
         metavar="N",
-        type=int,
+        type=amounts.whole,
         default=old_work.MEGABYTES,
         help=f"the oldest logs beyond this in all ({old_work.MEGABYTES})",
     )
     parser.add_argument(
-        "--rescues", metavar="DAYS", type=float, help="rescued work older than this, too (default: none)"
+        "--rescues",
+        metavar="DAYS",
+        type=amounts.amount,
+        help="rescued work older than this, too (default: none)",
     )
     parser.add_argument("--yes", action="store_true", help="take it; without this it is only shown")
 

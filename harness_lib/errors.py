@@ -82,6 +82,16 @@ class EnvSetupError(HarnessError):
     exit_code = Exit.ENV_SETUP
 
 
+class GoneError(EnvSetupError):
+    """The directory of the project, or its git directory, is no longer where it was."""
+
+    def __init__(self, place: object) -> None:
+        super().__init__(
+            f"{place} is gone: it was moved or removed.",
+            "Put it back where it was, or go on where it is now.",
+        )
+
+
 class RefusedError(HarnessError):
     """It would lose work that no task made, or run what nobody trusted."""
 

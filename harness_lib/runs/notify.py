@@ -5,6 +5,8 @@ It never holds up the run: it goes on beside it, for a minute at most. That it f
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Literal
 
 from harness_lib.core import quoting
@@ -91,6 +93,9 @@ class Notifier:
             "HARNESS_MESSAGE": "\n".join(quoting.one_line(line, length) for line in message.splitlines()),
         }
         log, where = self._ctx.root.logs / LOG, self._ctx.root.path
+        if not where.is_dir():
+            # That it was moved away is news, too.
+            log, where = Path(os.devnull), Path("/")
         try:
             self._running.append(
                 timed_child.start(self._command, env=env, cwd=where, log=log, seconds=SECONDS)

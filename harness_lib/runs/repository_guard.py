@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness_lib import typed
 from harness_lib.core.context import Context
-from harness_lib.errors import HeldError
+from harness_lib.errors import GoneError, HeldError
 from harness_lib.state import trust
 from harness_lib.system.git import locks, ref_files, reflog, worktrees
 from harness_lib.system.git.repository import Git
@@ -72,7 +72,7 @@ def _trust_again(ctx: Context, seen: Seen) -> list[str]:
     try:
         if seen.trust is not None and trust.put_back(ctx.git.common_dir, ctx.root.path, seen.trust):
             return [f"{gone}: it is noted again."]
-    except (HeldError, OSError) as error:
+    except (GoneError, HeldError, OSError) as error:
         return [f"{gone}, and it could not be put back: {error}. Then: {typed.harness('trust')}"]
     return []
 

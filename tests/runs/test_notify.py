@@ -36,6 +36,30 @@ def test_the_end_is_told(workshop: Workshop, news: Path) -> None:
     workshop.nothing_is_left_over()
 
 
+def test_a_project_that_is_moved_away_ends_the_run_and_can_be_moved_back(
+    workshop: Workshop, news: Path
+) -> None:
+    moved = workshop.top.with_name("moved")
+    workshop.add("One", "grep -q done f", do=f"sh mv {workshop.top} {moved}\nwrite f done")
+    workshop.file_task("two")
+
+    said = workshop.run(*notify(news))
+
+    assert said.returncode == 7, said.stdout + said.stderr
+    assert f"{workshop.top} is gone: it was moved or removed" in said.stdout
+    assert "Traceback" not in said.stdout + said.stderr
+    assert kinds(workshop, news, 1) == ["stuck"]
+    # Nothing was made in its place.
+    assert not workshop.top.exists()
+
+    moved.rename(workshop.top)
+    said = workshop.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
+
+
 def test_a_task_that_failed_for_good_is_told_and_one_that_is_tried_again_is_not(
     workshop: Workshop, news: Path
 ) -> None:

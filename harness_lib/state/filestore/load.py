@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness_lib.errors import EnvSetupError, StateUnreadableError
+from harness_lib.errors import EnvSetupError, GoneError, StateUnreadableError
 from harness_lib.state import codec, proofs, summary
 from harness_lib.state.codec import UnparseableError
 from harness_lib.state.filestore import generations
@@ -127,6 +127,8 @@ def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -
     for source, document in _good(root):
         state = proofs.examined(codec.decode(document, source))
         return Loaded(state, document, data, stamp, ours=False, source=source, why=why)
+    if not root.path.is_dir():
+        raise GoneError(root.path)
     if data is None:
         message = f"{root.state} {why}, and no earlier state is left."
         raise StateUnreadableError(message, "Make a new list: harness init")

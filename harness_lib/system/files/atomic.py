@@ -7,6 +7,7 @@ Source: docs/design.md, "On disk".
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -20,6 +21,10 @@ STALE_SECONDS = 3600.0
 PRIVATE = 0o600
 # So often a directory is made anew that somebody takes away again before anything is in it.
 TRIES = 20
+
+_GIT = ".git"
+# Below a project.
+_OURS = frozenset({".harness", _GIT})
 
 _Made = TypeVar("_Made")
 
@@ -109,10 +114,15 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
     """Make the directory `path` and those above it that are missing, each with `mode`: for us alone.
 
     What checks and agents print may be anybody's secret.
-    Raises FileNotFoundError if one is taken away meanwhile, FileExistsError if something else stands there.
+    Neither a project nor its git directory is made: one that is gone may have been moved, and would be in the
+    way when it is moved back.
+    Raises FileNotFoundError if one of these is gone, or if a directory is taken away meanwhile;
+    FileExistsError if something else stands there.
     """
     for each in reversed((path, *path.parents)):
         if not each.is_dir():
+            if each.name == _GIT or (_OURS.isdisjoint(each.parts) and not _OURS.isdisjoint(path.parts)):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(each))
             try:
                 each.mkdir(mode)
             except FileExistsError:

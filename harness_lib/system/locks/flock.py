@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from harness_lib import timestamps
-from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.errors import EnvSetupError, GoneError, HeldError
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import advisory, atomic, private_names
 from harness_lib.system.locks import fifo_lock
@@ -72,7 +72,10 @@ class StateLock:
         """Take the lock file, waiting until `deadline`; False if it is no longer the one at our path."""
         try:
             _make_private(self.path.parent)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            above = self.path.parent.parent
+            if not above.is_dir():
+                raise GoneError(above) from error
             # The directory went away again.
             return False
         try:

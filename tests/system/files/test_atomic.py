@@ -175,6 +175,24 @@ def test_small_acts_may_be_repeated(tmp_path: Path) -> None:
     assert not atomic.remove(file)
 
 
+@pytest.mark.parametrize("name", [".harness/logs/task-001", ".git/harness", ".harness"])
+def test_a_project_that_was_moved_away_is_not_made_anew(tmp_path: Path, name: str) -> None:
+    """It would stand in the way of whoever moves it back."""
+    project = tmp_path / "moved"
+
+    with pytest.raises(FileNotFoundError):
+        atomic.make_directory(project / name)
+    assert list(tmp_path.iterdir()) == []
+
+    project.mkdir()
+    if name.startswith(".git"):
+        with pytest.raises(FileNotFoundError):
+            atomic.make_directory(project / name)
+        (project / ".git").mkdir()
+    atomic.make_directory(project / name)
+    assert (project / name).is_dir()
+
+
 # The directory is gone before each of so many effects of that name below it.
 GOES = """
 import os, shutil, sys

@@ -135,7 +135,11 @@ def root(ctx: Context) -> Diagnoses:
     yield ok(f"state root {path}, found {_how(ctx, path)}")
     for place in (path, ctx.root.private, ctx.store.list_file, ctx.store.log_file):
         if place.exists() and not os.access(place, os.W_OK):
-            yield bad(f"{place} cannot be written by you", f"give yourself the right: ls -ld {place}")
+            if tree_ops.is_read_only(place):
+                cure = f"mount its file system for writing: findmnt -T {place}"
+            else:
+                cure = f"give yourself the right: ls -ld {place}"
+            yield bad(f"{place} cannot be written by you", cure)
     free = tree_ops.free_bytes(path)
     if free < LOW_BYTES:
         yield bad(f"only {free // 2**20} MB are free on the disk of {path}", "Make room there.")

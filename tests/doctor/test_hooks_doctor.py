@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from harness_lib.system.place import find_root
+from tests.conftest import CHECKOUT
 from tests.verbs.findings import finding, troubles
 from tests.verbs.project import Agent, Project
 
@@ -149,3 +152,29 @@ def test_a_repository_that_cannot_be_written_is_told(project: Project, agent: Ag
     finally:
         (project.top / ".git").chmod(0o755)
     assert "writable_roots" in said["cure"]
+
+
+MOUNTED = ["unshare", "--user", "--map-root-user", "--mount"]
+
+
+def _mounts() -> bool:
+    try:
+        return subprocess.run([*MOUNTED, "true"], check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not _mounts(), reason="this machine makes no mount namespaces for its users")
+def test_a_file_system_that_is_mounted_for_reading_is_told_from_a_missing_right(project: Project) -> None:
+    only_read = f"mount --bind {project.top} {project.top}; mount -o remount,bind,ro {project.top}"
+    doctor = f"cd {project.top}; {sys.executable} -m harness_lib doctor"
+    said = subprocess.run(
+        [*MOUNTED, "sh", "-c", f"{only_read}; {doctor}"],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 1, said.stderr
+    assert f"mount its file system for writing: findmnt -T {project.top}" in said.stdout
+    assert "give yourself the right" not in said.stdout

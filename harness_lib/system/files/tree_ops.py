@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -22,3 +23,8 @@ def remove(directory: Path) -> None:
 def free_bytes(path: Path) -> int:
     """Return how many bytes can still be written to the disk of `path`. Raises OSError."""
     return shutil.disk_usage(path).free
+
+
+def is_read_only(path: Path) -> bool:
+    """Say whether the file system of `path` is mounted for reading alone. Raises OSError."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)

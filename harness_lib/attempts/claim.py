@@ -5,6 +5,8 @@ Source: docs/protocol.md, "Task Execution Cycle" step 1; docs/design.md, "At the
 
 from __future__ import annotations
 
+from itertools import count
+from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -152,6 +154,12 @@ def _cheap_gate(task: Task, surveyed: Baseline) -> Gate | None:
     return baseline.plain_gate(task, surveyed)
 
 
+def _new_work_tree(top: Path) -> str:
+    """Return the command that makes a work tree beside `top`, under a name that is free there."""
+    places = (top.parent / f"worker-{number}" for number in count(2))
+    return typed.git("worktree", "add", next(place for place in places if not place.exists()))
+
+
 def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
     """Raise HeldError if another live worker has a task in progress in this work tree (concurrent mode)."""
     if not questions.concurrent:
@@ -163,5 +171,5 @@ def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
         if sessions.worker_is_live(task.claimed_by, questions, ctx) or not leases.expired(task, now):
             raise HeldError(
                 f"{task.claimed_by} works on {task.id} in {top}; two workers never share a work tree.",
-                "Make one of your own (git worktree add ../worker-2) and claim there.",
+                f"Make one of your own ({_new_work_tree(ctx.git.top)}) and claim there.",
             )

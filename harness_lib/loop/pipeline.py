@@ -8,14 +8,18 @@ from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.table import Plugin
 
 
-def call(runtime: Runtime, stage: str, payload: Piped) -> Piped:
-    """Pipe `payload` through the hooks of `stage`; without any it passes through. Raises HookError."""
+def call(runtime: Runtime, stage: str, payload: Piped, *, is_told: bool = False) -> Piped:
+    """Pipe `payload` through the hooks of `stage`; without any it passes through. Raises HookError.
+
+    `is_told`: the caller says to a person what a hook of ours says, so that the log need not say it too.
+    """
     piped = payload
     for plugin in runtime.table.of("hooks.d", stage):
         try:
             piped = plugin.target(runtime.at(stage), piped)
         except HookError as failure:
-            runtime.log(f"[harness] {failure_line(plugin, failure)}")
+            if not (is_told and plugin.is_ours):
+                runtime.log(f"[harness] {failure_line(plugin, failure)}")
             raise
         if isinstance(piped, str):
             piped = as_text(piped)

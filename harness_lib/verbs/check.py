@@ -16,6 +16,10 @@ from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.state.api import Examined, Questions
 from harness_lib.text import escape
 
+CORRECT = (
+    "Correct the named fields in the file, then look again; "
+    "a person can put the last good list in its place: harness check --restore"
+)
 SHOWN = 15
 COMMANDS_SHOWN = 20
 LENGTH = 300
@@ -85,7 +89,9 @@ def _bounded(lines: list[str], limit: int | None) -> list[str]:
 def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
     if examined.problems or examined.questions is None:
         number = len(examined.problems)
-        return f"{number} problem{'s' if number > 1 else ''} in {ctx.store.list_file}"
+        counted = f"{number} problem{'s' if number > 1 else ''} in {ctx.store.list_file}"
+        # What is lost has a command that mends it, and a list that can be read is not put back.
+        return counted if examined.is_lost or examined.questions else f"{counted}\n{CORRECT}"
     doubt = "" if trusted else "; its commands have not been trusted on this machine"
     return f"{ctx.store.list_file} keeps the contract ({examined.questions.counts().total} tasks){doubt}"
 

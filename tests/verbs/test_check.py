@@ -68,6 +68,8 @@ def test_all_problems_are_named_the_nearest_to_the_top_first(project: Project, a
     ]
     assert "tasks[0].status: is 'penng', must be one of pending" in said["message"]
     assert said["next"] == "harness check"
+    assert "Correct the named fields in the file" in said["message"]
+    assert "harness check --restore" in said["message"]
 
 
 def test_a_cycle_is_a_problem(project: Project, agent: Agent) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 
 from tests.system.git.gitrepo import NASTY, put
 from tests.verbs.claimable import add
-from tests.verbs.project import LINE, Agent, Project
+from tests.verbs.conftest import Make
+from tests.verbs.project import LINE, Agent, Project, own_work_tree
 
 # -- which task
 
@@ -239,3 +241,17 @@ def test_who_has_changes_is_told_what_to_do_with_them_and_an_agent_never_to_stas
     assert "git stash" in person
     assert "stash" not in hint
     assert "ask the user" in hint
+
+
+def test_the_work_tree_that_is_advised_can_be_made(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    for title in ("One", "Two"):
+        project.agents[0].ok("add", title, "--validate", "true")
+    worker = own_work_tree(project, "worker-2")
+    worker.ok("claim")
+
+    hint = project.agent("other", worker.cwd).fails(5, "claim")["error"]["hint"]
+
+    command = hint.partition("(")[2].partition(")")[0]
+    subprocess.run(command, shell=True, cwd=worker.cwd, check=True, capture_output=True)
+    assert (project.top.parent / "worker-3").is_dir()

@@ -64,4 +64,4 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
     return 0
 
 
-COMMAND = Builtin("Show this", _help)
+COMMAND = Builtin("Show this", _help, is_help=True)

@@ -14,7 +14,7 @@ def resolve(runtime: Runtime) -> None:
     """Set the run's provider and model by the stage `resolve`. Raises EnvSetupError where none is ready."""
     asked = {"provider": runtime.provider, "model": runtime.model}
     try:
-        resolved = as_object(pipeline.call(runtime, "resolve", asked)) or {}
+        resolved = as_object(pipeline.call(runtime, "resolve", asked, is_told=True)) or {}
     except HookError as failure:
         problem = (as_object(failure.result) or {}).get("error") or str(failure)
         raise EnvSetupError(str(problem)) from failure

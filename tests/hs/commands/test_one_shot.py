@@ -140,3 +140,10 @@ def test_on_a_terminal_the_answer_streams_and_moves_no_cursor(serve: Serve, proj
     assert done.returncode == 0, shown
     assert shown.count("done.") == 1
     assert "\x1b" not in shown
+
+
+def test_without_a_provider_one_line_says_what_to_do(hs: Hs) -> None:
+    answer = hs("hello")
+    assert answer.code == 7
+    assert answer.err.count("no ready provider found") == 1, answer.err
+    assert "hook resolve" not in answer.err

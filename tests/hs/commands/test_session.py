@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
 
@@ -67,3 +69,11 @@ def test_rm_takes_the_session_and_its_subagents_but_none_in_use(hs: Hs, serve: S
     assert len(list(store.iterdir())) == 2
     assert hs("session", "rm", name).code == 0
     assert list(store.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["session", "auth", "trust", "tools", "doctor", "help"])
+def test_a_command_that_is_asked_for_help_says_its_line_and_does_nothing(hs: Hs, command: str) -> None:
+    asked = hs(command, "--help")
+    assert (asked.code, asked.err) == (0, "")
+    line = next(line for line in hs("help").out.splitlines() if line.startswith(f"  {command} "))
+    assert command == "help" or line.split(maxsplit=1)[1] in asked.out

@@ -13,11 +13,24 @@ def as_object(piped: Piped) -> Json | None:
     """Return the JSON object, or None where it is none."""
     if isinstance(piped, dict):
         return piped
+    value = parse_object(piped)
+    return value if value is None or "\\u" not in piped else writable(value)
+
+
+def parse_object(text: str) -> Json | None:
+    """Return the JSON object in `text`, or None; half surrogate pairs stay as they are, for `writable`."""
     try:
-        value = json.loads(piped)
-    except ValueError:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def writable(value: Json) -> Json:
+    """Return `value` as UTF-8 takes it: halves of surrogate pairs are joined, or replaced if one is alone."""
+    if "\\ud" not in json.dumps(value):
+        return value
+    return dict(json.loads(_encodable(json.dumps(value, ensure_ascii=False))))
 
 
 def as_text(piped: Piped) -> str:
@@ -27,6 +40,13 @@ def as_text(piped: Piped) -> str:
 
 def dumps(value: object) -> str:
     """Return compact JSON in the order of the keys, as foreign readers of `.stream` compare it."""
-    # Half a surrogate pair of a model's escapes cannot be written as UTF-8.
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return _encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _encodable(text: str) -> str:
+    """Return `text` without halves of surrogate pairs: a model's escapes may have them, UTF-8 may not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

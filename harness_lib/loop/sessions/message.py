@@ -6,12 +6,11 @@ the frontmatter says how long, so that what the model has only quoted is never r
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.piped import Json, as_object, dumps
 
 _OPENING = re.compile(r"^(`{3,})(tool_call id=|thinking\b)", re.MULTILINE)
 _CALL = re.compile(r"^tool_call id=(\S*) name=(\S+)")
@@ -46,11 +45,7 @@ class Call:
     @cached_property
     def input(self) -> Json | None:
         """The arguments as an object; None if they are none."""
-        try:
-            value = json.loads(self.arguments or "{}")
-        except ValueError:
-            return None
-        return value if isinstance(value, dict) else None
+        return as_object(self.arguments or "{}")
 
     @cached_property
     def compact(self) -> str:

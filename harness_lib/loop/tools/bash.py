@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from harness_lib.loop import credentials, processes
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools import clip, time_limit
-from harness_lib.loop.tools.builtin import Builtin, number_of, text_of
+from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, text_of
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -40,7 +40,9 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
 
 @contextmanager
 def _command(text: str) -> Iterator[list[str]]:
-    """Yield what runs `text`; one that is too long for an argument is read from a file."""
+    """Yield what runs `text`; one that is too long for an argument is read from a file. Raises ToolError."""
+    if "\0" in text:
+        raise ToolError("a command cannot hold the character NUL; printf '\\0' prints one")
     data = text.encode("utf-8", "replace")
     if len(data) < _LONGEST_ARGUMENT:
         yield ["bash", "-c", text]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,6 @@ def number_of(tool_input: Json, key: str) -> int | None:
     value = tool_input.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < math.inf:
         raise ToolError(f"{key} must be a number of at least 1")
     return int(value)

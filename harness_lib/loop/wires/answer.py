@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions.history import Entry
 from harness_lib.loop.sessions.message import Block, Call, Text
 from harness_lib.loop.wires.endpoint import Endpoint
@@ -80,6 +80,23 @@ class Wire(Protocol):
 def count(value: object) -> int:
     """Return a number of tokens; 0 for what is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def as_table(value: object) -> Json:
+    """Return an object that a host has sent; an empty one for what is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_tables(value: object) -> list[Json]:
+    """Return the objects in a list that a host has sent; what is none is left out."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def as_string(value: object) -> str:
+    """Return a text that a host has sent: whole, in parts, or as something else that stands for it."""
+    if isinstance(value, list):
+        return "".join(part["text"] for part in as_tables(value) if isinstance(part.get("text"), str))
+    return value if isinstance(value, str) else "" if value is None else dumps(value)
 
 
 def tools_of(payload: Json) -> list[Json]:

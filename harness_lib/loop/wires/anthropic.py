@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError
-from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.piped import Json, dumps, parse_object
 from harness_lib.loop.sessions.history import Answered, Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
-from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+from harness_lib.loop.wires.answer import Answer, Shown, as_string, as_table, count, tools_of
 from harness_lib.loop.wires.endpoint import Endpoint
 from harness_lib.loop.wires.overflow import is_overflow
 
@@ -62,7 +61,7 @@ def answer(native: Json) -> Answer:
     if not isinstance(content, list):
         raise ProviderError("The provider's answer has no content.")
     blocks = [block for entry in content if (block := _block(entry)) is not None]
-    usage = native.get("usage") or {}
+    usage = as_table(native.get("usage"))
     cached, written = (
         count(usage.get("cache_read_input_tokens")),
         count(usage.get("cache_creation_input_tokens")),
@@ -95,23 +94,23 @@ class Reader:
         """Take an event; unknown ones say nothing."""
         kind = event.get("type")
         if kind == "message_start":
-            self._message = event.get("message") or {}
-            self._usage = dict(self._message.get("usage") or {})
+            self._message = as_table(event.get("message"))
+            self._usage = dict(as_table(self._message.get("usage")))
         elif kind == "content_block_start":
-            self._blocks[event["index"]] = dict(event.get("content_block") or {})
+            self._blocks[count(event.get("index"))] = dict(as_table(event.get("content_block")))
         elif kind == "content_block_delta":
-            yield from self._delta(event["index"], event.get("delta") or {})
+            yield from self._delta(count(event.get("index")), as_table(event.get("delta")))
         elif kind == "content_block_stop":
-            yield from self._stop(event["index"])
+            yield from self._stop(count(event.get("index")))
         elif kind == "message_delta":
-            self._message["stop_reason"] = (event.get("delta") or {}).get("stop_reason")
+            self._message["stop_reason"] = as_table(event.get("delta")).get("stop_reason")
             self._usage |= {
-                key: value for key, value in (event.get("usage") or {}).items() if value is not None
+                key: value for key, value in as_table(event.get("usage")).items() if value is not None
             }
         elif kind == "message_stop":
             self._ended = True
         elif kind == "error":
-            _fail(event.get("error") or {})
+            _fail(as_table(event.get("error")))
 
     def done(self, data: str) -> bool:  # noqa: ARG002 (this wire has no such line)
         """Return False: this wire ends with an event."""
@@ -133,14 +132,14 @@ class Reader:
         kind = delta.get("type")
         if kind == "text_delta":
             _add(block, "text", delta)
-            yield Shown("text", {"text": delta.get("text", "")})
+            yield Shown("text", {"text": as_string(delta.get("text"))})
         elif kind == "thinking_delta":
             _add(block, "thinking", delta)
-            yield Shown("thinking", {"text": delta.get("thinking", "")})
+            yield Shown("thinking", {"text": as_string(delta.get("thinking"))})
         elif kind == "signature_delta":
             _add(block, "signature", delta)
         elif kind == "input_json_delta":
-            self._arguments.setdefault(index, []).append(str(delta.get("partial_json", "")))
+            self._arguments.setdefault(index, []).append(as_string(delta.get("partial_json")))
 
     def _stop(self, index: int) -> Iterator[Shown]:
         block = self._blocks.get(index)
@@ -163,10 +162,7 @@ def _add(block: Json, key: str, delta: Json) -> None:
 
 def _set_input(block: Json, text: str) -> None:
     """Put the arguments into `block`; those that are no object stay beside it as they came."""
-    try:
-        value: Any = json.loads(text) if text.strip() else block.get("input", {})
-    except ValueError:
-        value = None
+    value = parse_object(text) if text.strip() else block.get("input", {})
     block["input"] = value if isinstance(value, dict) else {}
     if not isinstance(value, dict):
         block["partial_json"] = text

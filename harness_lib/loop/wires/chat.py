@@ -8,7 +8,7 @@ from harness_lib.loop.failures import ContextError, ProviderError, TransientErro
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions.history import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
-from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+from harness_lib.loop.wires.answer import Answer, Shown, as_string, as_table, as_tables, count, tools_of
 from harness_lib.loop.wires.endpoint import NO_FIELD, Endpoint
 from harness_lib.loop.wires.overflow import is_overflow
 
@@ -54,23 +54,23 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
 
 def answer(native: Json) -> Answer:
     """Return what a `chat.completion` says."""
-    choices = native.get("choices") or []
+    choices = as_tables(native.get("choices"))
     if not choices or not isinstance(choices[0].get("message"), dict):
         raise ProviderError("The provider's answer has no message.")
-    message, usage = choices[0]["message"], native.get("usage") or {}
+    message, usage = choices[0]["message"], as_table(native.get("usage"))
     blocks: list[Block] = []
     thought = next((str(message[key]) for key in _REASONING if message.get(key)), "")
     if thought:
         blocks.append(Thinking(thought))
-    if message.get("content"):
-        blocks.append(Text(str(message["content"])))
-    for call in message.get("tool_calls") or []:
-        function = call.get("function") or {}
-        arguments = function.get("arguments") or ""
-        text = arguments if isinstance(arguments, str) else dumps(arguments)
-        blocks.append(Call(str(call.get("id") or ""), str(function.get("name") or ""), text))
+    said = as_string(message.get("content")) or as_string(message.get("refusal"))
+    if said:
+        blocks.append(Text(said))
+    for call in as_tables(message.get("tool_calls")):
+        function = as_table(call.get("function"))
+        arguments = as_string(function.get("arguments"))
+        blocks.append(Call(str(call.get("id") or ""), str(function.get("name") or ""), arguments))
     stop = str(choices[0].get("finish_reason") or "stop")
-    details = usage.get("prompt_tokens_details") or {}
+    details = as_table(usage.get("prompt_tokens_details"))
     return Answer(
         blocks=blocks,
         stop=_STOPS.get(stop, stop),
@@ -102,11 +102,11 @@ class Reader:
             raise kind(f"The provider broke off: {message}")
         for key in ("id", "model"):
             self._head.setdefault(key, event.get(key) or "")
-        self._usage = event.get("usage") or self._usage
-        for choice in event.get("choices") or []:
-            yield from self._delta(choice.get("delta") or {})
+        self._usage = as_table(event.get("usage")) or self._usage
+        for choice in as_tables(event.get("choices")):
+            yield from self._delta(as_table(choice.get("delta")))
             if choice.get("finish_reason"):
-                self._finish = choice["finish_reason"]
+                self._finish = str(choice["finish_reason"])
                 yield from self._started()
 
     def done(self, data: str) -> bool:
@@ -129,19 +129,32 @@ class Reader:
 
     def _delta(self, delta: Json) -> Iterator[Shown]:
         for key in _REASONING:
-            if delta.get(key):
-                self._thought.setdefault(key, []).append(str(delta[key]))
-                yield Shown("thinking", {"text": delta[key]})
-        if delta.get("content"):
-            self._said.append(str(delta["content"]))
-            yield Shown("text", {"text": delta["content"]})
-        for call in delta.get("tool_calls") or []:
-            index = int(call.get("index") or 0)
+            thought = as_string(delta.get(key))
+            if thought:
+                self._thought.setdefault(key, []).append(thought)
+                yield Shown("thinking", {"text": thought})
+        for key in ("content", "refusal"):
+            said = as_string(delta.get(key))
+            if said:
+                self._said.append(said)
+                yield Shown("text", {"text": said})
+        for call in as_tables(delta.get("tool_calls")):
+            function = as_table(call.get("function"))
+            identity, name = str(call.get("id") or ""), str(function.get("name") or "")
+            index = self._index(call.get("index"), identity, name)
             known = self._calls.setdefault(index, {"id": "", "name": ""})
-            function = call.get("function") or {}
-            known["id"] = known["id"] or call.get("id") or ""
-            known["name"] = known["name"] or function.get("name") or ""
-            self._arguments.setdefault(index, []).append(str(function.get("arguments") or ""))
+            known["id"] = known["id"] or identity
+            known["name"] = known["name"] or name
+            self._arguments.setdefault(index, []).append(as_string(function.get("arguments")))
+
+    def _index(self, sent: object, identity: str, name: str) -> int:
+        """Return which call a part belongs to; some hosts number all of an answer alike, or none of them."""
+        newest = max(self._calls, default=0)
+        index = sent if isinstance(sent, int) else newest
+        known = self._calls.get(index)
+        if known is None or not name or not known["name"] or known["id"] == identity:
+            return index
+        return newest + 1
 
     def _call(self, index: int) -> Json:
         call = self._calls[index]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from harness_lib.loop.failures import ProviderError, TransientError, UnauthorizedError
-from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.piped import Json, parse_object, writable
 from harness_lib.loop.wires import anthropic, chat, http, responses, retry
 from harness_lib.loop.wires.answer import Wire
 
@@ -65,11 +65,12 @@ def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool
 def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
     reader = wire(endpoint.wire).reader()
     texts: list[str] = []
+    held = ""
     try:
         for data in http.events(runtime.kept, endpoint.url, endpoint.headers, body):
             if isinstance(data, dict):
-                return data
-            event = as_object(data)
+                return writable(data)
+            event = parse_object(data)
             if event is None:
                 if reader.done(data):
                     break
@@ -77,16 +78,25 @@ def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> J
             for shown in reader.feed(event):
                 if quiet:
                     continue
+                values = shown.values
                 if shown.kind == "text":
-                    texts.append(str(shown.values["text"]))
-                runtime.stream.emit(shown.kind, **shown.values)
+                    held, values = _without_half(held, values["text"])
+                    texts.append(values["text"])
+                runtime.stream.emit(shown.kind, **writable(values))
         native = reader.native()
         if native is None:
             raise TransientError("The provider's answer was cut off.")
     except ProviderError as error:
         _keep(runtime, endpoint, "".join(texts), str(error))
         raise
-    return native
+    return writable(native)
+
+
+def _without_half(held: str, text: str) -> tuple[str, Json]:
+    """Return the half of a surrogate pair that `text` ends with, or "", and what can be shown by now."""
+    text = held + text
+    half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+    return half, writable({"text": text.removesuffix(half)})
 
 
 def _keep(runtime: Runtime, endpoint: Endpoint, text: str, why: str) -> None:

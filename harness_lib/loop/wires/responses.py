@@ -8,7 +8,7 @@ from harness_lib.loop.failures import ContextError, ProviderError, TransientErro
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions.history import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
-from harness_lib.loop.wires.answer import Answer, Shown, count, tools_of
+from harness_lib.loop.wires.answer import Answer, Shown, as_string, as_table, as_tables, count, tools_of
 from harness_lib.loop.wires.endpoint import NO_FIELD, Endpoint
 from harness_lib.loop.wires.overflow import is_overflow
 
@@ -58,12 +58,13 @@ def answer(native: Json) -> Answer:
     output = native.get("output")
     if not isinstance(output, list):
         raise ProviderError("The provider's answer has no output.")
+    output = as_tables(output)
     blocks = [block for item in output for block in _blocks(item)]
-    usage = native.get("usage") or {}
-    details = usage.get("input_tokens_details") or {}
+    usage = as_table(native.get("usage"))
+    details = as_table(usage.get("input_tokens_details"))
     cut = native.get("status") == "incomplete"
     calls = any(isinstance(block, Call) for block in blocks)
-    reason = str((native.get("incomplete_details") or {}).get("reason") or "")
+    reason = str(as_table(native.get("incomplete_details")).get("reason") or "")
     stop = (
         ("length" if reason in {"", "max_output_tokens"} else reason)
         if cut
@@ -93,21 +94,21 @@ class Reader:
         """Take an event; unknown ones say nothing."""
         kind = event.get("type")
         if kind == "response.output_text.delta":
-            yield Shown("text", {"text": event.get("delta", "")})
+            yield Shown("text", {"text": as_string(event.get("delta"))})
         elif kind == "response.reasoning_summary_text.delta":
-            yield Shown("thinking", {"text": event.get("delta", "")})
+            yield Shown("thinking", {"text": as_string(event.get("delta"))})
         elif kind == "response.output_item.done":
-            item = event.get("item") or {}
-            self._items[event["output_index"]] = item
+            item = as_table(event.get("item"))
+            self._items[count(event.get("output_index"))] = item
             if item.get("type") == "function_call":
                 call = _call(item)
                 yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
         elif kind in {"response.completed", "response.incomplete"}:
-            self._response = event.get("response") or {}
+            self._response = as_table(event.get("response"))
         elif kind == "response.failed":
-            _fail((event.get("response") or {}).get("error") or {})
+            _fail(as_table(as_table(event.get("response")).get("error")))
         elif kind == "error":
-            _fail(event.get("error") or event)
+            _fail(as_table(event.get("error")) or event)
 
     def done(self, data: str) -> bool:
         """Return whether this is the line that some hosts send last."""
@@ -129,19 +130,19 @@ def reader() -> Reader:
 def _blocks(item: Json) -> list[Block]:
     kind = item.get("type")
     if kind == "message":
-        parts = [part for part in item.get("content") or [] if isinstance(part, dict)]
-        text = "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
+        parts = as_tables(item.get("content"))
+        text = "".join(as_string(part.get("text")) or as_string(part.get("refusal")) for part in parts)
         return [Text(text)] if text else []
     if kind == "function_call":
         return [_call(item)]
     if kind == "reasoning":
-        text = "\n".join(str(part.get("text") or "") for part in item.get("summary") or [])
+        text = "\n".join(str(part.get("text") or "") for part in as_tables(item.get("summary")))
         return [Thinking(text)] if text else []
     return []
 
 
 def _call(item: Json) -> Call:
-    return Call(str(item.get("call_id") or ""), str(item.get("name") or ""), str(item.get("arguments") or ""))
+    return Call(str(item.get("call_id") or ""), str(item.get("name") or ""), as_string(item.get("arguments")))
 
 
 def _items(blocks: list[Block]) -> list[Json]:

@@ -70,6 +70,7 @@ def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
     """
     for task in tasks:
         require_writable(task)
+        require_inside(ctx, task)
     tx.add(tasks)
     require_sound(tx, tasks)
     tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
@@ -83,6 +84,19 @@ def require_writable(task: Task) -> None:
     except ContractError as error:
         problems = "; ".join(f"{path.partition('.')[2]} {message}" for path, message in error.problems)
         raise UsageError(f"{task.id} cannot be written: {problems}.", "Give it another value.") from error
+
+
+def require_inside(ctx: Context, task: Task) -> None:
+    """Raise UsageError if the check of `task` would run outside of the project, where it is refused later."""
+    cwd = task.validation.cwd
+    if not cwd:
+        return
+    path = (ctx.git.top / cwd).resolve()
+    if not path.is_relative_to(ctx.git.top):
+        raise UsageError(
+            f"{task.id}: the directory of its check, {cwd!r}, is outside of {ctx.git.top}.",
+            "Name one from the top of the work tree: --cwd DIRECTORY",
+        )
 
 
 def require_sound(questions: Questions, changed: tuple[Task, ...]) -> None:

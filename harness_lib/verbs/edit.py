@@ -52,6 +52,8 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
                 task=old,
                 next=_next(ctx, questions, old),
             )
+        if new.validation.cwd != old.validation.cwd:
+            add_tasks.require_inside(ctx, new)
         # The gate needs git, and no git runs under the lock: prepare, then look again.
         regated = _with_new_gate(ctx, old, new)
         with manual_edit.change(ctx) as tx:

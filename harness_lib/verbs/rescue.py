@@ -72,12 +72,17 @@ def apply(ctx: Context, name: str, only: tuple[str, ...] = ()) -> Reply:
 
     `only`: these files or directories, from the top of the work tree; none: everything.
 
-    Raises UsageError (no such ref), RefusedError (a file has other changes, or does not fit; then nothing was
-    written).
+    Raises UsageError (no such ref, or no such path in it), RefusedError (a file has other changes, or does
+    not fit; then nothing was written).
     """
     rescue = _find(ctx, name)
     _refuse_foreign_attempt(ctx)
     brought = rescue_apply.apply(ctx.git, rescue.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
+    if brought.unknown:
+        raise UsageError(
+            f"{rescue.ref} changes nothing that is called {_listed(brought.unknown)}. Nothing was written.",
+            f"See what it changes: {typed.harness('rescue', 'show', rescue.ref)}",
+        )
     if brought.in_the_way:
         by_name = typed.harness("rescue", "apply", rescue.ref, rest="PATH …")
         raise RefusedError(

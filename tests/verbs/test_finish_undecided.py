@@ -22,11 +22,12 @@ def test_no_check_is_config_with_the_field_and_no_attempt(project: Project, agen
     assert project.state["sessions"][0]["halt"].startswith("CONFIG: ")
 
 
-@pytest.mark.parametrize("cwd", ["no/such", "tracked.txt", "../.."])
+@pytest.mark.parametrize("cwd", ["no/such", "tracked.txt", "way-out"])
 def test_a_working_directory_that_is_none_is_config_and_halts(
     project: Project, agent: Agent, cwd: str
 ) -> None:
     begin(agent, "true", "--cwd", cwd)
+    (project.top / "way-out").symlink_to(project.top.parent)
 
     assert cwd in agent.fails(3, "finish")["error"]["message"]
     assert project.task()["attempts"] == 0

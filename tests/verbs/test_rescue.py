@@ -303,3 +303,17 @@ def test_what_drop_gives_as_an_example_is_taken_by_drop(project: Project, agent:
     hint = person.fails(2, "rescue", "drop")["error"]["hint"]
     example = hint.partition(", or see")[0].removeprefix("harness ").split()
     assert "dropped" in person.ok(*example)["message"]
+
+
+def test_a_path_that_the_rescue_does_not_have_is_named_and_nothing_is_written(
+    project: Project, agent: Agent
+) -> None:
+    agent.ok("add", "One", "--validate", "false")
+    agent.ok("claim")
+    project.put("try.txt")
+    agent.fails(1, "finish")
+
+    said = agent.fails(2, "rescue", "apply", "task-001", "tyr.txt", "try.txt")
+
+    assert "tyr.txt" in said["error"]["message"]
+    assert not (project.top / "try.txt").exists()

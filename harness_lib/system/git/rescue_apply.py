@@ -35,12 +35,13 @@ class Rescue(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What came of bringing work back: nothing was written if anything is in the way or does not fit."""
+    """What came of bringing work back: nothing was written if one is unknown, in the way or unfit."""
 
     written: tuple[str, ...] = ()
     in_the_way: tuple[str, ...] = ()
     unfit: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 def listed(git: Git, prefix: str) -> list[Rescue]:
@@ -79,12 +80,16 @@ def apply(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] 
     `keep_out` and `only`: files, or directories with all below them, that are never written, or alone are.
     """
     base = origin(git, oid)
+    differences = trees.changed(git, base, oid)
+    unknown = tuple(name for name in only if not any(covers((name,), path) for path in differences))
+    if unknown:
+        return Applied(unknown=unknown)
     with locks.hold(git):
         present = snapshot.capture(git, keep_out)
         differs = trees.changed(git, present, oid)
         changed = {
             path: pair
-            for path, pair in trees.changed(git, base, oid).items()
+            for path, pair in differences.items()
             if not covers(keep_out, path) and (not only or covers(only, path))
         }
         foreign = {

@@ -43,4 +43,8 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
         idle = 0 if runtime.requests > asked else idle + 1
         asked = runtime.requests
     output = context.get("output")
+    if output is None and last != "error":
+        # As the protocol has it, but a hook that forgets to pass on what it reads shall be found.
+        said = "whose hooks printed neither next_state nor output"
+        runtime.log(f"hs: the turn ended in the stage {last}, {said}; see hs hooks {last}.")
     return Ending(output if isinstance(output, str) else "", failed=last == "error")

@@ -44,6 +44,7 @@ def test_what_is_no_json_has_no_next_state(hs: Hs, serve: Serve, home: Path) -> 
     answer = hs("go", env=CHAT.environment(server))
 
     assert (answer.code, answer.out, server.requests) == (0, "", [])
+    assert "ended in the stage start, whose hooks printed neither next_state nor output" in answer.err
 
 
 def test_the_output_of_done_is_what_is_printed(hs: Hs, serve: Serve, home: Path) -> None:
@@ -58,6 +59,14 @@ def test_a_done_hook_that_passes_nothing_on_leaves_nothing_to_print(hs: Hs, serv
     answer = hs("go", env=CHAT.environment(serve(CHAT, say("Done."))))
 
     assert (answer.code, answer.out) == (0, "")
+    assert answer.err.count("ended in the stage done") == 1
+
+
+def test_an_empty_answer_is_no_lost_one(hs: Hs, serve: Serve) -> None:
+    answer = hs("go", env=CHAT.environment(serve(CHAT, say(""))))
+
+    assert (answer.code, answer.out) == (0, "")
+    assert "ended in the stage" not in answer.err
 
 
 def test_the_stage_error_reads_what_the_failing_hook_printed(hs: Hs, serve: Serve, home: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness_lib.core.context import Context
 from harness_lib.verbs import demo
+from tests.core.search_paths import without_harness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
 def test_demo_keeps_its_promises(harness: Harness) -> None:
     """A run is killed and recovered, two workers conflict, an attempt fails, a task is blocked; exit 0."""
-    answer = harness("demo")
+    answer = harness("demo", env={"PATH": without_harness()})
 
     assert answer.code == 0, answer.out + answer.err
+    assert "`harness` is not on your PATH: type /" in answer.out
     assert "killed with SIGKILL" in answer.out
     assert "recovered task-001" in answer.out
     assert "conflicts with what was merged meanwhile, in 'calc.py'" in answer.out

@@ -120,18 +120,18 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError(f"There is no verb {first!r}.", _meant(first, names))
     args, unknown = _parser(first if first in names else None).parse_known_args(argv)
     if unknown:
-        raise UsageError(
-            f"Unrecognized arguments: {' '.join(unknown)}.", _meant_option(args.syntax, unknown[0])
-        )
+        raise UsageError(f"Unrecognized arguments: {' '.join(unknown)}.", _meant_option(args.syntax, unknown))
     return args
 
 
-def _meant_option(syntax: argparse.ArgumentParser, word: str) -> str:
-    """Return a hint to the option of a verb that somebody may have meant by `word`, and to its help."""
+def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
+    """Return a hint to what of a verb somebody may have meant by the first of `unknown`, and to its help."""
+    if not any(word.startswith("-") for word in unknown):
+        return f"Words that belong together stand in quotes. See: {syntax.prog} --help"
     from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
 
     options = re.findall(r"--[a-z][a-z-]*", syntax.format_usage())
-    close = get_close_matches(word.partition("=")[0], options, n=1)
+    close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
     return " ".join([*(f"Did you mean {option}?" for option in close), f"See: {syntax.prog} --help"])
 
 

@@ -241,3 +241,10 @@ def test_a_directory_outside_of_the_project_is_refused_as_it_is_typed(
         assert "is outside of" in agent.fails(2, *typed)["error"]["message"]
     assert len(project.state["tasks"]) == 1
     agent.ok("edit", "1", "--cwd", "not/made/yet")
+
+
+def test_a_title_without_quotes_is_told_to_take_them(project: Project, agent: Agent) -> None:
+    error = agent.fails(2, "add", "Say", "hello", "to", "all")["error"]
+    assert "quotes" in error["hint"]
+    assert "quotes" not in agent.fails(2, "add", "Say", "--helo", "x")["error"]["hint"]
+    assert not project.state["tasks"]

@@ -126,7 +126,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
     """Return a hint to what of a verb somebody may have meant by the first of `unknown`, and to its help."""
-    if not any(word.startswith("-") for word in unknown):
+    takes_a_sentence = re.search(r"[ \[](title|text)\b", syntax.format_usage())
+    if takes_a_sentence and not any(word.startswith("-") for word in unknown):
         return f"Words that belong together stand in quotes. See: {syntax.prog} --help"
     from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
 

@@ -124,6 +124,8 @@ def test_what_other_programs_call_a_verb_is_answered_by_one_of_ours() -> None:
         (["edit", "1", "--max-atempts=3"], "Did you mean --max-attempts? See: harness edit --help"),
         (["status", "--zzzz"], "See: harness status --help"),
         (["status", "more"], "See: harness status --help"),
+        (["edit", "1", "2"], "See: harness edit --help"),
+        (["note", "1", "a", "trap"], "Words that belong together stand in quotes. See: harness note --help"),
     ],
 )
 def test_a_misspelt_option_is_told_the_one_that_was_meant(typed: list[str], hint: str) -> None:

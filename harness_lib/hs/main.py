@@ -27,6 +27,7 @@ _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version
 def entry() -> int:
     """Run the command line; return the exit code."""
     standard_streams.open_closed()
+    standard_streams.take_any_character()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Who starts us in the background of a script may want Ctrl-C to pass us by.
         if signal.getsignal(number) is not signal.SIG_IGN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Protocol
 
@@ -83,6 +84,9 @@ class Events:
 
     def __init__(self) -> None:
         self._runtime: Runtime | None = None
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # JSON for a program is UTF-8, whatever the locale of the person is.
+            sys.stdout.reconfigure(encoding="utf-8")
 
     def begin(self, runtime: Runtime) -> None:
         self._runtime = runtime

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,7 +46,8 @@ def _command(text: str) -> Iterator[list[str]]:
         raise ToolError("a command cannot hold the character NUL; printf '\\0' prints one")
     data = text.encode("utf-8", "replace")
     if len(data) < _LONGEST_ARGUMENT:
-        yield ["bash", "-c", text]
+        # As bytes it is the same whatever the locale; a text would have to fit into its encoding.
+        yield ["bash", "-c", os.fsdecode(data)]
         return
     with tempfile.NamedTemporaryFile(prefix="hs-") as file:
         file.write(data)

@@ -29,6 +29,11 @@ _ADVICE = {
     413: "The request is too large.",
 }
 _SHOWN = 500
+NO_PROXY = (
+    "The proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: "
+    "hs speaks with HTTP proxies only. "
+    "Name one of those, or unset the variable; NO_PROXY lists hosts that are asked without."
+)
 
 
 def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Json) -> Iterator[str | Json]:
@@ -69,14 +74,20 @@ def forget(kept: dict[str, Any]) -> None:
 
 
 def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
-    """Return the run's client for such addresses: connections stay open from one request to the next."""
+    """Return the run's client for such addresses: connections stay open from one request to the next.
+
+    Raises ProviderError for a proxy that cannot be used.
+    """
     clients: dict[bool, httpx2.Client] = kept.setdefault("clients", {})
     secure = not url.startswith("http://")
     if secure not in clients:
         timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
         # A redirect would carry the key to wherever it leads. Where nothing is encrypted there is no
         # certificate to look at, and reading those of the machine takes as long as a whole request.
-        clients[secure] = httpx2.Client(timeout=timeout, follow_redirects=False, verify=secure)
+        try:
+            clients[secure] = httpx2.Client(timeout=timeout, follow_redirects=False, verify=secure)
+        except (ImportError, ValueError) as error:
+            raise ProviderError(NO_PROXY) from error
     return clients[secure]
 
 

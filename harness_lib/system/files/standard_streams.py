@@ -7,6 +7,7 @@ something could not be written.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 
@@ -22,6 +23,13 @@ def open_closed() -> None:
             number = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(number, True)  # noqa: FBT003 (it takes no names)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 (for good)
+
+
+def take_any_character() -> None:
+    """Let stdout and stderr put a question mark for what the encoding of the terminal has not."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def drop_unwritten() -> None:

@@ -22,7 +22,8 @@ def directory(runtime: Runtime) -> Path:
 def find(runtime: Runtime, name: str) -> Session | None:
     """Return the session `name`; None if there is none of that name."""
     path = directory(runtime) / name
-    return Session(path) if is_name(name) and path.is_dir() else None
+    # A task stands where a name could: what is too long for one is none, where `Path` raises an error.
+    return Session(path) if is_name(name) and os.path.isdir(path) else None  # noqa: PTH112
 
 
 def every(runtime: Runtime) -> list[Session]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say
 
@@ -47,3 +49,13 @@ def test_resume_is_the_session_that_changed_last(hs: Hs, serve: Serve) -> None:
 
     assert answer.out == "Second.\n", answer.err
     assert "First." in str(server.requests[1])
+
+
+@pytest.mark.parametrize("task", ["word " * 100, "ü" * 200, "x" * 100_000], ids=["words", "umlauts", "long"])
+def test_a_task_that_is_longer_than_a_file_name_is_no_session(hs: Hs, serve: Serve, task: str) -> None:
+    server = serve(CHAT, say("Done."))
+
+    answer = hs(task, env=CHAT.environment(server))
+
+    assert (answer.code, answer.out) == (0, "Done.\n"), answer.err
+    assert server.requests[0]["messages"][-1]["content"].strip() == task.strip()

@@ -115,6 +115,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if not argv:
         return argparse.Namespace(command=_FirstSteps())
     first = next((word for word in argv if word != "--json"), "--help")
+    if first == "help":
+        # As git has it: of the verb that is named behind it.
+        return parse([*argv[argv.index(first) + 1 :], "--help"])
     names = verb.known()
     if first not in names and not first.startswith("-"):
         raise UsageError(f"There is no verb {first!r}.", _meant(first, names))

@@ -54,8 +54,10 @@ def test_resume_is_the_session_that_changed_last(hs: Hs, serve: Serve) -> None:
 @pytest.mark.parametrize("task", ["word " * 100, "ü" * 200, "x" * 100_000], ids=["words", "umlauts", "long"])
 def test_a_task_that_is_longer_than_a_file_name_is_no_session(hs: Hs, serve: Serve, task: str) -> None:
     server = serve(CHAT, say("Done."))
+    # Before there is a directory of sessions, no name in it is too long.
+    assert hs("first", env=CHAT.environment(server)).code == 0
 
     answer = hs(task, env=CHAT.environment(server))
 
     assert (answer.code, answer.out) == (0, "Done.\n"), answer.err
-    assert server.requests[0]["messages"][-1]["content"].strip() == task.strip()
+    assert server.requests[1]["messages"][-1]["content"].strip() == task.strip()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.wires import forms
 from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say, use
 
@@ -45,3 +47,22 @@ def test_a_proxy_that_cannot_be_used_is_said(hs: Hs, serve: Serve, proxy: str) -
     assert (answer.code, answer.out, server.requests) == (1, "", [])
     assert "hs speaks with HTTP proxies only" in answer.err
     assert "secret" not in answer.err
+
+
+def test_certificates_that_are_not_where_a_variable_says_are_said(hs: Hs, serve: Serve) -> None:
+    server = serve(CHAT, say("never"))
+    env = {name: value.replace("http://", "https://") for name, value in CHAT.environment(server).items()}
+
+    answer = hs("go", env={**env, "SSL_CERT_FILE": "/nowhere/cacert.pem"})
+
+    assert (answer.code, answer.out, server.requests) == (1, "", [])
+    assert "The certificates of this machine cannot be read" in answer.err
+    assert "SSL_CERT_FILE" in answer.err
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "nonsense://127.0.0.1:1"])
+def test_a_form_meets_such_a_proxy_as_a_request_does(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    monkeypatch.setenv("NO_PROXY", "")
+    with pytest.raises(ProviderError, match="HTTP proxies only"):
+        forms.post("http://127.0.0.1:1/token", {"grant_type": "refresh_token"})

@@ -34,6 +34,10 @@ NO_PROXY = (
     "hs speaks with HTTP proxies only. "
     "Name one of those, or unset the variable; NO_PROXY lists hosts that are asked without."
 )
+NO_CERTIFICATES = (
+    "The certificates of this machine cannot be read: {error}. "
+    "Where they are, SSL_CERT_FILE and SSL_CERT_DIR say; see that what these name is there, or unset them."
+)
 
 
 def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Json) -> Iterator[str | Json]:
@@ -79,16 +83,30 @@ def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
     Raises ProviderError for a proxy that cannot be used.
     """
     clients: dict[bool, httpx2.Client] = kept.setdefault("clients", {})
-    secure = not url.startswith("http://")
+    secure = _is_secure(url)
     if secure not in clients:
-        timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
-        # A redirect would carry the key to wherever it leads. Where nothing is encrypted there is no
-        # certificate to look at, and reading those of the machine takes as long as a whole request.
-        try:
-            clients[secure] = httpx2.Client(timeout=timeout, follow_redirects=False, verify=secure)
-        except (ImportError, ValueError) as error:
-            raise ProviderError(NO_PROXY) from error
+        clients[secure] = client(url, httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS))
     return clients[secure]
+
+
+def client(url: str, timeout: httpx2.Timeout) -> httpx2.Client:
+    """Return a client for addresses like `url`.
+
+    It follows no redirect, which would carry the key to wherever it leads.
+    Raises ProviderError for a proxy or certificates that cannot be used.
+    """
+    # Where nothing is encrypted there is no certificate to look at, and reading those of the machine takes as
+    # long as a whole request.
+    try:
+        return httpx2.Client(timeout=timeout, follow_redirects=False, verify=_is_secure(url))
+    except (ImportError, ValueError) as error:
+        raise ProviderError(NO_PROXY) from error
+    except OSError as error:
+        raise ProviderError(NO_CERTIFICATES.format(error=error.strerror or error)) from error
+
+
+def _is_secure(url: str) -> bool:
+    return not url.startswith("http://")
 
 
 def _whole(response: httpx2.Response) -> Json:

@@ -157,6 +157,9 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
         return ("gate",)
     if "protected" not in fields or task.gate.protected is None or protected is None:
         return fields
+    if not ctx.git.object_exists(task.gate.protected):
+        # `git prune` takes what no commit has yet; that they differ is known without it.
+        return fields
     files = snapshot.difference(ctx.git, task.gate.protected, protected)
     return (*(name for name in fields if name != "protected"), *files)
 

@@ -14,6 +14,10 @@ from harness_lib.task import Task
 CONFIG, NAMED, TESTS = "config", "named", "tests"
 
 
+# `git prune` takes what no commit has yet.
+GONE = "files that git no longer has as they were (git prune)"
+
+
 class Touched(NamedTuple):
     """What an attempt has changed of its judge: `forbidden` where the task protects it, `others` else."""
 
@@ -52,8 +56,10 @@ def touched(ctx: Context, task: Task) -> Touched:
     """Return what the attempt at `task` has changed of the files that judge it."""
     then = task.gate.judges if task.gate else None
     current = tree(ctx, task) if then else None
-    if then is None or current is None or not ctx.git.object_exists(then):
+    if then is None or current is None or then == current:
         return Touched()
+    if not ctx.git.object_exists(then):
+        return Touched(forbidden=(GONE,)) if task.validation.protect else Touched(others=(GONE,))
     forbidden: dict[str, None] = {}
     others: dict[str, None] = {}
     for place, (old, _) in trees.changed(ctx.git, then, current).items():

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from harness_lib.attempts import judge_files
 from tests.verbs.project import Agent, Project, begin
 
 PYTEST = f"{sys.executable} -m pytest -q tests/test_a.py"
@@ -101,3 +102,43 @@ def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, ag
     assert project.task()["touched"] == ["tests/test_a.py"]
     agent.ok("claim")
     assert "touched" not in project.task()
+
+
+@pytest.mark.parametrize("protect", [[], ["--protect", "nothing/**"]])
+def test_a_judge_that_was_changed_is_noticed_where_git_has_pruned_what_it_was(
+    project: Project, agent: Agent, protect: list[str]
+) -> None:
+    project.put("look.sh", "false\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Look")
+    agent.ok("add", "One", "--validate", "sh look.sh", *protect)
+    agent.ok("claim")
+    project.put("look.sh", "true\n")
+    project.git("prune", "--expire=now")
+    said = agent.fails(1, "finish") if protect else agent.ok("finish")
+    assert judge_files.GONE in str(said)
+
+
+def test_protected_files_that_were_changed_fail_where_git_has_pruned_what_they_were(
+    project: Project, agent: Agent
+) -> None:
+    for name in ("tests/look.sh", "tests/other", "more/other"):
+        project.put(name, "false\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Look")
+    agent.ok("add", "One", "--validate", "sh tests/look.sh", "--protect", "tests/look*")
+    agent.ok("claim")
+    project.put("tests/look.sh", "true\n")
+    project.git("prune", "--expire=now")
+    assert "changed its own gate: protected" in str(agent.fails(1, "finish"))
+
+
+def test_pruning_alone_is_no_change_of_a_judge(project: Project, agent: Agent) -> None:
+    project.put("look.sh", "test -f done\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Look")
+    agent.ok("add", "One", "--validate", "sh look.sh", "--protect", "look*")
+    agent.ok("claim")
+    project.put("done", "")
+    project.git("prune", "--expire=now")
+    assert judge_files.GONE not in str(agent.ok("finish"))

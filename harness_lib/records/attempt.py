@@ -7,13 +7,29 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple, get_args
 
-from harness_lib.records.fields import AMOUNT, LONG, MOMENT, PATH, REVISION, STRING, About, choice, integer
+from harness_lib.records.fields import (
+    AMOUNT,
+    FLAG,
+    LONG,
+    MOMENT,
+    NOTE,
+    PATH,
+    REVISION,
+    SHORT_PATH,
+    STRING,
+    About,
+    choice,
+    integer,
+    listed,
+)
 
 Outcome = Literal["completed", "failed", "pending"]
 Category = Literal[
     "ENV_SETUP", "CONFIG", "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "DEPENDENCY", "SESSION_TIMEOUT"
 ]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
+Excuse = Literal["not_reproducible", "elsewhere"]
+EXCUSES: tuple[Excuse, ...] = get_args(Excuse)
 
 Extra = Mapping[str, object]
 NO_EXTRA: Extra = MappingProxyType({})
@@ -145,4 +161,32 @@ class Attempt(NamedTuple):
             integer(), "How many tokens its agents have used, as far as they tell.", null=False, always=True
         ),
     ] = 0
+    extra: Extra = NO_EXTRA
+
+
+class Recheck(NamedTuple):
+    """What the check of a completed task said on a clean checkout of what is committed."""
+
+    commit: Annotated[str, About(REVISION, "The commit that was checked out.", required=True, always=True)]
+    passed: Annotated[bool, About(FLAG, "Whether the check passed there.", required=True, always=True)]
+    tail: Annotated[
+        str, About(NOTE, "Why it failed, and the end of what it printed.", null=False, always=True)
+    ] = ""
+    at: Annotated[str | None, About(MOMENT, "When it ran.", always=True)] = None
+    excuse: Annotated[
+        Excuse | None,
+        About(
+            choice(*EXCUSES),
+            "Why a failure does not make the task red. `not_reproducible`: the check passes in place at the "
+            "same commit. `elsewhere`: the commit of the task is not in the history of this one.",
+        ),
+    ] = None
+    missing: Annotated[
+        tuple[str, ...],
+        About(
+            listed(SHORT_PATH),
+            "Not reproducible: files that git does not keep, and that were not in the clean checkout or "
+            "different there.",
+        ),
+    ] = ()
     extra: Extra = NO_EXTRA

@@ -16,6 +16,7 @@ from harness_lib.records.attempt import (
     Handback,
     Intent,
     Interruption,
+    Recheck,
 )
 from harness_lib.records.fields import (
     COMMAND,
@@ -319,6 +320,14 @@ class Task(NamedTuple):
         About(
             record(Interruption, "interruption"),
             "What stood there at the last interruption: evidence for recovery.",
+        ),
+    ] = None
+    recheck: Annotated[
+        Recheck | None,
+        About(
+            record(Recheck, "recheck"),
+            "What the check of the completed task said when it last ran on a clean checkout of what is "
+            "committed.",
         ),
     ] = None
     attempt_log: Annotated[

@@ -7,6 +7,7 @@
     pending, failed ──L doom──▶ failed
     pending, failed, completed ──J reset──▶ pending;   K halt changes no status
     completed, but unproven ──P confirm──▶ completed;  ──Q doubt──▶ pending
+    completed ──R recheck──▶ completed
 
 What git does lies between two arrows, with an intent in the state that says what is under way: commit between
 E and F, rollback between G and H, and where work goes onto another branch, merge between M and E, or M and G.
@@ -25,7 +26,7 @@ from harness_lib import timestamps
 from harness_lib.rules import attempts, endings, errorlog, leases
 from harness_lib.rules.endings import Ending
 from harness_lib.rules.halting import Halt
-from harness_lib.task import Category, Checkpoint, Gate, Handback, Intent, Interruption, Status, Task
+from harness_lib.task import Category, Checkpoint, Gate, Handback, Intent, Interruption, Recheck, Status, Task
 
 ArrowName = Literal[
     "claim",
@@ -45,6 +46,7 @@ ArrowName = Literal[
     "interrupt",
     "confirm",
     "doubt",
+    "recheck",
 ]
 Underway = Literal["commit", "rollback", "merge"] | None
 
@@ -86,6 +88,7 @@ ARROWS: dict[ArrowName, Arrow] = {
     "doom": Arrow(_IDLE, (None,), ("failed",)),
     "confirm": Arrow(("completed",), (None,), ("completed",)),
     "doubt": Arrow(("completed",), (None,), ("pending",)),
+    "recheck": Arrow(("completed",), (None,), ("completed",)),
 }
 
 
@@ -93,6 +96,8 @@ def may(arrow: ArrowName, task: Task) -> bool:
     """Return True if the table allows this arrow for the task as it is."""
     rule = ARROWS[arrow]
     if arrow in ("confirm", "doubt") and not task.unproven:
+        return False
+    if arrow == "recheck" and task.unproven:
         return False
     return task.status in rule.start and _underway(task) in rule.underway
 
@@ -133,6 +138,7 @@ def claim(
         attempted_by=(*(name for name in task.attempted_by if name != worker), worker)[-REMEMBERED:],
         **_carried(task),
         unproven=False,
+        recheck=None,
     )
 
 
@@ -379,9 +385,17 @@ def doubt(task: Task) -> Task:
     )
 
 
+# R
+def recheck(task: Task, found: Recheck | None) -> Task:
+    """Return the task with what its check has said on a clean checkout; None: that says nothing any more."""
+    _check("recheck", task)
+    return task._replace(recheck=found)
+
+
 def _unclaimed(task: Task) -> Task:
     return task._replace(
         unproven=False,
+        recheck=None,
         claimed_by=None,
         claimed_at=None,
         lease_expires_at=None,

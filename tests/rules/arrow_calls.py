@@ -7,7 +7,7 @@ from collections.abc import Callable
 from harness_lib.rules import transitions as arrows
 from harness_lib.rules.endings import Ending
 from harness_lib.rules.halting import Halt
-from harness_lib.task import Category, Checkpoint, Gate, Handback, Interruption, Task
+from harness_lib.task import Category, Checkpoint, Gate, Handback, Interruption, Recheck, Task
 from tests.rules.lists import NOW
 
 BASE, HEAD, COMMIT = "b" * 40, "e" * 40, "c" * 40
@@ -66,6 +66,7 @@ CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
     "begin_merge": lambda task: arrows.begin_merge(task, now=NOW, commit=COMMIT),
     "confirm": lambda task: arrows.confirm(task, now=NOW, commit=COMMIT),
     "doubt": arrows.doubt,
+    "recheck": lambda task: arrows.recheck(task, Recheck(COMMIT, passed=True)),
     "hand_back": lambda task: arrows.hand_back(task, Handback("it conflicts", 1, RESCUE, BASE)),
     "interrupt": lambda task: arrows.interrupt(task, Interruption("7" * 40)),
 }

@@ -58,7 +58,8 @@ def test_a_bug_is_told_with_what_is_under_way(task: Task, state: str) -> None:
 
 
 def test_a_completed_task_moves_only_when_a_person_wants_it_again() -> None:
-    assert [name for name in arrows.ARROWS if arrows.may(name, Task("a", status="completed"))] == ["reset"]
+    allowed = [name for name in arrows.ARROWS if arrows.may(name, Task("a", status="completed"))]
+    assert [name for name in allowed if arrows.ARROWS[name].end != ("completed",)] == ["reset"]
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -18,6 +18,7 @@ from harness_lib.task import (
     Intent,
     Interruption,
     OnFailure,
+    Recheck,
     Session,
     SessionConfig,
     State,
@@ -48,6 +49,7 @@ _TITLES: tuple[tuple[str, Record], ...] = (
     ("`intent`", Intent),
     ("`handback`", Handback),
     ("`interrupted`", Interruption),
+    ("`recheck`", Recheck),
     ("One of `sessions`", Session),
 )
 

@@ -19,6 +19,7 @@ from harness_lib.task import (
     Intent,
     Interruption,
     OnFailure,
+    Recheck,
     Session,
     State,
     Task,
@@ -58,6 +59,7 @@ _RECORDS: tuple[tuple[str, Record, bool], ...] = (
     ("intent", Intent, True),
     ("handback", Handback, True),
     ("interruption", Interruption, True),
+    ("recheck", Recheck, True),
     ("attempt", Attempt, False),
     ("session", Session, False),
 )

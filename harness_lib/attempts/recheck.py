@@ -1,0 +1,188 @@
+"""Run the checks of completed tasks on a clean checkout of a commit, and record what they say.
+
+A check that fails there and passes in place, at the same commit, is not reproducible: it needs something that
+git does not keep. That is recorded with the files in question and makes no task red.
+Tasks with the same check share one run. What is recorded of one commit is not run again for another one with
+the same content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib import timestamps
+from harness_lib.attempts import check, worktree_slots
+from harness_lib.checks.checked import Checked
+from harness_lib.core import quoting, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.errors import ConfigError
+from harness_lib.rules import rechecks, transitions
+from harness_lib.state.api import Tx
+from harness_lib.system.git import status, unkept, worktrees
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Recheck, Task
+
+TAIL_LENGTH = 1500
+TICK = 1.0
+SHOWN = 400
+
+GoesOn = Callable[[], bool]
+
+
+def _always() -> bool:
+    return True
+
+
+class Found(NamedTuple):
+    """What was found of one task; `task` is as it is recorded now, `gist` says in one line what is wrong."""
+
+    task: Task
+    recheck: Recheck
+    gist: str = ""
+
+
+def due(ctx: Context, commit: str) -> list[Task]:
+    """Return the completed tasks whose checks are still to be run on the content of `commit`.
+
+    Where all of them have run on it, those that failed there.
+    """
+    return rechecks.due(ctx.store.ask().search("completed"), _is_there(ctx.git, commit))
+
+
+def _is_there(git: Git, commit: str) -> rechecks.IsThere:
+    """Return what says of a commit whether it has the content of `commit`."""
+    known: dict[str, bool] = {commit: True}
+
+    def is_there(other: str) -> bool:
+        if other not in known:
+            known[other] = git.exists(other) and git.tree_of(other) == git.tree_of(commit)
+        return known[other]
+
+    return is_there
+
+
+@contextmanager
+def clean_checkout(ctx: Context, path: Path, commit: str) -> Iterator[Context]:
+    """Give a clean checkout of `commit` at `path`, set up as a worker's is, and remove it afterwards.
+
+    Raises RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` fails there).
+    """
+    trust_policy.require(ctx, ctx.store.ask())
+    worktrees.remove(ctx.git, path)
+    try:
+        view = ctx.at(worktree_slots.checkout_clean(ctx, path, commit)[0])
+        worktree_slots.set_up(view)
+        yield view
+    finally:
+        # What checks leave behind is nobody's work.
+        worktrees.remove(ctx.git, path)
+
+
+def run(
+    clean: Context,
+    commit: str,
+    tasks: Sequence[Task],
+    in_place: Sequence[Git] = (),
+    *,
+    goes_on: GoesOn = _always,
+    during: GoesOn = _always,
+) -> Iterator[Found]:
+    """Run the checks of `tasks` in the clean checkout `clean` of `commit`; yield what was recorded of each.
+
+    `in_place`: work trees in which a check that has failed is tried again, where they stand at `commit`.
+    `goes_on` is asked before each check, `during` each second while one runs: it is ended and not recorded.
+    """
+    known: dict[rechecks.Key, Recheck] = {}
+    is_there = _is_there(clean.git, commit)
+    for task in clean.store.ask().search("completed"):
+        if task.recheck is not None and task.recheck.passed and is_there(task.recheck.commit):
+            known.setdefault(rechecks.key(task), task.recheck._replace(commit=commit))
+    for task in tasks:
+        if not goes_on():
+            return
+        key = rechecks.key(task)
+        if key not in known:
+            found = _judge(clean, commit, task, in_place, during)
+            if found is None:
+                return
+            known[key] = found
+        yield from _record(clean, task, _excused(clean.git, task, known[key]))
+
+
+def _judge(
+    clean: Context, commit: str, task: Task, in_place: Sequence[Git], during: GoesOn
+) -> Recheck | None:
+    """Return what the check of `task` says; None if `during` has ended it."""
+    checked = _checked(clean, task, during)
+    if not checked.passed and not during():
+        return None
+    at = timestamps.render(clean.clock.now())
+    if checked.passed:
+        return Recheck(commit, passed=True, at=at)
+    failed = Recheck(commit, passed=False, tail=_tail(checked), at=at)
+    for git in in_place:
+        if _stands_at(clean, git, commit) and _checked(clean.at(git), task, during).passed:
+            missing = tuple(
+                quoting.one_line(path, SHOWN) for path in unkept.differing(git, clean.git, clean.keep_out)
+            )
+            return failed._replace(excuse="not_reproducible", missing=missing)
+    return failed if during() else None
+
+
+def _checked(ctx: Context, task: Task, during: GoesOn) -> Checked:
+    ctx.busy(f"checking {task.id} …")
+    try:
+        return check.run_check(ctx, task, log_name="final", on_tick=during, tick=TICK)
+    except ConfigError as error:
+        # Its directory is not in this work tree.
+        return Checked("TEST_FAIL", error.message, "", check.log_directory(ctx, task))
+
+
+def _tail(checked: Checked) -> str:
+    """Return why the check failed in a line, and below it the end of what it printed."""
+    rows = [quoting.printable(row) for row in checked.tail.splitlines() if row.strip()]
+    first = quoting.one_line(checked.failure(), quoting.FAILURE_LENGTH - 100)
+    return "\n".join([first, "\n".join(rows)[-(TAIL_LENGTH - len(first)) :]]).strip()
+
+
+def _stands_at(clean: Context, git: Git, commit: str) -> bool:
+    if git.head() is None or git.tree_of("HEAD") != git.tree_of(commit):
+        return False
+    return not status.changes(git, clean.keep_out).tracked
+
+
+def _excused(git: Git, task: Task, found: Recheck) -> Recheck:
+    """Return `found`, excused where the work of `task` is not in the history of the commit.
+
+    A commit that this repository does not have proves nothing: a clone can name any.
+    """
+    own = task.completed_commit
+    if found.passed or found.excuse or own is None or not git.exists(own):
+        return found
+    return found if git.is_ancestor(own, found.commit) else found._replace(excuse="elsewhere")
+
+
+def _record(ctx: Context, task: Task, found: Recheck) -> Iterator[Found]:
+    """Record `found`, unless the task is not the same any more."""
+    gist = found.tail.partition("\n")[0]
+    with ctx.store.transaction() as tx:
+        current = tx.task(task.id)
+        if current is None or not transitions.may("recheck", current) or _differs(current, task):
+            return
+        checked = transitions.recheck(current, found)
+        tx.replace(checked)
+        _log(tx, checked, gist)
+    yield Found(checked, found, gist)
+
+
+def _differs(current: Task, task: Task) -> bool:
+    return (current.validation, current.completed_commit) != (task.validation, task.completed_commit)
+
+
+def _log(tx: Tx, task: Task, gist: str) -> None:
+    if task.recheck is not None and not task.recheck.passed:
+        text = f"{rechecks.words(task)}: {gist}"
+        tx.log("WARN", quoting.one_line(text, quoting.FAILURE_LENGTH), session=tx.session_count, task=task.id)

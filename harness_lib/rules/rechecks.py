@@ -1,0 +1,74 @@
+"""What a re-check says: the check of a completed task, run on a clean checkout of what is committed.
+
+A task is red where its check failed there and nothing excuses it. It stays red until its check has run again,
+or until it is done again: later commits alone prove nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from harness_lib.task import Task
+
+SHORT = 12
+
+# A check and the directory that it runs in.
+Key = tuple[str | None, str | None]
+# Says of a commit whether it has the content that is to be checked.
+IsThere = Callable[[str], bool]
+
+
+def key(task: Task) -> Key:
+    """Return what is run for `task`: tasks with the same key share one run on the same content."""
+    return task.validation.command, task.validation.cwd
+
+
+def can_be_rechecked(task: Task) -> bool:
+    """Return whether `task` is completed and has a check."""
+    return task.is_done and bool(task.validation.command and task.validation.command.strip())
+
+
+def is_red(task: Task) -> bool:
+    """Return whether the check of the completed `task` failed on a clean checkout, and nothing excuses it."""
+    found = task.recheck
+    return task.is_done and found is not None and not found.passed and found.excuse is None
+
+
+def red(tasks: Iterable[Task]) -> list[Task]:
+    """Return those of `tasks` that are red."""
+    return [task for task in tasks if is_red(task)]
+
+
+def due(tasks: Iterable[Task], is_there: IsThere) -> list[Task]:
+    """Return the tasks whose check has not run on the content that `is_there` knows.
+
+    Where it has run for all of them, return those that failed there, the oldest run first: the reason may lie
+    outside of what is committed, and be gone by now.
+    """
+    asked = [task for task in tasks if can_be_rechecked(task)]
+    unknown = [task for task in asked if task.recheck is None or not is_there(task.recheck.commit)]
+    failed = [task for task in asked if task.recheck is not None and not task.recheck.passed]
+    return unknown or sorted(failed, key=lambda task: (task.recheck and task.recheck.at) or "")
+
+
+def words(task: Task) -> str:
+    """Return what is known of the completed `task` beside that it is completed, in a few words."""
+    found = task.recheck
+    if found is None:
+        return "not re-checked"
+    at = found.commit[:SHORT]
+    if found.passed:
+        return f"checked at {at}"
+    match found.excuse:
+        case "not_reproducible":
+            return f"not reproducible at {at}"
+        case "elsewhere":
+            return f"finished elsewhere: its commit is not in the history of {at}"
+        case None:
+            return f"its check fails at {at}"
+
+
+def needed(tasks: Sequence[Task]) -> list[str]:
+    """Return the files that git does not keep and that checks of `tasks` need, each once."""
+    found = (task.recheck for task in tasks)
+    return list(dict.fromkeys(path for each in found if each is not None for path in each.missing))

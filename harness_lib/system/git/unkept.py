@@ -1,0 +1,54 @@
+"""Which files that git does not keep differ between two work trees of one commit."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from harness_lib.system.git.calls import covers, decode
+from harness_lib.system.git.repository import Git
+
+MOST = 20
+LOOKED_AT = 10_000
+# Programs write these wherever they run; no check fails for want of one.
+CACHES = frozenset(("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"))
+
+
+def differing(there: Git, clean: Git, keep_out: Sequence[str]) -> tuple[str, ...]:
+    """Return at most `MOST` of the files and directories of `there` that `clean` lacks or has otherwise."""
+    paths = (path for path in _unkept(there) if not covers(keep_out, path.rstrip("/")))
+    named = (path for path in paths if CACHES.isdisjoint(Path(path).parts))
+    return tuple(islice((path for path in named if _differs(there.top / path, clean.top / path)), MOST))
+
+
+def _unkept(git: Git) -> list[str]:
+    """Return what git ignores or does not know; a directory of only such files once, with a slash."""
+    return sorted(decode(git.run("ls-files", "--others", "--directory", "--no-empty-directory", "-z").stdout))
+
+
+def _differs(there: Path, clean: Path) -> bool:
+    if there.is_symlink() or not there.is_dir():
+        return not _is_same(there, clean)
+    if not clean.is_dir():
+        return True
+    return not all(
+        _is_same(path, clean / path.relative_to(there)) for path in islice(_files(there), LOOKED_AT)
+    )
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    for folder, names, files in os.walk(directory):
+        names[:] = [name for name in names if name not in CACHES]
+        yield from (Path(folder, name) for name in files)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        if one.is_symlink() or other.is_symlink():
+            return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
+        return filecmp.cmp(one, other)
+    except OSError:
+        return False

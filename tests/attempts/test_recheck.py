@@ -1,0 +1,140 @@
+"""A re-check runs the check of a completed task on a clean checkout, and what it finds is recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness_lib.attempts import recheck
+from harness_lib.core.context import Context
+from tests.system.git.gitrepo import put
+from tests.verbs.project import Agent, Project
+
+
+@pytest.fixture
+def ctx(project: Project, tmp_path: Path) -> Context:
+    return Context(env={**os.environ, "HARNESS_HOME": str(tmp_path / "home")}, cwd=project.top)
+
+
+def done(project: Project, agent: Agent, check: str, *files: str) -> None:
+    """Let the agent finish a task with this check, for which it makes `files`."""
+    agent.ok("add", "One", "--validate", check)
+    agent.ok("claim")
+    for name in files:
+        project.put(name)
+    agent.ok("finish")
+
+
+def found(ctx: Context, *, in_place: bool = True) -> Sequence[recheck.Found]:
+    commit = ctx.git.head()
+    assert commit is not None
+    with recheck.clean_checkout(ctx, ctx.root.path.parent / "clean", commit) as clean:
+        tasks = recheck.due(ctx, commit)
+        return list(recheck.run(clean, commit, tasks, [ctx.git] if in_place else []))
+
+
+def test_what_a_later_commit_broke_is_red_and_what_stands_is_not(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    done(project, agent, "echo looked at a; test -f a", "a")
+    done(project, agent, "test -f b", "b")
+    project.git("rm", "-q", "a")
+    commit = project.commit("by hand")
+
+    found(ctx)
+
+    broken, good = (project.task(name)["recheck"] for name in ("task-001", "task-002"))
+    assert (broken["passed"], broken["commit"]) == (False, commit)
+    assert "exit code 1" in broken["tail"]
+    assert "looked at a" in broken["tail"]
+    assert (good["passed"], good["commit"], good["tail"]) == (True, commit, "")
+    assert project.grep("WARN [task-001]", f"its check fails at {commit[:12]}")
+    assert not (project.top.parent / "clean").exists()
+
+
+def test_one_check_runs_once_on_one_content(
+    project: Project, agent: Agent, ctx: Context, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+    for name in ("a", "b", "c"):
+        done(project, agent, f"echo x >> {runs}", name)
+    runs.unlink()
+
+    assert len(found(ctx)) == 3
+    assert runs.read_text(encoding="utf-8") == "x\n"
+
+    # Another task with this check, and another commit with the same content.
+    done(project, agent, f"echo x >> {runs}")
+    runs.unlink()
+    project.commit("nothing new")
+    assert [each.task.id for each in found(ctx)] == ["task-004"]
+    assert not runs.exists()
+
+
+def test_what_passes_only_in_place_is_not_reproducible(project: Project, agent: Agent, ctx: Context) -> None:
+    put(project.top / ".gitignore", "build/\n__pycache__/\n")
+    project.commit("Ignore what is built")
+    done(project, agent, "test -f build/lib.a && test -f a", "a", "build/lib.a", "__pycache__/a.pyc")
+
+    found(ctx)
+
+    recorded = project.task()["recheck"]
+    assert (recorded["passed"], recorded["excuse"]) == (False, "not_reproducible")
+    assert recorded["missing"] == ["build/"]
+    assert found(ctx, in_place=False)[0].recheck.excuse is None, "what has failed is tried again"
+
+
+def test_a_change_in_the_work_tree_is_no_proof_that_it_passes_in_place(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    done(project, agent, "grep -q two tracked.txt || test -f a", "a")
+    project.git("rm", "-q", "a")
+    project.commit("by hand")
+    project.put("tracked.txt", "two\n")
+
+    assert found(ctx)[0].recheck.excuse is None
+
+
+def test_what_was_finished_on_another_branch_is_not_red_here(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    project.git("switch", "-q", "-c", "other")
+    done(project, agent, "test -f a", "a")
+    project.git("switch", "-q", "main")
+
+    assert found(ctx)[0].recheck.excuse == "elsewhere"
+
+
+def test_a_check_that_is_ended_is_not_recorded(project: Project, agent: Agent, ctx: Context) -> None:
+    done(project, agent, "test -f a || sleep 60", "a")
+    project.git("rm", "-q", "a")
+    commit = project.commit("by hand")
+
+    with recheck.clean_checkout(ctx, project.top.parent / "clean", commit) as clean:
+        tasks = recheck.due(ctx, commit)
+        assert list(recheck.run(clean, commit, tasks, during=lambda: False)) == []
+        assert list(recheck.run(clean, commit, tasks, goes_on=lambda: False)) == []
+    assert "recheck" not in project.task()
+
+
+def test_a_new_start_forgets_what_was_found(project: Project, agent: Agent, ctx: Context) -> None:
+    done(project, agent, "test -f a", "a")
+    found(ctx)
+    assert project.task()["recheck"]["passed"]
+
+    agent.ok("retry", "task-001")
+
+    assert "recheck" not in project.task()
+
+
+def test_a_task_that_is_another_by_now_keeps_no_finding(project: Project, agent: Agent, ctx: Context) -> None:
+    done(project, agent, "test -f a", "a")
+    commit = project.head
+    tasks = recheck.due(ctx, commit)
+    agent.ok("retry", "task-001")
+
+    with recheck.clean_checkout(ctx, project.top.parent / "clean", commit) as clean:
+        assert list(recheck.run(clean, commit, tasks)) == []

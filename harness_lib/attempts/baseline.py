@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import gate_copy, judge_files, lost_branch, rescue_refs
+from harness_lib.attempts import gate_copy, judge_files, lost_branch, rescue_refs, under_way
 from harness_lib.checks import check_of
 from harness_lib.core import git_access, rights
 from harness_lib.core.context import Context
@@ -49,7 +49,7 @@ def survey(ctx: Context) -> Baseline:
     base = git.head()
     if base is None:
         raise lost_branch.error(git, git.branch())
-    _refuse_half_done(git)
+    under_way.require_none(git, "harness claim")
     changes = status.changes(git, ctx.keep_out)
     if changes.tracked:
         raise RefusedError(
@@ -73,15 +73,6 @@ def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
         "would. Take the mark off (git update-index --no-assume-unchanged FILE, or --no-skip-worktree FILE) "
         "and commit the change, or keep your own version in a file that git ignores."
     )
-
-
-def _refuse_half_done(git: Git) -> None:
-    under_way = git.under_way()
-    if under_way:
-        raise RefusedError(
-            f"A {under_way} is under way in {git.top}.",
-            f"Finish it, or give it up, before a task begins: git {under_way} --continue, or --abort",
-        )
 
 
 def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from harness_lib import timestamps
-from harness_lib.attempts import outcome
+from harness_lib.attempts import outcome, under_way
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import UsageError
@@ -17,7 +17,11 @@ DESCRIPTION_LENGTH = 1000
 
 
 def record(ctx: Context, held: HeldTask, step: tuple[int, int], description: str) -> Task:
-    """Return the held task with the checkpoint: `step` is M and N, `description` one line."""
+    """Return the held task with the checkpoint: `step` is M and N, `description` one line.
+
+    Raises RefusedError if a person's merge or the like is under way.
+    """
+    under_way.require_none_of_a_person(ctx.git, held.task)
     done, total = step
     tree = snapshot.capture(ctx.git, ctx.keep_out)
     with ctx.store.transaction() as tx:

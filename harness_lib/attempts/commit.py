@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness_lib import typed
-from harness_lib.attempts import outcome, rescue_refs
+from harness_lib.attempts import outcome, rescue_refs, under_way
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import transitions
@@ -23,11 +23,13 @@ NOTHING = (
 def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
     """Commit `tree`, the content the check was run on, on top of `head`, and record the task as completed.
 
-    Raises RefusedError (HEAD moved), HeldError (git is locked), LeaseLostError; then nothing is recorded.
+    Raises RefusedError (HEAD moved, a person's merge is under way), HeldError (git is locked),
+    LeaseLostError; then nothing is recorded.
     """
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
+        under_way.require_none_of_a_person(git, task)
         oid, base = commit_object(ctx, head, task, tree), outcome.full_base(git, task)
         with ctx.store.transaction() as tx:
             mine = outcome.require_claim(tx, task)._replace(started_at_commit=base)
@@ -71,7 +73,6 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         with ctx.store.transaction() as tx:
             tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))
         raise
-    git.quit_under_way()
     warnings = [
         *_moved_branch(git, task),
         *undo_check(ctx, task, intent.commit, () if is_as_committed else status.unstaged(git, ctx.keep_out)),

@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, check, judge_files, leased_check, merge_blockers, outcome
+from harness_lib.attempts import (
+    baseline,
+    check,
+    judge_files,
+    leased_check,
+    merge_blockers,
+    outcome,
+    under_way,
+)
 from harness_lib.checks.checked import Checked
 from harness_lib.core import ownership, quoting, sessions, trust_policy
 from harness_lib.core.context import Context
@@ -50,6 +58,7 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
     """
     trust_policy.require(ctx, questions)
+    under_way.require_none_of_a_person(ctx.git, task)
     files = judge_files.touched(ctx, task)
     touched = (*baseline.touched(ctx, task), *files.forbidden)
     if touched or files.others:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.attempts import commit, merge_queue, outcome, rescue_refs, rollback
+from harness_lib.attempts import commit, merge_queue, outcome, rescue_refs, rollback, under_way
 from harness_lib.core import trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError
@@ -14,10 +14,11 @@ from harness_lib.task import Session, Task
 def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Finish what a killed process had under way, as the task's intent says.
 
-    Raises RefusedError (the list may have come with a clone, and nobody has trusted it), ConfigError (it says
-    what we never write).
+    Raises RefusedError (the list may have come with a clone, and nobody has trusted it; or a person's merge
+    or the like is under way), ConfigError (it says what we never write).
     """
     require_ours(ctx, task)
+    under_way.require_none_of_a_person(ctx.git, task, "harness recover")
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.action == "rollback":
         if _is_as_it_was(ctx, task):

@@ -18,7 +18,7 @@ class Blockers(NamedTuple):
     """What stands against merging some work; all of it paths from the top.
 
     `repositories` are new and of their own; `submodules` name a commit that nobody else has; `marked` have
-    conflict marks that harness wrote.
+    conflict marks that harness wrote, or those of a merge that the agent has left unresolved.
     """
 
     repositories: tuple[str, ...] = ()
@@ -50,7 +50,8 @@ def find(ctx: Context, task: Task, tree: str) -> Blockers:
         path for path in (repositories - new) if path in links and links[path] != links_before.get(path)
     )
     lost = [path for path in moved if not _is_held(ctx, task.gate.target, path, links[path])]
-    return Blockers(tuple(sorted(new)), tuple(lost), tuple(conflict_markers.left(git, before, tree)))
+    marked = {*conflict_markers.left(git, before, tree), *conflict_markers.unresolved(git, tree)}
+    return Blockers(tuple(sorted(new)), tuple(lost), tuple(sorted(marked)))
 
 
 def _is_held(ctx: Context, target: str, path: str, commit: str) -> bool:

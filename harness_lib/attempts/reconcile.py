@@ -22,6 +22,7 @@ from harness_lib.attempts import (
     rescue_refs,
     rollback,
     target_branch,
+    under_way,
     worktree_slots,
 )
 from harness_lib.attempts.intents import resume
@@ -49,7 +50,8 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Repor
 
     In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed
     command of ours has left under way.
-    Raises RefusedError (untrusted commands), ConfigError (no check), EnvSetupError; the session is halted.
+    Raises RefusedError (untrusted commands, a person's merge or the like is under way), ConfigError (no
+    check), EnvSetupError; the session is halted.
     """
     target_branch.mend(ctx)
     recovered: list[str] = []
@@ -237,6 +239,8 @@ def _recover_one(
     """
     if not leases.works_for(task.claimed_by, session.worker):
         return _leave_files_to_the_living(ctx, session, task)
+    with halts.halting_on_error(ctx, session, task.id):
+        under_way.require_none_of_a_person(ctx.git, task, "harness recover")
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
         with halts.halting_on_error(ctx, session, task.id):

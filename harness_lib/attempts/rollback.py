@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib import typed
-from harness_lib.attempts import check, outcome, rescue_refs
+from harness_lib.attempts import check, outcome, rescue_refs, under_way
 from harness_lib.core import quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.rules import endings, transitions
@@ -21,11 +21,13 @@ SUBJECT_LENGTH = 100
 def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
     """Record that the attempt failed, save what it made in a rescue ref, and go back to its base.
 
-    Raises LeaseLostError, and HeldError (another program has git locked); then nothing was changed.
+    Raises LeaseLostError, HeldError (another program has git locked), and RefusedError (a person's merge or
+    the like is under way); then nothing was changed.
     """
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
+    under_way.require_none_of_a_person(git, task)
     base = outcome.full_base(git, task)
     base_gone = base is None or not git.exists(base)
     rescue, head = rescue_refs.free_ref(git, task), git.head()

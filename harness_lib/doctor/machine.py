@@ -14,7 +14,7 @@ from harness_lib.rules import leases
 from harness_lib.runs import worker_pool
 from harness_lib.system.files import tree_ops
 from harness_lib.system.git import locks, version, worktrees
-from harness_lib.system.git.repository import Git
+from harness_lib.system.git.repository import Git, to_end
 from harness_lib.system.place import find_root
 from harness_lib.system.processes import owner
 
@@ -85,7 +85,7 @@ def repository(ctx: Context) -> Diagnoses:
     yield _identity(tree)
     under_way = tree.under_way()
     if under_way:
-        yield warn(f"a {under_way} is under way in {tree.top}", f"finish it: git {under_way} --continue")
+        yield warn(f"a {under_way} is under way in {tree.top}", f"finish it: {to_end(under_way)}")
     for lock in locks.leftover_locks(tree):
         age = max(0, int(ctx.clock.now().timestamp() - lock.stat().st_mtime))
         cure = "let the git command that made it end; if none is running, delete that one file"

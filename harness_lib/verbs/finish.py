@@ -17,14 +17,14 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Run the check of the held task: commit and complete it, or rescue the attempt and roll it back.
 
     Exit 0 completed, 1 the check said no (or the gate was touched).
-    Raises ConfigError (no check), EnvSetupError (its command is not there); then no attempt is counted and
-    the session is halted.
+    Raises ConfigError (no check), EnvSetupError (its command is not there), RefusedError (a person's merge or
+    the like is under way); then no attempt is counted and the session is halted.
     """
     questions = ctx.store.ask_to_change()
     held = ownership.require(questions, task_id, ctx)
-    if held.task.intent is not None:
-        return _reply(ctx, held, intents.resume(ctx, held.session, held.task), None)
     with halts.halting_on_error(ctx, held.session, held.task.id):
+        if held.task.intent is not None:
+            return _reply(ctx, held, intents.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.judge(ctx, questions, held.task)
         if evaluation.checked.passed:
             ended = complete.complete(ctx, held.session, held.task, evaluation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.attempts import outcome, rescue_refs, rollback
-from harness_lib.core import ownership
+from harness_lib.core import halts, ownership
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules.endings import Ending
@@ -12,9 +12,10 @@ from harness_lib.rules.endings import Ending
 def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Give the held task back as pending and go back to its base; what was done is kept in a rescue ref."""
     held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
-    rollback.require_trust(ctx, held.task)
     verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)
-    ended = rollback.roll_back(ctx, held.session, held.task, verdict)
+    with halts.halting_on_error(ctx, held.session, held.task.id):
+        rollback.require_trust(ctx, held.task)
+        ended = rollback.roll_back(ctx, held.session, held.task, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]
     if ended.rescue:
         lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")

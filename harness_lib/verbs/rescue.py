@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import check, rescue_refs
+from harness_lib.attempts import check, rescue_refs, under_way
 from harness_lib.attempts.rescue_refs import RESCUE_REFS
 from harness_lib.core import manual_edit, ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
@@ -118,13 +118,15 @@ def save(ctx: Context, task_id: str) -> Reply:
     worker's own work tree, and stays in the main one, where a person may have put it. A staged version that
     was changed further is neither in HEAD nor in the work tree, so it is kept by itself.
 
-    Raises RefusedError where it is an attempt's, HeldError where another program has git locked.
+    Raises RefusedError where it is an attempt's, or a merge or the like is under way; HeldError where another
+    program has git locked.
     """
     ownership.refuse_supervised(ctx, "harness rescue save")
     task_id = _whole_id(ctx, task_id)
     _refuse_own_attempt(ctx)
     _refuse_foreign_attempt(ctx)
     git = ctx.git
+    under_way.require_none(git, typed.harness("rescue", "save", task_id))
     with locks.hold(git):
         restore.require_unlocked(git)
         head, tree = git.head(), snapshot.capture(git, ctx.keep_out)

@@ -117,7 +117,7 @@ def test_an_operation_under_way_refuses_a_claim(project: Project, agent: Agent, 
 
 
 @pytest.mark.parametrize("operation", ["merge", "rebase", "cherry-pick"])
-def test_an_operation_that_the_attempt_began_is_rolled_back_with_it(
+def test_an_operation_that_was_quit_in_the_attempt_is_rolled_back_with_it(
     project: Project, agent: Agent, operation: str
 ) -> None:
     project.put("tracked.txt", "two\n")
@@ -128,6 +128,8 @@ def test_an_operation_that_the_attempt_began_is_rolled_back_with_it(
     project.git("checkout", "-q", "main")
     begin(agent, "false")
     sh(project.top, operation, side, check=False)
+    sh(project.top, operation, "--quit")
+    sh(project.top, "add", "tracked.txt")
 
     agent.fails(1, "finish")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 
-from harness_lib.system.git import trees
+from harness_lib.system.git import hidden, trees
 from harness_lib.system.git.calls import decode, encode
 from harness_lib.system.git.repository import Git
 
@@ -20,6 +20,8 @@ _LABEL = "[0-9a-f]{40,64}"
 # As many as the attribute conflict-marker-size says; behind the name the file's, where it was renamed.
 _LINES = "^(<+|>+) [0-9a-f]{40}"
 _LINE = re.compile(rf"^(?:<+|>+) ({_LABEL})(?::.*)?\r?$".encode(), re.MULTILINE)
+# Those of any merge, in a file of which git knows that it is in conflict.
+_BEGIN = re.compile(rb"^<{7,}(?: |\r?$)", re.MULTILINE)
 _NAME = re.compile(rf"~({_LABEL})(?:_\d+)?(?:/|$)")
 
 
@@ -46,6 +48,15 @@ def left(git: Git, old: str, new: str) -> list[str]:
         if any(_is_ours(git, label) for label in _labels(git, new, path) - _labels(git, old, path))
     }
     return sorted(named | marked)
+
+
+def unresolved(git: Git, tree: str) -> list[str]:
+    """Return the files of `tree` that the index has as conflicts, and in which the marks of one stand."""
+    contents = {
+        path: git.run("cat-file", "blob", f"{tree}:{path}", check=False).stdout
+        for path in hidden.unmerged(git)
+    }
+    return sorted(path for path, content in contents.items() if _BEGIN.search(content))
 
 
 def _merged_unseen(git: Git, paths: list[str]) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness_lib.system.git.repository import Git
 
 _SKIPPED = "S"
+_UNMERGED = "M"
 # In a sparse checkout git takes some marks off by itself as it reads the index.
 AS_MARKED = ("-c", "core.sparseCheckout=false")
 
@@ -73,14 +74,24 @@ def put_marks(git: Git, marks: Mapping[str, str]) -> None:
     _update(git, {}, ("--assume-unchanged", assumed), ("--skip-worktree", skipped))
 
 
+def unmerged(git: Git) -> tuple[str, ...]:
+    """Return the files that are in a merge conflict which nobody has marked as resolved."""
+    return tuple(path for path, tag in _tagged(git).items() if tag == _UNMERGED)
+
+
 def _marked(git: Git) -> dict[str, str]:
     """Return path → tag of `git ls-files -v` for every file that has a mark."""
-    return dict(remembered.of_index(git.git_dir, "marks", lambda: _listed(git)))
+    return {path: tag for path, tag in _tagged(git).items() if is_mark(tag)}
+
+
+def _tagged(git: Git) -> dict[str, str]:
+    """Return path → tag of `git ls-files -v` for every file that is not just tracked."""
+    return remembered.of_index(git.git_dir, "tags", lambda: _listed(git))
 
 
 def _listed(git: Git) -> dict[str, str]:
     records = decode(git.run(*AS_MARKED, "ls-files", "-v", "-z").stdout)
-    return {path: tag for tag, _, path in (r.partition(" ") for r in records) if tag != "H" and is_mark(tag)}
+    return {path: tag for tag, _, path in (r.partition(" ") for r in records) if tag != "H"}
 
 
 def is_mark(tag: str) -> bool:

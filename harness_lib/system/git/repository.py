@@ -174,16 +174,19 @@ class Git(NamedTuple):
             return ()
 
     def quit_under_way(self) -> str | None:
-        """Forget the merge, rebase, am, cherry-pick or revert under way, and return its name.
+        """Forget the merge, rebase, am, cherry-pick, revert or bisect under way, and return its name.
 
         HEAD, index and files stay; what git had set aside for it (autostash) goes to the stash list.
-        A bisect is left alone: ending it moves HEAD.
+        A bisect stays as long as files are in conflict.
         """
         first = name = self.under_way()
         # A rebase may have stopped inside a merge: one --quit each.
-        while name not in (None, "bisect"):
-            self.run(str(name), "--quit")
+        while name is not None:
+            is_bisect = name == "bisect"
+            self.run(*(("bisect", "reset", "HEAD") if is_bisect else (name, "--quit")), check=not is_bisect)
             last, name = name, self.under_way()
+            if name == last and is_bisect:
+                break
             if name == last:
                 raise EnvSetupError(f"git cannot end the {name} under way in {self.top}", "end it by hand")
         return first
@@ -311,6 +314,11 @@ class Git(NamedTuple):
         path.parent.mkdir(exist_ok=True)
         gap = b"" if not old or old.endswith(b"\n") else b"\n"
         atomic.write(path, old + gap + b"\n".join(new) + b"\n")
+
+
+def to_end(operation: str) -> str:
+    """Return the command that ends an operation, called as by `Git.under_way`, and keeps what it has made."""
+    return f"git {operation} {'reset' if operation == 'bisect' else '--continue'}"
 
 
 def _lines(output: bytes) -> list[str]:

@@ -71,10 +71,17 @@ def test_what_is_under_way_is_named_and_can_be_forgotten_without_touching_files(
     assert (world.top / "tracked.txt").read_bytes() == content
 
 
-def test_a_bisect_is_named_and_left_alone(world: World) -> None:
-    sh(world.top, "bisect", "start")
+def test_a_bisect_ends_where_head_stands(world: World) -> None:
+    for number in range(4):
+        put(world.top / "tracked.txt", f"{number}\n")
+        world.commit()
+    sh(world.top, "bisect", "start", "HEAD", "HEAD~4")
+    head = world.git.head()
+    put(world.top / "tracked.txt", "changed\n")
     assert world.git.quit_under_way() == "bisect"
-    assert world.git.under_way() == "bisect"
+    assert world.git.under_way() is None
+    assert world.git.head() == head
+    assert (world.top / "tracked.txt").read_text() == "changed\n"
 
 
 def test_nothing_is_under_way_in_a_quiet_repository(world: World) -> None:

@@ -1,0 +1,46 @@
+"""Refuse to touch a checkout while a person's merge, rebase or the like stands half done in it.
+
+A work tree of a run is its attempt's own, so whatever stands half done there was begun by the agent, and is
+ended with the attempt. In a person's checkout nothing tells who began it: ending it could lose the work.
+"""
+
+from __future__ import annotations
+
+from harness_lib import typed
+from harness_lib.errors import RefusedError
+from harness_lib.system.git import hidden
+from harness_lib.system.git.repository import Git, to_end
+from harness_lib.task import Task
+from harness_lib.text import some
+
+NAMED = 5
+
+
+def require_none(git: Git, then: str) -> None:
+    """Raise RefusedError if a git operation waits to be continued, or files have unresolved conflicts.
+
+    `then`: what to type once it has ended.
+    """
+    operation, unmerged = git.under_way(), hidden.unmerged(git)
+    if operation is None and not unmerged:
+        return
+    way = f"finish it with git ({to_end(operation)}; git status shows the other ways)" if operation else ""
+    raise RefusedError(
+        f"{_what(git, operation, unmerged)} Nothing was changed, and no attempt was counted.",
+        "If you are an agent and did not begin it, ask the user. Otherwise "
+        f"{way or 'resolve them and mark each file with git add'}, then type: {then}",
+    )
+
+
+def _what(git: Git, operation: str | None, unmerged: tuple[str, ...]) -> str:
+    names = some([repr(path) for path in unmerged], NAMED)
+    if operation is None:
+        return f"Conflicts in {git.top} are not resolved: {names}."
+    conflicts = f", with conflicts in {names}" if unmerged else ""
+    return f"A {operation} is under way in {git.top}{conflicts}."
+
+
+def require_none_of_a_person(git: Git, task: Task, then: str | None = None) -> None:
+    """Do so for the work tree of `task`, unless that is the attempt's own; `then`: `harness finish`."""
+    if task.gate is None or task.gate.target is None:
+        require_none(git, then or typed.harness("finish", task.id))

@@ -35,6 +35,8 @@ class HarnessError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        # Keys of the verb's own in its JSON object.
+        self.extra: dict[str, object] = {}
 
     def __str__(self) -> str:
         return self.message

@@ -20,9 +20,12 @@ NOTHING = (
 )
 
 
-def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
+def commit(
+    ctx: Context, session: Session, task: Task, tree: str, head: str, look_at: Sequence[str]
+) -> outcome.Ended:
     """Commit `tree`, the content the check was run on, on top of `head`, and record the task as completed.
 
+    `look_at`: what a person should look at in it.
     Raises RefusedError (HEAD moved, a person's merge is under way), HeldError (git is locked),
     LeaseLostError; then nothing is recorded.
     """
@@ -33,6 +36,7 @@ def commit(ctx: Context, session: Session, task: Task, tree: str, head: str) -> 
         oid, base = commit_object(ctx, head, task, tree), outcome.full_base(git, task)
         with ctx.store.transaction() as tx:
             mine = outcome.require_claim(tx, task)._replace(started_at_commit=base)
+            mine = mine._replace(look_at=(*look_at, *nothing_committed(mine, oid)))
             task = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid)
             tx.replace(task)
         return carry_out(ctx, session, task)
@@ -55,6 +59,11 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     return snapshot.commit(git, content, parents, message(task))
 
 
+def nothing_committed(task: Task, oid: str) -> list[str]:
+    """Return what to say where `oid`, the commit of the attempt, is the one that it began on."""
+    return [NOTHING.format(id=task.id)] if oid == task.started_at_commit else []
+
+
 def message(task: Task) -> str:
     """Return the message of the task's commit: its id, by which recovery knows it, and its title."""
     begin = f"[{task.id}] "
@@ -73,22 +82,14 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         with ctx.store.transaction() as tx:
             tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))
         raise
-    warnings = [
+    said = [
         *_moved_branch(git, task),
         *undo_check(ctx, task, intent.commit, () if is_as_committed else status.unstaged(git, ctx.keep_out)),
         *rescue_refs.changed_before(git, task),
     ]
-    if intent.commit == task.started_at_commit:
-        warnings.append(NOTHING.format(id=task.id))
-    with ctx.store.transaction() as tx:
-        done = transitions.complete(outcome.require_claim(tx, task), now=tx.now)
-        tx.replace(done)
-        tx.log("Completed", f"(commit {intent.commit[:12]})", session=session.number, task=task.id)
-        for warning in warnings:
-            tx.log("WARN", warning, session=session.number, task=task.id)
-        stop = outcome.count_attempt(tx, ctx, session)
+    ended = outcome.completed(ctx, session, task, said)
     rescue_refs.drop_before(git, task)
-    return outcome.Ended(done, stop, warnings=tuple(warnings))
+    return ended
 
 
 def _moved_branch(git: Git, task: Task) -> list[str]:
@@ -112,5 +113,5 @@ def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]
         left = snapshot.capture(git, ctx.keep_out)
         git.set_ref(ref, snapshot.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
         undone = restore.undo_tracked(git, commit_oid, ctx.keep_out)
-    changed_by = f"{len(undone)} tracked file(s) changed while the check ran; put back"
+    changed_by = f"{len(undone)} tracked file(s) changed while the check of {task.id} ran; put back"
     return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]

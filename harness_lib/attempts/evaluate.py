@@ -18,7 +18,7 @@ from harness_lib.attempts import (
     under_way,
 )
 from harness_lib.checks.checked import Checked
-from harness_lib.core import ownership, quoting, sessions, trust_policy
+from harness_lib.core import ownership, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules.halting import Halt
@@ -38,6 +38,7 @@ class Evaluation(NamedTuple):
 
     `halt`: why nobody may try again before a person has looked.
     `against`: what stands against merging it, whatever the check says.
+    `touched`: the files of its judge that the attempt has changed, though it may.
     """
 
     checked: Checked
@@ -45,6 +46,7 @@ class Evaluation(NamedTuple):
     head: str = ""
     halt: Halt | None = None
     against: merge_blockers.Blockers = merge_blockers.Blockers()
+    touched: tuple[str, ...] = ()
 
     def verdict(self) -> outcome.Verdict:
         """Return what follows where the check did not pass."""
@@ -61,8 +63,7 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
     under_way.require_none_of_a_person(ctx.git, task)
     files = judge_files.touched(ctx, task)
     touched = (*baseline.touched(ctx, task), *files.forbidden)
-    if touched or files.others:
-        _note(ctx, task, (*files.forbidden, *files.others))
+    _note(ctx, task, (*files.forbidden, *files.others))
     if touched:
         return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
     if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
@@ -82,7 +83,7 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
         )
     if checked.passed and head is None:
         raise _nothing_to_commit_on(ctx, task)
-    return Evaluation(checked, tree, head or "", against=against)
+    return Evaluation(checked, tree, head or "", against=against, touched=files.others)
 
 
 def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
@@ -97,17 +98,10 @@ def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
 def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
     """Record which files of its judge the attempt has changed: whoever trusts its check should know."""
     files = tuple(sorted(set(files)))[:REMEMBERED]
-    if not files or files == task.touched:
+    if files == task.touched:
         return
     with ctx.store.transaction() as tx:
-        mine = outcome.require_claim(tx, task)
-        tx.replace(mine._replace(touched=files))
-        tx.log("WARN", quoting.touched(files), session=_session(tx, ctx), task=task.id)
-
-
-def _session(questions: Questions, ctx: Context) -> int:
-    mine = sessions.mine(questions, ctx)
-    return mine.number if mine else questions.session_count
+        tx.replace(outcome.require_claim(tx, task)._replace(touched=files))
 
 
 def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:

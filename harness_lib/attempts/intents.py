@@ -95,11 +95,7 @@ def _abandon_commit(ctx: Context, session: Session, task: Task) -> outcome.Ended
     """HEAD has moved since the commit was prepared: keep that commit, and take the attempt as failed."""
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.commit and git.is_ancestor(intent.commit, "HEAD"):
-        with ctx.store.transaction() as tx:
-            done = transitions.complete(outcome.require_claim(tx, task), now=tx.now)
-            tx.replace(done)
-            tx.log("Completed", f"(commit {intent.commit[:12]})", session=session.number, task=task.id)
-            return outcome.Ended(done, outcome.count_attempt(tx, ctx, session))
+        return outcome.completed(ctx, session, task)
     if intent.commit and git.exists(intent.commit):
         git.set_ref(rescue_refs.free_ref(git, task, suffix="-commit"), intent.commit)
     with ctx.store.transaction() as tx:

@@ -12,6 +12,8 @@ made again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness_lib.attempts import (
     branch_guard,
     check,
@@ -23,7 +25,7 @@ from harness_lib.attempts import (
     rescue_refs,
     target_branch,
 )
-from harness_lib.attempts.commit import NOTHING, commit_object, undo_check
+from harness_lib.attempts.commit import commit_object, nothing_committed, undo_check
 from harness_lib.checks import check_of
 from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
@@ -40,9 +42,12 @@ TRIES = 50
 LINE = "harness-merge.line"
 
 
-def merge(ctx: Context, session: Session, task: Task, tree: str, head: str) -> outcome.Ended:
+def merge(
+    ctx: Context, session: Session, task: Task, tree: str, head: str, look_at: Sequence[str]
+) -> outcome.Ended:
     """Merge `tree`, the checked content of an attempt on top of `head`, into the gate's target.
 
+    `look_at`: what a person should look at in it.
     Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
     """
     git = ctx.git
@@ -51,17 +56,15 @@ def merge(ctx: Context, session: Session, task: Task, tree: str, head: str) -> o
         oid = commit_object(ctx, head, task, tree)
         # First: who finds HEAD there and does not know why would commit the check's traces on top.
         with ctx.store.transaction() as tx:
-            task = transitions.begin_merge(outcome.require_claim(tx, task), now=tx.now, commit=oid)
+            mine = outcome.require_claim(tx, task)
+            mine = mine._replace(look_at=(*look_at, *nothing_committed(mine, oid)))
+            task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
-    warnings = _stand_on(ctx, task, oid)
-    if oid == task.started_at_commit:
-        warnings.append(NOTHING.format(id=task.id))
-    ended = merge_in_turn(ctx, session, task)
-    return ended._replace(warnings=(*warnings, *ended.warnings))
+    return merge_in_turn(ctx, session, task, _stand_on(ctx, task, oid))
 
 
 def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
-    """Let the work tree stand at its checked commit, if it was left right before; return what to warn about.
+    """Let the work tree stand at its checked commit, if it was left right before; return what to look at.
 
     Where HEAD is elsewhere by now, what is there is not this attempt's: the merge needs no work tree.
     """
@@ -76,8 +79,8 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
     return undo_check(ctx, task, oid, () if is_as_committed else status.unstaged(git, ctx.keep_out))
 
 
-def merge_in_turn(ctx: Context, session: Session, task: Task) -> outcome.Ended:
-    """Merge the commit that the task's intent names, also after a crash."""
+def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
+    """Merge the commit that the task's intent names, also after a crash; `said` is to be looked at then."""
 
     def keep_claim() -> None:
         leased_check.renew(ctx, task)
@@ -90,9 +93,9 @@ def merge_in_turn(ctx: Context, session: Session, task: Task) -> outcome.Ended:
             task = _as_it_is(ctx, task)
             if outcome.intent_of(task).action == "commit":
                 # Whoever was before us in the line has brought it there.
-                return _completed(ctx, session, task)
+                return _completed(ctx, session, task, said)
             try:
-                return _try(ctx, session, task, aside=aside)
+                return _try(ctx, session, task, said, aside=aside)
             except target_branch.MovedError as moved:
                 aside = aside or moved.blocked
     raise HeldError(
@@ -116,7 +119,7 @@ def _has_arrived(ctx: Context, task: Task) -> bool:
     return any(ctx.git.is_ancestor(commit, ref) for ref in (target, target_branch.waiting(target)))
 
 
-def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.Ended:
+def _try(ctx: Context, session: Session, task: Task, said: Sequence[str], *, aside: bool) -> outcome.Ended:
     """Merge the task and those that wait behind it; return how its attempt ended.
 
     Raises target_branch.MovedError.
@@ -144,7 +147,7 @@ def _try(ctx: Context, session: Session, task: Task, *, aside: bool) -> outcome.
     except target_branch.MovedError:
         merge_batch.take_back(ctx, batch)
         raise
-    return _completed(ctx, session, moving)
+    return _completed(ctx, session, moving, said)
 
 
 def _begin_again(ctx: Context, task: Task) -> Task:
@@ -161,19 +164,14 @@ def _begin_again(ctx: Context, task: Task) -> Task:
     return again
 
 
-def _completed(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> outcome.Ended:
     """Record the task, whose work is on its branch, as completed."""
-    commit = _required(outcome.intent_of(task).commit)
-    with ctx.store.transaction() as tx:
-        done = transitions.complete(outcome.require_claim(tx, task), now=tx.now)
-        tx.replace(done)
-        tx.log("Completed", f"(commit {commit[:12]})", session=session.number, task=task.id)
-        stop = outcome.count_attempt(tx, ctx, session)
-    _leave(ctx.git, commit)
+    ended = outcome.completed(ctx, session, task, said)
+    _leave(ctx.git, _required(ended.task.completed_commit))
     rescue_refs.drop_before(ctx.git, task)
     target = _target(task)
     waits = pending_merges.bring_over(ctx, target) or pending_merges.describe(ctx, target)
-    return outcome.Ended(done, stop, warnings=(waits,) if waits else ())
+    return ended._replace(warnings=(waits,) if waits else ())
 
 
 def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
@@ -183,10 +181,9 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         outcome.clear_dead_locks(git, intent, (target, target_branch.waiting(target)))
     commit = _required(intent.commit)
     if intent.action == "merge":
-        _stand_on(ctx, task, commit)
-        return merge_in_turn(ctx, session, task)
+        return merge_in_turn(ctx, session, task, _stand_on(ctx, task, commit))
     if _has_arrived(ctx, task):
-        return _completed(ctx, session, task)
+        return _completed(ctx, session, task, ())
     if intent.head is None:
         return merge_in_turn(ctx, session, task)
     ref, tip = _required(intent.ref), intent.head
@@ -195,7 +192,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         target_branch.carry_out(ctx, target, move, commit)
     except target_branch.MovedError:
         return merge_in_turn(ctx, session, _begin_again(ctx, task))
-    return _completed(ctx, session, task)
+    return _completed(ctx, session, task, ())
 
 
 def _required(value: str | None) -> str:

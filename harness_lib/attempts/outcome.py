@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness_lib import timestamps
+from harness_lib import timestamps, typed
 from harness_lib.core import marker, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
-from harness_lib.rules import leases
+from harness_lib.rules import leases, transitions
 from harness_lib.rules.endings import Ending
 from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions, Tx
@@ -23,10 +23,13 @@ from harness_lib.system.git import restore
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task
 
+SHORT = 12
+
 
 class Ended(NamedTuple):
     """How an attempt ended: the task afterwards, why to stop if so, the rescue ref, and warnings.
 
+    What is to be said of completed work is not among the warnings: it is stored, as `task.look_at`.
     `rolled_back`: the work tree is at the base again, if the attempt failed; without the base it cannot be.
     """
 
@@ -35,6 +38,11 @@ class Ended(NamedTuple):
     rescue: str | None = None
     warnings: tuple[str, ...] = ()
     rolled_back: bool = True
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """Everything that the caller reads beside the outcome."""
+        return (*self.task.look_at, *self.warnings)
 
 
 class Verdict(NamedTuple):
@@ -98,6 +106,35 @@ def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list
     refs = [*(ref for ref in (intent.rescue, intent.ref) if ref), *refs]
     removed = restore.remove_dead_locks(git, since, refs)
     return [f"Removed {path.name}, which a killed git of ours had left behind." for path in removed]
+
+
+def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> Ended:
+    """Record the task, whose commit is made, as completed, with all that a person should look at.
+
+    That is what its intent was begun with (see `complete.look_at`), each sentence with the command that shows
+    the work, and what the steps in git have `said` since.
+    """
+    look_at = (*_with_command(ctx.git, task), *said)
+    commit = intent_of(task).commit or ""
+    with ctx.store.transaction() as tx:
+        done = transitions.complete(require_claim(tx, task), now=tx.now, look_at=look_at)
+        tx.replace(done)
+        tx.log("Completed", f"(commit {commit[:SHORT]})", session=session.number, task=task.id)
+        for sentence in look_at:
+            tx.log("WARN", sentence, session=session.number, task=task.id)
+        return Ended(done, count_attempt(tx, ctx, session))
+
+
+def _with_command(git: Git, task: Task) -> list[str]:
+    """Return the sentences about the work of `task`, each with the command that shows this work."""
+    intent = intent_of(task)
+    commit, base = intent.commit, intent.base
+    if not task.look_at or commit is None or base is None or commit == base:
+        return list(task.look_at)
+    is_one = git.ref(f"{commit}^") == base
+    span = f"{base[:SHORT]}..{commit[:SHORT]}"
+    show = typed.git("show", commit[:SHORT]) if is_one else typed.git("log", "--patch", span)
+    return [f"{sentence} ({show})" for sentence in task.look_at]
 
 
 def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:

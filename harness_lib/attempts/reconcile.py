@@ -75,7 +75,7 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Repor
         warnings += warned
         recovered.append(line)
         if ended:
-            warnings += ended.warnings
+            warnings += ended.said
             if ended.stop in ("done", "blocked", "max_tasks_per_session"):
                 return Report(tuple(recovered), tuple(warnings), ended.stop)
 

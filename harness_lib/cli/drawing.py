@@ -29,7 +29,7 @@ STYLES = {"completed": "green", "in_progress": "bold cyan", "failed": "red", "pe
 LEVELS = {"ok": "green", "warn": "yellow", "bad": "red", "warning": "yellow"}
 BAR_WIDTH = 30
 # Lines of a watched list beside the tasks, so that everything fits on the screen.
-FRAME = 16
+FRAME = 20
 
 
 def console(stream: TextIO, *, wrap: bool = True) -> Console:
@@ -88,6 +88,7 @@ def _view(status: View, now: float) -> Iterator[RenderableType]:
         yield Text("a person must act:", style="bold yellow")
         # Whole, however long: the command that helps stands at their end.
         yield from (Text(f"  {line}", style="yellow") for line in status.halts)
+    yield from (Text(line, style="yellow") for line in status.look_at)
     if status.log:
         yield Text("log:", style="bold")
         yield from (_line(f"  {line}", "dim") for line in status.log)

@@ -80,6 +80,7 @@ def _failure(problem: HarnessError, verb: str, warnings: tuple[str, ...]) -> dic
         "message": problem.message,
         "error": {"kind": problem.kind, "message": problem.message, "hint": problem.hint},
         "warnings": list(warnings),
+        **problem.extra,
     }
 
 

@@ -52,8 +52,7 @@ def _json_line(screen: Screen, event: Event) -> None:
 
 
 def _line(screen: Screen, event: Event) -> None:
-    text = sentence(event)
-    if text:
+    for text in sentences(event):
         screen.data(f"{timestamps.render(_moment(event.at))} {text}")
 
 
@@ -92,9 +91,8 @@ class _Shown:
         seen = self._ctx.store.stamp()
         if seen != self._seen:
             self._count(seen)
-        text = sentence(event)
-        if text:
-            clock = _moment(event.at).astimezone().strftime("%H:%M:%S")
+        clock = _moment(event.at).astimezone().strftime("%H:%M:%S")
+        for text in sentences(event):
             live.console.print(drawing.coloured(f"{clock} {text}"))
 
     def _count(self, seen: object) -> None:
@@ -110,13 +108,18 @@ def _moment(at: float) -> datetime:
     return datetime.fromtimestamp(at, timezone.utc)
 
 
-def sentence(event: Event) -> str | None:
-    """Return `event` as a line for a person; None for what is of no interest in a list of lines."""
-    text = _sentence(event)
-    if text is None:
-        return None
+def sentences(event: Event) -> Iterator[str]:
+    """Yield the lines that a person reads of `event`; of what is of no interest to them there are none."""
     who = f"[{event.worker}] " if event.worker else ""
-    return who + quoting.one_line(text, MESSAGE_LENGTH)
+    for text in (_sentence(event), *_warnings(event.news)):
+        if text:
+            yield who + quoting.one_line(text, MESSAGE_LENGTH)
+
+
+def _warnings(news: events.News) -> Iterator[str]:
+    if isinstance(news, Ended):
+        label = "look at" if news.status == "completed" else "warning"
+        yield from (f"{label}: {text}" for text in news.warnings)
 
 
 def _sentence(event: Event) -> str | None:

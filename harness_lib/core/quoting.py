@@ -17,7 +17,10 @@ FAILURE_LENGTH = 600
 NOTE_LENGTH = 400
 # A person or an agent reads the brief of a claim in a chat, where each line costs.
 NOTES = 5
-TOUCHED = 8
+TOUCHED = 3
+PATH_LENGTH = 80
+# The command at the end of such a line must not be cut off.
+LOOK_LENGTH = 400
 NOTES_LENGTH = 1000
 
 
@@ -48,9 +51,13 @@ def quoted(text: str, rest: str, limit: int = QUOTED_LENGTH) -> list[str]:
 
 
 def touched(files: Sequence[str]) -> str:
-    """Return the sentence about the files of its judge that an attempt has changed."""
-    names = named(files, TOUCHED, TITLE_LENGTH)
-    return f"the attempt changed what judges it: {names}"
+    """Return what is said of an attempt, or of its task, that has changed files of its judge."""
+    return f"changed what judges it: {named(files, TOUCHED, PATH_LENGTH)}"
+
+
+def look_at(task: Task, limit: int = LOOK_LENGTH) -> list[str]:
+    """Return a line for each thing that a person should look at in the work that completed `task`."""
+    return [one_line(f"look at: {sentence}", limit) for sentence in task.look_at]
 
 
 def notes(questions: Questions, task: Task, *, most: int = NOTES, length: int = NOTES_LENGTH) -> list[str]:

@@ -298,6 +298,10 @@ class Task(NamedTuple):
         tuple[str, ...],
         About(listed(SHORT_PATH), "The files of its judge that its last attempt has changed."),
     ] = ()
+    look_at: Annotated[
+        tuple[str, ...],
+        About(listed(STRING), "What a person should look at in the work that completed it, a sentence each."),
+    ] = ()
     attempted_by: Annotated[
         tuple[str, ...], About(listed(STRING), "The last workers that have claimed it.")
     ] = ()

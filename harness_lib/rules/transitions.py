@@ -135,6 +135,7 @@ def claim(
         halt=None,
         halt_kind=None,
         touched=(),
+        look_at=(),
         attempted_by=(*(name for name in task.attempted_by if name != worker), worker)[-REMEMBERED:],
         **_carried(task),
         unproven=False,
@@ -200,10 +201,14 @@ def begin_commit(
 
 
 # F
-def complete(task: Task, *, now: datetime) -> Task:
-    """Return the task completed by the commit that its intent names; base, checkpoints and errors stay."""
+def complete(task: Task, *, now: datetime, look_at: tuple[str, ...] = ()) -> Task:
+    """Return the task completed by the commit that its intent names; base, checkpoints and errors stay.
+
+    `look_at` are the sentences about this work that a person should read.
+    """
     _check("complete", task)
     return _unclaimed(attempts.ended(task, now, "completed"))._replace(
+        look_at=look_at,
         status="completed",
         completed_at=timestamps.render(now),
         completed_commit=task.intent.commit if task.intent else None,
@@ -368,7 +373,11 @@ def confirm(task: Task, *, now: datetime, commit: str | None) -> Task:
     """Return the task as completed, as somebody else has said it is: its check passes on `commit`."""
     _check("confirm", task)
     done = _unclaimed(task)._replace(
-        status="completed", completed_commit=commit, failed_at=None, handback=None
+        status="completed",
+        completed_commit=commit,
+        failed_at=None,
+        handback=None,
+        look_at=task.look_at,
     )
     return done._replace(completed_at=task.completed_at or timestamps.render(now))
 
@@ -406,6 +415,7 @@ def _unclaimed(task: Task) -> Task:
         halt_kind=None,
         interruptions=0,
         interrupted=None,
+        look_at=(),
     )
 
 

@@ -96,8 +96,11 @@ def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...
     answer = nothing_to_do.reply("run", ctx.store.ask(), why)
     waits = pending_merges.describe(ctx, target_of(ctx))
     first = [*recovered, nothing_to_do.words(ctx.store.ask(), why or "done")]
-    message = "\n".join(report.lines(ctx, report.beginning(ctx), first, Spent()))
-    return answer._replace(message=message, **_stopped(why, waits))
+    began = report.beginning(ctx)
+    message = "\n".join(report.lines(ctx, began, first, Spent()))
+    return answer._replace(
+        message=message, extra={**answer.extra, **_extra(ctx, began, Spent())}, **_stopped(why, waits)
+    )
 
 
 def _words(ctx: Context, why: Why, message: str) -> str:
@@ -140,17 +143,19 @@ def reply(ctx: Context, why: Why, message: str, began: report.Beginning, spent: 
         "\n".join(report.lines(ctx, began, first, spent)),
         **_stopped(why, pending_merges.describe(ctx, target_of(ctx))),
         next="harness run" if why in ("interrupted", "limit") else "harness status",
-        extra={
-            "spent": {
-                "cost_usd": round(spent.cost, 4),
-                "tokens": spent.tokens,
-                "seconds": round(spent.seconds),
-            }
-        },
+        extra=_extra(ctx, began, spent),
     )
 
 
-def problem(kind: str, outcome: str, hint: str) -> HarnessError:
+def _extra(ctx: Context, began: report.Beginning, spent: Spent) -> dict[str, object]:
+    used = {"cost_usd": round(spent.cost, 4), "tokens": spent.tokens, "seconds": round(spent.seconds)}
+    return {"spent": used, "tasks": report.tasks(ctx, began)}
+
+
+def problem(kind: str, outcome: Reply, hint: str) -> HarnessError:
     """Return the error of a run that a person must help first; `outcome` is how it has ended."""
-    error = ConfigError if kind == ConfigError.kind else EnvSetupError
-    return error(outcome, hint or "See: harness status")
+    error = (ConfigError if kind == ConfigError.kind else EnvSetupError)(
+        outcome.message, hint or "See: harness status"
+    )
+    error.extra.update(outcome.extra)
+    return error

@@ -35,7 +35,13 @@ SHOWN = 15
 PEOPLE = 5
 
 
+LOOK_AT = 3
+
+
 BAR_WIDTH = 20
+
+
+SHOW_ALL = "harness status --all"
 
 
 _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
@@ -59,15 +65,16 @@ class View(NamedTuple):
     """All that is shown of a list at one moment; two equal views look the same.
 
     `shown` are the tasks that get a line, and `beside` says of some who works on them, why they failed, or
-    that they are unproven; `people` are the open sessions and `halts` what a person must do, both as
-    sentences; `progress` has every task; `hooks` says whether agents are held; `runs` go on unattended, with
-    so much `ahead` of them.
+    that they are unproven; `people` are the open sessions, `halts` what a person must do and `look_at` what
+    they should look at in completed work, all as sentences; `progress` has every task; `hooks` says whether
+    agents are held; `runs` go on unattended, with so much `ahead` of them.
     """
 
     counts: Counts
     shown: tuple[Task, ...]
     beside: dict[str, str]
     halts: tuple[str, ...]
+    look_at: tuple[str, ...]
     hooks: str
     log: tuple[str, ...]
     people: tuple[str, ...]
@@ -106,6 +113,7 @@ def gather(ctx: Context, limit: int | None) -> View:
             **_unproven(shown),
         },
         halts=tuple(_bounded([*_halts(questions), *_waiting(ctx), *proposed.lines(questions)])),
+        look_at=_look_at(questions, limit),
         hooks=_hooks(ctx, questions),
         log=tuple(quoting.one_line(line, LINE_LENGTH) for line in _news(_log_lines(ctx))),
         people=tuple(_bounded([_session(ctx, questions, session) for session in questions.sessions()])),
@@ -120,6 +128,16 @@ def gather(ctx: Context, limit: int | None) -> View:
         runs=runs,
         ahead=questions.ahead() if runs else Ahead(),
     )
+
+
+def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
+    """Return what to look at in completed work, the newest first; with a `limit` only the first lines."""
+    tasks = sorted(questions.search("completed"), key=lambda task: task.completed_at or "", reverse=True)
+    lines = [line for task in tasks for line in quoting.look_at(task)]
+    rest = 0 if limit is None else len(lines) - LOOK_AT
+    if rest <= 0:
+        return tuple(lines)
+    return (*lines[:LOOK_AT], f"look at: {rest} more, see: {SHOW_ALL}")
 
 
 def _waiting(ctx: Context) -> list[str]:
@@ -147,8 +165,9 @@ def plain(view: View, now: float) -> Iterator[str]:
         if task.id in view.beside:
             yield f"    {view.beside[task.id]}"
     if len(view.shown) < view.counts.total:
-        yield f"… and {view.counts.total - len(view.shown)} more (harness status --all)"
+        yield f"… and {view.counts.total - len(view.shown)} more ({SHOW_ALL})"
     yield from _section("a person must act:", view.halts)
+    yield from view.look_at
     yield from _section("log:", view.log)
     yield view.sessions
     yield from view.people

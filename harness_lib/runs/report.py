@@ -13,7 +13,7 @@ from harness_lib.core import proposed, quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, failures
 from harness_lib.rules.budget import Spent
-from harness_lib.runs import progress
+from harness_lib.runs import overview, progress
 from harness_lib.state.api import Questions
 from harness_lib.task import Attempt, Task
 
@@ -24,9 +24,10 @@ REASON_LENGTH = 160
 FAILED = 6
 HALTED = 4
 DEAREST = 3
+LOOK_AT = 4
 SHORT = 12
 
-_Work = list[tuple[Task, tuple[Attempt, ...]]]
+Work = list[tuple[Task, tuple[Attempt, ...]]]
 
 
 class Beginning(NamedTuple):
@@ -56,6 +57,7 @@ def lines(ctx: Context, began: Beginning, first: list[str], spent: Spent) -> lis
     report = [*first, _counted(questions, work)]
     report += _some("failed", [_failed(ctx, task) for task in questions.search("failed")], FAILED)
     report += _some("halted", [_halted(task) for task in questions.halted() if _waits(task)], HALTED)
+    report += _look_at(work)
     report += proposed.lines(questions)
     report += _dearest(work)
     if spent.tokens or spent.cost:
@@ -66,7 +68,25 @@ def lines(ctx: Context, began: Beginning, first: list[str], spent: Spent) -> lis
     return [*told[: MOST_LINES - 1], where] if where else told[:MOST_LINES]
 
 
-def _work(questions: Questions, began: Beginning) -> _Work:
+def tasks(ctx: Context, began: Beginning) -> list[dict[str, object]]:
+    """Return what a run that set out at `began` has done at each task that it worked on, for JSON."""
+    return [_told(task, own) for task, own in _work(ctx.store.ask(), began)]
+
+
+def _told(task: Task, own: tuple[Attempt, ...]) -> dict[str, object]:
+    cost, tokens, seconds = _total(own)
+    return {
+        "id": task.id,
+        "outcome": own[-1].outcome,
+        "commit": task.completed_commit,
+        "cost_usd": round(cost, 4),
+        "tokens": tokens,
+        "seconds": round(seconds),
+        "warnings": list(task.look_at),
+    }
+
+
+def _work(questions: Questions, began: Beginning) -> Work:
     """Return what the run has worked on."""
     work = []
     for task in questions.worked_on_since(began.moment):
@@ -77,7 +97,7 @@ def _work(questions: Questions, began: Beginning) -> _Work:
     return work
 
 
-def _counted(questions: Questions, work: _Work) -> str:
+def _counted(questions: Questions, work: Work) -> str:
     n = questions.counts()
     in_run = sum(_is_done(own[-1]) for _, own in work)
     parts = [
@@ -135,7 +155,13 @@ def _some(label: str, rows: list[str], most: int) -> Iterator[str]:
         yield f"{label}: {len(rows) - most} more, see: {typed.harness('status')}"
 
 
-def _dearest(work: _Work) -> list[str]:
+def _look_at(work: Work) -> list[str]:
+    lines = [line for task, _ in work for line in quoting.look_at(task)]
+    rest = len(lines) - LOOK_AT
+    return lines if rest <= 0 else [*lines[:LOOK_AT], f"look at: {rest} more, see: {overview.SHOW_ALL}"]
+
+
+def _dearest(work: Work) -> list[str]:
     """Return a line with the tasks on which most was spent: money where agents tell, else tokens or time."""
     used = [(_total(own), task) for task, own in work]
     ranked = sorted(used, key=lambda pair: pair[0], reverse=True)
@@ -157,7 +183,7 @@ def _used(total: tuple[float, int, float]) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _where(ctx: Context, work: _Work, tip: str | None) -> str:
+def _where(ctx: Context, work: Work, tip: str | None) -> str:
     """Return where a person finds the work; `tip` is where the branch was before."""
     assert ctx.target is not None, "BUG: a run without a target."
     waits = pending_merges.describe(ctx, ctx.target)

@@ -178,7 +178,7 @@ class Scheduler:
         why = self._how()
         answer = ending.reply(self._ctx, why, self._message, self._began, self._spent())
         if why == "stuck":
-            raise ending.problem(self._kind, answer.message, self._hint)
+            raise ending.problem(self._kind, answer, self._hint)
         return answer
 
     def _how(self) -> Why:

@@ -16,6 +16,7 @@ from harness_lib.attempts import (
     claim,
     giving_up,
     intents,
+    outcome,
     reclaim,
     requeue,
     target_branch,
@@ -213,16 +214,13 @@ class Worker:
             message = final.error_log[-1] if final.status == "failed" and final.error_log else ""
             if final.status == "pending" and final.handback:
                 message = final.handback.reason
-            self.tell(
-                Ended(
-                    final.id,
-                    final.status,
-                    message,
-                    final.completed_commit,
-                    ended.rescue,
-                    tuple(ended.warnings),
-                )
-            )
+            self._tell_ended(ended, message)
+
+    def _tell_ended(self, ended: outcome.Ended, message: str) -> None:
+        """Tell how an attempt ended; that finished work waits for a person is told once, by the run."""
+        task = ended.task
+        warnings = task.look_at if task.status == "completed" else ended.warnings
+        self.tell(Ended(task.id, task.status, message, task.completed_commit, ended.rescue, warnings))
 
     def _leave(self, context: Context, session: Session, task: Task, error: GitError | OSError) -> None:
         """Hand back a task that something of its own stands against, its agent's doing perhaps: others go on.
@@ -258,7 +256,7 @@ class Worker:
         except LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))
             return
-        self.tell(Ended(task.id, ended.task.status, why, rescue=ended.rescue))
+        self._tell_ended(ended, why)
 
     def _halt(self, task: Task, stuck: StuckError) -> None:
         """Leave the task alone until a person has acted; what concerns every task ends the run."""

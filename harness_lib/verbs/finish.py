@@ -49,17 +49,15 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         task=task,
         stop=ended.stop,
         next=nothing_to_do.answer(ended.stop).next if ended.stop else "harness claim",
-        warnings=(*_judge_changed(task), *ended.warnings),
+        warnings=(*_judge_changed(task), *ended.said),
         extra=extra,
     )
 
 
 def _judge_changed(task: Task) -> list[str]:
-    return (
-        [f"{task.id}: {quoting.touched(task.touched)}. Look at it before you trust it."]
-        if task.touched
-        else []
-    )
+    if task.status == "completed" or not task.touched:
+        return []
+    return [f"{task.id}: the attempt {quoting.touched(task.touched)}"]
 
 
 def _completed(task: Task) -> list[str]:

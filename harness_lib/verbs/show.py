@@ -84,8 +84,9 @@ def _fields(ctx: Context, task: Task) -> Iterator[str]:
     if task.validation.protect:
         protected = quoting.one_line(", ".join(task.validation.protect), LINE_LENGTH)
         yield f"an attempt may not change: {protected}"
-    if task.touched:
-        yield quoting.touched(task.touched)
+    if task.touched and task.status != "completed":
+        yield f"the attempt {quoting.touched(task.touched)}"
+    yield from quoting.look_at(task, quoting.REASON_LENGTH)
     if task.extra:
         yield f"other fields: {quoting.one_line(', '.join(sorted(task.extra)), LINE_LENGTH)}"
 

@@ -35,6 +35,7 @@ def answer(ctx: Context, view: overview.View) -> Reply:
             "last_session": view.last_session,
             "sessions": list(view.people),
             "halts": list(view.halts),
+            "look_at": list(view.look_at),
             "unproven": list(view.unproven),
             "active": ctx.store.hooks_are_on(),
             "runs": [_run(seen, now) for seen in view.runs],

@@ -56,6 +56,21 @@ def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: A
     assert name in agent.ok("show", "task-001")["message"]
 
 
+def test_what_shows_the_change_is_the_whole_of_the_attempts_commits(project: Project, agent: Agent) -> None:
+    _begin(project, agent)
+    base = project.head
+    project.put("tests/test_a.py", CHEATS["tests/test_a.py"])
+    project.commit()
+    project.put("src/a.py")
+
+    (said,) = agent.ok("finish")["warnings"]
+
+    span = f"{base[:12]}..{project.head[:12]}"
+    assert said == f"task-001 changed what judges it: tests/test_a.py (git log --patch {span})"
+    assert project.task()["look_at"] == [said]
+    assert f"look at: {said}" in agent("status").out
+
+
 def test_auto_alone_protects_them(project: Project, agent: Agent) -> None:
     _begin(project, agent, "--protect", "auto")
     project.put("tests/test_a.py", CHEATS["tests/test_a.py"])

@@ -52,7 +52,17 @@ EVENTS = [
 
 @pytest.mark.parametrize(("event", "sentence"), EVENTS, ids=lambda each: str(each)[:30])
 def test_an_event_is_a_safe_line_or_none(event: Event, sentence: str | None) -> None:
-    assert run_screen.sentence(event) == sentence
+    assert list(run_screen.sentences(event)) == ([sentence] if sentence else [])
+
+
+@pytest.mark.parametrize(("status", "label"), [("completed", "look at"), ("failed", "warning")])
+def test_what_is_said_of_an_attempt_that_has_ended_is_shown(status: str, label: str) -> None:
+    said = event("ended", task="t1", status=status, warnings=["t1 changed what judges it: a.py", "x\ny"])
+    assert list(run_screen.sentences(said)) == [
+        f"[1] t1 {status}",
+        f"[1] {label}: t1 changed what judges it: a.py",
+        f"[1] {label}: x y",
+    ]
 
 
 def piped(*events: Event, as_json: bool = False) -> list[str]:

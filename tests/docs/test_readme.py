@@ -164,6 +164,7 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
         unproven=(),
         beside={"task-002": f"by run-7508-29d3b349#2 since {moment}6Z"},
         halts=(),
+        look_at=(),
         hooks="hooks: on; Claude Code is held until the list is finished (harness pause switches them off)",
         log=(f"[{moment}6Z] [SESSION-1] Completed [task-001] (commit f49b52689fe5)",),
         people=(f"open: session 1 of run-7508-29d3b349 since {moment}5Z",),

@@ -43,6 +43,7 @@ def test_a_claim_takes_nothing_over_that_the_prose_let_stand() -> None:
         completed_at=STAMP,
         completed_commit=COMMIT,
         touched=("x",),
+        look_at=("x",),
         interruptions=2,
         interrupted=Interruption("7" * 40),
         halt="lifted by hand",

@@ -15,7 +15,7 @@ from harness_lib.runs import report
 from harness_lib.system.clock import Clock
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import put
+from tests.system.git.gitrepo import put, sh
 
 SAY = "say " + json.dumps({"cost_usd": 0.5, "tokens": 1200})
 
@@ -128,6 +128,42 @@ def test_a_run_that_cannot_go_on_reports_too(workshop: Workshop) -> None:
     assert said.returncode == 7
     assert "A person must act first. the agent cannot start" in said.stderr
     assert "1 tasks: 0 completed, 1 pending" in said.stderr
+    assert json.loads(workshop.run("--json", agent="exit 1").stdout.splitlines()[-1])["tasks"] == []
+
+
+def test_what_to_look_at_in_completed_work_is_said_at_the_end_by_status_and_by_show(
+    workshop: Workshop,
+) -> None:
+    put(workshop.top / "check.sh", "grep -q done f\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "A check")
+    changed = workshop.add("Cheat", "sh check.sh", do="sh echo true > check.sh")
+    workshop.add("Fail", "false", "--max-attempts", "1", do="write g x")
+    for _ in range(4):
+        workshop.add("Nothing", "true", do="say nothing to do")
+
+    reply = json.loads(workshop.run("--json").stdout.splitlines()[-1])
+
+    commit = workshop.task(changed)["completed_commit"]
+    sentence = f"{changed} changed what judges it: check.sh (git show {commit[:12]})"
+    said = reply["message"].splitlines()
+    looks = [line for line in said if line.startswith("look at: ")]
+    assert looks[0] == f"look at: {sentence}"
+    assert looks[1].startswith("look at: Nothing was committed for task-003")
+    assert looks[4:] == ["look at: 1 more, see: harness status --all"]
+    first, failed, third, *_ = reply["tasks"]
+    assert (first["outcome"], first["commit"], first["warnings"]) == ("completed", commit, [sentence])
+    assert (failed["outcome"], failed["commit"], failed["warnings"]) == ("failed", None, [])
+    assert third["warnings"] == workshop.task("task-003")["look_at"]
+    assert {"cost_usd", "tokens", "seconds"} < set(first)
+    assert "check.sh" in sh(workshop.top, *sentence.rpartition("(git ")[2].rstrip(")").split())
+    shown = workshop.harness("status").stdout
+    assert "look at: 2 more, see: harness status --all" in shown
+    assert f"look at: {sentence}" not in shown
+    assert f"look at: {sentence}" in workshop.harness("status", "--all").stdout
+    assert f"look at: {sentence}" in workshop.harness("show", changed).stdout
+    workshop.ok("retry", changed)
+    assert sentence not in workshop.harness("status", "--all").stdout
 
 
 def test_a_run_takes_old_logs_away_at_its_end_and_never_rescued_work(workshop: Workshop) -> None:

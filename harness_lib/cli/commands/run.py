@@ -18,10 +18,17 @@ EXAMPLE = "harness run -j 2 --max-hours 8"
 HELP_ORDER = 140
 
 MINUTE = 60.0
+JSON = """with --json each line is an object: first one with the key `event` for each event, then the reply.
+The reply's `tasks` are all tasks that the run has worked on, each with
+  id, outcome     completed, failed, or pending (handed back)
+  commit          of the finished work, or null
+  cost_usd, tokens, seconds
+  warnings        what a person should look at in the finished work"""
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
+    parser.epilog = f"{parser.epilog}\n\n{JSON}"
     parser.add_argument("-j", "--jobs", metavar="N", type=int, default=1, help="workers at once (default 1)")
     parser.add_argument(
         "--agent", choices=tuple(agents.ADAPTERS), help="default: the first that is installed"

@@ -69,7 +69,7 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
     if tries.crashes <= CRASHES:
         _pause(ctx, task, worker, "pauses", float(tries.crashes), agent_exit.why)
         return True
-    if agent_exit.seconds < AT_ONCE_SECONDS and _has_done_nothing(ctx):
+    if agent_exit.seconds < AT_ONCE_SECONDS and not _has_lived(ctx, task, tries):
         hint = f"See what it said: {agent_exit.log}. Then: harness run"
         raise StuckError("ENV_SETUP", f"the agent cannot start: {agent_exit.why}", hint, unstarted=True)
     return False
@@ -77,7 +77,7 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
 
 def _has_finished(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit) -> bool:
     """Return whether the check passes after an agent whose exit code says little."""
-    if worker.adapter.exit_tells or not 0 < (agent_exit.code or 0) < BY_SIGNAL or _has_done_nothing(ctx):
+    if worker.adapter.exit_tells or not 0 < (agent_exit.code or 0) < BY_SIGNAL or not _has_changed(ctx, task):
         return False
     worker.tell(Stepped("checks"))
     try:
@@ -107,9 +107,17 @@ def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:
     return max(0.0, (resets - ctx.clock.now()).total_seconds()) + AFTER_RESET_SECONDS
 
 
-def _has_done_nothing(ctx: Context) -> bool:
-    head = ctx.git.head()
-    return head is not None and snapshot.capture(ctx.git, ctx.keep_out) == ctx.git.tree_of(head)
+def _has_lived(ctx: Context, task: Task, tries: Tries) -> bool:
+    """Return whether an agent of this attempt has done anything: used tokens or money, or changed a file."""
+    return bool(tries.spent.tokens or tries.spent.cost) or _has_changed(ctx, task)
+
+
+def _has_changed(ctx: Context, task: Task) -> bool:
+    """Return whether the work tree is not as the attempt began; what was committed since counts, too."""
+    git, head = ctx.git, ctx.git.head()
+    if head is None or head != task.started_at_commit:
+        return True
+    return snapshot.capture(git, ctx.keep_out) != git.tree_of(head)
 
 
 def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: float, why: str) -> None:

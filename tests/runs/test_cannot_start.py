@@ -47,6 +47,23 @@ def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(worksh
     workshop.nothing_is_left_over()
 
 
+@pytest.mark.parametrize(
+    "sign",
+    [
+        """echo '{"cost_usd": 0.10}'""",
+        "echo x >> made; git add made; git commit -qm Made",
+    ],
+)
+def test_an_agent_that_has_done_something_could_start(workshop: Workshop, sign: str) -> None:
+    workshop.add("Dies", "test -f f", "--max-attempts", "1")
+
+    said = workshop.run(agent=f"{sign}; exit 1")
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert "cannot start" not in said.stdout + said.stderr
+    assert workshop.statuses() == {"task-001": "failed"}
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_agent_that_starts_for_no_task_ends_the_run_and_halts_none(
     workshop: Workshop, workers: str

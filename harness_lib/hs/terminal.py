@@ -7,7 +7,7 @@ import termios
 import threading
 from pathlib import Path
 
-from harness_lib.loop import approval
+from harness_lib.loop.always import always_about
 from harness_lib.loop.asking import Asker, Question, Said
 from harness_lib.text import harmless
 
@@ -55,7 +55,7 @@ def shown(question: Question) -> str:
 
 def choices(question: Question) -> str:
     """Return the line that says what can be answered."""
-    subject = harmless(approval.always_about(question))
+    subject = harmless(always_about(question))
     always = f", a = always ({subject})" if subject else ""
     return f"  y = once{always}, n = no, or say why not: "
 
@@ -65,7 +65,7 @@ def understood(answer: str, question: Question) -> Said:
     words = answer.strip()
     if words.lower() in {"y", "yes"}:
         return Said(allowed=True)
-    if words.lower() in {"a", "always"} and approval.always_about(question):
+    if words.lower() in {"a", "always"} and always_about(question):
         return Said(allowed=True, always=True)
     if words.lower() in {"", "n", "no", "a", "always"}:
         return Said(allowed=False, reason="the user said no")

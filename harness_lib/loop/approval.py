@@ -6,29 +6,16 @@ auto: nobody is asked. ask: before everything that does not only read. read-only
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.loop import asking, conf, paths, trust
+from harness_lib.loop.always import always_about
 from harness_lib.loop.asking import Question, Said
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 MODES = ("auto", "ask", "read-only")
-# With one of them in it, the first word of a command says little about what it does.
-_SHELL = frozenset(";|&`$()<>\n\\")
-# A first word with one of them is an assignment, or whatever file the pattern meets.
-_NO_NAME = frozenset("=*?[")
-# They run what their arguments say: who allows one of them for good would allow everything.
-_RUN_OTHERS = frozenset(
-    (
-        *("bash", "dash", "fish", "ksh", "sh", "zsh"),
-        *(".", "builtin", "command", "eval", "exec", "source"),
-        *("chroot", "doas", "env", "find", "flock", "nice", "nohup", "parallel", "setsid", "ssh", "stdbuf"),
-        *("strace", "su", "sudo", "time", "timeout", "watch", "xargs"),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -74,15 +61,3 @@ def put(runtime: Runtime, question: Question) -> Said:
     if answer.allowed and answer.always and subject:
         known.add(subject)
     return answer
-
-
-def always_about(question: Question) -> str:
-    """Return what "always" is about: a command's first word, or a tool; "" where that says too little."""
-    # As ours is called, and Claude Code's.
-    if question.name not in {"bash", "Bash"}:
-        return question.name
-    words = str(question.input.get("command", "")).split()
-    if not words or _SHELL & set(str(question.input["command"]).strip()):
-        return ""
-    first = words[0]
-    return "" if _NO_NAME & set(first) or Path(first).name in _RUN_OTHERS else f"bash {first}"

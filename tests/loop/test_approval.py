@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import approval
-from harness_lib.loop.asking import Question
+from harness_lib.loop import approval, runtime
+from harness_lib.loop.always import always_about
+from harness_lib.loop.asking import Question, Said
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Hs, Serve
 from tests.loop.servers.script import say, use
@@ -82,11 +83,61 @@ def test_always_holds_for_the_session_and_all_its_subagents(serve: Serve, projec
     assert someone.raw.count("may bash run") == 1
 
 
+def test_always_for_one_verb_is_no_yes_to_another(home: Path, project: Path) -> None:
+    asked: list[str] = []
+
+    def person_says_always(question: Question) -> Said:
+        asked.append(str(question.input["command"]))
+        return Said(allowed=True, always=True)
+
+    run = runtime.start({"HOME": str(home)}, project)
+    run.asker = person_says_always
+    for command in ("git status", "git status --short", "git reset --hard", "git -c alias.zz=!id zz"):
+        for _ in range(2):
+            assert approval.put(run, Question("bash", {"command": command})).allowed
+
+    assert asked == [
+        "git status", "git reset --hard", "git -c alias.zz=!id zz", "git -c alias.zz=!id zz",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("command", "subject"),
     [
-        ("git status", "bash git"),
-        ("  git\tpush --force", "bash git"),
+        ("git status", "bash git status"),
+        ("  git\tstatus --short", "bash git status"),
+        ("git reset --hard", "bash git reset"),
+        ("git stash drop", "bash git stash drop"),
+        ("docker compose up", "bash docker compose up"),
+        ("gh pr view 1", "bash gh pr view"),
+        ("/usr/bin/git status", "bash /usr/bin/git status"),
+        ("pip3 install x", "bash pip3 install"),
+        ("ls -l", "bash ls"),
+        ("make test", "bash make test"),
+        ("make test deploy", "bash make test deploy"),
+        ("git -c alias.zz=!id zz", ""),
+        ("git --git-dir=x status", ""),
+        ("git submodule foreach id", ""),
+        ("git stash -u", ""),
+        ('"git" status', ""),
+        ("g''it status", ""),
+        ("git 'status'", ""),
+        ("git\u00a0status", ""),
+        ("git stat?s", ""),
+        ("git", ""),
+        ("npm exec id", ""),
+        ("npm x id", ""),
+        ("uv run id", ""),
+        ("docker run image", ""),
+        ("python3.11 x.py", ""),
+        ("./node x", ""),
+        ("perl -e 1", ""),
+        ("sed s/a/b/e x", ""),
+        ("nohup rm x", ""),
+        ("time rm x", ""),
+        ("git status && rm -r x", ""),
+        ("git status > x", ""),
+        ("git status\nrm -r x", ""),
         ("git status; rm -r x", ""),
         ("git $(rm -r x)", ""),
         ("NAME=1 rm -r x", ""),
@@ -98,5 +149,5 @@ def test_always_holds_for_the_session_and_all_its_subagents(serve: Serve, projec
         ("", ""),
     ],
 )
-def test_always_is_offered_where_the_first_word_says_what_runs(command: str, subject: str) -> None:
-    assert approval.always_about(Question("bash", {"command": command})) == subject
+def test_always_is_offered_where_the_first_words_say_what_runs(command: str, subject: str) -> None:
+    assert always_about(Question("bash", {"command": command})) == subject

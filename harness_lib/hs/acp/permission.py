@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness_lib.hs.acp.inbox import Inbox
-from harness_lib.loop import approval
+from harness_lib.loop.always import always_about
 from harness_lib.loop.asking import Question, Said
 from harness_lib.loop.piped import Json
 
@@ -24,7 +24,7 @@ class Permission:
         number, answer = self._inbox.expect()
         # A call of a subagent is none that the client has heard of.
         call = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.input}
-        subject = approval.always_about(question)
+        subject = always_about(question)
         self._tell({"type": "permission", "asked": number, "call": call, "for": subject})
         choice = answer.get()
         if choice in {ALLOW_ONCE, ALLOW_ALWAYS}:

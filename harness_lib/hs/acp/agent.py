@@ -9,10 +9,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from acp import PROTOCOL_VERSION, RequestError, run_agent, schema
+from acp import PROTOCOL_VERSION, RequestError, run_agent, schema, stdio_streams
 
 from harness_lib import __version__
 from harness_lib.hs.acp import permission, servers, updates
+from harness_lib.hs.acp.lines import LONGEST, Lines
 from harness_lib.hs.acp.prompt import Block, text_of
 from harness_lib.hs.acp.session import SessionProcess
 from harness_lib.hs.setup import session_store
@@ -40,9 +41,10 @@ def serve() -> int:
 
 async def _serve() -> None:
     agent = Agent()
+    lines = Lines(*await stdio_streams(limit=LONGEST))
     try:
         # Closing and resuming a session are no part of the package's stable half yet.
-        await run_agent(cast("interfaces.Agent", agent), use_unstable_protocol=True)
+        await run_agent(cast("interfaces.Agent", agent), lines, use_unstable_protocol=True)
     finally:
         await agent.end()
 

@@ -9,7 +9,7 @@ import os
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import builtin, listing, pipeline, trust
-from harness_lib.loop.failures import HookError
+from harness_lib.loop.failures import GarbageError, HookError, HookFailedError
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.runtime import Runtime
@@ -34,6 +34,8 @@ def refresh(runtime: Runtime) -> None:
     stage = runtime.stage
     try:
         result = as_object(pipeline.call(runtime, "sources", {}))
+    except GarbageError as failure:
+        raise HookFailedError(f"{failure}.", "See hs hooks sources.") from failure
     except HookError as failure:
         raise ConfigError(
             f"A hook of the stage `sources` failed: {failure}.", "See hs hooks sources."

@@ -5,7 +5,7 @@ What is a mistake in the command, a session that is held, or a missing provider 
 
 from __future__ import annotations
 
-from harness_lib.errors import HarnessError
+from harness_lib.errors import Exit, HarnessError
 from harness_lib.loop.piped import Piped
 
 
@@ -15,6 +15,19 @@ class HookError(Exception):
     def __init__(self, message: str, result: Piped) -> None:
         super().__init__(message)
         self.result = result
+
+
+class GarbageError(HookError):
+    """A foreign hook printed something other than a JSON object; the message names the hook."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, {"error": message})
+
+
+class HookFailedError(HarnessError):
+    """A hook failed before there was a turn that could end with it."""
+
+    exit_code = Exit.CHECK_FAILED
 
 
 class ProviderError(Exception):

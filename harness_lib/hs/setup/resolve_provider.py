@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.loop import discovery, pipeline
-from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
@@ -15,6 +15,8 @@ def resolve(runtime: Runtime) -> None:
     asked = {"provider": runtime.provider, "model": runtime.model}
     try:
         resolved = as_object(pipeline.call(runtime, "resolve", asked, is_told=True)) or {}
+    except GarbageError as failure:
+        raise HookFailedError(f"{failure}.", "See hs hooks resolve.") from failure
     except HookError as failure:
         problem = (as_object(failure.result) or {}).get("error") or str(failure)
         raise EnvSetupError(str(problem)) from failure

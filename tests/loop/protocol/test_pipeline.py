@@ -39,34 +39,35 @@ def test_without_hooks_a_stage_prints_what_it_reads(run: Runtime) -> None:
 def test_hooks_run_in_the_order_of_their_names_as_text(run: Runtime, home: Path) -> None:
     for name in ("100-c", "20-b", "3-d", "a"):
         hook(home, f"mine/{name}", f"cat; echo {name}")
+    hook(home, "mine/z", """printf '{"said":"%s"}' "$(tr '\\n' ' ')\"""")
 
-    assert call(run, "mine", "") == "\n100-c\n20-b\n3-d\na"
+    assert call(run, "mine", "") == {"said": " 100-c 20-b 3-d a "}
 
 
 def test_between_hooks_trailing_line_breaks_are_one(run: Runtime, home: Path) -> None:
     hook(home, "mine/10", "cat > /dev/null; printf 'x\\n\\n\\n'")
-    hook(home, "mine/20", "od -An -c | tr -d ' '")
+    hook(home, "mine/20", """printf '{"said":"%s"}' "$(od -An -c | tr -d ' ')\"""")
 
-    assert call(run, "mine", "") == "x\\n"
+    assert call(run, "mine", "") == {"said": "x\n"}
 
 
 def test_the_most_local_of_a_name_counts_and_only_executables_that_can_be_seen(
     run: Runtime, home: Path
 ) -> None:
-    hook(home, "../plugins/p/hooks.d/mine/10-a", "echo far")
-    hook(home, "mine/10-a", "echo near")
+    hook(home, "../plugins/p/hooks.d/mine/10-a", "echo no object")
+    hook(home, "mine/10-a", "echo '{}'")
     hook(home, "mine/.20-hidden", "echo hidden")
     hook(home, "mine/30-plain", "echo plain").chmod(0o644)
     (home / ".harness" / "hooks.d" / "mine" / "40-directory").mkdir()
 
-    assert call(run, "mine", "") == "near"
+    assert call(run, "mine", "") == {}
 
 
 def test_what_a_hook_writes_on_standard_error_goes_to_the_log(run: Runtime, home: Path) -> None:
     hook(home, "mine/10", "echo first >&2; cat")
     hook(home, "mine/20", "echo second >&2; cat")
 
-    assert call(run, "mine", "{}") == "{}"
+    assert call(run, "mine", "{}") == {}
     assert (home / "log").read_text(encoding="utf-8") == "first\nsecond\n"
 
 

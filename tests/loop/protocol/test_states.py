@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.loop.conftest import CHAT, Hs, Serve, session_of
 from tests.loop.protocol.conftest import events
 from tests.loop.servers.script import Step, say
@@ -37,14 +39,29 @@ def test_a_state_without_hooks_passes_through_and_is_the_last(hs: Hs, serve: Ser
     assert (answer.code, answer.out) == (0, "Passed.\n"), answer.err
 
 
-def test_what_is_no_json_has_no_next_state(hs: Hs, serve: Serve, home: Path) -> None:
-    hook(home, "start/50-silent", "cat > /dev/null; echo that is all")
-    server = serve(CHAT, say("never"))
+@pytest.mark.parametrize(
+    ("stage", "garbage"),
+    [
+        ("sources", "that is all"),
+        ("resolve", "[]"),
+        ("start", ""),
+        ("assemble", "42"),
+        ("receive", '{"next_state":'),
+        ("done", ""),
+        ("error", "that is all"),
+    ],
+)
+def test_a_hook_that_prints_no_json_object_ends_the_run_by_its_name(
+    hs: Hs, serve: Serve, home: Path, stage: str, garbage: str
+) -> None:
+    # Behind ours, and before ours, which would read it as nothing.
+    path = hook(home, f"{stage}/{'12' if garbage else '99'}-silent", f"cat > /dev/null; echo '{garbage}'")
+    server = serve(CHAT, Step(status=400) if stage == "error" else say("Done."))
 
     answer = hs("go", env=CHAT.environment(server))
 
-    assert (answer.code, answer.out, server.requests) == (0, "", [])
-    assert "ended in the stage start, whose hooks printed neither next_state nor output" in answer.err
+    assert (answer.code, answer.out) == (1, "")
+    assert f"hook {path} printed no JSON object during {stage}" in answer.err
 
 
 def test_the_output_of_done_is_what_is_printed(hs: Hs, serve: Serve, home: Path) -> None:

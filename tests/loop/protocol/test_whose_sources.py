@@ -28,13 +28,13 @@ def test_a_sources_hook_of_a_project_or_a_pack_is_not_asked(
     assert not spied.exists()
 
 
-@pytest.mark.parametrize("text", ["exit 4", "echo no list", "echo '{}'"])
-def test_a_sources_hook_that_fails_ends_the_start(hs: Hs, home: Path, text: str) -> None:
+@pytest.mark.parametrize(("text", "code"), [("exit 4", 3), ("echo no list", 1), ("echo '{}'", 3)])
+def test_a_sources_hook_that_fails_ends_the_start(hs: Hs, home: Path, text: str, code: int) -> None:
     write(home / ".harness/hooks.d/sources/50-no", f"#!/bin/sh\n{text}\n", 0o755)
 
     answer = hs("tools")
 
-    assert (answer.code, answer.out) == (3, "")
+    assert (answer.code, answer.out) == (code, "")
     assert "sources" in answer.err
 
 

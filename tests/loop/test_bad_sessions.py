@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
 from tests.loop.memory import MEASURED
 from tests.loop.servers.script import Step, say, use
@@ -151,3 +151,18 @@ def test_a_session_of_ten_thousand_messages_goes_on_in_bounded_memory(
     assert len(server.requests[-1]["messages"]) == 10_002
     assert (messages / "10002-assistant.md").is_file()
     assert int(kilobytes) < 200_000
+
+
+def test_a_session_that_fills_the_disk_keeps_no_more_and_ends_the_turn(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    # With a hole in it, the file takes no room.
+    grow = use("bash", command='truncate -s 2G "$HARNESS_SESSION/mcp.log"; seq 1 20000')
+    server = serve(CHAT, grow, say("never"))
+
+    answer = hs("go", env=CHAT.environment(server))
+
+    assert (answer.code, len(server.requests)) == (1, 1), answer.err
+    assert "has more than 1024 MiB on disk, which is the limit" in answer.err
+    assert not (session_of(home) / "output").exists()
+    assert "which was not kept" in bodies(session_of(home))[2][1]

@@ -18,6 +18,8 @@ from harness_lib.text import in_one_line
 
 _PRIVATE = 0o600
 _TITLE = 80
+# Far more than people and models say to each other; what tools print and servers log is the rest.
+SIZE_LIMIT = 1024**3
 
 
 def now() -> str:
@@ -134,6 +136,13 @@ class Session:
             atomic.write(path, data, durable=False, mode=_PRIVATE)
         return message
 
+    @property
+    def is_full(self) -> bool:
+        """Whether its files together have more than SIZE_LIMIT bytes."""
+        # As strings: there may be thousands, before each request.
+        files = (f"{place}{os.sep}{name}" for place, _, names in os.walk(self.directory) for name in names)
+        return sum(map(_size, files)) > SIZE_LIMIT
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Turn what the disk refuses into EnvSetupError: the run ends, and what was written stays whole."""
@@ -182,6 +191,14 @@ class Session:
         message = parse(_number(entry.name) or 0, role, text)
         self._parsed[entry.name] = stamp, message
         return message
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except FileNotFoundError:
+        # It was a temporary one.
+        return 0
 
 
 # Of thousands of files, before each request.

@@ -8,6 +8,7 @@ from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import accounts
+from harness_lib.loop.sessions.session import SIZE_LIMIT
 from harness_lib.loop.wires import exchange
 
 _DEFAULT_TURNS = 100
@@ -46,7 +47,13 @@ def _ask(runtime: Runtime, payload: Json) -> Json:
 
 
 def _check_limits(runtime: Runtime) -> None:
-    """Raise HookError where the turn has had as many requests, or cost as much, as it may."""
+    """Raise HookError where the session may not grow, or the turn not go on: requests, cost."""
+    if runtime.session is not None and runtime.session.is_full:
+        message = (
+            f"The session {runtime.session.id} has more than {SIZE_LIMIT >> 20} MiB on disk, which is the "
+            f"limit. Look at what is large in {runtime.session.directory}, or begin another session."
+        )
+        raise HookError(message, {"error": message})
     allowed = limit(runtime)
     if runtime.requests >= allowed:
         _end(

@@ -67,6 +67,8 @@ def _keep(runtime: Runtime, output: IO[bytes]) -> str:
     """Copy all of it into the session; return the words that say where."""
     if runtime.session is None:
         return ""
+    if runtime.session.is_full:
+        return ", which was not kept: the session has reached its limit on disk"
     directory = runtime.session.directory / "output"
     try:
         directory.mkdir(mode=0o700, exist_ok=True)

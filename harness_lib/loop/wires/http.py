@@ -16,6 +16,8 @@ from harness_lib.loop.wires.overflow import is_overflow
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 300.0
 EVENT_LIMIT = 64 * 1024 * 1024
+# The longest answers of any model are a small part of it.
+ANSWER_LIMIT = 256 * 1024 * 1024
 _PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
 _REFUSED = (
     "Where a field is refused, a line in the provider's .conf may give it another name (max_tokens_field, "
@@ -59,7 +61,11 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
             if response.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
                 yield _whole(response)
                 return
+            size = 0
             for event in source:
+                # What came compressed is counted as it is here.
+                size += len(event.data)
+                _check_size(size)
                 yield event.data
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
         raise ProviderError(f"The address of the provider is none: {url} ({error}).") from error
@@ -98,11 +104,52 @@ def client(url: str, timeout: httpx2.Timeout) -> httpx2.Client:
     # Where nothing is encrypted there is no certificate to look at, and reading those of the machine takes as
     # long as a whole request.
     try:
-        return httpx2.Client(timeout=timeout, follow_redirects=False, verify=_is_secure(url))
+        return httpx2.Client(
+            timeout=timeout,
+            follow_redirects=False,
+            verify=_is_secure(url),
+            event_hooks={"response": [_bound]},
+        )
     except (ImportError, ValueError) as error:
         raise ProviderError(NO_PROXY) from error
     except OSError as error:
         raise ProviderError(NO_CERTIFICATES.format(error=error.strerror or error)) from error
+
+
+class _Bounded(httpx2.SyncByteStream):
+    """The bytes of an answer; also of one that says nothing we read, such as comments between events."""
+
+    def __init__(self, stream: httpx2.SyncByteStream) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for chunk in self._stream:
+            size += len(chunk)
+            _check_size(size)
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def _bound(response: httpx2.Response) -> None:
+    assert isinstance(response.stream, httpx2.SyncByteStream)
+    response.stream = _Bounded(response.stream)
+
+
+def _check_size(size: int) -> None:
+    if size > ANSWER_LIMIT:
+        raise ProviderError(f"The provider sent more than {ANSWER_LIMIT} bytes without an end; hs hung up.")
+
+
+def _read(response: httpx2.Response) -> str:
+    """Return the text of a whole answer."""
+    data = bytearray()
+    for chunk in response.iter_bytes():
+        data += chunk
+        _check_size(len(data))
+    return data.decode("utf-8", "replace")
 
 
 def _is_secure(url: str) -> bool:
@@ -110,7 +157,7 @@ def _is_secure(url: str) -> bool:
 
 
 def _whole(response: httpx2.Response) -> Json:
-    answer = as_object(response.read().decode("utf-8", "replace"))
+    answer = as_object(_read(response))
     if answer is None:
         raise ProviderError("The provider's answer is no JSON object.")
     if answer.get("error"):
@@ -120,7 +167,7 @@ def _whole(response: httpx2.Response) -> Json:
 
 def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderError:
     status = response.status_code
-    text = response.read().decode("utf-8", "replace")
+    text = _read(response)
     body = as_object(text)
     reason = _message(body) if body else " ".join(text.split())[:_SHOWN]
     advice = _ADVICE.get(status, "")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
-from contextlib import ExitStack
+import threading
+from contextlib import ExitStack, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness_lib.loop import follower
+from harness_lib.hs.setup import session_store
+from harness_lib.loop import follower, runtime
 from harness_lib.loop.failures import TransientError
 from harness_lib.loop.follower import Ending
 from harness_lib.loop.wires import http
-from tests.loop.conftest import ANTHROPIC, RESPONSES, Serve, Wire
+from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, Serve, Wire
+from tests.loop.environment import environment
 from tests.loop.in_process import started
 from tests.loop.servers.script import Json, Step, Use, say
 
@@ -107,3 +112,51 @@ def test_a_host_that_takes_no_connection_is_waited_for_shorter_than_one_that_thi
         with pytest.raises(TransientError, match=r"cannot be reached: (?!it said nothing)"):
             list(http.events(kept, f"http://127.0.0.1:{port}/v1/messages", {}, {}))
     http.forget(kept)
+
+
+class _Endless(BaseHTTPRequestHandler):
+    """Sends the class's `chunk` until the client hangs up."""
+
+    status, kind, chunk = 200, "text/event-stream", b""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(self.status)
+        self.send_header("content-type", self.kind)
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(self.chunk)
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "chunk"),
+    [
+        (200, "text/event-stream", b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'),
+        (200, "text/event-stream", b": says nothing that is read\n\n"),
+        (200, "application/json", b" " * 1000),
+        (400, "text/html", b"<br>" * 1000),
+    ],
+)
+def test_an_answer_without_an_end_is_given_up(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, status: int, kind: str, chunk: bytes
+) -> None:
+    monkeypatch.setattr(http, "ANSWER_LIMIT", 1_000_000)
+    handler = type("Handler", (_Endless,), {"status": status, "kind": kind, "chunk": chunk})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}{CHAT.path}"
+        env = environment({"HOME": str(home), "OPENAI_API_URL": url, "HARNESS_LOG": os.devnull})
+        run = runtime.start({**env, "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m"}, project)
+        run.session = session_store.create(run)
+
+        ending = follower.follow(run)
+        run.close()
+        server.shutdown()
+
+    assert ending.failed
+    assert "sent more than 1000000 bytes without an end" in ending.output

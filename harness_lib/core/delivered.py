@@ -59,10 +59,23 @@ def of(git: Git, questions: Questions, task: Task) -> Delivered | None:
     own: list[str] = []
     # A run puts the work of several tasks on top of each other.
     for oid in git.lines("rev-list", "--first-parent", f"--max-count={MOST}", tip, f"^{base}"):
-        if any(maker != task.id for maker in questions.made(oid)):
+        if _maker(git, questions, oid) not in (None, task.id):
             break
         own.append(oid)
     if not own:
         return None
     since = git.ref(f"{own[-1]}^") or base
     return Delivered(tuple(own), snapshot.difference(git, since, tip), since)
+
+
+def _maker(git: Git, questions: Questions, commit: str) -> str | None:
+    """Return the task whose work `commit` holds; None if no task names it.
+
+    A task that committed nothing names the commit that it found.
+    """
+    tasks = [task for task in questions.tasks(questions.made(commit)) if task.started_at_commit != commit]
+    if len(tasks) > 1:
+        # In a run both began on an earlier commit. The subject there names the task.
+        subject = git.text("log", "-1", "--format=%s", commit)
+        tasks = [task for task in tasks if subject.startswith(f"[{task.id}] ")] or tasks
+    return tasks[0].id if tasks else None

@@ -11,6 +11,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
+from harness_lib.rules import judges
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import command
@@ -40,7 +41,7 @@ def _about(ctx: Context, questions: Questions, work_tree: _WorkTree, task: Task)
     for missing in filter(None, needed):
         yield f"{task.id}: its check needs {_quoted(missing)}, which is not on the PATH"
     for glob in task.validation.protect:
-        if not work_tree.matches(glob, cwd):
+        if glob != judges.AUTO and not work_tree.matches(glob, cwd):
             yield f"{task.id}: validation.protect {_quoted(glob)} matches no file"
 
 

@@ -16,6 +16,7 @@ from harness_lib.rules import attempts
 from harness_lib.runs import overview, progress, remedies
 from harness_lib.state.api import Questions
 from harness_lib.system.files import listing
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
 
 SHOWN = 10
@@ -36,7 +37,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     log = _last_log(ctx, task)
     done = delivered.of(ctx.git, questions, task)
     lines = [f"{task.id} [{overview.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
-    lines += done.lines(task) if done else _nothing_delivered(task)
+    lines += done.lines(task) if done else _nothing_delivered(ctx.git, task)
     lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
     lines += _block("description", (task.description or "").splitlines())
     lines += _block(_check(task), (check_of(task).text or "").splitlines())
@@ -65,13 +66,12 @@ def run(ctx: Context, task_id: str) -> Reply:
     )
 
 
-def _nothing_delivered(task: Task) -> list[str]:
+def _nothing_delivered(git: Git, task: Task) -> list[str]:
     if task.status != "completed" or task.completed_commit is None:
         return []
-    nothing = task.completed_commit == task.started_at_commit
-    reason = (
-        "it committed nothing" if nothing else f"its commit {task.completed_commit[:12]} is not here any more"
-    )
+    commits = (task.completed_commit, task.started_at_commit)
+    gone = next((commit for commit in commits if commit and not git.exists(commit)), None)
+    reason = f"its commit {gone[:12]} is not here any more" if gone else "it committed nothing"
     return [f"{reason}; to have it done anew: {typed.harness('retry', task.id)}"]
 
 

@@ -99,7 +99,7 @@ def test_what_may_stop_the_work_is_a_warning(
 
 
 def test_nothing_is_doubted_without_reason(project: Project, agent: Agent) -> None:
-    """Completed tasks, shell words, and globs as git reads them, also on files that are not tracked."""
+    """Completed tasks, shell words, the word `auto`, and globs as git reads them, also of untracked files."""
     project.put("tests/deep/test_x.py")
     write(
         project,
@@ -107,6 +107,7 @@ def test_nothing_is_doubted_without_reason(project: Project, agent: Agent) -> No
         {"id": "shell", "validation": {"command": "cd tests && for f in *; do test -e $f; done"}},
         {"id": "glob", "validation": {"command": "true", "protect": ["tests/**", "tracked.txt"]}},
         {"id": "deep", "validation": {"command": "true", "cwd": "tests", "protect": ["deep/*.py"]}},
+        {"id": "auto", "validation": {"command": "true", "protect": ["auto"]}},
     )
     assert agent.ok("check")["doubts"] == []
 

@@ -105,6 +105,42 @@ def test_one_that_committed_nothing_says_so(agent: Agent) -> None:
     assert "committed nothing" in agent.ok("show", "1")["message"]
 
 
+@pytest.mark.parametrize("began", ["on it", "before it"])
+def test_a_commit_stays_its_tasks_own_where_a_later_one_committed_nothing(
+    project: Project, agent: Agent, began: str
+) -> None:
+    """A worker of a run begins before the commit of another one, and names that one as its own at the end."""
+    base = project.head
+    begin(agent)
+    project.put("done")
+    agent.ok("finish")
+    begin(agent, "true")
+    agent.ok("finish")
+    if began == "before it":
+        project.without_proofs()
+        project.edit_task("task-002", started_at_commit=base)
+
+    first, second = agent.ok("show", "1"), agent.ok("show", "2")
+
+    assert first["undo"] == f"git revert {project.head[:12]}"
+    assert "committed nothing" in second["message"]
+    assert second["undo"] is None
+
+
+def test_a_commit_that_git_has_lost_is_not_here_any_more(project: Project, agent: Agent) -> None:
+    begin(agent)
+    project.put("done")
+    agent.ok("finish")
+    lost = project.head
+    project.git("reset", "-q", "--hard", "HEAD^")
+    project.git("reflog", "expire", "--expire=now", "--all")
+    for ref in project.refs("refs/"):
+        if not ref.startswith("refs/heads/"):
+            project.git("update-ref", "-d", ref)
+    project.git("gc", "-q", "--prune=now")
+    assert f"its commit {lost[:12]} is not here any more" in agent.ok("show", "1")["message"]
+
+
 @pytest.mark.parametrize("verb", ["why", "edit", "claim", "finish", "retry", "remove"])
 def test_the_number_of_a_task_is_its_name_everywhere(agent: Agent, verb: str) -> None:
     if verb == "finish":

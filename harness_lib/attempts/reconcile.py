@@ -166,7 +166,7 @@ def _gated(task: Task, branch: str | None) -> Task:
 
 
 def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: bool) -> bool:
-    if not fresh and ownership.is_mine(tx, task, ctx):
+    if not fresh and leases.is_mine(task, ctx.owner.worker):
         return task.intent is not None
     return recovery.recoverable(
         task,

@@ -25,13 +25,13 @@ def doubts(ctx: Context, questions: Questions) -> Iterator[str]:
     work_tree = _WorkTree(ctx)
     for task in questions.search():
         if not task.is_done:
-            yield from _about(ctx, questions, work_tree, task)
+            yield from _about(ctx, work_tree, task)
 
 
-def _about(ctx: Context, questions: Questions, work_tree: _WorkTree, task: Task) -> Iterator[str]:
+def _about(ctx: Context, work_tree: _WorkTree, task: Task) -> Iterator[str]:
     check = check_of(task)
     if not check.is_given:
-        yield f"{task.id} has no check: {ownership.give_check(ctx, task, questions)}"
+        yield f"{task.id} has no check: {ownership.give_check(ctx, task)}"
         return
     cwd = task.validation.cwd or ""
     if not (work_tree.top / cwd).is_dir():

@@ -56,27 +56,23 @@ def next_command(ctx: Context, questions: Questions) -> str | None:
     return sessions.unless_held(questions, ctx, sessions.START)
 
 
-def is_judged(ctx: Context, task: Task, questions: Questions | None = None) -> bool:
+def is_judged(ctx: Context, task: Task) -> bool:
     """Return whether the caller is an agent whose own work the check of `task` judges: it may not set it.
 
-    Its worker may be an agent that we do not know, unless a person types. Who asks of many tasks gives the
-    `questions` of the list, which else is read for each.
+    Its worker may be an agent that we do not know, unless a person types.
     """
     if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
         if ctx.at_terminal or task.status != "in_progress":
             return False
-        return is_mine(questions or ctx.store.ask(), task, ctx)
+        return leases.is_mine(task, ctx.owner.worker)
     mine = any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by)
     return mine or task.status == "in_progress" or halting.is_for_a_person(task)
 
 
-def give_check(ctx: Context, task: Task, questions: Questions | None = None) -> str:
-    """Return how `task` gets another check: the command, or whom an agent that may not type it asks.
-
-    `questions`: as `is_judged` has it.
-    """
+def give_check(ctx: Context, task: Task) -> str:
+    """Return how `task` gets another check: the command, or whom an agent that may not type it asks."""
     command = typed.give_check(task.id)
-    return f"ask the user to type, in a terminal: {command}" if is_judged(ctx, task, questions) else command
+    return f"ask the user to type, in a terminal: {command}" if is_judged(ctx, task) else command
 
 
 def refuse_supervised(ctx: Context, verb: str) -> None:
@@ -91,14 +87,7 @@ def refuse_supervised(ctx: Context, verb: str) -> None:
 
 def held_by_me(questions: Questions, ctx: Context) -> Task | None:
     """Return the task that this worker has in progress."""
-    return next((task for task in questions.in_progress() if is_mine(questions, task, ctx)), None)
-
-
-def is_mine(questions: Questions, task: Task, ctx: Context) -> bool:
-    """Return whether this worker holds `task`; in exclusive mode a claim without a name is the session's."""
-    if task.claimed_by is None:
-        return not questions.concurrent and sessions.mine(questions, ctx) is not None
-    return leases.is_mine(task, ctx.owner.worker)
+    return questions.held_by(ctx.owner.worker)
 
 
 def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask:
@@ -116,7 +105,12 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     task = _named_task(questions, task_id, ctx)
     if task.status != "in_progress":
         _refuse_idle(questions, task, held_by_me(questions, ctx))
-    if not is_mine(questions, task, ctx):
+    if task.claimed_by is None and not questions.concurrent:
+        raise UsageError(
+            f"{task.id} is in progress, but nobody has claimed it: it was interrupted.",
+            "Have it recovered: harness start",
+        )
+    if not leases.is_mine(task, ctx.owner.worker):
         raise _not_yours(questions, task, ctx)
     session = sessions.mine(questions, ctx)
     if session is None:

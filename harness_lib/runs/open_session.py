@@ -48,12 +48,15 @@ def reply(ctx: Context) -> Reply:
     facts = git_facts(ctx)
     live = sessions.mine(questions, ctx)
     if live and is_open(live, questions, ctx) and live.halt is None:
-        return _reply(ctx, prove(ctx, _go_on(ctx)), history, facts)
+        return _reply(ctx, prove(ctx, go_on(ctx)), history, facts)
     return _reply(ctx, open_session(ctx), history, facts)
 
 
-def _go_on(ctx: Context) -> Opened:
-    """Return the caller's open session as it is now, once what a killed command had under way is finished."""
+def go_on(ctx: Context) -> Opened:
+    """Return the caller's open session as it is now, once what was interrupted in it is recovered.
+
+    That is what a killed command had under way, and what an agent of the prose has left in progress.
+    """
     with ctx.store.transaction() as tx:
         # Also for the lock directory of the prose: a killed command may have left its own pid there.
         session = sessions.mine(tx, ctx)
@@ -67,12 +70,18 @@ def _go_on(ctx: Context) -> Opened:
         if session is not None and tx.awaits_person():
             sessions.close(tx, session)
             return Opened(None, "waiting")
+        left = has_unclaimed(tx)
     if session is None:
         return open_session(ctx)
-    if held is None or held.intent is None:
+    if not left and (held is None or held.intent is None):
         return Opened(session)
     report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
     return Opened(None if report.stop else session, report.stop, report.recovered, report.warnings)
+
+
+def has_unclaimed(questions: Questions) -> bool:
+    """Return whether an agent of the prose, which writes no name, has left a task in progress."""
+    return not questions.concurrent and any(task.claimed_by is None for task in questions.in_progress())
 
 
 def _comes_back(ctx: Context) -> bool:
@@ -106,7 +115,7 @@ def open_session(ctx: Context) -> Opened:
     """
     git_access.require(ctx, ctx.git)
     if _comes_back(ctx):
-        return _go_on(ctx)
+        return go_on(ctx)
     again = _is_no_new_agent(ctx)
     session, stop, warnings = _take(ctx)
     if session is None:

@@ -46,9 +46,11 @@ def take(ctx: Context, questions: Questions, task: Task) -> str | None:
 def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:
     if task.halt is not None:
         return _halted(ctx, task)
-    if ownership.is_mine(questions, task, ctx):
+    if leases.is_mine(task, ctx.owner.worker):
         return ownership.finish_command(ctx, task, sessions.mine(questions, ctx))
-    if leases.expired(task, ctx.clock.now()) or task.claimed_by is None:
+    if task.claimed_by is None:
+        return sessions.unless_held(questions, ctx, sessions.START)
+    if leases.expired(task, ctx.clock.now()):
         return sessions.unless_held(questions, ctx, "harness recover")
     return "harness status"
 

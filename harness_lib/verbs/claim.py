@@ -69,9 +69,12 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
     questions = ctx.store.ask_to_change()
     sessions.refuse_other(questions, ctx)
     session = sessions.mine(questions, ctx)
-    if session and open_session.is_open(session, questions, ctx):
+    if session is None or not open_session.is_open(session, questions, ctx):
+        opened = open_session.open_session(ctx)
+    elif open_session.has_unclaimed(questions):
+        opened = open_session.go_on(ctx)
+    else:
         return open_session.prove(ctx, before._replace(session=session), waits=waits)
-    opened = open_session.open_session(ctx)
     recovered, warnings = (*before.recovered, *opened.recovered), (*before.warnings, *opened.warnings)
     return opened._replace(recovered=recovered, warnings=warnings)
 

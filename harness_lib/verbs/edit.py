@@ -19,7 +19,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.records import given
 from harness_lib.records.given import Given
-from harness_lib.rules import failures, halting, transitions
+from harness_lib.rules import failures, halting, leases, transitions
 from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
@@ -43,7 +43,7 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
         old = ownership.require_task(questions, task_id)
         if "depends_on" in changes:
             changes = {**changes, "depends_on": ownership.ids_of(questions, changes["depends_on"])}
-        _require_right(ctx, questions, old, changes)
+        _require_right(ctx, old, changes)
         new = _changed(old, changes)
         if new == old:
             return Reply(
@@ -68,7 +68,7 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
         return _reply(old, regated, tuple(tx.warnings), _next(ctx, ctx.store.ask(), regated))
 
 
-def _require_right(ctx: Context, questions: Questions, task: Task, changes: Changes) -> None:
+def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
     if task.status == "completed":
         raise RefusedError(
             f"{task.id} is completed; what its check has proven cannot be changed afterwards.",
@@ -79,7 +79,7 @@ def _require_right(ctx: Context, questions: Questions, task: Task, changes: Chan
     if task.status != "in_progress" or new.validation == task.validation:
         return
     agent = owner.in_agent(ctx.env)
-    if agent or (ownership.is_mine(questions, task, ctx) and not ctx.at_terminal):
+    if agent or (leases.is_mine(task, ctx.owner.worker) and not ctx.at_terminal):
         give_up = typed.harness(
             "fail", task.id, "--category", "CONFIG", rest="--message 'what is wrong with the check'"
         )

@@ -6,12 +6,22 @@ from harness_lib.attempts import reconcile
 from harness_lib.core import nothing_to_do, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
+from harness_lib.errors import UsageError
 from harness_lib.runs import open_session
 
 
 def run(ctx: Context) -> Reply:
-    """Recover every interrupted task that this worker may; opens a session if none is."""
+    """Recover every interrupted task that this worker may; opens a session if none is.
+
+    Raises UsageError for a list of the prose: its hooks hold until `start` or `claim` takes it over.
+    """
     questions = ctx.store.ask_to_change()
+    if not questions.has_had_sessions:
+        raise UsageError(
+            f"{ctx.store.list_file} has no `sessions`: only agents of the prose have worked on it, and it is "
+            "still theirs.",
+            "Take it over, which recovers what was interrupted: harness start",
+        )
     session = sessions.mine(questions, ctx)
     if session is None or not open_session.is_open(session, questions, ctx):
         opened = open_session.open_session(ctx)

@@ -11,6 +11,7 @@ from harness_lib.core import manual_edit, ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
+from harness_lib.rules import leases
 from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.rescue_apply import Rescue
@@ -240,7 +241,7 @@ def _by_ref(ctx: Context, name: str) -> Rescue | None:
 def _refuse_foreign_attempt(ctx: Context) -> None:
     questions, top = ctx.store.ask(), str(ctx.git.top)
     for task in questions.in_progress():
-        if not ownership.is_mine(questions, task, ctx) and task.worktree in (None, top):
+        if not leases.is_mine(task, ctx.owner.worker) and task.worktree in (None, top):
             raise RefusedError(
                 f"{task.claimed_by or 'Somebody'} works on {task.id} in {top}; what is brought in now would "
                 "become part of that attempt.",

@@ -13,7 +13,6 @@ from harness_lib.core import ownership, quoting, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
-from harness_lib.state.api import Questions
 from harness_lib.system.git import snapshot, trees
 from harness_lib.task import Task
 
@@ -53,7 +52,7 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
         check.require_check(tasks[0], questions.position(tasks[0].id), ownership.give_check(ctx, tasks[0]))
         results = [_single(ctx, tasks[0])]
     else:
-        results = list(_all(ctx, questions, tasks))
+        results = list(_all(ctx, tasks))
     return _reply(ctx, results, _changed(ctx, before), single=task_id is not None)
 
 
@@ -67,10 +66,10 @@ def _single(ctx: Context, task: Task) -> Result:
     return Result(task, checked.verdict, checked.message, checked)
 
 
-def _all(ctx: Context, questions: Questions, tasks: Sequence[Task]) -> Iterator[Result]:
+def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
     for task in tasks:
         if not check_of(task).is_given:
-            yield Result(task, NO_CHECK, ownership.give_check(ctx, task, questions))
+            yield Result(task, NO_CHECK, ownership.give_check(ctx, task))
             continue
         try:
             checked = _run(ctx, task)

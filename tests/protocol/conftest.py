@@ -9,8 +9,13 @@ import pytest
 
 from tests.protocol.prose import Prose
 from tests.verbs.conftest import agent, make_project, project
+from tests.verbs.project import Agent, Project
 
 __all__ = ["agent", "make_project", "project", "prose_in"]
+
+# Where users stand who meet a list of the prose: nobody has given them a HARNESS_WORKER_ID.
+SHELL: dict[str, str | None] = {"HARNESS_WORKER_ID": None}
+STANDS = {"shell": SHELL, "agent": {**SHELL, "CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "chat"}}
 
 ProseIn = Callable[[Path], Prose]
 
@@ -27,3 +32,13 @@ def prose_in() -> Iterator[ProseIn]:
     yield make
     for prose in made:
         prose.unlock()
+
+
+def user(project: Project, stand: str = "shell") -> Agent:
+    """Return who works on the list from a plain shell, or as an agent."""
+    return project.agent("user", None, **STANDS[stand])
+
+
+def trusted(project: Project) -> None:
+    """Let a person trust the list."""
+    user(project).ok("trust", "--yes", HARNESS_TRUST="1")

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.protocol.conftest import ProseIn
+from tests.cli.conftest import TYPED
+from tests.protocol.conftest import STANDS, ProseIn, trusted, user
 from tests.protocol.documented import require_documented, seed_task
 from tests.protocol.prose import Prose
 from tests.verbs.conftest import Make
@@ -53,8 +54,8 @@ def test_half_a_list_is_finished_and_nothing_of_it_is_lost(bare: Project, prose:
     prose.crash()
     before, old_log = prose.read(), bare.log
 
-    agent = bare.agent()
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    trusted(bare)
+    agent = user(bare)
     reply = agent.ok("start")
 
     assert "task-002" in reply["recovered"][0]
@@ -88,6 +89,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.parametrize("stand", STANDS)
 @pytest.mark.parametrize(("dirty", "commits", "checkpoints", "command", "status", "why"), ROWS)
 def test_each_row_of_the_decision_matrix(
     bare: Project,
@@ -98,6 +100,7 @@ def test_each_row_of_the_decision_matrix(
     command: str,
     status: str,
     why: str,
+    stand: str,
 ) -> None:
     """A claim of the prose has no gate, no fence and no tree: the rows hold for it all the same.
 
@@ -113,12 +116,14 @@ def test_each_row_of_the_decision_matrix(
         bare.put("tracked.txt", "two\n")
         bare.put("work.txt", "more\n")
 
-    agent = bare.agent()
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    trusted(bare)
+    agent = user(bare, stand)
     agent("start")
 
     task = bare.task()
     assert task["status"] == status
+    assert task["fence"] == 1
+    assert (status == "in_progress") == bool(task.get("gate"))
     assert bare.grep("RECOVERY", "[task-001]", 'action="', 'reason="')
     assert bare.git("branch", "--show-current") == "main"
     if status == "failed":
@@ -139,8 +144,8 @@ def test_what_the_prose_left_half_done_stays_and_is_rescued_before_it_goes_back(
     interrupted(prose, "false")
     bare.put("work.txt", "hours of work\n")
 
-    agent = bare.agent()
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    trusted(bare)
+    agent = user(bare)
     agent.ok("start")
 
     assert bare.read("work.txt") == "hours of work\n"
@@ -153,7 +158,7 @@ def test_a_list_made_by_the_prose_runs_nothing_until_a_person_trusts_it(bare: Pr
     """It may have come with a clone: refused, nothing changed, and the hint leads on."""
     interrupted(prose, "touch it-ran; test -f work.txt")
     bare.put("work.txt")
-    agent = bare.agent()
+    agent = user(bare)
 
     reply = agent.fails(8, "start")
 
@@ -170,8 +175,8 @@ def test_once_failed_by_us_and_claimed_by_the_prose_again_it_is_recovered_again(
 ) -> None:
     """The fence of our attempt is still there, the gate is not: that is no attempt to cheat."""
     prose.init(seed_task("task-001", "Do the work", WORK))
-    agent = bare.agent()
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    trusted(bare)
+    agent = user(bare)
     agent.ok("claim")
     agent.fails(1, "finish")
     agent.ok("stop")
@@ -186,6 +191,42 @@ def test_once_failed_by_us_and_claimed_by_the_prose_again_it_is_recovered_again(
     assert "work.txt" in bare.in_commit()
 
 
+@pytest.mark.parametrize("verb", ["start", "claim", "recover"])
+def test_what_is_in_progress_for_nobody_is_recovered_in_an_open_session_too(
+    bare: Project, prose: Prose, verb: str
+) -> None:
+    """A version before has taken such a list over and left the task without a name, a fence and a gate."""
+    interrupted(prose)
+    trusted(bare)
+    agent = user(bare)
+    agent.ok("start")
+    bare.edit_task(status="in_progress", claimed_by=None, fence=0, gate=None)
+    bare.put("work.txt")
+    refused = agent.fails(2, "finish", "task-001")
+    assert refused["error"]["hint"] == "Have it recovered: harness start"
+
+    agent(verb)
+
+    assert bare.task()["status"] == "completed", agent("status").text
+
+
+def test_only_start_and_claim_end_the_hold_of_the_prose(bare: Project, prose: Prose) -> None:
+    """Its hooks hold whoever works on a list without `sessions`: no other verb may write that key."""
+    interrupted(prose)
+    failed = {"status": "failed", "attempts": 3, "error_log": ["[TEST_FAIL] The check failed."]}
+    waits = seed_task("task-003", "Waits", depends_on=["task-002"])
+    bare.edit(tasks=[bare.task(), {**seed_task("task-002"), **failed}, waits])
+    trusted(bare)
+    before = bare.file.read_bytes()
+    cases = [("task-001", "shell"), ("task-002", "agent"), ("task-003", "shell")]
+    for name, argv in TYPED.items():
+        for task, stand in cases if name not in ("start", "claim", "run") else ():
+            bare.file.write_bytes(before)
+            words = [task if word.startswith("task-0") else word for word in argv]
+            said = user(bare, stand)(*words)
+            assert "sessions" not in bare.state, (words, stand, said.text)
+
+
 class TestConcurrent:
     """Claims of the prose in concurrent mode: who may take them over."""
 
@@ -196,7 +237,7 @@ class TestConcurrent:
         prose.lock()
         prose.claim("task-001", claimed_by="worker-1", lease_expires_at="2035-01-01T00:00:00Z")
         prose.unlock()
-        bare.agent("person").ok("trust", "--yes", HARNESS_TRUST="1")
+        trusted(bare)
         return bare
 
     def test_a_valid_lease_of_another_is_left_alone(self, claimed: Project) -> None:
@@ -237,8 +278,8 @@ def test_an_init_script_that_the_prose_left_runs_at_our_start_too(bare: Project,
     script.chmod(0o755)
     prose.start()
     prose.end()
-    agent = bare.agent()
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    trusted(bare)
+    agent = user(bare)
 
     agent.ok("start")
 

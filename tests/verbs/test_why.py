@@ -58,7 +58,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
         "halted until a person has acted",
         "harness show a",
     ),
-    "claimed by nobody": ([{"id": "a", "status": "in_progress"}], "claimed by nobody", "harness recover"),
+    "claimed by nobody": ([{"id": "a", "status": "in_progress"}], "claimed by nobody", "harness start"),
     "lease ended": (
         [
             {

@@ -14,7 +14,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
 from harness_lib.rules import budget
 from harness_lib.rules.events import Step, Stepped
 from harness_lib.runs.agent_process import AgentExit
-from harness_lib.runs.worker_port import StuckError, WorkerPort, stuck
+from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerPort, stuck
 from harness_lib.system.git import checkout, locks, snapshot, trees
 from harness_lib.task import Task
 
@@ -41,7 +41,10 @@ class Tries:
 
 
 def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit, tries: Tries) -> bool:
-    """Return whether another agent goes on with this attempt, once what stands in its way is over."""
+    """Return whether another agent goes on with this attempt, once what stands in its way is over.
+
+    Raises StuckError (a person must act), HeldBackError (the run starts no further agent).
+    """
     if not worktree_slots.is_there(ctx.git):
         return False
     if agent_exit.how == "limit":
@@ -121,13 +124,21 @@ def _has_changed(ctx: Context, task: Task) -> bool:
 
 
 def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: float, why: str) -> None:
-    """Wait, with the claim kept alive; the run shows until when."""
+    """Wait, with the claim kept alive; the run shows until when.
+
+    Raises HeldBackError as soon as the run starts no further agent.
+    """
     until = ctx.clock.now() + timedelta(seconds=max(0.0, seconds))
     # The monotonic clock stands still while a laptop sleeps, the other one may be set back.
     worker.tell(Stepped(step, until.timestamp(), why))
     end = ctx.clock.monotonic() + max(0.0, seconds)
     renewed = ctx.clock.monotonic()
-    while (left := end - ctx.clock.monotonic()) > 0 and ctx.clock.now() < until:
+    while True:
+        if ending := worker.held_back():
+            raise HeldBackError(f"{ending} while its agent waited: {why}")
+        left = end - ctx.clock.monotonic()
+        if left <= 0 or ctx.clock.now() >= until:
+            return
         ctx.clock.sleep(min(SLICE_SECONDS, left))
         if ctx.clock.monotonic() - renewed > ctx.lease_seconds / 3:
             renewed = ctx.clock.monotonic()

@@ -268,6 +268,8 @@ class Scheduler:
         if reached:
             self._hold_back(pool, reached)
         else:
+            if self._limited:
+                pool.hold_back(limited=False)
             self._limited = False
             self._admit(pool, self.state.limits)
         rows = self.state.rows
@@ -285,6 +287,7 @@ class Scheduler:
         """Start nothing new; when nobody is at work any more the run ends. Until then it can be raised."""
         if not self._limited:
             self.tell("limit", f"a limit is reached ({reached}); finishing what runs, starting nothing new")
+            pool.hold_back(limited=True)
         self._limited = True
         if self._at_work() == 0 and self._ready:
             self._drain(pool, "limit", reached)

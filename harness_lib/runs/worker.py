@@ -41,7 +41,7 @@ from harness_lib.rules.halting import Halt
 from harness_lib.runs import agent_attempt
 from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.worker_config import WorkerConfig
-from harness_lib.runs.worker_port import StuckError
+from harness_lib.runs.worker_port import HeldBackError, StuckError
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
 from harness_lib.system.git.repository import GitError
@@ -59,6 +59,7 @@ class Worker:
         self.adapter = config.adapter()
         self.limits = budget.read(config.limits)
         self.draining = threading.Event()
+        self.limited = False
         self.allowed = threading.Semaphore(0)
         self._idle = ""
         self._has_worked = False
@@ -78,6 +79,12 @@ class Worker:
     def rules(self) -> Rules:
         """Return what an agent may take, the limits as they are now."""
         return Rules(self.config.silence, self.config.longest, self.limits)
+
+    def held_back(self) -> str:
+        """Return why the run starts no further agent; "" if it does."""
+        if self.draining.is_set():
+            return "the run was stopped"
+        return "a limit of the run was reached" if self.limited else ""
 
     def work(self) -> None:
         """Take tasks until the run says that it is enough."""
@@ -198,6 +205,8 @@ class Worker:
         except KeyboardInterrupt:
             self._give_back(context, session, task, "the run was stopped")
             raise
+        except HeldBackError as error:
+            self._is_given_back(context, session, task, str(error))
         except StuckError as stuck:
             if self._is_given_back(context, session, task, stuck.reason) or stuck.everywhere:
                 self._halt(task, stuck)
@@ -210,11 +219,7 @@ class Worker:
             raise
         else:
             self._has_worked = True
-            final = ended.task
-            message = final.error_log[-1] if final.status == "failed" and final.error_log else ""
-            if final.status == "pending" and final.handback:
-                message = final.handback.reason
-            self._tell_ended(ended, message)
+            self._tell_ended(ended, _why(ended.task))
 
     def _tell_ended(self, ended: outcome.Ended, message: str) -> None:
         """Tell how an attempt ended; that finished work waits for a person is told once, by the run."""
@@ -306,6 +311,13 @@ class Worker:
         while not self.draining.wait(POLL_SECONDS):
             if self.ctx.store.stamp() != seen or self.ctx.clock.monotonic() > until:
                 return
+
+
+def _why(task: Task) -> str:
+    """Return why an attempt at `task` has ended as it did; "" for a completed one."""
+    if task.status == "pending" and task.handback:
+        return task.handback.reason
+    return task.error_log[-1] if task.status == "failed" and task.error_log else ""
 
 
 def _lift_halts(tx: Tx) -> None:

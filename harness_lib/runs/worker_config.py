@@ -15,6 +15,8 @@ from harness_lib.rules.budget import Budget
 PORTS = 100
 # How a line begins that gives a worker other limits.
 LIMITS = "limits "
+# Whether a limit of the run is reached.
+LIMITED, UNLIMITED = "limited", "unlimited"
 
 
 @dataclass(frozen=True)

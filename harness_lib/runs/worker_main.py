@@ -1,8 +1,9 @@
 """The process of a worker, and its two pipes to the run.
 
 It speaks in JSON lines on standard output (`rules.events` says which), and hears the run on standard input:
-its configuration first; then `go` lets it take a task, `limits` gives it others, `drain` means to take no
-further task, and the end of the input that the run is dead.
+its configuration first; then `go` lets it take a task, `limits` gives it others, `limited` means to start no
+further agent until `unlimited`, `drain` to take no further task, and the end of the input that the run is
+dead.
 """
 
 from __future__ import annotations
@@ -65,7 +66,11 @@ def _listen(worker: Worker) -> None:
         if line.startswith(worker_config.LIMITS):
             worker.limits = budget.read(json.loads(line.removeprefix(worker_config.LIMITS)))
             continue
-        if line.strip() == "drain":
+        word = line.strip()
+        if word in (worker_config.LIMITED, worker_config.UNLIMITED):
+            worker.limited = word == worker_config.LIMITED
+            continue
+        if word == "drain":
             worker.draining.set()
         worker.allowed.release()
     # The run is dead, or wants no more of us.

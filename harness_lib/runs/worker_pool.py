@@ -132,6 +132,11 @@ class WorkerPool:
         for handle in self._handles.values():
             self._say(handle, worker_config.limits(limits))
 
+    def hold_back(self, *, limited: bool) -> None:
+        """Tell every worker whether a limit of the run is reached: then no further agent is started."""
+        for handle in self._handles.values():
+            self._say(handle, worker_config.LIMITED if limited else worker_config.UNLIMITED)
+
     def drain(self) -> None:
         """Let every worker finish what it has and take no more."""
         for handle in self._handles.values():

@@ -31,6 +31,10 @@ class WorkerPort(Protocol):
         """Return what an agent may take now."""
         ...
 
+    def held_back(self) -> str:
+        """Return why the run starts no further agent; "" if it does."""
+        ...
+
 
 class AgentOptions(Protocol):
     """How agents are to be started."""
@@ -43,6 +47,10 @@ class AgentOptions(Protocol):
 
     @property
     def max_file(self) -> float: ...  # noqa: D102 - megabytes that nobody has to be asked about
+
+
+class HeldBackError(Exception):
+    """The run starts no further agent, and the attempt needs one: the task goes back, uncounted."""
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from harness_lib.state import schema
 from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import sh
 
 SOON = 3.0
 
@@ -95,6 +97,34 @@ def test_a_usage_limit_is_waited_out_and_costs_no_attempt(workshop: Workshop, tm
     assert time.monotonic() - began > SOON
     assert workshop.task("task-001")["attempts"] == 0
     assert (workshop.top / "f").read_text().split() == ["half", "done"]
+
+
+@pytest.mark.parametrize("how", ["cost", "time", "ctrl-c"])
+def test_nobody_waits_for_a_usage_limit_in_a_run_that_ends(
+    workshop: Workshop, tmp_path: Path, how: str
+) -> None:
+    workshop.add("Limited", "grep -q done f")
+    seen = tmp_path / "seen"
+    resets = (datetime.now(timezone.utc) + timedelta(hours=3)).isoformat()
+    agent = (
+        f"echo x >> {seen}; echo half > f; "
+        f"echo '{json.dumps({'cost_usd': 0.3, 'limit_resets_at': resets})}'; exit 1"
+    )
+    most = {"cost": ("--max-cost", "0.05"), "time": ("--max-hours", "0.002"), "ctrl-c": ()}[how]
+
+    run = workshop.start("--no-final-check", *most, agent=agent)
+    if how == "ctrl-c":
+        workshop.wait_for("the waiting", lambda: "limit, goes on at" in workshop.printed)
+        run.send_signal(signal.SIGINT)
+
+    assert run.wait(90) == 9, workshop.printed
+    assert seen.read_text() == "x\n"
+    why = "the run was stopped" if how == "ctrl-c" else "a limit of the run was reached"
+    assert f"task-001 goes back: {why} while its agent waited" in workshop.printed
+    task = workshop.task("task-001")
+    assert (task["status"], task["attempts"]) == ("pending", 0)
+    assert sh(workshop.top, "show", f"{task['handback']['rescue']}:f") == "half"
+    workshop.nothing_is_left_over()
 
 
 def test_trouble_of_the_providers_is_tried_again(workshop: Workshop, tmp_path: Path) -> None:

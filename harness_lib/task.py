@@ -40,9 +40,9 @@ from harness_lib.records.task import (
 from harness_lib.records.task_list import MODES, VERSION, Mode, Session, SessionConfig, State
 
 # Why there is nothing to go on with, from the rule that finds it to the reply that says so.
-StopReason = Literal["done", "blocked", "waiting", "max_tasks_per_session", "max_sessions"]
+StopReason = Literal["done", "recheck_failed", "blocked", "waiting", "max_tasks_per_session", "max_sessions"]
 # Why an unattended run has ended before that.
-RunStop = Literal["interrupted", "limit", "stuck", "broken"]
+RunStop = Literal["interrupted", "limit", "stuck"]
 LogType = Literal[
     "INIT", "Starting", "Completed", "ERROR", "CHECKPOINT", "ROLLBACK", "RECOVERY", "STATS", "LOCK", "WARN"
 ]

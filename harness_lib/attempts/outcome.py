@@ -15,7 +15,7 @@ from harness_lib import timestamps, typed
 from harness_lib.core import marker, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
-from harness_lib.rules import leases, transitions
+from harness_lib.rules import leases, rechecks, transitions
 from harness_lib.rules.endings import Ending
 from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions, Tx
@@ -119,6 +119,7 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
     with ctx.store.transaction() as tx:
         done = transitions.complete(require_claim(tx, task), now=tx.now, look_at=look_at)
         tx.replace(done)
+        _forget_repaired(tx, done)
         tx.log("Completed", f"(commit {commit[:SHORT]})", session=session.number, task=task.id)
         for sentence in look_at:
             tx.log("WARN", sentence, session=session.number, task=task.id)
@@ -135,6 +136,15 @@ def _with_command(git: Git, task: Task) -> list[str]:
     span = f"{base[:SHORT]}..{commit[:SHORT]}"
     show = typed.git("show", commit[:SHORT]) if is_one else typed.git("log", "--patch", span)
     return [f"{sentence} ({show})" for sentence in task.look_at]
+
+
+def _forget_repaired(tx: Tx, done: Task) -> None:
+    """Let what `done`, a repair, has put right be red no longer: the check that was red has passed."""
+    if done.repairs is None:
+        return
+    for task in rechecks.red(tx.search("completed")):
+        if rechecks.key(task) == rechecks.key(done):
+            tx.replace(transitions.recheck(task, None))
 
 
 def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:

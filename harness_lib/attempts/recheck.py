@@ -16,9 +16,9 @@ from typing import NamedTuple
 from harness_lib import timestamps
 from harness_lib.attempts import check, worktree_slots
 from harness_lib.checks.checked import Checked
-from harness_lib.core import quoting, trust_policy
+from harness_lib.core import marker, quoting, trust_policy
 from harness_lib.core.context import Context
-from harness_lib.errors import ConfigError
+from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import rechecks, transitions
 from harness_lib.state.api import Tx
 from harness_lib.system.git import status, unkept, worktrees
@@ -123,13 +123,41 @@ def _judge(
     if checked.passed:
         return Recheck(commit, passed=True, at=at)
     failed = Recheck(commit, passed=False, tail=_tail(checked), at=at)
+    needed = _needed(clean, commit, task, in_place, during)
+    if not during():
+        return None
+    return failed if needed is None else failed._replace(excuse="not_reproducible", missing=needed)
+
+
+def _needed(
+    clean: Context, commit: str, task: Task, in_place: Sequence[Git], during: GoesOn
+) -> tuple[str, ...] | None:
+    """Return which files the check of `task` needs that git does not keep; None if that is not why it fails.
+
+    It passes with them, or has never passed without: not in the commit either that `task` was completed with.
+    """
     for git in in_place:
         if _stands_at(clean, git, commit) and _checked(clean.at(git), task, during).passed:
-            missing = tuple(
-                quoting.one_line(path, SHOWN) for path in unkept.differing(git, clean.git, clean.keep_out)
-            )
-            return failed._replace(excuse="not_reproducible", missing=missing)
-    return failed if during() else None
+            files = unkept.differing(git, clean.git, clean.keep_out)
+            return tuple(quoting.one_line(path, SHOWN) for path in files)
+    if not during() or _passed_when_done(clean, commit, task, during):
+        return None
+    return task.recheck.missing if task.recheck else ()
+
+
+def _passed_when_done(clean: Context, commit: str, task: Task, during: GoesOn) -> bool:
+    """Return whether the check passes on a clean checkout of the work of `task`, as far as that is known."""
+    git, own = clean.git, task.completed_commit
+    if own is None or not git.exists(own) or not git.is_ancestor(own, commit):
+        return True
+    if git.tree_of(own) == git.tree_of(commit):
+        return False
+    try:
+        with clean_checkout(clean, git.top.with_name(f"{git.top.name}-then"), own) as then:
+            return _checked(then, task, during).passed
+    except EnvSetupError:
+        # `harness-init.sh` is of today.
+        return True
 
 
 def _checked(ctx: Context, task: Task, during: GoesOn) -> Checked:
@@ -149,7 +177,8 @@ def _tail(checked: Checked) -> str:
 
 
 def _stands_at(clean: Context, git: Git, commit: str) -> bool:
-    if git.head() is None or git.tree_of("HEAD") != git.tree_of(commit):
+    head = git.head()
+    if head is None or git.tree_of(head) != git.tree_of(commit):
         return False
     return not status.changes(git, clean.keep_out).tracked
 
@@ -173,8 +202,13 @@ def _record(ctx: Context, task: Task, found: Recheck) -> Iterator[Found]:
         if current is None or not transitions.may("recheck", current) or _differs(current, task):
             return
         checked = transitions.recheck(current, found)
+        held = tx.holds_agents()
         tx.replace(checked)
         _log(tx, checked, gist)
+        if tx.holds_agents() and not held:
+            # It is away because all was done; where work remained, somebody has paused the list.
+            tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+        marker.lower_when_finished(tx, ctx.store)
     yield Found(checked, found, gist)
 
 

@@ -298,6 +298,18 @@ def free(ctx: Context, place: Place, number: int) -> Path:
     return next(path for path in paths if str(path) not in used)
 
 
+def idle(ctx: Context, place: Place, commit: str) -> list[Git]:
+    """Return the work trees of this run in which no task is in progress, each standing clean at `commit`.
+
+    What git ignores is still there, as the attempts have left it.
+    """
+    used = _occupied(ctx)
+    # Workers count from 1.
+    paths = [place.slot(number) for number in place.numbers() if number]
+    found = [checkout_clean(ctx, path, commit) for path in paths if str(path) not in used]
+    return [git for git, is_new in found if not is_new]
+
+
 def _occupied(ctx: Context) -> set[str]:
     return {task.worktree for task in ctx.store.ask().in_progress() if task.worktree}
 

@@ -23,11 +23,11 @@ def change(ctx: Context) -> Iterator[Tx]:
     trust_policy.prepare(ctx)
     with ctx.store.transaction() as tx:
         mine = add_tasks.may_trust(ctx, tx)
-        had_work = tx.work_remains()
+        had_work = tx.holds_agents()
         yield tx
         if mine and tx.changed:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
-        if not had_work and tx.work_remains():
+        if not had_work and tx.holds_agents():
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
 
 

@@ -6,6 +6,6 @@ from harness_lib.state.api import Store, Tx
 
 
 def lower_when_finished(tx: Tx, store: Store) -> None:
-    """Switch the hooks off with this transaction if it leaves no work."""
-    if not tx.work_remains():
+    """Switch the hooks off with this transaction if it leaves nothing to hold an agent for."""
+    if not tx.holds_agents():
         tx.on_commit(lambda: store.switch_hooks(on=False))

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import quoting
+from harness_lib.core import quoting, rechecked
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
-from harness_lib.rules import stats
+from harness_lib.rules import rechecks, stats
 from harness_lib.state.api import Questions
 from harness_lib.task import StopReason
 
@@ -31,6 +31,9 @@ def answer(reason: StopReason) -> Answer:
     match reason:
         case "done":
             return Answer("Every task is completed.", "harness status")
+        case "recheck_failed":
+            words = "Checks of completed tasks fail on a clean checkout of what is committed."
+            return Answer(words, "harness status")
         case "blocked":
             words = "No task is left that could run: the rest failed for good or depends on one that did."
             return Answer(words, "harness status")
@@ -54,6 +57,12 @@ def words(questions: Questions, reason: StopReason) -> str:
     return answer(reason).words
 
 
+def then(questions: Questions, reason: StopReason) -> str:
+    """Return what to type because of `reason`."""
+    red = rechecks.red(questions.search("completed")) if reason == "recheck_failed" else []
+    return typed.harness("retry", red[0].id) if red else answer(reason).next
+
+
 def reply(
     verb: str,
     questions: Questions,
@@ -64,10 +73,12 @@ def reply(
     """Return the reply of `verb` for the reason `stop`, after the lines of `preface`."""
     reason: StopReason = stop or "done"
     counts, sentence = questions.counts(), words(questions, reason)
-    go_on = answer(reason).next if counts.total else ADD
+    go_on = then(questions, reason) if counts.total else ADD
     halted: list[str] = []
     if sentence == PERSON:
         halted, go_on = _halted(questions)
+    if reason == "recheck_failed":
+        halted = rechecked.red_lines(questions)
     return Reply(
         verb,
         "\n".join([*preface, sentence, *halted, stats.render(counts)]),

@@ -18,7 +18,7 @@ def restore(ctx: Context) -> bool:
         return False
     with ctx.store.transaction() as tx:
         # Entering it restores the list, and warns of that.
-        if tx.work_remains():
+        if tx.holds_agents():
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
     return True
 

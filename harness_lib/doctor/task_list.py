@@ -50,7 +50,7 @@ def _trust(ctx: Context, questions: Questions) -> Diagnoses:
 
 
 def _marker(ctx: Context, questions: Questions) -> Diagnoses:
-    remains = questions.work_remains()
+    remains = questions.holds_agents()
     if not ctx.store.hooks_are_on():
         if questions.sessions():
             other = sessions.holder(questions, ctx)

@@ -28,6 +28,7 @@ def stop(situation: Situation, own: Sequence[WorkingTask]) -> str:
     return "\n".join(
         [
             f"harness: {_counts(situation)}",
+            *_red(_digest(situation)),
             *_next(situation, own),
             *_nameless(situation),
             _DATA,
@@ -53,6 +54,9 @@ def start(situation: Situation, own: Sequence[WorkingTask]) -> str:
     failure = digest["last_failure"]
     if failure:
         lines.append(f"Last failure: {_id(failure['id'])} {quoted(failure['text'] or '', FAILURE)}")
+    lines += _red(digest)
+    if digest["red"] and not digest["work_remains"]:
+        return "\n".join([*lines, *_repair_red(situation), _DATA])
     if not digest["work_remains"]:
         left = "Nothing is left to do." if digest["counts"]["total"] else "It is empty."
         return "\n".join([*lines, f"{left} New tasks: {_type(situation, 'add', '--help')}"])
@@ -157,12 +161,34 @@ def _next(situation: Situation, own: Sequence[WorkingTask]) -> list[str]:
         return [f"{_unproven(digest)} Have their checks run: {_type(situation, 'claim')}"]
     if digest["next"]:
         return [f"Next is {_named(digest['next'])}. Type: {_type(situation, 'claim')}"]
+    return _nothing_to_take(situation)
+
+
+def _nothing_to_take(situation: Situation) -> list[str]:
+    digest = _digest(situation)
     if digest["doomed"]:
         ids = ", ".join(map(_id, digest["doomed"][:LISTED]))
         more = "" if len(digest["doomed"]) <= LISTED else " and more"
         doomed = f"{ids}{more} can never run: what they depend on failed for good, or waits for them in turn."
         return [f"{doomed} Have that recorded: {_type(situation, 'claim')}"]
+    if digest["red"]:
+        return _repair_red(situation)
     return [f"See what can be done: {_type(situation, 'status')}"]
+
+
+def _red(digest: Summary) -> list[str]:
+    """Return what is to be said of completed tasks whose checks fail on what is committed."""
+    if not digest["red"]:
+        return []
+    return [
+        f"Completed, but the check fails on a clean checkout of what is committed: {_names(digest['red'])}."
+    ]
+
+
+def _repair_red(situation: Situation) -> list[str]:
+    first = _digest(situation)["red"][0]["id"]
+    retry, again = _type(situation, "retry", first), _type(situation, "validate", "--all", "--committed")
+    return [f"Have it done again: {retry}. If it was repaired since, run the checks again: {again}"]
 
 
 def _unproven(digest: Summary) -> str:

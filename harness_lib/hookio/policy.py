@@ -41,7 +41,7 @@ def stop(situation: Situation, payload: Payload) -> Answer:
     halt = _halt(situation.mine, held(situation))
     if halt:
         return Answer("allow", warning=messages.halted(halt, situation.program))
-    if not digest["work_remains"]:
+    if not digest["work_remains"] and not digest["red"]:
         return Answer("allow", finished=True)
     spent = _spent(situation)
     if spent or (digest["stop"] == "waiting" and not held(situation)):

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from harness_lib.rules.failures import is_permanent
+from harness_lib.rules.rechecks import is_red
 from harness_lib.task import State, Status, Task
 
 
@@ -14,7 +15,7 @@ class Counts(NamedTuple):
 
     `pending` are also those of which only somebody else's write says that they are completed.
     `blocked` are those of `pending` that depend directly on a task failed for good: computed, never stored.
-    `failed` is `retryable` + `permanent`.
+    `failed` is `retryable` + `permanent`; `red` are those of `completed` whose last re-check failed.
     `attempts` counts those that failed, also before a `retry` or `remove`; `checkpoints` those of each
     task's last attempt.
     """
@@ -29,6 +30,7 @@ class Counts(NamedTuple):
     checkpoints: int
     retryable: int
     permanent: int
+    red: int = 0
 
 
 def count(state: State) -> Counts:
@@ -47,6 +49,7 @@ def count(state: State) -> Counts:
         checkpoints=sum(len(task.checkpoints) for task in state.tasks),
         retryable=by_status["failed"] - len(permanent),
         permanent=len(permanent),
+        red=sum(map(is_red, state.tasks)),
     )
 
 

@@ -5,7 +5,7 @@ Source: docs/protocol.md, "Stopping Conditions" and "Activation Marker"; docs/de
 
 from __future__ import annotations
 
-from harness_lib.rules import selection
+from harness_lib.rules import rechecks, selection
 from harness_lib.rules.failures import is_permanent
 from harness_lib.task import Session, State, StopReason, Task
 
@@ -14,15 +14,17 @@ def no_work(state: State) -> StopReason | None:
     """Return why no task can be claimed, or None if one can, or one that is unproven can be proven.
 
     `done`: all are completed (an empty list too); `waiting`: others work on what is left, or a person must
-    act on a halted task first; `blocked`: what is left has failed for good or depends on such a task.
+    act on a halted task first; `blocked`: what is left has failed for good or depends on such a task;
+    `recheck_failed`: `done` or `blocked`, but a completed task is red.
     """
+    is_red = any(map(rechecks.is_red, state.tasks))
     if all(task.is_done for task in state.tasks):
-        return "done"
+        return "recheck_failed" if is_red else "done"
     if any(True for _ in selection.eligible(state)) or any(map(_is_doubted, state.tasks)):
         return None
     if any(_is_awaited(task) for task in state.tasks):
         return "waiting"
-    return "blocked"
+    return "recheck_failed" if is_red else "blocked"
 
 
 def awaits_person(state: State) -> bool:
@@ -43,12 +45,17 @@ def sessions_spent(state: State) -> StopReason | None:
 
 
 def work_remains(state: State) -> bool:
-    """Return True while a task is pending, in progress or retryable: as long, the marker stands.
+    """Return True while a task is pending, in progress or retryable.
 
     A task that can never run counts until validation has recorded that, and so does a halted one: a person
     will come back to it.
     """
     return any(not task.is_done and not is_permanent(task) for task in state.tasks)
+
+
+def holds_agents(state: State) -> bool:
+    """Return whether hooks hold agents: while work remains, or a completed task is red."""
+    return work_remains(state) or any(map(rechecks.is_red, state.tasks))
 
 
 def _is_doubted(task: Task) -> bool:

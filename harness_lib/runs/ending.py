@@ -12,7 +12,7 @@ from harness_lib.attempts import (
     target_branch,
     worktree_slots,
 )
-from harness_lib.core import marker, nothing_to_do, quoting, sessions
+from harness_lib.core import marker, nothing_to_do, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
@@ -77,12 +77,31 @@ def _close(ctx: Context, *, recorded: bool) -> None:
         marker.lower_when_finished(tx, ctx.store)
 
 
+def _outcome(ctx: Context, why: Why) -> Why:
+    """Return what a run has come to that ended because of `why`: a red task counts more, whatever ended it.
+
+    But a person who has stopped it, or must help it first, knows that already.
+    """
+    if why in ("interrupted", "stuck"):
+        return why
+    questions = ctx.store.ask()
+    if rechecked.red(ctx, questions.search("completed")):
+        return "recheck_failed"
+    if why != "recheck_failed":
+        return why
+    counts = questions.counts()
+    return "done" if counts.completed == counts.total else "blocked"
+
+
 def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> None:
     """Add to the log how a run ended because of `why` (`message` says more, `kind` is that of a trouble)."""
+    why = _outcome(ctx, why)
+    if why == "recheck_failed":
+        message = nothing_to_do.answer(why).words
     with ctx.store.transaction() as tx:
         session = sessions.mine(tx, ctx)
         number = session.number if session else tx.session_count
-        if kind or why == "broken":
+        if kind or why == "recheck_failed":
             trouble = quoting.one_line(f"the run ended: {message}", quoting.FAILURE_LENGTH)
             tx.log("ERROR", f"[{kind or 'TEST_FAIL'}] {trouble}", session=number)
         elif why == "interrupted" and message:
@@ -114,8 +133,6 @@ def _words(ctx: Context, why: Why, message: str) -> str:
             return f"A limit of this run is reached ({message}). Go on with a higher one: harness run --help"
         case "stuck":
             return f"A person must act first. {message}".strip()
-        case "broken":
-            return f"Every task is completed, but the whole is not. {message}".strip()
         case _:
             # One of the list itself: another of ours would not be taken there.
             return f"{nothing_to_do.words(ctx.store.ask(), why)} {message}".strip()
@@ -135,14 +152,21 @@ def _stopped(why: Why | None, waits: str | None) -> _Stopped:
     return {"exit": Exit.STOP, "stop": "waiting" if why == "done" else why}
 
 
-def reply(ctx: Context, why: Why, message: str, began: report.Beginning, spent: Spent) -> Reply:
-    """Return the answer of a run that ended because of `why`; `message` says more about it."""
-    first = [_words(ctx, why, message)]
+def reply(
+    ctx: Context, why: Why, message: str, began: report.Beginning, spent: Spent, left_out: str = ""
+) -> Reply:
+    """Return the answer of a run that ended because of `why`; `message` says more about it.
+
+    `left_out` says which checks the final check did not run.
+    """
+    stop = _outcome(ctx, why)
+    but = nothing_to_do.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
+    first = [f"{_words(ctx, why, message)} {but}".strip(), left_out and f"final check: {left_out}"]
     return Reply(
         "run",
         "\n".join(report.lines(ctx, began, first, spent)),
-        **_stopped(why, pending_merges.describe(ctx, target_of(ctx))),
-        next="harness run" if why in ("interrupted", "limit") else "harness status",
+        **_stopped(stop, pending_merges.describe(ctx, target_of(ctx))),
+        next=_next(ctx, stop),
         extra=_extra(ctx, began, spent),
     )
 
@@ -150,6 +174,12 @@ def reply(ctx: Context, why: Why, message: str, began: report.Beginning, spent: 
 def _extra(ctx: Context, began: report.Beginning, spent: Spent) -> dict[str, object]:
     used = {"cost_usd": round(spent.cost, 4), "tokens": spent.tokens, "seconds": round(spent.seconds)}
     return {"spent": used, "tasks": report.tasks(ctx, began)}
+
+
+def _next(ctx: Context, stop: Why) -> str:
+    if stop == "recheck_failed":
+        return rechecked.next_command(ctx, ctx.store.ask())
+    return "harness run" if stop in ("interrupted", "limit") else "harness status"
 
 
 def problem(kind: str, outcome: Reply, hint: str) -> HarnessError:

@@ -1,148 +1,143 @@
-"""Run every check once more when the list is done; what is broken then becomes a new task.
+"""Run the checks of completed tasks again when a run ends; what a later task broke becomes a new task.
 
 A later task may break what an earlier one had finished: its own check does not look there.
-What another worker has finished on a branch of its own is not broken, only not here. And what is broken still
-after its repair cannot be repaired by an agent: mostly it needs a file that git does not keep.
+What passes only in place is not reproducible, and what was finished on another branch is only not here:
+neither is broken. What is broken still after its repair is left to a person.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from harness_lib import sha256
-from harness_lib.attempts import check, target_branch, worktree_slots
-from harness_lib.checks import check_of
-from harness_lib.checks.checked import Checked
-from harness_lib.core import add_tasks, quoting, sessions
+from harness_lib.attempts import recheck, target_branch, worktree_slots
+from harness_lib.core import add_tasks, quoting, rechecked, sessions
 from harness_lib.core.context import Context
+from harness_lib.rules import rechecks
 from harness_lib.runs import open_session
 from harness_lib.state.api import Questions
-from harness_lib.system.files import atomic
-from harness_lib.system.git import worktrees
+from harness_lib.system.git import history, trees
 from harness_lib.task import Task
-from harness_lib.text import some
 
 # Workers count from 1.
 NUMBER = 0
 TITLE = "Repair what a later task broke: "
-# Below `.harness/`: which commit has passed which checks.
-PASSED = "final.json"
-NAMED = 5
 
-Key = tuple[str | None, str | None]
+Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Passed:
-    """What came of it: the commit that was looked at, and what is broken though it was repaired before.
+class Passed(NamedTuple):
+    """What came of it; `goes_on`: new tasks are to be done.
 
-    `goes_on`: new tasks are to be done. `tip` is None if a person has ended it before its end.
+    `tip` is the commit that was looked at, None where the check of a task did not run on it, or failed.
+    `left` says which checks did not run.
     """
 
     tip: str | None = None
     goes_on: bool = False
-    broken: tuple[Task, ...] = ()
-
-    def message(self) -> str:
-        """Return what is to be said of what is broken."""
-        names = some([task.id for task in self.broken], NAMED)
-        return (
-            f"On the final tree the checks of {names} fail, and their repair did not help: it passed "
-            "only in its agent's work tree. Does a check need a file that git ignores?"
-        )
+    left: str = ""
 
 
 def is_due(ctx: Context) -> bool:
-    """Return whether there is a finished task whose check has not passed on the target as it is now."""
-    assert ctx.target is not None
-    questions = ctx.store.ask()
-    if not any(map(_has_check, questions.search("completed"))):
-        return False
-    try:
-        known = json.loads((ctx.root.private / PASSED).read_bytes())
-    except (FileNotFoundError, ValueError):
-        return True
-    return bool(known != _passed(questions, target_branch.tip(ctx.git, ctx.target)))
+    """Return whether there is a completed task whose check has not passed on the target as it is now."""
+    return bool(recheck.due(ctx, _tip(ctx)))
 
 
 def run(
-    ctx: Context, place: worktree_slots.Place, tell: Callable[[str], None], may_go_on: Callable[[], bool]
+    ctx: Context,
+    place: worktree_slots.Place,
+    scope: rechecks.Scope | None,
+    tell: Tell,
+    goes_on: recheck.GoesOn,
+    *,
+    repairs: bool = True,
 ) -> Passed:
-    """Run every check of a completed task on the target.
+    """Run the checks of `scope` on a clean checkout of the target, and add tasks for what is broken there.
 
-    `may_go_on` is asked between two checks: a person may not want to wait for all of them.
+    `goes_on` is asked all the time: a person may not want to wait for all of them.
     Raises EnvSetupError if `harness-init.sh` fails in a fresh work tree.
     """
-    assert ctx.target is not None
+    tip = _tip(ctx)
+    due = recheck.due(ctx, tip)
+    tasks = _within(ctx, scope, due, tip)
+    left = _left_out(len(due) - len(tasks))
+    if tasks:
+        tell(f"every check runs once more on the final tree{left and f'; {left}'}")
+    found: list[recheck.Found] = []
+    if tasks:
+        in_place = [*worktree_slots.idle(ctx, place, tip), ctx.main]
+        with recheck.clean_checkout(ctx, place.slot(NUMBER), tip) as clean:
+            for each in recheck.run(clean, tip, tasks, in_place, goes_on=goes_on, during=goes_on):
+                found.append(each)
+                if not each.recheck.passed:
+                    tell(_said(ctx, each))
+    if not goes_on():
+        return Passed(left=_unreached(len(tasks) - len(found)))
+    if repairs and _repair(ctx):
+        return Passed(goes_on=_session_is_open(ctx))
+    is_whole = not left and not rechecks.red(ctx.store.ask().search("completed"))
+    return Passed(tip if is_whole else None, left=left)
+
+
+def _tip(ctx: Context) -> str:
+    assert ctx.target is not None, "BUG: a run without a target."
+    return target_branch.tip(ctx.git, ctx.target)
+
+
+def _within(ctx: Context, scope: rechecks.Scope | None, due: Sequence[Task], tip: str) -> Sequence[Task]:
+    done = ctx.store.ask().search("completed")
+    if scope == "all" or (scope is None and len(done) <= rechecks.MOST) or not due:
+        return due
+    commits = [rechecks.Commit(oid, files) for oid, files in history.with_files(ctx.git, tip)]
+    return rechecks.changed(due, done, rechecks.History(commits, trees.entries(ctx.git, tip)))
+
+
+def _left_out(count: int) -> str:
+    if not count:
+        return ""
+    return (
+        f"{_counted(count)} left out, as no file that their checks go by has changed "
+        "(harness run --final-check all takes them, too)"
+    )
+
+
+def _unreached(count: int) -> str:
+    return f"the final check was ended before {_counted(count)}: {rechecked.COMMAND}" if count else ""
+
+
+def _counted(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
+
+
+def _said(ctx: Context, found: recheck.Found) -> str:
+    """Return what a person is told at once of a check that failed."""
+    task = found.task
+    if found.recheck.excuse == "elsewhere":
+        commit, branch = (task.completed_commit or "")[:12], target_branch.short(ctx.target or "")
+        return (
+            f"{task.id} was finished elsewhere: its commit {commit} is not on {branch}, where its check fails"
+        )
+    if found.recheck.excuse == "not_reproducible":
+        return f"{task.id} is not reproducible: its check passes in place, and not on a clean checkout"
+    return f"{task.id} is broken on the final tree: {found.gist}"
+
+
+def _repair(ctx: Context) -> bool:
+    """Add a task for each check that is red and was not repaired just now; return whether there was one."""
     questions = ctx.store.ask()
-    failures = _Failures()
-    path = place.slot(NUMBER)
-    worktrees.remove(ctx.git, path)
-    tip = target_branch.tip(ctx.git, ctx.target)
-    try:
-        fresh_ctx = ctx.at(worktree_slots.checkout_clean(ctx, path, tip)[0])
-        worktree_slots.set_up(fresh_ctx)
-        for task in filter(_has_check, questions.search("completed")):
-            if not may_go_on():
-                return Passed()
-            checked = check.run_check(fresh_ctx, task, log_name="final")
-            if not checked.passed:
-                failures.note(ctx, task, checked, tip, tell)
-    finally:
-        # What checks leave behind is nobody's work.
-        worktrees.remove(ctx.git, path)
-    fresh = [each for key, each in failures.broken.items() if not _is_repaired(questions, key)]
-    for task, checked in fresh:
-        _repair(ctx, task, checked)
-    if fresh:
-        return Passed(tip, goes_on=_session_is_open(ctx))
-    if not failures.broken and not failures.elsewhere:
-        passed = json.dumps(_passed(questions, tip))
-        atomic.write(ctx.root.private / PASSED, passed.encode(), durable=False, make=True)
-    return Passed(tip, broken=tuple(task for task, _ in failures.broken.values()))
+    red: dict[rechecks.Key, Task] = {}
+    for task in rechecks.red(questions.search("completed")):
+        red.setdefault(rechecks.key(task), task)
+    fresh = [task for key, task in red.items() if not _is_repaired(questions, key)]
+    for task in fresh:
+        _add_repair(ctx, task)
+    return bool(fresh)
 
 
-@dataclass
-class _Failures:
-    """What is broken: of those with the same check the first, as one repair is enough for all of them."""
-
-    broken: dict[Key, tuple[Task, Checked]] = field(default_factory=dict)
-    elsewhere: bool = False
-
-    def note(self, ctx: Context, task: Task, checked: Checked, tip: str, tell: Callable[[str], None]) -> None:
-        # A commit that this repository does not have proves nothing: a clone can name any.
-        if _stands_elsewhere(ctx, task, tip):
-            self.elsewhere = True
-            commit, branch = (task.completed_commit or "")[:12], target_branch.short(ctx.target or "")
-            tell(
-                f"{task.id} was finished elsewhere: its commit {commit} is not on {branch}, "
-                "where its check fails"
-            )
-            return
-        self.broken.setdefault(_key(task), (task, checked))
-        tell(f"{task.id} is broken on the final tree: {checked.message}")
-
-
-def _stands_elsewhere(ctx: Context, task: Task, tip: str) -> bool:
-    commit = task.completed_commit
-    return commit is not None and ctx.git.exists(commit) and not ctx.git.is_ancestor(commit, tip)
-
-
-def _has_check(task: Task) -> bool:
-    return task.is_done and check_of(task).is_given
-
-
-def _key(task: Task) -> Key:
-    asked = check_of(task)
-    return asked.text, asked.cwd
-
-
-def _is_repaired(questions: Questions, key: Key) -> bool:
+def _is_repaired(questions: Questions, key: rechecks.Key) -> bool:
     """Return whether a repair of this very check was the last that was done, but for other repairs."""
     done = [task for task in questions.search("completed") if task.is_done]
-    repaired = [_when(task) for task in done if task.repairs and _key(task) == key]
+    repaired = [_when(task) for task in done if task.repairs and rechecks.key(task) == key]
     others = [_when(task) for task in done if not task.repairs]
     return bool(repaired) and max(repaired) >= max(others, default="")
 
@@ -151,19 +146,15 @@ def _when(task: Task) -> str:
     return task.completed_at or ""
 
 
-def _passed(questions: Questions, tip: str) -> dict[str, str]:
-    checks = [[task.id, *_key(task)] for task in filter(_has_check, questions.search("completed"))]
-    return {"tip": tip, "checks": sha256.digest(json.dumps(checks).encode())}
-
-
-def _repair(ctx: Context, task: Task, checked: Checked) -> None:
+def _add_repair(ctx: Context, task: Task) -> None:
     """Add the task to put right what `task` had finished, with the check that has caught it."""
+    why = task.recheck.tail.partition("\n")[0] if task.recheck else ""
     repair = Task(
         "",
         task.title if task.repairs else f"{TITLE}{task.title}",
         description=(
             f"The check of {task.id} passed when it was finished (commit {task.completed_commit}) and fails "
-            f"now that the list is done: {quoting.one_line(checked.failure(), quoting.FAILURE_LENGTH)}. "
+            f"on a clean checkout of what is committed now: {quoting.one_line(why, quoting.FAILURE_LENGTH)}. "
             "Make it pass again without undoing what other tasks have done since."
         ),
         priority="P0",

@@ -13,6 +13,7 @@ from harness_lib.core import (
     nothing_to_do,
     ownership,
     quoting,
+    rechecked,
     sessions,
     trust_policy,
 )
@@ -65,7 +66,7 @@ def go_on(ctx: Context) -> Opened:
         held = ownership.held_by_me(tx, ctx)
         if held is not None and tx.concurrent:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
-        if tx.work_remains():
+        if tx.holds_agents():
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         if session is not None and tx.awaits_person():
             sessions.close(tx, session)
@@ -245,13 +246,16 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
     questions = ctx.store.ask()
     extra = {"git": facts, "log": history, "recovered": list(opened.recovered)}
     if opened.session is None:
-        return nothing_to_do.reply("start", questions, opened.stop, opened.recovered, extra)
+        answer = nothing_to_do.reply("start", questions, opened.stop, opened.recovered, extra)
+        is_red = opened.stop == "recheck_failed"
+        return answer._replace(next=rechecked.next_command(ctx, questions)) if is_red else answer
     held = ownership.held_by_me(questions, ctx)
     upcoming = held or questions.next_ready()
     lines = [
         f"session {opened.session.number} is open; {stats.render(questions.counts())}",
         *opened.recovered,
     ]
+    lines += [f"red: {line}" for line in rechecked.red_lines(questions)]
     lines += _git_lines(facts)
     doubt = trust_policy.doubt(ctx)
     return Reply(

@@ -10,7 +10,7 @@ from harness_lib.attempts import lost_branch, target_branch
 from harness_lib.core import trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.rules import budget, leases
+from harness_lib.rules import budget, leases, rechecks
 from harness_lib.rules.budget import Budget
 from harness_lib.runs import agent_process
 from harness_lib.runs.worker_config import WorkerConfig
@@ -30,6 +30,7 @@ class Options:
     """What a person asks of a run.
 
     `agent_command` is for a shell, `silence` and `longest` are seconds, `max_file` is megabytes.
+    `final_check` None: by the number of tasks.
     """
 
     workers: int = 1
@@ -41,7 +42,7 @@ class Options:
     budget: Budget = field(default_factory=Budget)
     silence: float = agent_process.Rules.silence
     longest: float = agent_process.Rules.longest
-    final_check: bool = True
+    final_check: rechecks.Scope | None = None
     max_file: float = 100.0
 
     def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:

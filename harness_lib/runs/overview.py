@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import nothing_to_do, ownership, proposed, quoting, sessions
+from harness_lib.core import nothing_to_do, ownership, proposed, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import intents, leases
@@ -88,6 +88,7 @@ class View(NamedTuple):
     progress: Mapping[str, Progress]
     runs: tuple[Seen, ...] = ()
     ahead: Ahead = Ahead()
+    rechecks: tuple[str, ...] = ()
 
 
 def _log_lines(ctx: Context) -> list[str]:
@@ -105,7 +106,7 @@ def gather(ctx: Context, limit: int | None) -> View:
     runs = tuple(run_snapshot.runs(ctx))
     at_work = [task for task in shown if task.status == "in_progress"]
     return View(
-        counts=questions.counts(),
+        counts=questions.counts()._replace(red=len(rechecked.red(ctx, questions.search("completed")))),
         shown=shown,
         beside={
             **{task.id: holder(ctx, task) for task in at_work},
@@ -114,6 +115,7 @@ def gather(ctx: Context, limit: int | None) -> View:
         },
         halts=tuple(_bounded([*_halts(questions), *_waiting(ctx), *proposed.lines(questions)])),
         look_at=_look_at(questions, limit),
+        rechecks=tuple(rechecked.lines(ctx, questions)),
         hooks=_hooks(ctx, questions),
         log=tuple(quoting.one_line(line, LINE_LENGTH) for line in _news(_log_lines(ctx))),
         people=tuple(_bounded([_session(ctx, questions, session) for session in questions.sessions()])),
@@ -157,6 +159,7 @@ def _waiting(ctx: Context) -> list[str]:
 def plain(view: View, now: float) -> Iterator[str]:
     """Yield the lines that a pipe gets at the moment `now` (seconds since the epoch)."""
     yield f"[{bar(view.counts)}] {headline(view.counts)}"
+    yield from view.rechecks
     yield view.hooks
     for seen in view.runs[:PEOPLE]:
         yield from progress.lines(seen, view.ahead, now)
@@ -187,7 +190,7 @@ def _section(title: str, lines: tuple[str, ...]) -> Iterator[str]:
 
 def bar(counts: Counts) -> str:
     """Return the share of completed tasks as `####----`; full only when all are."""
-    done = BAR_WIDTH * counts.completed // counts.total if counts.total else 0
+    done = BAR_WIDTH * (counts.completed - counts.red) // counts.total if counts.total else 0
     return "#" * done + "-" * (BAR_WIDTH - done)
 
 
@@ -196,11 +199,12 @@ def headline(counts: Counts) -> str:
     if not counts.total:
         return "no tasks yet"
     parts = [
+        f"{counts.red} of them red" if counts.red else "",
         f"{counts.in_progress} in progress" if counts.in_progress else "",
         f"{counts.failed} failed{_of(counts.permanent, 'for good')}" if counts.failed else "",
         f"{counts.pending} pending{_of(counts.blocked, 'blocked')}" if counts.pending else "",
     ]
-    percent = 100 * counts.completed // counts.total
+    percent = 100 * (counts.completed - counts.red) // counts.total
     return ", ".join([f"{percent} %: {counts.completed} of {counts.total} completed", *filter(None, parts)])
 
 
@@ -236,13 +240,15 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
     if questions.in_progress() and sessions.mine(questions, ctx) is None:
         return sessions.unless_held(questions, ctx, "harness start")
     if questions.next_ready() is None and not questions.provable():
-        return _nothing_to_take(questions)
+        return _nothing_to_take(ctx, questions)
     begin = "harness claim" if sessions.mine(questions, ctx) else "harness start"
     return sessions.unless_held(questions, ctx, begin)
 
 
-def _nothing_to_take(questions: Questions) -> str | None:
+def _nothing_to_take(ctx: Context, questions: Questions) -> str | None:
     """Return what a person would look at: the first task that failed for good, else what is waited for."""
+    if questions.no_work() == "recheck_failed":
+        return rechecked.next_command(ctx, questions)
     stuck = next((t for t in questions.interesting() if t.status == "failed" or t.halt), None)
     if stuck is not None and stuck.status != "completed":
         return typed.harness("show", stuck.id)
@@ -326,6 +332,6 @@ def _hooks(ctx: Context, questions: Questions) -> str:
             return f"hooks: on, but no agent here loads them ({typed.harness('hooks', 'install', '--help')})"
         until = "held until the list is finished (harness pause switches them off)"
         return f"hooks: on; {' and '.join(held)} {'are' if len(held) > 1 else 'is'} {until}"
-    if questions.work_remains():
+    if questions.holds_agents():
         return "hooks: off; paused, or not started yet (harness start switches them on)"
     return "hooks: off; nothing is left to do"

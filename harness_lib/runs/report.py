@@ -9,7 +9,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import pending_merges, rescue_refs, target_branch, task_brief
 from harness_lib.checks import check_of
-from harness_lib.core import proposed, quoting
+from harness_lib.core import proposed, quoting, rechecked
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, failures
 from harness_lib.rules.budget import Spent
@@ -54,7 +54,7 @@ def lines(ctx: Context, began: Beginning, first: list[str], spent: Spent) -> lis
     """Return the report of a run that set out at `began` and has used up `spent`; it begins with `first`."""
     questions = ctx.store.ask()
     work = _work(questions, began)
-    report = [*first, _counted(questions, work)]
+    report = [*first, _counted(questions, work), *rechecked.lines(ctx, questions)]
     report += _some("failed", [_failed(ctx, task) for task in questions.search("failed")], FAILED)
     report += _some("halted", [_halted(task) for task in questions.halted() if _waits(task)], HALTED)
     report += _look_at(work)
@@ -110,6 +110,11 @@ def _counted(questions: Questions, work: Work) -> str:
         f"{n.in_progress} in progress" if n.in_progress else "",
     ]
     return f"{n.total} tasks: {', '.join(filter(None, parts))}"
+
+
+def has_completed(questions: Questions, began: Beginning) -> bool:
+    """Return whether a task was completed in a run that set out at `began`."""
+    return any(_is_done(own[-1]) for _, own in _work(questions, began))
 
 
 def _is_done(attempt: Attempt) -> bool:

@@ -43,6 +43,11 @@ Watch = Callable[[Event, RunState], None]
 
 POLL_SECONDS = 0.25
 SHOW_SECONDS = 1.0
+# How long the final check may take after a limit was reached.
+FINAL_SECONDS = 15 * 60.0
+# No task can be taken any more, but for one that repairs another; of the first two all are completed.
+ALL_DONE = ("done", "recheck_failed")
+NO_TASK = (*ALL_DONE, "blocked")
 ONCE = "finishing what runs, starting nothing new; Ctrl-C again stops now and keeps what was done"
 HUNG_UP = "the terminal was closed; what was done is kept. Go on with: harness run"
 TWICE = "stopping; what was done is kept"
@@ -62,7 +67,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     scheduler = Scheduler(ctx, options, watch)
     for line in opened.recovered:
         scheduler.tell("recovered", line)
-    if opened.session is None and not (opened.stop == "done" and scheduler.must_check()):
+    if opened.session is None and not (opened.stop in ALL_DONE and scheduler.must_check()):
         ending.tidy(ctx, scheduler.warn)
         return ending.without_work(ctx, opened.stop, opened.recovered)
     place = worktree_slots.directory_of(ctx, ctx.owner.worker)
@@ -79,6 +84,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or scheduler.something_broke(place):
             scheduler.run_workers(WorkerPool(ctx, lock), place)
+        scheduler.check_at_the_end(place)
         scheduler.record()
     finally:
         scheduler.tell_new_refs()
@@ -93,13 +99,15 @@ class Scheduler:
     """One run: what it has come to, and the one loop in which everything is decided.
 
     `why` is what ends it, once no worker has a task any more. `checked` is the commit on which every check
-    has passed at the end.
+    has passed at the end, `left_out` says which checks did not run there.
     """
 
     def __init__(self, ctx: Context, options: Options, watch: Watch) -> None:
         self.state = RunState(began=ctx.clock.now().timestamp(), limits=options.budget)
         self.why: Why | None = None
         self.checked: str | None = None
+        self.left_out = ""
+        self._is_checked = False
         self.recorded = False
         self.orphans = Orphans(ctx, self.tell)
         self._ctx, self._options, self._watch = ctx, options, watch
@@ -176,12 +184,14 @@ class Scheduler:
     def reply(self) -> Reply:
         """Return what the run answers; raises ConfigError or EnvSetupError where a person must help first."""
         why = self._how()
-        answer = ending.reply(self._ctx, why, self._message, self._began, self._spent())
+        answer = ending.reply(self._ctx, why, self._message, self._began, self._spent(), self.left_out)
         if why == "stuck":
             raise ending.problem(self._kind, answer, self._hint)
         return answer
 
     def _how(self) -> Why:
+        if self._signals and not self.why:
+            return "interrupted"
         return self.why or self._ctx.store.ask().no_work() or "interrupted"
 
     def _spent(self) -> budget.Spent:
@@ -267,6 +277,8 @@ class Scheduler:
         reached = budget.over(self.state.limits, self._spent())
         if reached:
             self._hold_back(pool, reached)
+            if self._draining:
+                return
         else:
             if self._limited:
                 pool.hold_back(limited=False)
@@ -276,12 +288,21 @@ class Scheduler:
         if set(rows) != set(pool.numbers) or not all(row.idle for row in rows.values()):
             return
         why = self._why_idle(self._ctx.store.ask(), {row.idle or "" for row in rows.values()})
-        if why is not None and not (why == "done" and self._is_not_done(place)):
+        if why is not None and not (why in NO_TASK and self._goes_on(place, why)):
             self._drain(pool, why)
 
-    def _is_not_done(self, place: worktree_slots.Place) -> bool:
-        """Return whether the final pass has made new tasks, or somebody has changed the list meanwhile."""
-        return self.something_broke(place) or self._ctx.store.ask().no_work() != "done"
+    def _goes_on(self, place: worktree_slots.Place, why: StopReason) -> bool:
+        """Return whether there is more to do after all.
+
+        The final check has made new tasks, a person has ended it, or somebody has changed the list meanwhile.
+        """
+        if (why in ALL_DONE or self._has_completed()) and self.something_broke(place):
+            return True
+        return bool(self._signals) or self._ctx.store.ask().no_work() not in NO_TASK
+
+    def _has_completed(self) -> bool:
+        """Return whether a task was completed in this run."""
+        return report.has_completed(self._ctx.store.ask(), self._began)
 
     def _hold_back(self, pool: WorkerPool, reached: str) -> None:
         """Start nothing new; when nobody is at work any more the run ends. Until then it can be raised."""
@@ -314,7 +335,7 @@ class Scheduler:
         if "max_sessions" in said:
             return "max_sessions"
         why = questions.no_work()
-        if why in ("done", "blocked"):
+        if why in NO_TASK:
             return why
         if questions.in_progress():
             self.orphans.left(questions)
@@ -323,22 +344,38 @@ class Scheduler:
         return why
 
     def must_check(self) -> bool:
-        """Return whether the final pass is wanted for a list that was done before the run began."""
-        return self._options.final_check and final_check.is_due(self._ctx)
+        """Return whether the final check is wanted for a list that was done before the run began."""
+        return self._options.final_check != "none" and final_check.is_due(self._ctx)
 
-    def something_broke(self, place: worktree_slots.Place) -> bool:
-        """Run every check on the final tree; return whether that has made new tasks."""
-        if not self._options.final_check:
+    def something_broke(self, place: worktree_slots.Place, seconds: float | None = None) -> bool:
+        """Run the final check; return whether that has made new tasks.
+
+        With `seconds` it ends after so long, and makes none.
+        """
+        if self._options.final_check == "none":
             return False
-        self.tell("final", "every check runs once more on the final tree")
-        passed = final_check.run(
-            self._ctx, place, lambda message: self.tell("final", message), lambda: not self._signals
-        )
-        if passed.broken:
-            self.why, self._message = "broken", passed.message()
-        elif not passed.goes_on:
-            self.checked = passed.tip
+        end = None if seconds is None else self._ctx.clock.monotonic() + seconds
+
+        def goes_on() -> bool:
+            return not self._signals and (end is None or self._ctx.clock.monotonic() < end)
+
+        scope, repairs = self._options.final_check, seconds is None
+        with signals.noted(self._signals.append):
+            passed = final_check.run(
+                self._ctx, place, scope, lambda line: self.tell("final", line), goes_on, repairs=repairs
+            )
+        self.checked, self.left_out = passed.tip, passed.left
+        self._is_checked = not passed.goes_on and not self._signals
         return passed.goes_on
+
+    def check_at_the_end(self, place: worktree_slots.Place) -> None:
+        """Run the final check where a limit, or what a person must see to, has ended the run."""
+        if self._is_checked or self._signals or self.why == "interrupted" or not self._has_completed():
+            return
+        try:
+            self.something_broke(place, FINAL_SECONDS)
+        except (HarnessError, OSError) as error:
+            self.warn(f"The final check could not run: {error}")
 
     def _drain(self, pool: WorkerPool, why: Why, message: str = "", hint: str = "") -> None:
         if not self.why:

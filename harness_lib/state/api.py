@@ -93,7 +93,10 @@ class Questions(Protocol):
         """Return how many tasks may still be done, and how many of them only one after another."""
 
     def work_remains(self) -> bool:
-        """Return whether a task is pending, in progress or to be tried again: as long, hooks hold agents."""
+        """Return whether a task is pending, in progress or to be tried again."""
+
+    def holds_agents(self) -> bool:
+        """Return whether hooks hold agents: while work remains, or a completed task is red."""
 
     def no_work(self) -> StopReason | None:
         """Return why no task can be claimed; None if one can, or if one must be proven first."""

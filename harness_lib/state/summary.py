@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Raised with every change of this file's shape or of what `encoding` writes: the stamp of another harness
 # then proves nothing to us.
-FORMAT = 5
+FORMAT = 6
 LISTED = 100
 SHORT = 300
 
@@ -37,7 +37,7 @@ def stamp(info: os.stat_result) -> Stamp:
 
 def build(state: State, now: datetime, made_from: Stamp) -> Summary:
     """Return the summary of `state`, which was published as the file stamped `made_from`."""
-    from harness_lib.rules import failures, selection, stats, stopping  # noqa: PLC0415 (see above)
+    from harness_lib.rules import failures, rechecks, selection, stats, stopping  # noqa: PLC0415 (see above)
     from harness_lib.state import codec  # noqa: PLC0415
 
     counts = stats.count(state)
@@ -69,6 +69,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
         "doomed": doomed[:LISTED],
         "unproven": [_named(task) for task in unproven[:LISTED]],
+        "red": [_named(task) for task in rechecks.red(state.tasks)[:LISTED]],
         "sessions": sessions,
         "session_count": state.session_count,
         "sessions_spent": stopping.sessions_spent(state) is not None,

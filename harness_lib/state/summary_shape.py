@@ -85,6 +85,7 @@ class Summary(TypedDict):
     in_progress: list[WorkingTask]
     doomed: list[str]
     unproven: list[TaskName]
+    red: list[TaskName]
     sessions: list[OpenSession] | None
     session_count: int
     sessions_spent: bool

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness_lib import typed
-from harness_lib.core import lint_tasks, rights, trust_policy
+from harness_lib.core import lint_tasks, rechecked, rights, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit
@@ -26,8 +26,9 @@ LENGTH = 300
 
 
 def run(ctx: Context, *, everything: bool = False) -> Reply:
-    """Return all problems (exit 1 if there is one), what deserves a second look, and the list's commands.
+    """Return all problems, what deserves a second look, and the list's commands.
 
+    Exit 1 if there is a problem, or a completed task whose last re-check failed.
     Long lists and long commands are cut and say so; `everything` shows all of them whole.
     """
     examined = ctx.store.examine()
@@ -35,21 +36,24 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
     doubts = list(lint_tasks.doubts(ctx, questions)) if questions else []
     commands = list(_commands(questions)) if questions else []
     trusted = questions is not None and _is_trusted(ctx, questions)
+    red = rechecked.red(ctx, questions.search("completed")) if questions else []
     limit = None if everything else SHOWN
     lines = [
         *_bounded([str(problem) for problem in examined.problems], limit),
         *_bounded([f"warning: {doubt}" for doubt in doubts], limit),
+        *(rechecked.lines(ctx, questions) if questions else []),
         *_command_lines(ctx, commands, None if everything else COMMANDS_SHOWN),
         _verdict(ctx, examined, trusted=trusted),
     ]
     return Reply(
         "check",
         "\n".join(lines),
-        exit=Exit.CHECK_FAILED if examined.problems else Exit.DONE,
-        next=_next(ctx, examined, trusted=trusted),
+        exit=Exit.CHECK_FAILED if examined.problems or red else Exit.DONE,
+        next=typed.harness("retry", red[0].id) if red else _next(ctx, examined, trusted=trusted),
         extra={
             "problems": [problem._asdict() for problem in examined.problems[:limit]],
             "doubts": doubts[:limit],
+            "red": [task.id for task in red[:limit]],
             "commands": len(commands),
             "trusted": trusted,
         },

@@ -48,7 +48,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         session=held.session.number,
         task=task,
         stop=ended.stop,
-        next=nothing_to_do.answer(ended.stop).next if ended.stop else "harness claim",
+        next=nothing_to_do.then(ctx.store.ask(), ended.stop) if ended.stop else "harness claim",
         warnings=(*_judge_changed(task), *ended.said),
         extra=extra,
     )

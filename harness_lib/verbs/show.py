@@ -9,7 +9,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.attempts import check, task_brief
 from harness_lib.checks import check_of
-from harness_lib.core import delivered, ownership, quoting
+from harness_lib.core import delivered, ownership, quoting, rechecked
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import attempts
@@ -38,6 +38,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     done = delivered.of(ctx.git, questions, task)
     lines = [f"{task.id} [{overview.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
     lines += done.lines(task) if done else _nothing_delivered(ctx.git, task)
+    lines += rechecked.describe(ctx, task)
     lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
     lines += _block("description", (task.description or "").splitlines())
     lines += _block(_check(task), (check_of(task).text or "").splitlines())

@@ -37,6 +37,7 @@ def answer(ctx: Context, view: overview.View) -> Reply:
             "halts": list(view.halts),
             "look_at": list(view.look_at),
             "unproven": list(view.unproven),
+            "rechecks": list(view.rechecks),
             "active": ctx.store.hooks_are_on(),
             "runs": [_run(seen, now) for seen in view.runs],
         },

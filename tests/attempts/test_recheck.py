@@ -84,7 +84,12 @@ def test_what_passes_only_in_place_is_not_reproducible(project: Project, agent: 
     recorded = project.task()["recheck"]
     assert (recorded["passed"], recorded["excuse"]) == (False, "not_reproducible")
     assert recorded["missing"] == ["build/"]
-    assert found(ctx, in_place=False)[0].recheck.excuse is None, "what has failed is tried again"
+
+    # Where nothing is in place any more, it is known that it has never passed on a clean checkout.
+    done(project, agent, "true", "b")
+    again = next(each for each in found(ctx, in_place=False) if each.task.id == "task-001")
+    assert (again.recheck.commit, again.recheck.missing) == (project.head, ("build/",))
+    assert again.recheck.excuse == "not_reproducible"
 
 
 def test_a_change_in_the_work_tree_is_no_proof_that_it_passes_in_place(

@@ -31,21 +31,27 @@ def test_the_final_pass_looks_at_a_tree_that_was_set_up_as_the_workers_were(work
     assert len(workshop.state["tasks"]) == 1
 
 
-def test_what_passes_only_where_it_was_made_is_repaired_once_and_then_said(workshop: Workshop) -> None:
-    """Two tasks with one check, which needs a file that git ignores: one repair, then a person must act."""
+def test_what_passes_only_where_it_was_made_is_not_reproducible_and_nobody_repairs_it(
+    workshop: Workshop,
+) -> None:
+    """Two tasks with one check, which needs a file that git ignores: named, and no agent is paid for it."""
     for title in ("One", "Two"):
         workshop.add(title, "test -f made.pyc", do="sh touch made.pyc")
 
     said = workshop.run()
 
-    assert said.returncode == 9
-    assert len(workshop.state["tasks"]) == 3
-    assert "Does a check need a file that git ignores?" in said.stdout
-    assert "ERROR [TEST_FAIL] the run ended: On the final tree" in workshop.harness("status").stdout
-    again = workshop.run()
-    assert again.returncode == 9, "it is no better for having been seen before"
-    assert len(workshop.state["tasks"]) == 3
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert len(workshop.state["tasks"]) == 2
+    named = "not reproducible: task-001, task-002: "
+    assert named in said.stdout
+    assert "only there are: made.pyc. Let harness-init.sh make what is missing" in said.stdout
+    assert named in workshop.harness("status").stdout
     workshop.nothing_is_left_over()
+    # Where the work was done is gone by now, and with it the file; the next tasks change nothing of that.
+    workshop.file_task("three")
+    assert workshop.run().returncode == 0
+    assert len(workshop.state["tasks"]) == 3
+    assert named in workshop.harness("status").stdout
 
 
 def test_a_list_that_was_done_is_looked_at_once(workshop: Workshop) -> None:

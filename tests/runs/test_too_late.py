@@ -76,7 +76,7 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
         workshop.file_task(name)
     env = {**os.environ, "HARNESS_HOME": str(workshop.home)}
     ctx = Context(env=env, cwd=Path(workshop.top), target="refs/heads/main")
-    options = Options(workers=2, budget=Budget(max_tasks=2), final_check=False)
+    options = Options(workers=2, budget=Budget(max_tasks=2), final_check="none")
     run, pool = Scheduler(ctx, options, lambda _event, _state: None), Script()
 
     run.run_workers(pool, worktree_slots.directory_of(ctx, "run-1"))

@@ -38,6 +38,7 @@ def answers(questions: Questions) -> dict[str, object]:
         "counts": questions.counts(),
         "ahead": questions.ahead(),
         "work_remains": questions.work_remains(),
+        "holds_agents": questions.holds_agents(),
         "no_work": questions.no_work(),
         "awaits_person": questions.awaits_person(),
         "task": [questions.task(name) for name in (*ids, "nobody")],

@@ -248,6 +248,7 @@ def test_the_whole_of_it() -> None:
         ],
         "doomed": ["b"],
         "unproven": [{"id": "u", "title": "U" * 300}],
+        "red": [],
         "sessions": [
             {
                 "number": 2,

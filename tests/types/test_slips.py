@@ -55,7 +55,7 @@ SLIPS = {
         "task.py", '"max_sessions"]', '"max_sessions", "too_warm"]', "Missing return statement"
     ),
     "an end of a run without words": Slip(
-        "task.py", '"stuck", "broken"]', '"stuck", "broken", "cold"]', "incompatible type"
+        "task.py", '"limit", "stuck"]', '"limit", "stuck", "cold"]', "incompatible type"
     ),
     "an ending of an attempt that costs nobody knows what": Slip(
         "rules/endings.py",

@@ -9,7 +9,7 @@ from harness_lib.cli import amounts, limit_options, run_screen
 from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.rules import budget
+from harness_lib.rules import budget, rechecks
 from harness_lib.runs.options import Options
 from harness_lib.verbs import run
 
@@ -69,7 +69,20 @@ def arguments(parser: ArgumentParser) -> None:
         help="a shell command for when a person is needed or all is over: HARNESS_EVENT is done, stopped, "
         "failed, stuck or limit, HARNESS_MESSAGE says more",
     )
-    parser.add_argument("--no-final-check", action="store_true", help="do not run every check at the end")
+    final = parser.add_mutually_exclusive_group()
+    final.add_argument(
+        "--final-check",
+        choices=rechecks.SCOPES,
+        help="which checks of completed tasks run again on a clean checkout at the end: all, those whose "
+        f"files have changed since, or none (default: all; of more than {rechecks.MOST} tasks: changed)",
+    )
+    final.add_argument(
+        "--no-final-check",
+        dest="final_check",
+        action="store_const",
+        const="none",
+        help="the same as --final-check none",
+    )
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
@@ -84,7 +97,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         budget=budget.read(limit_options.typed(args)),
         silence=args.silence * MINUTE,
         longest=args.longest * MINUTE,
-        final_check=not args.no_final_check,
+        final_check=args.final_check,
         max_file=args.max_file,
     )
     with run_screen.watching_run(ctx, screen) as watch:

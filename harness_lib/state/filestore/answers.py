@@ -50,6 +50,9 @@ class Answers(Questions):
     def work_remains(self) -> bool:
         return stopping.work_remains(self._state)
 
+    def holds_agents(self) -> bool:
+        return stopping.holds_agents(self._state)
+
     def no_work(self) -> StopReason | None:
         return stopping.no_work(self._state)
 

@@ -12,7 +12,17 @@ from datetime import datetime
 from itertools import islice
 
 from harness_lib import timestamps
-from harness_lib.rules import ahead, attempts, failures, graph, leases, notes, selection, transitions
+from harness_lib.rules import (
+    ahead,
+    attempts,
+    failures,
+    graph,
+    leases,
+    notes,
+    rechecks,
+    selection,
+    transitions,
+)
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.failures import Finding
 from harness_lib.rules.selection import Why
@@ -132,6 +142,7 @@ class RowsAnswers(Questions):
             checkpoints=sum(len(task.checkpoints) for task in every),
             retryable=len(self.rows.by_status["failed"]) - len(permanent),
             permanent=len(permanent),
+            red=len(rechecks.red(self.search("completed"))),
         )
 
     def ahead(self) -> Ahead:
@@ -141,14 +152,19 @@ class RowsAnswers(Questions):
         counts = self.counts()
         return counts.total > counts.completed + counts.permanent
 
+    def holds_agents(self) -> bool:
+        return self.work_remains() or self.counts().red > 0
+
     def no_work(self) -> StopReason | None:
         counts = self.counts()
         if counts.completed == counts.total:
-            return "done"
+            return "recheck_failed" if counts.red else "done"
         if self.claimable() or any(task.status == "completed" for task in self.unproven()):
             return None
         halted = any(not failures.is_permanent(task) for task in self.halted())
-        return "waiting" if counts.in_progress or halted else "blocked"
+        if counts.in_progress or halted:
+            return "waiting"
+        return "recheck_failed" if counts.red else "blocked"
 
     def awaits_person(self) -> bool:
         return self.no_work() == "waiting" and not self.rows.by_status["in_progress"]

@@ -48,6 +48,20 @@ def since(git: Git, base: str, head: str) -> list[str]:
     return git.lines("log", "--encoding=UTF-8", "--format=%h %s", f"{base}..{head}")
 
 
+def with_files(git: Git, tip: str, most: int = 10_000) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the last `most` commits of a branch, the last one first, each with the files that it changed."""
+    args = ("log", "--first-parent", "-m", f"--max-count={most}", "--no-renames", "--name-only", "-z")
+    found: list[tuple[str, list[str]]] = []
+    begins = False
+    for part in os.fsdecode(git.run(*args, "--format=%x00%x00%H", tip).stdout).split("\0"):
+        if part and begins:
+            found.append((part, []))
+        elif part.strip("\n"):
+            found[-1][1].append(part.removeprefix("\n"))
+        begins = not part
+    return [(oid, tuple(files)) for oid, files in found]
+
+
 def without(git: Git, base: str, head: str, paths: Sequence[str]) -> str:
     """Return `head` with the files `paths` (or directories) that `base` lacks taken out of each commit since.
 

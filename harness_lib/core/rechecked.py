@@ -1,0 +1,117 @@
+"""What re-checks have found, in words: for `status`, `show`, `check`, and the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness_lib import typed
+from harness_lib.core import quoting, sessions
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError
+from harness_lib.rules import rechecks
+from harness_lib.state.api import Questions
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Task
+from harness_lib.text import some
+
+SHOWN = 5
+NAMED = 10
+TITLE_LENGTH = 60
+GIST_LENGTH = 200
+COMMAND = "harness validate --all --committed"
+
+
+def red(ctx: Context, tasks: Iterable[Task]) -> list[Task]:
+    """Return the red ones of `tasks`, but for those that later commits may have repaired."""
+    found = rechecks.red(tasks)
+    try:
+        return [task for task in found if not _is_past(ctx.main, task)] if found else []
+    except EnvSetupError:
+        return found
+
+
+def next_command(ctx: Context, questions: Questions) -> str:
+    """Return what to type where a task is red: a new start, or another look if there are later commits."""
+    current = red(ctx, questions.search("completed"))
+    return typed.harness("retry", current[0].id) if current else COMMAND
+
+
+def _is_past(git: Git, task: Task) -> bool:
+    """Return whether HEAD stands on top of the commit that `task` was re-checked at, with other content."""
+    found, head = task.recheck, git.head()
+    if found is None or head is None or not git.exists(found.commit):
+        return False
+    return git.tree_of(head) != git.tree_of(found.commit) and git.is_ancestor(found.commit, head)
+
+
+def lines(ctx: Context, questions: Questions) -> list[str]:
+    """Return what a person should know of the re-checks, what asks for something first."""
+    done = questions.search("completed")
+    current = red(ctx, done)
+    rows = [(f"red: {_red(task)}") for task in current]
+    rows += [f"checked: {_past(task)}" for task in rechecks.red(done) if task not in current]
+    shown = [*rows[:SHOWN], *([f"… and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else [])]
+    return [*shown, *_not_reproducible(done), *_unchecked(ctx, questions, done)]
+
+
+def red_lines(questions: Questions) -> list[str]:
+    """Return a line for each of the first red tasks, whatever was committed since."""
+    found = rechecks.red(questions.search("completed"))
+    more = [f"  … and {len(found) - SHOWN} more (harness status)"] if len(found) > SHOWN else []
+    return [*(f"  {_red(task)}" for task in found[:SHOWN]), *more]
+
+
+def describe(ctx: Context, task: Task) -> list[str]:
+    """Return what is known of the completed `task`, with what its check printed where it failed."""
+    found = task.recheck
+    if not rechecks.can_be_rechecked(task):
+        return []
+    if found is None:
+        return [f"not re-checked on a clean checkout; type: {COMMAND}"]
+    if found.excuse == "not_reproducible":
+        first = _not_reproducible([task])[0]
+    elif rechecks.is_red(task):
+        first = f"red: {_red(task)}" if red(ctx, [task]) else f"checked: {_past(task)}"
+    else:
+        first = f"re-check: {rechecks.words(task)}, {found.at or 'at an unknown time'}"
+    return [first, *(f"  | {row}" for row in found.tail.splitlines())]
+
+
+def _red(task: Task) -> str:
+    return f"{_named(task)}: {_failed(task)}; then: {typed.harness('retry', task.id)}"
+
+
+def _past(task: Task) -> str:
+    return f"{_named(task)}: {_failed(task)}; there are later commits, so check again: {COMMAND}"
+
+
+def _failed(task: Task) -> str:
+    gist = task.recheck.tail.partition("\n")[0] if task.recheck else ""
+    return f"{rechecks.words(task)} (clean checkout): {quoting.one_line(gist, GIST_LENGTH)}"
+
+
+def _named(task: Task) -> str:
+    return f"{task.id} {quoting.one_line(task.title, TITLE_LENGTH)}".strip()
+
+
+def _not_reproducible(done: Iterable[Task]) -> list[str]:
+    found = [task for task in done if task.recheck and task.recheck.excuse == "not_reproducible"]
+    if not found:
+        return []
+    needs = quoting.named(rechecks.needed(found), NAMED, TITLE_LENGTH)
+    differ = f"only there are: {needs}" if needs else "no file that git ignores differs"
+    line = (
+        f"not reproducible: {some([task.id for task in found], SHOWN)}: the check passes where the work was "
+        f"done and fails on a clean checkout of the same commit; {differ}. "
+        "Let harness-init.sh make what is missing, or name it in .worktreeinclude"
+    )
+    return [line]
+
+
+def _unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[str]:
+    """Return that tasks were not re-checked, unless somebody is at work and that is still to come."""
+    never = [task for task in done if rechecks.can_be_rechecked(task) and task.recheck is None]
+    if not never or (questions.work_remains() and sessions.living(questions, ctx)):
+        return []
+    count = "1 completed task" if len(never) == 1 else f"{len(never)} completed tasks"
+    return [f"not re-checked: {count}. Run the checks on a clean checkout of what is committed: {COMMAND}"]

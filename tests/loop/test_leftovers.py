@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,11 @@ fi
 
 
 def killed_in(project: Path, env: dict[str, str], count: int = 2) -> list[int]:
-    """Kill a task while its tool is at work; return descriptors of the processes that it leaves."""
+    """Kill a task while its tool is at work; return descriptors of the processes that it leaves.
+
+    The tool may be quicker than the note of it: what is killed before that is known to nobody.
+    """
+    sessions = Path(os.environ["HOME"], ".harness", "sessions")
     os.mkfifo(project / "pids")
     # Our own end keeps it open, so that no line is missed between two writers.
     lines = os.fdopen(os.open(project / "pids", os.O_RDWR), encoding="ascii")
@@ -41,6 +46,8 @@ def killed_in(project: Path, env: dict[str, str], count: int = 2) -> list[int]:
         ) as run,
     ):
         left = [os.pidfd_open(int(lines.readline())) for _ in range(count)]
+        while not all(note.stat().st_size for note in sessions.rglob("*.running")):
+            time.sleep(0.01)
         run.send_signal(signal.SIGKILL)
     return left
 

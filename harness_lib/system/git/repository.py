@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import discovery, held, loose_objects, ref_files, remembered
+from harness_lib.system.git import caches, discovery, held, loose_objects, ref_files, remembered
 from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, failure
 
 __all__ = ["Commit", "Git", "GitError", "clean_env"]
@@ -82,11 +82,12 @@ class Git(NamedTuple):
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
         fds = held.descriptors(self.git_dir)
-        result = call(args, self.top, env=env, stdin=stdin, fds=fds)
+        told = (*caches.settings(args, self.top, self.common_dir), *args)
+        result = call(told, self.top, env=env, stdin=stdin, fds=fds)
         if result.returncode and NO_WORK_TREE in result.stderr:
             # An agent has set core.bare since we were opened; git has not done anything yet.
             place = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.top)}
-            result = call(args, self.top, env={**(env or {}), **place}, stdin=stdin, fds=fds)
+            result = call(told, self.top, env={**(env or {}), **place}, stdin=stdin, fds=fds)
         if check and result.returncode:
             raise failure(args, result.returncode, result.stderr)
         return result

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 
 from harness_lib.attempts import branch_guard, worktree_slots
-from harness_lib.core import sessions
+from harness_lib.core import sessions, unignored
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
@@ -75,6 +75,8 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     assert lock is not None, f"BUG: somebody holds {place.lock}"
     try:
         scheduler.orphans.of_earlier_sessions()
+        if offer := unignored.offer(ctx.git):
+            scheduler.warn(f"{offer} {unignored.CURE}")
         ending.tidy(ctx, scheduler.warn)
         branch_guard.begin(ctx, ending.target_of(ctx))
         scheduler.branches = branch_guard.all_of(ctx)

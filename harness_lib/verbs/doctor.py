@@ -14,6 +14,7 @@ MACHINE: tuple[Examination, ...] = (
     machine.git,
     machine.environment,
     machine.repository,
+    machine.ignored,
     machine.root,
     hooks.worktree,
     hooks.sandbox,

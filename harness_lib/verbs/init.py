@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.core import git_access, nothing_to_do, trust_policy
+from harness_lib.core import git_access, nothing_to_do, trust_policy, unignored
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.core.start_over import begin_anew, restore
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.system.files import atomic
+from harness_lib.system.git import ignoring
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
 from harness_lib.task import Mode, SessionConfig
@@ -136,7 +137,7 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
     if file.is_symlink():
         raise roots.refused(file)
     old = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
-    missing = [name for name in names if name not in old.splitlines()]
+    missing = [name for name in (*names, *ignoring.offered(git)) if name not in old.splitlines()]
     if missing:
         glue = "" if not old or old.endswith("\n") else "\n"
         text = old + glue + "\n".join(missing) + "\n"
@@ -171,6 +172,8 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
             "This repository has no commit yet, and a task begins at one: commit what there is, or let "
             "harness make a first commit: harness init --git"
         )
+    if offer := unignored.offer(ctx.git):
+        warnings.append(f"{offer} {unignored.CURE}")
     return Reply(
         "init",
         message,

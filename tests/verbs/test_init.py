@@ -213,3 +213,28 @@ def test_nobody_starts_over_while_a_task_is_in_progress_or_another_agent_works(p
 
     assert "task-001 is in progress" in error["message"]
     assert project.file.read_bytes() == before
+
+
+def test_it_offers_the_lines_that_the_rules_of_the_project_lack(make_project: Make) -> None:
+    """Of what is here, or what the tools of such a project make; and adds them where it is let."""
+    project = make_project(bare=True)
+    for name in ("package.json", "Cargo.toml", ".env", "web/.gradle/x"):
+        project.put(name)
+    project.put(".gitignore", "target\n")
+    agent = project.agent()
+
+    (offer,) = agent.ok("init")["warnings"]
+    assert "does not ignore .env, node_modules/ here" in offer
+    assert "harness init --gitignore" in offer
+    assert "does not ignore .env, node_modules/ here" in agent("doctor").out
+
+    assert agent.ok("init", "--gitignore")["warnings"] == []
+    assert {".env", "node_modules/"} <= set(project.read(".gitignore").splitlines())
+
+
+def test_what_git_tracks_is_no_line_to_add(make_project: Make) -> None:
+    project = make_project(bare=True)
+    project.put(".env")
+    project.commit()
+
+    assert project.agent().ok("init")["warnings"] == []

@@ -1,15 +1,27 @@
-"""Find the files that git ignores only because of rules that came after a certain moment."""
+"""Find what git ignores: by rules that came after a certain moment, as a cache, or not although it should."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from harness_lib.system.git import trees
-from harness_lib.system.git.calls import GitError, decode, encode
+from harness_lib.system.git import caches, trees
+from harness_lib.system.git.calls import GitError, call, decode, encode
 from harness_lib.system.git.repository import Git
 
 RULES = ".gitignore"
+# What the tools of a project make that has this file.
+PYTHON = ("__pycache__", ".venv")
+USUAL = {
+    "package.json": ("node_modules",),
+    "pyproject.toml": PYTHON,
+    "setup.py": PYTHON,
+    "requirements.txt": PYTHON,
+    caches.CRATE: (caches.BUILT,),
+    "build.gradle": (".gradle",),
+    "build.gradle.kts": (".gradle",),
+}
+FILES = (".env", ".DS_Store")
 
 
 def newly(git: Git, rules_then: str, rules_now: str) -> list[str]:
@@ -28,6 +40,32 @@ def newly(git: Git, rules_then: str, rules_now: str) -> list[str]:
         _lay_out(git, place, rules_then, [path for path in files if _is_rules(path) and path not in changed])
         hidden_then = _check(git, place, files)
     return [path for path in files if path not in hidden_then]
+
+
+def caches_above(git: Git, paths: Iterable[str]) -> list[str]:
+    """Return the caches that `paths` lie in, or are, as far as no rule takes them in with a `!`."""
+    found = set()
+    for path in paths:
+        parts = path.split("/")
+        called = [n for n, part in enumerate(parts, 1) if part in caches.NAMES or part == caches.BUILT]
+        found |= {"/".join(parts[:n]) for n in called}
+    names = [f"{path}/" if (git.top / path).is_dir() else path for path in sorted(found)]
+    return [path.rstrip("/") for path in sorted(_check(git, git.top, names))] if names else []
+
+
+def offered(git: Git) -> list[str]:
+    """Return the lines that the rules for ignoring lack here, for caches and for `.env`.
+
+    Only what stands at the top of the work tree, or what the tools of such a project make there.
+    """
+    here = {entry.name for entry in git.top.iterdir()}
+    usual = {name for kind in here for name in USUAL.get(kind, ())}
+    names = usual.union(here.intersection(caches.NAMES), here.intersection(FILES))
+    wanted = [name if name in FILES else f"{name}/" for name in sorted(names)]
+    asked = ("check-ignore", "--no-index", "-z", "--stdin")
+    # Not by way of `git`, for which caches are ignored already.
+    ignored = set(decode(call(asked, git.top, stdin=encode(wanted)).stdout)) if wanted else set()
+    return [line for line in wanted if line not in ignored and not git.is_tracked(Path(line))]
 
 
 def only_rules(git: Git, tree: str) -> dict[str, trees.Entry]:

@@ -19,7 +19,7 @@ def _untouched(world: World) -> tuple[object, ...]:
         index.read_bytes() if index.exists() else None,
         world.git.head(),
         disk(world.top),
-        sorted((world.top / ".git").glob("harness*")),
+        sorted((world.top / ".git").glob("harness-*")),
     )
 
 

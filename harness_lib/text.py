@@ -42,6 +42,11 @@ def some(texts: Sequence[str], most: int) -> str:
     return ", ".join(texts[:most]) + more
 
 
+def counted(number: int, noun: str) -> str:
+    """Return `number` of what `noun` names: "1 file", "2 files"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def escape(text: str) -> str:
     r"""Return `text` as one printable line: breaks and control characters become `\n`, `\x1b`, `\u2028` …."""
     return "".join(map(_visible, text))

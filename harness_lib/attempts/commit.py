@@ -9,7 +9,7 @@ from harness_lib.attempts import outcome, rescue_refs, under_way
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system.git import history, locks, restore, snapshot, status
+from harness_lib.system.git import history, ignoring, locks, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
@@ -21,9 +21,9 @@ NOTHING = (
 
 
 def commit(
-    ctx: Context, session: Session, task: Task, tree: str, head: str, look_at: Sequence[str]
+    ctx: Context, session: Session, task: Task, oid: str, head: str, look_at: Sequence[str]
 ) -> outcome.Ended:
-    """Commit `tree`, the content the check was run on, on top of `head`, and record the task as completed.
+    """Move the branch from `head` to `oid`, which `commit_object` has made, and record the task as completed.
 
     `look_at`: what a person should look at in it.
     Raises RefusedError (HEAD moved, a person's merge is under way), HeldError (git is locked),
@@ -33,7 +33,7 @@ def commit(
     with locks.hold(git):
         restore.require_unlocked(git)
         under_way.require_none_of_a_person(git, task)
-        oid, base = commit_object(ctx, head, task, tree), outcome.full_base(git, task)
+        base = outcome.full_base(git, task)
         with ctx.store.transaction() as tx:
             mine = outcome.require_claim(tx, task)._replace(started_at_commit=base)
             mine = mine._replace(look_at=(*look_at, *nothing_committed(mine, oid)))
@@ -45,13 +45,14 @@ def commit(
 def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     """Return the commit of the attempt's `tree` on `head`; `head` itself if nothing is left to commit.
 
-    The harness's own files, which somebody has made git take, are in neither.
+    The harness's own files and caches, which somebody has made git take, are in neither.
     """
     git, base = ctx.git, task.started_at_commit
-    own = history.without(git, base, head, ctx.keep_out) if base else head
+    left_out = (*ctx.keep_out, *ignoring.caches_above(git, history.added(git, base, head))) if base else ()
+    own = history.without(git, base, head, left_out) if base else head
     content = snapshot.without(git, tree, rescue_refs.still_untracked(git, head, task))
     if own != head:
-        content = snapshot.with_from(git, content, own, ctx.keep_out)
+        content = snapshot.with_from(git, content, own, left_out)
         head = own
     parents = [head, *git.merge_heads()]
     if len(parents) == 1 and content == git.tree_of(head):

@@ -25,7 +25,7 @@ from harness_lib.attempts import (
     rescue_refs,
     target_branch,
 )
-from harness_lib.attempts.commit import commit_object, nothing_committed, undo_check
+from harness_lib.attempts.commit import nothing_committed, undo_check
 from harness_lib.checks import check_of
 from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
@@ -42,10 +42,8 @@ TRIES = 50
 LINE = "harness-merge.line"
 
 
-def merge(
-    ctx: Context, session: Session, task: Task, tree: str, head: str, look_at: Sequence[str]
-) -> outcome.Ended:
-    """Merge `tree`, the checked content of an attempt on top of `head`, into the gate's target.
+def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequence[str]) -> outcome.Ended:
+    """Merge `oid`, the commit of an attempt's checked content, into the gate's target.
 
     `look_at`: what a person should look at in it.
     Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
@@ -53,7 +51,6 @@ def merge(
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
-        oid = commit_object(ctx, head, task, tree)
         # First: who finds HEAD there and does not know why would commit the check's traces on top.
         with ctx.store.transaction() as tx:
             mine = outcome.require_claim(tx, task)

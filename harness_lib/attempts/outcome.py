@@ -22,6 +22,7 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import restore
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task
+from harness_lib.text import counted
 
 SHORT = 12
 
@@ -31,6 +32,7 @@ class Ended(NamedTuple):
 
     What is to be said of completed work is not among the warnings: it is stored, as `task.look_at`.
     `rolled_back`: the work tree is at the base again, if the attempt failed; without the base it cannot be.
+    `files`: how many files the commit of a completed task changes, where that is known.
     """
 
     task: Task
@@ -38,6 +40,7 @@ class Ended(NamedTuple):
     rescue: str | None = None
     warnings: tuple[str, ...] = ()
     rolled_back: bool = True
+    files: int | None = None
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -62,6 +65,15 @@ class Verdict(NamedTuple):
 def requeued(category: Category, message: str, handback: Handback) -> Verdict:
     """Return the verdict on work that the next agent goes on with."""
     return Verdict(category, message, Ending.REQUEUED, handback=handback)
+
+
+def words_of_completed(ended: Ended) -> str:
+    """Return the sentence that says of a completed task what was committed."""
+    task = ended.task
+    if task.completed_commit == task.started_at_commit:
+        return f"{task.id} is completed; nothing was committed."
+    files = f", {counted(ended.files, 'file')}" if ended.files is not None else ""
+    return f"{task.id} is completed (commit {(task.completed_commit or '')[:12]}{files})."
 
 
 def require_claim(tx: Tx, task: Task) -> Task:

@@ -84,11 +84,19 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
             f"An agent was stopped in the middle of it: {why.rstrip('.')}. "
             "What it had done stands in the work tree."
         )
-        rounds = handback.rounds if handback else 0
+        rounds, accepted = (handback.rounds, handback.accepted) if handback else (0, False)
         line = quoting.one_line(reason, quoting.FAILURE_LENGTH)
-        handback = Handback(line, rounds, _without_a_persons(ctx, task), task.started_at_commit)
+        work = _without_a_persons(ctx, task)
+        handback = Handback(line, rounds, work, task.started_at_commit, accepted)
     verdict = outcome.requeued("SESSION_TIMEOUT", why, handback)
     return rollback.roll_back(ctx, session, task, verdict)
+
+
+def because_a_person_said(ctx: Context, session: Session, task: Task, text: str) -> outcome.Ended:
+    """Hand back the work that stands in the work tree, because a person wants it changed as `text` says."""
+    rounds = task.handback.rounds if task.handback else 0
+    handback = Handback(text, rounds, _without_a_persons(ctx, task), task.started_at_commit)
+    return rollback.roll_back(ctx, session, task, outcome.requeued("TASK_EXEC", text, handback))
 
 
 def _without_a_persons(ctx: Context, task: Task) -> str | None:

@@ -19,6 +19,7 @@ from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Steppe
 from harness_lib.rules.run_state import RunState
 from harness_lib.runs import progress
 from harness_lib.runs.scheduler import Watch
+from harness_lib.text import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -127,7 +128,7 @@ def _sentence(event: Event) -> str | None:
     if isinstance(news, Claimed):
         return f"{news.task} attempt {news.attempt}: {news.title}"
     if isinstance(news, Ended):
-        how = ENDED.get(news.status, news.status)
+        how = ENDED.get(news.status, news.status) + _committed(news)
         return f"{news.task} {how}{news.message and f': {news.message}'}"
     if isinstance(news, Stepped) and news.message:
         return f"{_step(news, event.at)}: {news.message}"
@@ -135,6 +136,12 @@ def _sentence(event: Event) -> str | None:
         is_death = news.code and not isinstance(news, Unstarted)
         return f"the worker has died: {news.message}" if is_death else None
     return news.message or None if isinstance(news, (Notice, Stuck)) else None
+
+
+def _committed(news: Ended) -> str:
+    if news.status != "completed" or not news.commit or not news.files:
+        return ""
+    return f" (commit {news.commit[:12]}, {counted(news.files, 'file')})"
 
 
 def _step(news: Stepped, at: float) -> str:

@@ -58,6 +58,6 @@ def require_unjudged(ctx: Context, task: Task, command: str) -> None:
     `command` is what a person would type instead.
     """
     if halting.is_for_a_person(task):
-        require_person(ctx, f"What becomes of {task.id} after its check was changed", command)
+        require_person(ctx, f"What becomes of {task.id}, which waits for a person,", command)
     if any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by):
         require_person(ctx, f"{task.id} has been claimed in this session: what judges it", command)

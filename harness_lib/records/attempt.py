@@ -106,6 +106,12 @@ class Handback(NamedTuple):
     ] = 0
     rescue: Annotated[str | None, About(REVISION, "What keeps that work.")] = None
     base: Annotated[str | None, About(REVISION, "The commit that work was made on.")] = None
+    accepted: Annotated[
+        bool,
+        About(
+            FLAG, "A person has accepted it: it is completed as it is, and no agent works on it.", null=False
+        ),
+    ] = False
     extra: Extra = NO_EXTRA
 
 

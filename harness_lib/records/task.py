@@ -45,7 +45,7 @@ Priority = Literal["P0", "P1", "P2"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 # What must be seen to before it can go on; `rules/halting.py` says what follows from each.
-HaltKind = Literal["CONFIG", "ENV_SETUP", "REFUSED", "CHECK_CHANGED", "UNSTARTED", "SPENT"]
+HaltKind = Literal["CONFIG", "ENV_SETUP", "REFUSED", "CHECK_CHANGED", "SECRET", "UNSTARTED", "SPENT"]
 HALT_KINDS: tuple[HaltKind, ...] = get_args(HaltKind)
 
 DEFAULT_TIMEOUT_SECONDS = 300
@@ -301,6 +301,10 @@ class Task(NamedTuple):
     look_at: Annotated[
         tuple[str, ...],
         About(listed(STRING), "What a person should look at in the work that completed it, a sentence each."),
+    ] = ()
+    accepted: Annotated[
+        tuple[str, ...],
+        About(listed(SHORT_PATH), "What a person has accepted that would else stop its commit."),
     ] = ()
     attempted_by: Annotated[
         tuple[str, ...], About(listed(STRING), "The last workers that have claimed it.")

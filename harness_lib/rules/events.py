@@ -62,7 +62,10 @@ class Idle:
 
 @dataclass(frozen=True)
 class Ended:
-    """An attempt is over; `pending`: the task goes back at no cost. `rescue` is a ref, `commit` an id."""
+    """An attempt is over; `pending`: the task goes back at no cost. `rescue` is a ref, `commit` an id.
+
+    `files`: how many files the commit changes.
+    """
 
     task: str
     status: Status
@@ -70,6 +73,7 @@ class Ended:
     commit: str | None = None
     rescue: str | None = None
     warnings: tuple[str, ...] = ()
+    files: int | None = None
 
 
 @dataclass(frozen=True)

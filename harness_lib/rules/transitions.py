@@ -313,6 +313,7 @@ def reset(task: Task) -> Task:
         completed_commit=None,
         failed_at=None,
         handback=None,
+        accepted=(),
     )
 
 

@@ -7,10 +7,12 @@ from contextlib import suppress
 
 from harness_lib.agents.adapter import Report
 from harness_lib.attempts import (
+    accepted,
     branch_guard,
     check,
     complete,
     evaluate,
+    for_person,
     inbox,
     large_files,
     leased_check,
@@ -51,6 +53,9 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
     Raises StuckError (a person must act: the claim still stands), LeaseLostError.
     """
     _require_check(ctx, task)
+    if for_person.is_accepted(task):
+        worker.tell(Stepped("checks"))
+        return _without_agent(ctx, session, task)
     agent_exit = _work(ctx, task, worker, restore_handback.apply(ctx, task))
     if not worktree_slots.is_there(ctx.git):
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
@@ -68,6 +73,13 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
         large_files.refuse(ctx, task, evaluation.tree, worker.config.max_file)
         worker.tell(Stepped("merges"))
         return complete.complete(ctx, session, task, evaluation)
+    except (ConfigError, EnvSetupError, RefusedError) as error:
+        raise stuck(error) from error
+
+
+def _without_agent(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    try:
+        return accepted.finish(ctx, session, task)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
 

@@ -225,7 +225,8 @@ class Worker:
         """Tell how an attempt ended; that finished work waits for a person is told once, by the run."""
         task = ended.task
         warnings = task.look_at if task.status == "completed" else ended.warnings
-        self.tell(Ended(task.id, task.status, message, task.completed_commit, ended.rescue, warnings))
+        commit = task.completed_commit
+        self.tell(Ended(task.id, task.status, message, commit, ended.rescue, warnings, ended.files))
 
     def _leave(self, context: Context, session: Session, task: Task, error: GitError | OSError) -> None:
         """Hand back a task that something of its own stands against, its agent's doing perhaps: others go on.
@@ -316,7 +317,7 @@ class Worker:
 def _why(task: Task) -> str:
     """Return why an attempt at `task` has ended as it did; "" for a completed one."""
     if task.status == "pending" and task.handback:
-        return task.handback.reason
+        return task.halt or task.handback.reason
     return task.error_log[-1] if task.status == "failed" and task.error_log else ""
 
 

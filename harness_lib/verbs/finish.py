@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.attempts import complete, evaluate, intents, outcome, rescue_refs, rollback
+from harness_lib.attempts import complete, evaluate, for_person, intents, outcome, rescue_refs, rollback
 from harness_lib.checks.checked import Checked
 from harness_lib.core import halts, nothing_to_do, ownership, quoting
 from harness_lib.core.context import Context
@@ -38,13 +38,16 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
     extra: dict[str, object] = {"rescue": ended.rescue}
     if checked:
         extra.update(verdict=checked.verdict, tail=checked.tail, check_log=str(checked.log))
-    lines = _completed(task) if task.status == "completed" else _rolled_back(task, ended, checked)
+    if task.status == "in_progress":
+        raise for_person.refusal(task)
+    is_done = task.status == "completed"
+    lines = [outcome.words_of_completed(ended)] if is_done else _rolled_back(task, ended, checked)
     if ended.stop:
         lines.append(f"stop: {ended.stop}; {stats.render(ctx.store.ask().counts())}")
     return Reply(
         "finish",
         "\n".join(lines),
-        exit=Exit.DONE if task.status == "completed" else Exit.CHECK_FAILED,
+        exit=Exit.DONE if is_done else Exit.CHECK_FAILED,
         session=held.session.number,
         task=task,
         stop=ended.stop,
@@ -58,12 +61,6 @@ def _judge_changed(task: Task) -> list[str]:
     if task.status == "completed" or not task.touched:
         return []
     return [f"{task.id}: the attempt {quoting.touched(task.touched)}"]
-
-
-def _completed(task: Task) -> list[str]:
-    if task.completed_commit == task.started_at_commit:
-        return [f"{task.id} is completed; nothing was committed."]
-    return [f"{task.id} is completed (commit {(task.completed_commit or '')[:12]})."]
 
 
 def _rolled_back(task: Task, ended: outcome.Ended, checked: Checked | None) -> list[str]:

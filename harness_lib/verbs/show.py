@@ -12,7 +12,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import delivered, ownership, quoting, rechecked
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.rules import attempts
+from harness_lib.rules import attempts, halting
 from harness_lib.runs import overview, progress, remedies
 from harness_lib.state.api import Questions
 from harness_lib.system.files import listing
@@ -158,6 +158,8 @@ def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> 
         return typed.give_check(task.id)
     if task.status != "in_progress" and eligible:
         return remedies.take(ctx, questions, task)
+    if halting.takes_an_answer(task.halt_kind):
+        return typed.harness("accept", task.id)
     if task.halt is not None and check_of(task).is_given:
         # `why` would lead back here; the line above says what a person must act on.
         return typed.harness("retry", task.id)

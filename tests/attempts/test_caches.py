@@ -1,4 +1,4 @@
-"""Caches and environments that no rule of the project names are nobody's work: no attempt commits or touches them."""
+"""Caches and environments that no rule of the project names: no attempt commits, keeps or removes them."""
 
 from __future__ import annotations
 

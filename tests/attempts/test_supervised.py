@@ -21,6 +21,8 @@ REFUSED = [
     ["stop"],
     ["recover"],
     ["retry", "task-001"],
+    ["accept", "task-001"],
+    ["return", "task-001", "no"],
     ["remove", "task-001"],
     ["run"],
     ["run", "--agent-command", "true"],

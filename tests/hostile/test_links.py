@@ -47,6 +47,8 @@ VERBS = (
     ("import", "plan.md"),
     ("edit", "task-001", "--title", "Another"),
     ("retry", "task-001"),
+    ("accept", "task-001"),
+    ("return", "task-001", "no"),
     ("remove", "task-001"),
     ("show", "task-001"),
     ("start",),

@@ -38,6 +38,8 @@ OF_A_TASK: tuple[tuple[str, ...], ...] = (
     ("rescue", "apply"),
     ("rescue", "drop"),
     ("retry",),
+    ("accept",),
+    ("return", "no"),
     ("remove",),
 )
 OF_THE_LIST: tuple[tuple[str, ...], ...] = (

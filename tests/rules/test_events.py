@@ -36,7 +36,7 @@ ALL: list[tuple[News, dict[str, object]]] = [
     (Said("hm", 70, 0.5), {"event": "said", "last": "hm", "tokens": 70, "cost": 0.5}),
     (Idle("waiting"), {"event": "idle", "why": "waiting"}),
     (
-        Ended("t1", "completed", commit="c", warnings=("w",)),
+        Ended("t1", "completed", commit="c", warnings=("w",), files=2),
         {
             "event": "ended",
             "task": "t1",
@@ -45,6 +45,7 @@ ALL: list[tuple[News, dict[str, object]]] = [
             "commit": "c",
             "rescue": None,
             "warnings": ["w"],
+            "files": 2,
         },
     ),
     (

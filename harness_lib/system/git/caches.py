@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -71,17 +71,6 @@ def _crates(place: Path, name: str, depth: int) -> Iterator[str]:
     for below, is_directory in names.items() if depth else ():
         if is_directory and below not in NAMES and not below.startswith(".") and below.isprintable():
             yield from _crates(place / below, f"{name}{below}/", depth - 1)
-
-
-def above(paths: Iterable[str]) -> set[str]:
-    """Return the directories (or files) by which some of `paths` are caches."""
-    found = set()
-    for path in paths:
-        parts = path.split("/")
-        at = next((n for n, part in enumerate(parts) if part in NAMES or part == BUILT), None)
-        if at is not None:
-            found.add("/".join(parts[: at + 1]))
-    return found
 
 
 def _persons_file(top: Path, common_dir: Path) -> Path:

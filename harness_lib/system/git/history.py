@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness_lib.system.git import trees
+from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 
 
@@ -60,6 +61,14 @@ def with_files(git: Git, tip: str, most: int = 10_000) -> list[tuple[str, tuple[
             found[-1][1].append(part.removeprefix("\n"))
         begins = not part
     return [(oid, tuple(files)) for oid, files in found]
+
+
+def added(git: Git, base: str, head: str) -> set[str]:
+    """Return the files that commits of `head` add which neither `base` nor a remote-tracking branch has."""
+    if base == head or not git.exists(head):
+        return set()
+    listing = ("log", "-z", "--format=", "--name-only", "--no-renames", "--diff-filter=A")
+    return set(decode(git.run(*listing, head, "--not", base, "--remotes").stdout))
 
 
 def without(git: Git, base: str, head: str, paths: Sequence[str]) -> str:

@@ -1,0 +1,67 @@
+"""What a person's answer to work that waits for one needs: where it stands, what is asked."""
+
+from __future__ import annotations
+
+from harness_lib.attempts import commit, contents, for_person, reconcile
+from harness_lib.core.context import Context
+from harness_lib.errors import HeldError, RefusedError, UsageError
+from harness_lib.rules import halting, leases
+from harness_lib.state.api import Questions, Tx
+from harness_lib.system.git import snapshot
+from harness_lib.task import Session, Task
+
+
+def place(ctx: Context, task: Task) -> Context:
+    """Return `ctx` as seen from where the work of `task` stands, or as it is where the work is kept.
+
+    Raises UsageError (nothing waits), HeldError (its worker is still about to keep it), RefusedError (gone).
+    """
+    if not _waits(task):
+        raise UsageError(
+            f"{task.id} has no work that waits to be accepted or returned.", "See: harness status --all"
+        )
+    if task.status != "in_progress":
+        return ctx
+    if task.intent is not None or for_person.is_merged(task):
+        raise HeldError(
+            f"{task.id} is just being ended by its worker ({task.claimed_by}).",
+            "Try again in a moment; if nobody works on it any more: harness recover",
+        )
+    worktree = reconcile.work_tree(ctx, task)
+    if worktree is None:
+        raise RefusedError(f"The work tree of {task.id} is gone: {task.worktree}.", "Type: harness recover")
+    return ctx.at(worktree)
+
+
+def _waits(task: Task) -> bool:
+    """Return whether the work of `task` is kept until a person, who may have accepted it, is done with it."""
+    return halting.takes_an_answer(task.halt_kind) or for_person.is_accepted(task)
+
+
+def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
+    """Return what a person has still to accept of the work of `task`.
+
+    `ctx` is as seen from its work tree, if it is in progress.
+    """
+    git, back = ctx.git, task.handback
+    if task.status == "in_progress":
+        head = git.head()
+        assert head is not None
+        tree = snapshot.capture(git, ctx.keep_out)
+        return contents.of(ctx, task, head, commit.commit_object(ctx, head, task, tree)).secrets
+    kept = git.ref(back.rescue) if back and back.rescue else None
+    return contents.of(ctx, task, kept, kept).secrets if kept else ()
+
+
+def session_of(ctx: Context, questions: Questions, task: Task) -> Session:
+    """Return the open session that has `task` in progress, or what stands for one that has ended."""
+    open_ones = (each for each in questions.sessions() if leases.works_for(task.claimed_by, each.worker))
+    ended = Session(questions.session_count, task.claimed_by or ctx.owner.worker, ctx.owner.host)
+    return next(open_ones, ended)
+
+
+def let_go_on(tx: Tx, task: Task) -> None:
+    """Let the session that was halted for `task` go on."""
+    for session in tx.sessions():
+        if halting.takes_an_answer(session.halt_kind) and leases.works_for(task.claimed_by, session.worker):
+            tx.replace_session(session._replace(halt=None, halt_kind=None))

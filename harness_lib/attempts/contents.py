@@ -1,0 +1,78 @@
+"""Look at what the commit of an attempt brings: how much, and what a person has to see first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib.core.context import Context
+from harness_lib.rules import names_of_secrets
+from harness_lib.system.files import nofollow
+from harness_lib.system.git import history, trees
+from harness_lib.system.git.calls import covers
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Task
+
+# What comes later in a file is data: nobody has typed it.
+MOST_BYTES = 1_000_000
+EXECUTABLE, FILES = "100755", ("100644", "100755")
+
+
+class Contents(NamedTuple):
+    """How many files the commit changes, which it adds that are named as secrets are, and what holds keys.
+
+    `files` is None where nobody knows what the attempt began with.
+    """
+
+    files: int | None = None
+    secrets: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+
+
+def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
+    """Return what `commit`, made on `head`, brings beyond the base of `task`.
+
+    What a person has accepted is no secret any more.
+    """
+    git, base = ctx.git, task.started_at_commit
+    if base is None or not git.exists(base):
+        return Contents()
+    changed = trees.changed(git, git.tree_of(base), git.tree_of(commit))
+    put = {path: new for path, (_, new) in changed.items() if new and new[0] in FILES}
+    moved = {old for old, new in changed.values() if old and not new}
+    added = {path: new for path, new in put.items() if not changed[path][0] and new not in moved}
+    secrets = {_secret(git, path, entry) for path, entry in added.items()}
+    # What a commit of the attempt adds and a later one removes is in the history for good.
+    secrets |= {names_of_secrets.secret(path) for path in history.added(git, base, head)}
+    return Contents(
+        len(changed),
+        tuple(sorted(path for path in secrets if path and not covers(task.accepted, path))),
+        tuple(
+            f"{path!r} seems to hold {kind}" for path in put if (kind := _key(git, path, changed[path][0]))
+        ),
+    )
+
+
+def _secret(git: Git, path: str, entry: trees.Entry) -> str | None:
+    mode, oid = entry
+    if path.rpartition("/")[2] == names_of_secrets.NPM:
+        return path if names_of_secrets.has_npm_token(_stored(git, oid)) else None
+    return names_of_secrets.secret(path, executable=mode == EXECUTABLE)
+
+
+def _key(git: Git, path: str, old: trees.Entry | None) -> str | None:
+    """Return what kind of key the attempt seems to have put into the file at `path`."""
+    kind = names_of_secrets.key_in(_standing(git.top / path))
+    return None if kind is None or (old and names_of_secrets.key_in(_stored(git, old[1]))) else kind
+
+
+def _stored(git: Git, oid: str) -> bytes:
+    return git.run("cat-file", "blob", oid).stdout
+
+
+def _standing(path: Path) -> bytes:
+    """Return the beginning of the file that stands at `path`; nothing where none does."""
+    try:
+        return nofollow.read(path, MOST_BYTES)
+    except OSError:
+        return b""

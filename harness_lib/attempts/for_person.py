@@ -1,0 +1,83 @@
+"""Hold work that has passed its check until a person accepts it or returns it; nothing of it is lost.
+
+In a person's own checkout it stays where it stands, in progress. What a run would merge is kept in a rescue
+ref, so that its worker goes on with other tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness_lib import typed
+from harness_lib.attempts import outcome, rescue_refs, rollback
+from harness_lib.core import quoting, sessions
+from harness_lib.core.context import Context
+from harness_lib.errors import RefusedError
+from harness_lib.rules import transitions
+from harness_lib.rules.endings import Ending
+from harness_lib.rules.halting import Halt
+from harness_lib.system.git import locks
+from harness_lib.task import Handback, Session, Task
+from harness_lib.text import some
+
+NAMED = 10
+
+
+def accept_command(task: Task, paths: Sequence[str]) -> str:
+    """Return the command by which a person accepts `paths` of the work of `task`."""
+    return typed.harness("accept", task.id, *(word for path in paths for word in ("--path", path)))
+
+
+def return_command(task: Task) -> str:
+    """Return the command by which a person sends the work of `task` back to an agent."""
+    return typed.harness("return", task.id, rest='"what is to be changed"')
+
+
+def hold(ctx: Context, session: Session, task: Task, oid: str, secrets: Sequence[str]) -> outcome.Ended:
+    """Halt `task`, whose work is the commit `oid`: it adds `secrets`, files that are named as secrets are."""
+    names = some([repr(path) for path in secrets], NAMED)
+    why = Halt(
+        "SECRET",
+        f"SECRET: the check passed, but the work adds {names}, named as secrets are; nothing was committed. "
+        f"A person takes it: {accept_command(task, secrets)}; or sends it back: {return_command(task)}",
+    )
+    with ctx.store.transaction() as tx:
+        halted = transitions.halt(outcome.require_claim(tx, task), why)
+        tx.replace(halted)
+        tx.log("WARN", why.words, session=session.number, task=task.id)
+        current = sessions.mine(tx, ctx)
+        if current and not is_merged(task):
+            sessions.halt(tx, current, why)
+    if not is_merged(task):
+        return outcome.Ended(halted, None)
+    with locks.hold(ctx.git):
+        ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
+        ctx.git.set_ref(ref, oid)
+    reason = quoting.one_line(f"A person was asked about {names}.", quoting.REASON_LENGTH)
+    handback = Handback(reason, _rounds(task), ref, task.started_at_commit)
+    return rollback.roll_back(
+        ctx, session, halted, outcome.Verdict("TASK_EXEC", why.words, Ending.REQUEUED, why, handback)
+    )
+
+
+def refusal(task: Task) -> RefusedError:
+    """Return the error of whoever finishes `task`, which is halted where it stands."""
+    return RefusedError(
+        f"{task.halt}. The files stand where they are, and no attempt was counted.",
+        "If they do not belong to the work, name them in .gitignore or move them out of the work tree; then "
+        f"type: {typed.harness('finish', task.id)}. Otherwise ask the person, and end your turn.",
+    )
+
+
+def is_accepted(task: Task) -> bool:
+    """Return whether the kept work of `task` is to be completed as it is, without an agent."""
+    return task.handback is not None and task.handback.accepted
+
+
+def is_merged(task: Task) -> bool:
+    """Return whether the work of `task` is merged for its worker, whose work tree is a run's."""
+    return task.gate is not None and task.gate.target is not None
+
+
+def _rounds(task: Task) -> int:
+    return task.handback.rounds if task.handback else 0

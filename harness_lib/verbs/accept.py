@@ -1,0 +1,101 @@
+"""`harness accept ID`: take work that waits for a person, and complete its task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness_lib.attempts import answering, complete, evaluate, for_person, outcome
+from harness_lib.core import manual_edit, ownership, quoting, rights, sessions
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import Exit, UsageError
+from harness_lib.rules import transitions
+from harness_lib.runs import kept_work
+from harness_lib.state.api import Tx
+from harness_lib.system.git.calls import covers
+from harness_lib.task import Task
+from harness_lib.text import some
+
+NAMED = 10
+
+
+def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
+    """Accept `paths` of the work of the task (or what lies below them), and complete it; no agent is started.
+
+    Its check runs again on the current branch. Exit 1: it said no, or the work goes to an agent again; 8:
+    more waits to be accepted. Somebody who holds the list meanwhile completes the task.
+    Raises RefusedError (typed by an agent), UsageError (nothing waits, or not these paths), and what
+    `kept_work.complete` does.
+    """
+    task = ownership.require_task(ctx.store.ask_to_change(), task_id)
+    rights.require_person(
+        ctx, f"What becomes of {task.id}", for_person.accept_command(task, paths or ("FILE",))
+    )
+    place = answering.place(ctx, task)
+    left = _require_right(place, task, paths)
+    with manual_edit.change(ctx) as tx:
+        current = _accept(tx, ownership.require_task(tx, task.id), paths, is_whole=not left)
+        manual_edit.log(tx, ctx, f"accepted {some(paths, NAMED)}".strip(), task.id)
+    if left:
+        return _reply(current, Exit.REFUSED, _more(current, left))
+    if current.status == "in_progress":
+        return _in_place(place, current)
+    holder = sessions.holder(ctx.store.ask(), ctx)
+    if holder is not None:
+        return _reply(current, Exit.DONE, f"{current.id} is accepted; session {holder.number} completes it.")
+    return _ended(current, kept_work.complete(ctx, current.id))
+
+
+def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return what is still to be accepted beside `paths`. Raises UsageError if these are not what waits."""
+    waiting = answering.unaccepted(place, task)
+    wrong = [path for path in paths if not any(covers({path}, each) for each in waiting)]
+    if wrong or (waiting and not paths):
+        names = f"{some(wrong, NAMED)}: nothing of that name waits." if wrong else "Name what you accept."
+        raise UsageError(names, f"For all that waits: {for_person.accept_command(task, waiting)}")
+    return tuple(each for each in waiting if not covers(set(paths), each))
+
+
+def _accept(tx: Tx, task: Task, paths: Sequence[str], *, is_whole: bool) -> Task:
+    accepted = task._replace(accepted=tuple(dict.fromkeys((*task.accepted, *paths))))
+    if is_whole:
+        accepted = transitions.halt(accepted, None)
+        if accepted.handback is not None:
+            reason = "A person has accepted this work: it is to be completed as it is."
+            accepted = accepted._replace(handback=accepted.handback._replace(reason=reason, accepted=True))
+    tx.replace(accepted)
+    return accepted
+
+
+def _in_place(ctx: Context, task: Task) -> Reply:
+    """Finish `task` where it stands, for the worker that has it."""
+    questions = ctx.store.ask()
+    session = answering.session_of(ctx, questions, task)
+    evaluation = evaluate.judge(ctx, questions, task)
+    if evaluation.checked.passed:
+        return _ended(task, complete.complete(ctx, session, task, evaluation))
+    with ctx.store.transaction() as tx:
+        answering.let_go_on(tx, task)
+    lines = [f"{task.id} is accepted, but not done. {evaluation.checked.message}"]
+    if evaluation.checked.tail:
+        lines += quoting.quoted(evaluation.checked.excerpt(), str(evaluation.checked.log))
+    lines.append("Its work stands where it was, and no attempt was counted.")
+    return _reply(task, Exit.CHECK_FAILED, "\n".join(lines))
+
+
+def _more(task: Task, left: Sequence[str]) -> str:
+    return f"accepted; {task.id} waits for more: {for_person.accept_command(task, left)}"
+
+
+def _ended(task: Task, ended: outcome.Ended | None) -> Reply:
+    if ended is None:
+        return _reply(task, Exit.STOP, f"{task.id} is accepted, but no further session may be opened now.")
+    if ended.task.status == "completed":
+        return _reply(ended.task, Exit.DONE, outcome.words_of_completed(ended), ended.said)
+    why = ended.task.halt or (ended.task.handback and ended.task.handback.reason) or "Its attempt failed."
+    message = f"{ended.task.id} is accepted, but not done. {quoting.one_line(why, quoting.REASON_LENGTH)}"
+    return _reply(ended.task, Exit.CHECK_FAILED, message, ended.said)
+
+
+def _reply(task: Task, code: Exit, message: str, warnings: Sequence[str] = ()) -> Reply:
+    return Reply("accept", message, exit=code, task=task, next="harness status", warnings=tuple(warnings))

@@ -1,0 +1,49 @@
+"""`harness return ID "TEXT"`: send work that waits for a person back to an agent; no attempt is counted."""
+
+from __future__ import annotations
+
+from harness_lib.attempts import answering, for_person, requeue, rollback
+from harness_lib.core import manual_edit, ownership, quoting, rights
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import UsageError
+from harness_lib.rules import transitions
+from harness_lib.task import Task
+
+
+def run(ctx: Context, task_id: str, text: str) -> Reply:
+    """Make the task pending with its work kept, and let the next agent hear `text`.
+
+    Raises RefusedError (typed by an agent, or its work tree is gone), UsageError (nothing waits, or no text).
+    """
+    task = ownership.require_task(ctx.store.ask_to_change(), task_id)
+    rights.require_person(ctx, f"What becomes of {task.id}", for_person.return_command(task))
+    place = answering.place(ctx, task)
+    said = quoting.one_line(text, quoting.REASON_LENGTH)
+    if not said:
+        raise UsageError("Say what is to be changed.", for_person.return_command(task))
+    reason = f"A person has looked at this work and returns it: {said}"
+    returned, warnings = _taken_out(place, task, reason) if task.status == "in_progress" else (task, ())
+    with manual_edit.change(ctx) as tx:
+        current = transitions.halt(ownership.require_task(tx, task.id), None)
+        if current.handback is not None:
+            current = current._replace(handback=current.handback._replace(reason=reason, accepted=False))
+        tx.replace(current)
+        answering.let_go_on(tx, task)
+        manual_edit.log(tx, ctx, f"returned {said}", task.id)
+        then = ownership.next_command(ctx, tx)
+    return Reply(
+        "return",
+        f"{returned.id} is pending again with its work kept; no attempt was counted.",
+        task=current,
+        next=then,
+        warnings=warnings,
+    )
+
+
+def _taken_out(ctx: Context, task: Task, reason: str) -> tuple[Task, tuple[str, ...]]:
+    """Take the work that stands in a work tree out of it, and keep it."""
+    rollback.require_trust(ctx, task)
+    session = answering.session_of(ctx, ctx.store.ask(), task)
+    ended = requeue.because_a_person_said(ctx, session, task, reason)
+    return ended.task, ended.warnings

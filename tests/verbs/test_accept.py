@@ -1,0 +1,202 @@
+"""Work that adds a file named as a secret waits for a person, who accepts it or returns it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.verbs.project import Agent, Project, begin
+
+
+@pytest.fixture
+def held(project: Project, agent: Agent) -> Agent:
+    """Return an agent whose finished work has a `.env` in it."""
+    begin(agent)
+    project.put("done")
+    project.put(".env", "KEY=1\n")
+    return agent
+
+
+def test_nothing_is_committed_and_the_work_stands_where_it_was(project: Project, held: Agent) -> None:
+    before, head = project.files, project.head
+
+    reply = held.fails(8, "finish")
+
+    assert project.files == before
+    assert project.head == head
+    assert ".env" in reply["error"]["message"]
+    assert "harness accept task-001 --path .env" in reply["error"]["message"]
+    assert "harness return task-001" in reply["error"]["message"]
+    task = project.task()
+    assert (task["status"], task["halt_kind"], task["attempts"]) == ("in_progress", "SECRET", 0)
+    # The Stop hook goes by it.
+    assert project.state["sessions"][0]["halt_kind"] == "SECRET"
+
+
+def test_who_takes_the_file_away_just_finishes(project: Project, held: Agent) -> None:
+    held.fails(8, "finish")
+    project.put(".gitignore", ".env\n")
+
+    reply = held.ok("finish")
+
+    assert project.in_commit() == [".gitignore", "done", "tracked.txt"]
+    assert (reply["task"]["status"], reply["task"].get("halt")) == ("completed", None)
+
+
+def test_accepted_it_is_committed_at_once(project: Project, held: Agent) -> None:
+    held.fails(8, "finish")
+
+    reply = project.agent("person").ok("accept", "1", "--path", ".env")
+
+    assert project.in_commit() == [".env", "done", "tracked.txt"]
+    assert "is completed (commit" in reply["message"]
+    assert ", 2 files)" in reply["message"]
+    assert project.task()["status"] == "completed"
+    assert project.grep("Completed [task-001] (commit")
+    assert project.state["sessions"] == []
+
+
+def test_each_path_must_be_accepted(project: Project, held: Agent) -> None:
+    project.put("keys/id_rsa")
+    held.fails(8, "finish")
+    person = project.agent("person")
+
+    assert ".env" in person.fails(2, "accept", "task-001")["error"]["hint"]
+    assert "nothing of that name" in person.fails(2, "accept", "task-001", "--path", "x")["message"]
+    more = person.fails(8, "accept", "task-001", "--path", ".env")
+    assert "--path keys/id_rsa" in more["message"]
+    assert project.task()["halt_kind"] == "SECRET"
+    person.ok("accept", "task-001", "--path", "keys/")
+
+    assert project.in_commit() == [".env", "done", "keys/id_rsa", "tracked.txt"]
+
+
+def test_accepted_work_that_fails_its_check_by_now_stays_with_its_agent(
+    project: Project, held: Agent
+) -> None:
+    held.fails(8, "finish")
+    (project.top / "done").unlink()
+
+    reply = project.agent("person").fails(1, "accept", "task-001", "--path", ".env")
+
+    assert "not done" in reply["message"]
+    assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
+    project.put("done")
+    held.ok("finish")
+    assert ".env" in project.in_commit()
+
+
+def test_returned_it_goes_to_an_agent_with_what_the_person_said(project: Project, held: Agent) -> None:
+    held.fails(8, "finish")
+
+    project.agent("person").ok("return", "task-001", "no keys in the repository")
+
+    task = project.task()
+    assert (task["status"], task.get("halt"), task["attempts"]) == ("pending", None, 0)
+    assert "done" not in project.files
+    brief = held.ok("claim")["brief"]
+    assert "no keys in the repository" in brief
+    assert {".env", "done"} <= set(project.files)
+    (project.top / ".env").unlink()
+    held.ok("finish")
+    assert project.in_commit() == ["done", "tracked.txt"]
+
+
+def test_another_attempt_after_retry_is_asked_about_again(project: Project, held: Agent) -> None:
+    held.fails(8, "finish")
+    project.agent("person").fails(8, "accept", "task-001", "--path", ".env", CLAUDECODE="1")
+    project.agent("person").ok("return", "task-001", "again")
+    project.agent("person").ok("retry", "task-001")
+
+    held.ok("claim")
+
+    assert ".env" not in project.files
+
+
+@pytest.mark.parametrize("verb", [("accept", "task-001"), ("return", "task-001", "no")])
+def test_nobody_answers_where_nothing_was_asked(agent: Agent, verb: tuple[str, ...]) -> None:
+    agent.ok("add", "One", "--validate", "true")
+
+    assert "no work that waits" in agent.fails(2, *verb)["message"]
+
+
+def test_agents_answer_nothing(project: Project, held: Agent) -> None:
+    held.fails(8, "finish")
+
+    for verb in (("accept", "task-001", "--path", ".env"), ("return", "task-001", "fine")):
+        assert "person" in held.fails(8, *verb, CLAUDECODE="1")["error"]["hint"]
+
+    assert project.task()["halt_kind"] == "SECRET"
+
+
+def test_a_secret_that_the_attempt_committed_itself_stops_it_too(project: Project, agent: Agent) -> None:
+    """Also one that a later commit takes away: it would be in the history for good."""
+    begin(agent)
+    project.put("server.pem")
+    project.commit("by the agent")
+    (project.top / "server.pem").unlink()
+    project.put("done")
+    project.commit("by the agent")
+
+    assert "server.pem" in agent.fails(8, "finish")["message"]
+
+
+def test_caches_that_the_attempt_committed_itself_are_taken_out(project: Project, agent: Agent) -> None:
+    begin(agent)
+    project.put("done")
+    project.put("web/node_modules/a/index.js")
+    project.commit("by the agent")
+
+    agent.ok("finish")
+
+    assert project.in_commit() == ["done", "tracked.txt"]
+    assert project.git("log", "-1", "--format=%s") == "by the agent"
+    assert (project.top / "web/node_modules/a/index.js").exists()
+
+
+@pytest.mark.parametrize("how", ["tracked", "untracked before", "moved"])
+def test_what_the_attempt_does_not_add_stops_nothing(project: Project, agent: Agent, how: str) -> None:
+    project.put(".env", "OLD=1\n")
+    if how != "untracked before":
+        project.commit()
+    begin(agent)
+    if how == "moved":
+        (project.top / "sub").mkdir()
+        (project.top / ".env").rename(project.top / "sub/.env")
+    else:
+        project.put(".env", "NEW=1\n")
+    project.put("done")
+
+    agent.ok("finish")
+
+
+def test_a_key_inside_a_file_is_said_and_stops_nothing(project: Project, agent: Agent) -> None:
+    project.put("old.py", "KEY = 'AKIAABCDEFGHIJKLMNOP'\n")
+    project.commit()
+    begin(agent)
+    project.put("old.py", "KEY = 'AKIAABCDEFGHIJKLMNOP'\n# more\n")
+    project.put("new.py", "KEY = 'sk-abcdefghijklmnopqrstuvwx'\n")
+    project.put("done")
+
+    reply = agent.ok("finish")
+
+    (warning,) = [line for line in reply["warnings"] if "seems to hold" in line]
+    assert "'new.py'" in warning
+    assert "sk-abc" not in str(reply)
+
+
+@pytest.mark.parametrize(
+    ("content", "stops"),
+    [
+        ("//registry.example/:_authToken=abc\n", True),
+        ("//registry.example/:_authToken=${TOKEN}\n", False),
+        ("save-exact=true\n", False),
+    ],
+)
+def test_an_npmrc_is_a_secret_where_it_has_a_token(
+    project: Project, agent: Agent, content: str, *, stops: bool
+) -> None:
+    begin(agent)
+    project.put("done")
+    project.put(".npmrc", content)
+
+    assert agent("finish").code == (8 if stops else 0)

@@ -66,7 +66,7 @@ def always_about(question: Question) -> str:
     """Return what "always" covers: a program and its verb, or a tool; "" where that says too little."""
     # As ours is called, and Claude Code's.
     if question.name not in {"bash", "Bash"}:
-        return question.name
+        return f"{question.name} in {question.place}" if question.place else question.name
     command = str(question.input.get("command", "")).strip(" \t")
     named = [] if _SHELL & set(command) else _named(command.replace("\t", " ").split(" "))
     return " ".join(("bash", *named)) if named else ""

@@ -19,13 +19,17 @@ _LONGEST = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Question:
-    """A call that a person decides about; `who` is the subagent that wants it, "" for the session itself."""
+    """A call that a person decides about; `who` is the subagent that wants it, "" for the session itself.
+
+    `place` names the directories outside of the project that it is about, "" for none.
+    """
 
     name: str
     input: Json
     reason: str = ""
     who: str = ""
     id: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ def _as_json(question: Question) -> Json:
         "reason": question.reason,
         "who": question.who,
         "id": question.id,
+        "place": question.place,
     }
 
 
@@ -97,6 +102,7 @@ def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
                     tool_input if isinstance(tool_input, dict) else {},
                     str(request.get("reason") or ""),
                     str(request.get("who") or ""),
+                    place=str(request.get("place") or ""),
                 )
                 client.sendall(f"{json.dumps(vars(asker(question)))}\n".encode())
         except OSError:

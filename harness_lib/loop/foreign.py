@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import conf, credentials, processes
+from harness_lib.loop import conf, credentials, flags, processes
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object, as_text, dumps
 from harness_lib.loop.plugins import Result
@@ -16,9 +16,6 @@ from harness_lib.loop.tools import clip
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
-
-# A flag is answered at once or not at all.
-_FLAG_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -29,18 +26,10 @@ class Program:
 
     def flag(self, runtime: Runtime, flag: str) -> str | None:
         """Return what the program prints for `flag`; None if it fails or does not end."""
-        try:
-            done = processes.run(
-                [self.path, flag],
-                env=runtime.variables(),
-                cwd=runtime.cwd,
-                log=os.devnull,
-                timeout=_FLAG_SECONDS,
-            )
-        except OSError:
-            return None
-        text = done.text()
-        return text if done.code == 0 and done.reason == "ended" else None
+        return flags.ask(runtime, self.path, flag, self._variables(runtime))
+
+    def _variables(self, runtime: Runtime) -> dict[str, str]:
+        return runtime.variables()
 
     def describe(self, runtime: Runtime) -> str:
         """Return the first line of `--describe`."""
@@ -87,13 +76,10 @@ class ForeignTool(Program):
 
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
         """Run it in the session's directory, without the credentials of providers."""
-        env = credentials.without(
-            runtime, {**runtime.variables(), "HARNESS_CWD": str(runtime.work_directory)}
-        )
         try:
             done = processes.run(
                 [self.path, "--exec"],
-                env=env,
+                env={**self._variables(runtime), "HARNESS_CWD": str(runtime.work_directory)},
                 cwd=runtime.work_directory,
                 stdin=dumps(tool_input).encode(),
                 merge=True,
@@ -102,6 +88,9 @@ class ForeignTool(Program):
         except OSError as error:
             return Result(f"error: the tool cannot be started: {error.strerror}", error=True)
         return Result(clip.read(runtime, done.output).rstrip("\n"), error=done.code != 0)
+
+    def _variables(self, runtime: Runtime) -> dict[str, str]:
+        return credentials.without(runtime, runtime.variables())
 
 
 class ForeignProvider(Program):

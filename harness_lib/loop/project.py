@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.loop import paths, trust
+from harness_lib.loop.secret_files import is_secret
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -32,4 +33,9 @@ def of_source(runtime: Runtime, source: str) -> Path | None:
 
 def has(project: Path | None, path: Path) -> bool:
     """Return whether `path` is a file, and one of `project` where there is one."""
-    return path.is_file() and (project is None or path.resolve().is_relative_to(project.resolve()))
+    return path.is_file() and (project is None or is_text_of(project, path))
+
+
+def is_text_of(project: Path, path: Path) -> bool:
+    """Return whether `path` leads to a file in `project` that a model may be told of."""
+    return path.resolve().is_relative_to(project.resolve()) and not is_secret(path)

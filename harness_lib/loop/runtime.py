@@ -36,6 +36,8 @@ class Runtime:
     session: Session | None = None
     stage: str = ""
     sources: list[str] = field(default_factory=list)
+    # Also those of packs that are not in use.
+    unscoped: list[str] = field(default_factory=list)
     table: Table = field(default_factory=Table)
     listing: Listing = field(default_factory=Listing)
     requests: int = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import follower, foreign
+from harness_lib.loop import flags, follower
 from harness_lib.loop.follower import Ending
 from tests.loop.conftest import CHAT, Hs, Serve, Wire, session_of
 from tests.loop.environment import environment
@@ -38,7 +38,7 @@ def test_a_result_of_fifty_megabytes_takes_bounded_memory(hs: Hs, serve: Serve, 
 def test_a_tool_whose_flag_hangs_or_floods_is_left_out(
     serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foreign, "_FLAG_SECONDS", 0.5)
+    monkeypatch.setattr(flags, "SECONDS", 0.5)
     write_program(home / ".harness" / "tools" / "hangs", "#!/bin/sh\nsleep 600\n")
     write_program(home / ".harness" / "tools" / "floods", "#!/bin/sh\nexec yes\n")
     server = serve(CHAT, say("Done."))

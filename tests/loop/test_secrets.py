@@ -10,7 +10,7 @@ import pytest
 from tests.loop.conftest import CHAT, Hs, Serve, Wire
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
-from tests.loop.source_files import write_program, write_servers
+from tests.loop.source_files import write, write_program, write_servers
 
 SECRET = "sk-very-secret-0123456789"
 # What every process of this machine was started with, and the environment of this one and what it is below.
@@ -100,3 +100,50 @@ def test_what_a_session_holds_only_its_owner_reads(hs: Hs, serve: Serve, wire: W
     modes = {path: path.stat().st_mode & 0o777 for path in (store, *store.rglob("*"))}
     assert {oct(mode) for path, mode in modes.items() if path.is_dir()} == {"0o700"}
     assert {path.name for path, mode in modes.items() if path.is_file() and mode != 0o600} == set()
+
+
+# Of a provider in use and of others, of a login of Claude Code, of packs of the person's own.
+KEYS = (
+    *("OPENAI_API_KEY", "DEEPSEEK_API_KEY", "ZAI_AUTH_TOKEN"),
+    *("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GEMINI_API_KEY", "MINE_KEY", "PROGRAM_TOKEN"),
+)
+
+
+@pytest.fixture
+def packs(home: Path) -> None:
+    """Put two packs into home that are not in use: a variant, and a program that names its variables."""
+    conf = "protocol=openai\nmodel=m\nurl=http://127.0.0.1:9/\nauth_env=MINE_KEY\n"
+    write(home / ".harness/plugins/mine/providers/mine.conf", conf)
+    said = "PROGRAM_TOKEN  what it is asked with (required)\\nPROGRAM_URL  where"
+    program = f'#!/bin/sh\n[ "$1" = --env ] && printf "{said}\\n" && exit\nexit 1\n'
+    write_program(home / ".harness/plugins/program/providers/program", program)
+
+
+@pytest.mark.usefixtures("packs")
+def test_no_key_of_any_provider_reaches_a_command_that_looks_for_it(hs: Hs, serve: Serve, home: Path) -> None:
+    look = use("bash", command="env; tr '\\0' '\\n' < /proc/$PPID/environ; cat /proc/$PPID/environ | wc -c")
+    server = serve(CHAT, look, use("agent", prompt="look"), look, say("Seen."), say("Done."))
+    given = {**dict.fromkeys(KEYS, SECRET), "PROGRAM_URL": "shown", "MY_OWN": "shown, too"}
+
+    answer = hs("go", env=CHAT.environment(server) | given | {"HARNESS_PROVIDER": "openai"})
+
+    assert answer.out == "Done.\n", answer.err
+    shown = str(server.requests[1]["messages"][-1])
+    assert "PROGRAM_URL=shown" in shown
+    # It may be looked at there; what is not secret is.
+    assert shown.count("MY_OWN=shown, too") == (2 if Path("/proc").exists() else 1)
+    assert SECRET not in json.dumps(server.requests)
+    assert holding(home) == []
+
+
+@pytest.mark.usefixtures("packs")
+def test_a_person_may_let_a_key_through_for_tests_that_need_it(hs: Hs, serve: Serve) -> None:
+    look = use("bash", command="env | grep -c very-secret")
+    server = serve(CHAT, look, use("agent", prompt="look"), look, say("Seen."), say("Done."))
+    options = ("--provider=openai", "--keep-env", "GEMINI_API_KEY", "--keep-env=MINE_KEY")
+
+    answer = hs(*options, "go", env=CHAT.environment(server) | dict.fromkeys(KEYS, SECRET))
+
+    assert answer.out == "Done.\n", answer.err
+    assert [server.requests[place]["messages"][-1]["content"] for place in (1, 3)] == ["2", "2"]
+    assert hs("--keep-env", "A=B", "go").code == 2

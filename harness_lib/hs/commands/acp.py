@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness_lib.errors import UsageError
 from harness_lib.hs.commands.base import Builtin
+from harness_lib.loop import credentials
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -27,6 +28,8 @@ def _acp(runtime: Runtime, args: list[str]) -> int:
         raise UsageError(
             "hs acp speaks with a client over pipes, and there is none.", "Let an editor start it: hs acp"
         )
+    # The processes of its sessions, and their tools, can look at this one.
+    credentials.hide(runtime)
     from harness_lib.hs.acp import agent  # noqa: PLC0415 (the protocol's package is imported here only)
 
     return agent.serve()

@@ -23,6 +23,7 @@ Options of a task:
   --max-cost USD                 end when so much is spent; without a price after one request
   --approve auto|ask|read-only   whether a person is asked before what does not only read (auto)
   --tools a,b                    only these tools
+  --keep-env NAME                let tools see this variable that holds a provider's key (repeatable)
   --system TEXT                  in place of the prompts
   -                              wait for standard input, however long it takes to begin
   --                             only words follow
@@ -35,6 +36,7 @@ Environment:
   HARNESS_MAX_TURNS      requests in one run (100)
   HARNESS_SESSIONS       where sessions are (default: the nearest .harness/sessions, else home's)
   HARNESS_HOME           home of plugins (~/.harness); where set, of harness's data too
+  HARNESS_KEEP_ENV       as --keep-env, names by commas
   HARNESS_LOG            where hooks and tools are shown (/dev/stderr)
   HARNESS_STREAM         1: show the answer as it comes, into a pipe too
   HARNESS_THINKING       how hard the model shall think (low, medium, high, max)

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness_lib.errors import UsageError
 from harness_lib.hs.commands.base import Builtin
 from harness_lib.hs.setup.resolve_provider import resolve
-from harness_lib.loop import plugins
+from harness_lib.loop import credentials, plugins
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object, as_text, dumps
 from harness_lib.loop.providers import described
@@ -101,6 +101,7 @@ def _enter(runtime: Runtime) -> None:
         runtime.session = Session(Path(directory))
     if os.environ.get("HARNESS_SOURCES"):
         runtime.sources = os.environ["HARNESS_SOURCES"].split(":")
+    credentials.hide(runtime)
 
 
 HOOK_COMMAND = Builtin("Run one hook as a program: hs hook STAGE/NAME", _hook)

@@ -6,7 +6,7 @@ from harness_lib.errors import UsageError
 from harness_lib.hs.setup import session_store
 from harness_lib.hs.setup.options import Options
 from harness_lib.hs.setup.resolve_provider import resolve
-from harness_lib.loop import discovery, plugins
+from harness_lib.loop import credentials, discovery, plugins
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
@@ -18,6 +18,7 @@ _VARIABLES = {
     "max-cost": "HARNESS_MAX_COST",
     "tools": "HARNESS_TOOLS",
     "approve": "HARNESS_APPROVE",
+    "keep-env": credentials.KEPT,
 }
 
 
@@ -64,6 +65,7 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
         hold(runtime, existing)
         _restore(runtime, existing.conf)
     resolve(runtime)
+    credentials.hide(runtime)
     _check_tools(runtime)
     runtime.session = existing or session_store.create(runtime)
     if existing is None:

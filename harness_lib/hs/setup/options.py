@@ -8,7 +8,10 @@ from harness_lib.errors import UsageError
 from harness_lib.loop import approval
 
 _FLAGS = {"-p": "print", "--print": "print", "--json": "json", "--continue": "continue", "-": "stdin"}
+# Each may be given more than once; their values are joined by commas.
+_REPEATED = ("--keep-env",)
 _VALUES = (
+    *_REPEATED,
     "--approve",
     "--max-turns",
     "--max-cost",
@@ -53,7 +56,8 @@ def parse(args: list[str]) -> Options:
             argument = value if assigned else next(left, None)
             if argument is None:
                 raise UsageError(f"{name} wants a value.", "See hs help.")
-            values[name[2:]] = argument
+            before = f"{values[name[2:]]}," if name in _REPEATED and name[2:] in values else ""
+            values[name[2:]] = before + argument
         elif arg.startswith("--") and not any(c.isspace() for c in arg):
             raise UsageError(f"hs has no option {arg}.", f"If it is a word of the task: hs -- {arg} ...")
         else:
@@ -69,6 +73,9 @@ def _check(values: dict[str, str]) -> None:
     if not _is_amount(cost):
         raise UsageError(f"--max-cost wants an amount in US dollars, not {cost}.")
     _check_approve(values)
+    for variable in values.get("keep-env", "X").split(","):
+        if not variable.isidentifier():
+            raise UsageError(f"--keep-env wants the name of a variable, not {variable}.")
 
 
 def _check_approve(values: dict[str, str]) -> None:

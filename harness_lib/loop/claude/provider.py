@@ -33,7 +33,12 @@ _PROTOCOL = (
 )
 _READ_ONLY = ("--tools=Read,Glob,Grep", "--strict-mcp-config")
 # What it takes for a login beside its own.
-_ITS_KEYS = ("ANTHROPIC_API_KEY",)
+_ITS_KEYS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+)
 _GONE = "No conversation found"
 _LIMITS = {"error_max_turns": "max_turns", "error_max_budget_usd": "max_cost"}
 _SHOWN = 1000

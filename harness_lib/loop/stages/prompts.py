@@ -34,7 +34,7 @@ def instructions(runtime: Runtime) -> list[Path]:
         for name in ("AGENTS.md", "CLAUDE.md"):
             path = paths.path(str(directory), name)
             if path.is_file():
-                if path.resolve().is_relative_to(root) and path not in files:
+                if project.is_text_of(root, path) and path not in files:
                     files.append(path)
                 break
     return files

@@ -65,9 +65,9 @@ def _stamp(path: Path) -> int:
 def scope(runtime: Runtime, piped: Piped) -> Piped:
     """Leave out the packs of providers that are not in use: their hooks would speak another language."""
     provider = runtime.provider
+    sources = runtime.unscoped = _sources(piped)
     if not is_name(provider):
         return piped
-    sources = _sources(piped)
     protocol = _protocol(runtime, sources, provider)
     kept = [source for source in sources if _belongs(runtime, source, {provider, protocol}, provider)]
     return {**(as_object(piped) or {}), "sources": kept}

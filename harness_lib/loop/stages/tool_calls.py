@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.loop import approval, gate, plugins, repetition, side_by_side
+from harness_lib.loop import approval, gate, outside, plugins, repetition, side_by_side
 from harness_lib.loop.asking import Question
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
@@ -80,7 +80,8 @@ def decide(runtime: Runtime, call: Json) -> gate.Verdict:
         return verdict
     who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
     name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
-    answer = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id))
+    place = outside.directories(runtime, verdict.input)
+    answer = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place))
     return gate.Verdict("allow" if answer.allowed else "deny", answer.reason, verdict.input)
 
 

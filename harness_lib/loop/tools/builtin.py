@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.secret_files import REFUSED, is_secret
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -66,11 +68,15 @@ def text_of(tool_input: Json, key: str) -> str:
 
 
 def path_of(runtime: Runtime, tool_input: Json) -> Path:
-    """Return the file that the call names, seen from the session's directory."""
+    """Return the file that the call names, seen from the session's directory. Raises ToolError."""
     text = text_of(tool_input, "path")
     if not text or "\0" in text:
         raise ToolError("path is required")
-    return runtime.work_directory / Path(text).expanduser()
+    # Not by pathlib: for a user that nobody knows it raises an error.
+    path = runtime.work_directory / os.path.expanduser(text)  # noqa: PTH111
+    if is_secret(path):
+        raise ToolError(f"{text} {REFUSED}")
+    return path
 
 
 def number_of(tool_input: Json, key: str) -> int | None:

@@ -299,15 +299,27 @@ def free(ctx: Context, place: Place, number: int) -> Path:
 
 
 def idle(ctx: Context, place: Place, commit: str) -> list[Git]:
-    """Return the work trees of this run in which no task is in progress, each standing clean at `commit`.
+    """Return the work trees of this run that stand at `commit` now, with no task in progress.
 
-    What git ignores is still there, as the attempts have left it.
+    What git ignores is still there, as the attempts have left it. One in which something would have to be
+    cleared away first is left alone.
     """
     used = _occupied(ctx)
     # Workers count from 1.
     paths = [place.slot(number) for number in place.numbers() if number]
-    found = [checkout_clean(ctx, path, commit) for path in paths if str(path) not in used]
-    return [git for git, is_new in found if not is_new]
+    found = (_opened(ctx.git, path) for path in paths if str(path) not in used)
+    return [git for git in found if git is not None and _is_brought_to(git, commit)]
+
+
+def _is_brought_to(git: Git, commit: str) -> bool:
+    """Return whether the work tree could be brought to `commit` without touching what is in none."""
+    if status.changes(git).tracked or submodules.links(git, commit):
+        return False
+    try:
+        worktrees.switch(git, commit)
+    except GitError:
+        return False
+    return True
 
 
 def _occupied(ctx: Context) -> set[str]:

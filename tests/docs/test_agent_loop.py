@@ -79,6 +79,7 @@ def test_the_commands_of_the_page_work_word_for_word(home: Path, tmp_path: Path)
         "USD": "1",
         "auto": "auto",
         "a,b": "bash",
+        "NAME": "MY_KEY",
         "TEXT": "'Be brief.'",
         "ID": session.name,
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import gate_copy, judge_files, lost_branch, rescue_refs, under_way
+from harness_lib.attempts import conversions, gate_copy, judge_files, lost_branch, rescue_refs, under_way
 from harness_lib.checks import check_of
 from harness_lib.core import git_access, rights
 from harness_lib.core.context import Context
@@ -28,7 +28,8 @@ NAMED = 5
 class Baseline(NamedTuple):
     """The work tree an attempt starts from; `unprotected` are untracked files too large to keep a copy of.
 
-    `target` is the branch that the work is merged into, if it is.
+    `target` is the branch that the work is merged into, if it is; `conversion` what `conversions.recorded`
+    tells.
     """
 
     base: str
@@ -36,6 +37,7 @@ class Baseline(NamedTuple):
     before: str | None
     unprotected: tuple[str, ...]
     target: str | None = None
+    conversion: str | None = None
 
 
 def survey(ctx: Context) -> Baseline:
@@ -58,7 +60,7 @@ def survey(ctx: Context) -> Baseline:
             _hint(ctx, git, changes.tracked),
         )
     before, unprotected = keep_untracked(ctx, base, changes.untracked)
-    return Baseline(base, git.branch(), before, unprotected, ctx.target)
+    return Baseline(base, git.branch(), before, unprotected, ctx.target, conversions.recorded(git))
 
 
 def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
@@ -104,6 +106,7 @@ def plain_gate(task: Task, surveyed: Baseline) -> Gate:
         before=surveyed.before,
         branch=surveyed.branch,
         target=surveyed.target,
+        conversion=surveyed.conversion,
     )
 
 

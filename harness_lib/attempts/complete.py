@@ -36,5 +36,8 @@ def look_at(task: Task, evaluation: Evaluation, brought: contents.Contents) -> l
     `outcome.completed` puts the command behind it that shows the work, such as `(git show 5d71f5b00000)`, and
     stores it with the task (`look_at`); `finish`, the end of a run, `status` and `show` print it.
     """
-    touched = [f"{task.id} {quoting.touched(evaluation.touched)}"] if evaluation.touched else []
-    return [*touched, *(f"{task.id}: {each}" for each in brought.keys)]
+    sentences = [quoting.touched(evaluation.touched)] if evaluation.touched else []
+    if evaluation.settings:
+        names = ", ".join(evaluation.settings)
+        sentences.append(f"changed git's settings for what is committed of a file: {names}")
+    return [f"{task.id} {each}" for each in sentences] + [f"{task.id}: {each}" for each in brought.keys]

@@ -11,10 +11,12 @@ from harness_lib import typed
 from harness_lib.attempts import (
     baseline,
     check,
+    conversions,
     judge_files,
     leased_check,
     merge_blockers,
     outcome,
+    rescue_refs,
     under_way,
 )
 from harness_lib.checks.checked import Checked
@@ -25,12 +27,14 @@ from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.git import history, snapshot
 from harness_lib.task import Category, Task
+from harness_lib.text import some
 
 # What of the gate stands in the list, where no rollback puts it right.
 IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
 
 # Files of the judge that are remembered of an attempt.
 REMEMBERED = 50
+NAMED = 10
 
 
 class Evaluation(NamedTuple):
@@ -39,6 +43,7 @@ class Evaluation(NamedTuple):
     `halt`: why nobody may try again before a person has looked.
     `against`: what stands against merging it, whatever the check says.
     `touched`: the files of its judge that the attempt has changed, though it may.
+    `settings`: those of git that convert files and that it has changed, to no effect on this content.
     """
 
     checked: Checked
@@ -47,6 +52,7 @@ class Evaluation(NamedTuple):
     halt: Halt | None = None
     against: merge_blockers.Blockers = merge_blockers.Blockers()
     touched: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
 
     def verdict(self) -> outcome.Verdict:
         """Return what follows where the check did not pass."""
@@ -72,6 +78,9 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.keep_out)
+    converted = conversions.find(ctx, task, tree)
+    if converted.files:
+        return _converted(ctx, task, converted)
     against = merge_blockers.find(ctx, task, tree)
     ctx.busy(f"checking {task.id} …")
     checked = leased_check.run(ctx, task)
@@ -83,7 +92,9 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
         )
     if checked.passed and head is None:
         raise _nothing_to_commit_on(ctx, task)
-    return Evaluation(checked, tree, head or "", against=against, touched=files.others)
+    return Evaluation(
+        checked, tree, head or "", against=against, touched=files.others, settings=converted.settings
+    )
 
 
 def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
@@ -111,6 +122,24 @@ def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:
         "(reset, amended or begun anew). Add commits, and take none away that were there before."
     )
     return Evaluation(Checked("TEST_FAIL", message, "", ctx.store.log_file))
+
+
+def _converted(ctx: Context, task: Task, converted: conversions.Converted) -> Evaluation:
+    settings, files = (some([repr(name) for name in names], NAMED) for names in converted[:2])
+    message = (
+        f"The commit would not hold what the check sees: {files}. "
+        f"The attempt changed git's settings, which convert these files: {settings}."
+    )
+    if converted.ref:
+        message += f" As they stand, these files are kept: {rescue_refs.show_command(converted.ref)}"
+    # They outlive the attempt, so the next one would be taken at its word.
+    look = typed.git("config", "--show-origin", "--get-regexp", "^(filter|core)[.]")
+    words = (
+        f"CONFIG: git's settings {settings} were changed during an attempt. A person looks at them ({look}), "
+        f"takes back what is not wanted, and types: {typed.harness('retry', task.id)}"
+    )
+    checked = Checked("TEST_FAIL", message, "", ctx.store.log_file)
+    return Evaluation(checked, halt=Halt("CHECK_CHANGED", words))
 
 
 def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Evaluation:

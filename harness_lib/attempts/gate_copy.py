@@ -34,7 +34,8 @@ def differs(ctx: Context, task: Task) -> bool:
 
 def _essence(task: Task) -> dict[str, object]:
     gate = task.gate
-    return {
-        "attempt": [task.started_at_commit, task.attempts],
-        "gate": [gate.command, gate.cwd, gate.protected, gate.judges] if gate else None,
-    }
+    fields = [gate.command, gate.cwd, gate.protected, gate.judges] if gate else None
+    if fields and gate and gate.conversion:
+        # Claims of an older harness have none.
+        fields.append(gate.conversion)
+    return {"attempt": [task.started_at_commit, task.attempts], "gate": fields}

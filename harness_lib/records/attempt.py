@@ -56,6 +56,9 @@ class Gate(NamedTuple):
         str | None, About(REVISION, "Git tree of the files that judge the attempt beside the command.")
     ] = None
     before: Annotated[str | None, About(REVISION, "The commit that holds what was untracked before.")] = None
+    conversion: Annotated[
+        str | None, About(STRING, "Git's settings that convert files on their way into a commit, as JSON.")
+    ] = None
     branch: Annotated[str | None, About(REVISION, "The ref that HEAD stood for; absent when detached.")] = (
         None
     )

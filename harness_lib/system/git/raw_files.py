@@ -35,19 +35,19 @@ def hashed(git: Git, paths: Iterable[str], *, store: bool) -> dict[str, Entry]:
     Byte for byte: no line ending is converted and no filter runs. With `store`, git keeps the content.
     What is no file, or cannot be read, is left out.
     """
-    modes = {path: mode for path in paths if (mode := _mode(git.top, path))}
+    modes = {path: found for path in paths if (found := mode(git.top, path))}
     if not modes:
         return {}
     with scratch_directory(git) as place:
         names = [
-            _readable_copy(git.top / path, mode, place / str(n))
-            for n, (path, mode) in enumerate(modes.items())
+            _readable_copy(git.top / path, kind, place / str(n))
+            for n, (path, kind) in enumerate(modes.items())
         ]
         write_it = ("-w",) if store else ()
-        listing = b"".join(_quoted(name) + b"\n" for name in names)
+        listing = b"".join(quoted(name) + b"\n" for name in names)
         result = git.run("hash-object", *write_it, "--no-filters", "--stdin-paths", stdin=listing)
     oids = os.fsdecode(result.stdout).split()
-    return {path: (mode, oid) for (path, mode), oid in zip(modes.items(), oids, strict=True)}
+    return {path: (kind, oid) for (path, kind), oid in zip(modes.items(), oids, strict=True)}
 
 
 def stored(git: Git, content: bytes) -> str:
@@ -55,29 +55,30 @@ def stored(git: Git, content: bytes) -> str:
     return os.fsdecode(git.run("hash-object", "-w", "--stdin", stdin=content).stdout).strip()
 
 
-def _mode(top: Path, path: str) -> str | None:
+def mode(top: Path, path: str) -> str | None:
+    """Return the mode that git has for the file that stands at `path`; None if none can be read there."""
     if path.endswith("/") or obstructed(top, path):
         return None
     try:
-        mode = (top / path).lstat().st_mode
+        bits = (top / path).lstat().st_mode
     except OSError:
         return None
-    if stat.S_ISLNK(mode):
+    if stat.S_ISLNK(bits):
         return SYMLINK
-    if not stat.S_ISREG(mode) or not os.access(top / path, os.R_OK):
+    if not stat.S_ISREG(bits) or not os.access(top / path, os.R_OK):
         return None
-    return "100755" if mode & stat.S_IXUSR else "100644"
+    return "100755" if bits & stat.S_IXUSR else "100644"
 
 
-def _readable_copy(path: Path, mode: str, copy: Path) -> Path:
+def _readable_copy(path: Path, kind: str, copy: Path) -> Path:
     """Return a file with the content of `path`: hash-object would follow a symlink."""
-    if mode != SYMLINK:
+    if kind != SYMLINK:
         return path
     copy.write_bytes(os.fsencode(os.readlink(path)))  # noqa: PTH115 (Path drops "./")
     return copy
 
 
-def _quoted(path: Path) -> bytes:
+def quoted(path: Path | str) -> bytes:
     """Return `path` in git's C style: the list is read by lines, and a name may have a line break in it."""
     raw = os.fsencode(path)
     plain = set(range(0x20, 0x7F)) - {0x22, 0x5C}

@@ -40,4 +40,4 @@ def look_at(task: Task, evaluation: Evaluation, brought: contents.Contents) -> l
     if evaluation.settings:
         names = ", ".join(evaluation.settings)
         sentences.append(f"changed git's settings for what is committed of a file: {names}")
-    return [f"{task.id} {each}" for each in sentences] + [f"{task.id}: {each}" for each in brought.keys]
+    return [f"{task.id} {each}" for each in sentences] + [f"{task.id}: {each}" for each in brought.look_at]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import names_of_secrets
 from harness_lib.system.files import nofollow
@@ -15,18 +19,22 @@ from harness_lib.task import Task
 
 # What comes later in a file is data: nobody has typed it.
 MOST_BYTES = 1_000_000
+TARGET_LENGTH = 200
 EXECUTABLE, FILES = "100755", ("100644", "100755")
+
+Changes = Mapping[str, tuple[trees.Entry | None, trees.Entry | None]]
 
 
 class Contents(NamedTuple):
-    """How many files the commit changes, which it adds that are named as secrets are, and what holds keys.
+    """How many files the commit changes, which it adds that are named as secrets are, and what to look at.
 
-    `files` is None where nobody knows what the attempt began with.
+    `files` is None where nobody knows what the attempt began with. `look_at` is part of a sentence each:
+    what seems to be a key in a file, and links that lead out of the repository.
     """
 
     files: int | None = None
     secrets: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
+    look_at: tuple[str, ...] = ()
 
 
 def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
@@ -47,10 +55,27 @@ def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
     return Contents(
         len(changed),
         tuple(sorted(path for path in secrets if path and not covers(task.accepted, path))),
-        tuple(
-            f"{path!r} seems to hold {kind}" for path in put if (kind := _key(git, path, changed[path][0]))
-        ),
+        (*_keys(git, changed, put), *_links(git, changed)),
     )
+
+
+def _keys(git: Git, changed: Changes, put: Iterable[str]) -> Iterator[str]:
+    for path in put:
+        if kind := _key(git, path, changed[path][0]):
+            yield f"{path!r} seems to hold {kind}"
+
+
+def _links(git: Git, changed: Changes) -> Iterator[str]:
+    for path, (_, new) in changed.items():
+        if new and new[0] == trees.SYMLINK and _leads_out(path, target := os.fsdecode(_stored(git, new[1]))):
+            shown = quoting.one_line(repr(target), TARGET_LENGTH)
+            yield f"the link {path!r} leads out of the repository, to {shown}"
+
+
+def _leads_out(path: str, target: str) -> bool:
+    """Return whether a link at `path`, from the top, to `target` leads to what no clone brings along."""
+    place = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return f"{place}/".startswith(("/", "../", ".git/"))
 
 
 def _secret(git: Git, path: str, entry: trees.Entry) -> str | None:

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from harness_lib.attempts import recheck
 from harness_lib.core.context import Context
+from tests.attempts.rechecking import context, done, found
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project
 
 
 @pytest.fixture
 def ctx(project: Project, tmp_path: Path) -> Context:
-    return Context(env={**os.environ, "HARNESS_HOME": str(tmp_path / "home")}, cwd=project.top)
-
-
-def done(project: Project, agent: Agent, check: str, *files: str) -> None:
-    """Let the agent finish a task with this check, for which it makes `files`."""
-    agent.ok("add", "One", "--validate", check)
-    agent.ok("claim")
-    for name in files:
-        project.put(name)
-    agent.ok("finish")
-
-
-def found(ctx: Context, *, in_place: bool = True) -> Sequence[recheck.Found]:
-    commit = ctx.git.head()
-    assert commit is not None
-    with recheck.clean_checkout(ctx, ctx.root.path.parent / "clean", commit) as clean:
-        tasks = recheck.due(ctx, commit)
-        return list(recheck.run(clean, commit, tasks, [ctx.git] if in_place else []))
+    return context(project, tmp_path / "home")
 
 
 def test_what_a_later_commit_broke_is_red_and_what_stands_is_not(

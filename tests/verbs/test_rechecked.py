@@ -1,0 +1,189 @@
+"""What a re-check has found stands in the list, and every verb and hook goes by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness_lib.core.context import Context
+from tests.attempts.rechecking import break_one, context, done, found
+from tests.hookio.conftest import Ring, ring
+from tests.hookio.conftest import agent as chat
+from tests.verbs.project import Agent, Project
+
+__all__ = ["ring"]
+
+AGAIN = "harness validate --all --committed"
+
+
+@pytest.fixture
+def ctx(project: Project, tmp_path: Path) -> Context:
+    return context(project, tmp_path / "home")
+
+
+def test_a_red_task_is_named_everywhere_with_what_to_type(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    commit = break_one(project, agent, ctx)[:12]
+    named = (
+        f"red: task-001 One: its check fails at {commit} (clean checkout): The check failed with exit code 1."
+    )
+
+    status = agent.ok("status")
+    assert "0 %: 1 of 1 completed, 1 of them red" in status["message"]
+    assert f"{named}; then: harness retry task-001" in status["message"]
+    assert status["next"] == "harness retry task-001"
+    assert named in agent.ok("show", "task-001")["message"]
+    check = agent.fails(1, "check")
+    assert named in check["message"]
+    assert (check["next"], check["red"]) == ("harness retry task-001", ["task-001"])
+    start = agent.fails(9, "start")
+    assert (start["stop"], start["next"]) == ({"reason": "recheck_failed"}, "harness retry task-001")
+    assert "its check fails at" in start["message"]
+
+
+def test_a_new_start_makes_a_red_task_pending(project: Project, agent: Agent, ctx: Context) -> None:
+    break_one(project, agent, ctx)
+
+    agent.ok("retry", "task-001")
+
+    assert agent.ok("start")["next"] == "harness claim"
+    assert "red:" not in agent.ok("status")["message"]
+    agent.ok("check")
+
+
+def test_a_session_with_other_work_is_told_of_a_red_task(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    break_one(project, agent, ctx)
+    agent.ok("add", "Two", "--validate", "true")
+
+    started = agent.ok("start")
+
+    assert "red: " in started["message"]
+    assert started["task"]["id"] == "task-002"
+
+
+def test_the_last_task_of_a_list_with_a_red_one_is_not_the_end(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    break_one(project, agent, ctx)
+    agent.ok("add", "Two", "--validate", "true")
+    agent.ok("claim")
+
+    finished = agent.ok("finish")
+
+    assert (finished["stop"], finished["next"]) == ({"reason": "recheck_failed"}, "harness retry task-001")
+
+
+def test_a_later_commit_of_a_person_makes_a_red_task_one_that_was_checked_before(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    commit = break_one(project, agent, ctx)[:12]
+    project.put("a")
+    project.commit("put it back by hand")
+
+    status = agent.ok("status")
+
+    assert f"checked: task-001 One: its check fails at {commit}" in status["message"]
+    assert "there are later commits, so check again" in status["message"]
+    assert "red:" not in status["message"]
+    assert status["next"] == AGAIN
+    agent.ok("check")
+    assert agent.fails(9, "start")["next"] == AGAIN
+    found(ctx)
+    assert "checked:" not in agent.ok("status")["message"]
+    assert not project.marker
+
+
+def test_a_later_commit_of_a_person_makes_a_checked_task_no_worse(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    done(project, agent, "test -f a", "a")
+    commit = project.head[:12]
+    found(ctx)
+    project.put("tracked.txt", "two\n")
+    project.commit("by hand")
+
+    assert f"re-check: checked at {commit}" in agent.ok("show", "task-001")["message"]
+    assert "100 %" in agent.ok("status")["message"]
+    agent.ok("check")
+
+
+def test_what_was_completed_without_a_re_check_is_neither_red_nor_held(
+    project: Project, agent: Agent
+) -> None:
+    done(project, agent, "test -f a", "a")
+
+    assert (
+        f"not re-checked: 1 completed task. Run the checks on a clean checkout of what is committed: {AGAIN}"
+        in (agent.ok("status")["message"])
+    )
+    assert f"not re-checked on a clean checkout; type: {AGAIN}" in agent.ok("show", "task-001")["message"]
+    agent.ok("check")
+    assert agent.fails(9, "start")["stop"] == {"reason": "done"}
+
+
+def test_nobody_at_work_is_told_of_what_is_still_to_be_re_checked(project: Project, agent: Agent) -> None:
+    done(project, agent, "test -f a", "a")
+    agent.ok("add", "Two", "--validate", "true")
+    agent.ok("start")
+
+    assert "not re-checked" not in agent.ok("status")["message"]
+
+
+def test_hooks_come_back_for_a_red_task_and_go_when_it_is_repaired(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    done(project, agent, "test -f a", "a")
+    project.git("rm", "-q", "a")
+    project.commit("by hand")
+    assert not project.marker
+
+    found(ctx)
+    assert project.marker
+    agent.ok("pause")
+    found(ctx)
+    assert not project.marker, "a person has switched them off"
+
+    project.put("a")
+    project.commit("by hand")
+    agent.ok("add", "Two", "--validate", "true")
+    agent.ok("claim")
+    agent.ok("finish")
+    assert project.marker
+    found(ctx)
+    assert not project.marker
+
+
+def test_the_stop_hook_holds_while_a_task_is_red(
+    ring: Ring, project: Project, agent: Agent, ctx: Context
+) -> None:
+    break_one(project, agent, ctx)
+    in_chat = chat(project)
+    agent.ok("add", "Two", "--validate", "true")
+    in_chat.ok("claim")
+    in_chat.ok("finish")
+
+    held = ring("stop", {}).reason
+
+    assert 'the check fails on a clean checkout of what is committed: task-001 "One"' in held
+    assert "harness retry task-001" in held
+    said = ring("sessionstart", {"source": "startup"}).context
+    assert "harness retry task-001" in said
+
+
+def test_a_repair_that_is_finished_in_a_chat_makes_red_tasks_unknown(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    break_one(project, agent, ctx)
+    agent.ok("add", "Repair", "--validate", "test -f a")
+    project.edit_task("task-002", repairs="task-001")
+    agent.ok("claim")
+    project.put("a")
+
+    finished = agent.ok("finish")
+
+    assert finished["stop"] == {"reason": "done"}
+    assert "recheck" not in project.task("task-001")

@@ -18,15 +18,22 @@ CACHES = frozenset(("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"
 
 
 def differing(there: Git, clean: Git, keep_out: Sequence[str]) -> tuple[str, ...]:
-    """Return at most `MOST` of the files and directories of `there` that `clean` lacks or has otherwise."""
-    paths = (path for path in _unkept(there) if not covers(keep_out, path.rstrip("/")))
-    named = (path for path in paths if CACHES.isdisjoint(Path(path).parts))
-    return tuple(islice((path for path in named if _differs(there.top / path, clean.top / path)), MOST))
+    """Return at most `MOST` ignored files and directories of `there` that `clean` lacks or has otherwise.
+
+    Where there are none, return such untracked ones.
+    """
+    for which in (("--ignored", "--exclude-standard"), ("--exclude-standard",)):
+        paths = (path for path in _others(there, *which) if not covers(keep_out, path.rstrip("/")))
+        named = (path for path in paths if CACHES.isdisjoint(Path(path).parts))
+        found = tuple(islice((each for each in named if _differs(there.top / each, clean.top / each)), MOST))
+        if found:
+            return found
+    return ()
 
 
-def _unkept(git: Git) -> list[str]:
-    """Return what git ignores or does not know; a directory of only such files once, with a slash."""
-    return sorted(decode(git.run("ls-files", "--others", "--directory", "--no-empty-directory", "-z").stdout))
+def _others(git: Git, *which: str) -> list[str]:
+    """Return untracked files; a directory of only such files once, with a slash."""
+    return sorted(decode(git.run("ls-files", "--others", "--directory", *which, "-z").stdout))
 
 
 def _differs(there: Path, clean: Path) -> bool:

@@ -38,8 +38,9 @@ def hold(ctx: Context, session: Session, task: Task, oid: str, secrets: Sequence
     names = some([repr(path) for path in secrets], NAMED)
     why = Halt(
         "SECRET",
-        f"SECRET: the check passed, but the work adds {names}, named as secrets are; nothing was committed. "
-        f"A person takes it: {accept_command(task, secrets)}; or sends it back: {return_command(task)}",
+        f"SECRET: the check passed, but the work adds what is named like a secret: {names}. Nothing was "
+        f"committed. If it may be, a person types: {accept_command(task, secrets)}; "
+        f"to send the work back to an agent: {return_command(task)}",
     )
     with ctx.store.transaction() as tx:
         halted = transitions.halt(outcome.require_claim(tx, task), why)

@@ -300,6 +300,7 @@ def _validate(
         line = interrupted.log(
             ctx, session, task, f"{plan.words}; {then}", f"{plan.reason}; the check passed"
         )
-        return line, complete.complete(ctx, session, task, evaluation)
+        ended = complete.complete(ctx, session, task, evaluation)
+        return (f"{line}: {ended.task.halt}" if ended.task.halt else line), ended
     reason = f"{plan.reason}; {evaluation.checked.message}"
     return interrupted.go_on(ctx, session, task, "resume", reason, stays=stays, left=left)

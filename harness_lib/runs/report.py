@@ -11,7 +11,7 @@ from harness_lib.attempts import pending_merges, rescue_refs, target_branch, tas
 from harness_lib.checks import check_of
 from harness_lib.core import proposed, quoting, rechecked
 from harness_lib.core.context import Context
-from harness_lib.rules import attempts, failures
+from harness_lib.rules import attempts, failures, halting
 from harness_lib.rules.budget import Spent
 from harness_lib.runs import overview, progress
 from harness_lib.state.api import Questions
@@ -21,6 +21,7 @@ MOST_LINES = 20
 LINE_LENGTH = 400
 TITLE_LENGTH = 60
 REASON_LENGTH = 160
+ANSWERS_LENGTH = 320
 FAILED = 6
 HALTED = 4
 DEAREST = 3
@@ -136,10 +137,12 @@ def _waits(task: Task) -> bool:
 
 
 def _halted(task: Task) -> str:
+    answered = halting.takes_an_answer(task.halt_kind)
     retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
     halt = task.halt or ""
-    shown = quoting.one_line(halt, REASON_LENGTH)
-    if retry not in halt:
+    # What it may be answered with stands in it.
+    shown = quoting.one_line(halt, ANSWERS_LENGTH if answered else REASON_LENGTH)
+    if not answered and retry not in halt:
         then = f"; then: {retry}"
     else:
         then = (

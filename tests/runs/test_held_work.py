@@ -40,7 +40,10 @@ def test_a_secret_waits_while_the_others_go_on_and_is_accepted_later(workshop: W
 
     assert run.returncode == 9, run.stdout
     assert committed(workshop) == [".gitignore", "README.md", "g"]
-    assert "harness accept task-001 --path .env" in run.stdout
+    (halted,) = [line for line in run.stdout.splitlines() if line.startswith("halted: task-001")]
+    assert "harness accept task-001 --path .env; " in halted
+    assert "harness return task-001" in halted
+    assert "harness retry" not in halted
     task = workshop.task("task-001")
     assert (task["status"], task["halt_kind"], task["attempts"]) == ("pending", "SECRET", 0)
     workshop.nothing_is_left_over()

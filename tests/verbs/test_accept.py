@@ -85,6 +85,36 @@ def test_accepted_work_that_fails_its_check_by_now_stays_with_its_agent(
     assert ".env" in project.in_commit()
 
 
+def test_it_waits_on_after_its_agent_has_died(project: Project, held: Agent) -> None:
+    held.fails(8, "finish")
+    held.die()
+
+    recovered = project.agent("another").ok("start")["recovered"]
+
+    assert "harness accept task-001 --path .env" in recovered[0]
+    assert (project.task()["status"], project.task()["halt_kind"]) == ("in_progress", "SECRET")
+    assert ".env" in project.files
+    assert project.state["sessions"][0]["halt_kind"] == "SECRET"
+
+
+def test_it_can_be_accepted_after_its_agent_has_died(project: Project, held: Agent) -> None:
+    held.fails(8, "finish")
+    held.die()
+
+    project.agent("person").ok("accept", "task-001", "--path", ".env")
+
+    assert project.in_commit() == [".env", "done", "tracked.txt"]
+
+
+def test_a_merge_of_the_persons_is_not_rolled_back_with_it(project: Project, held: Agent) -> None:
+    held.fails(8, "finish")
+    (project.top / ".git/MERGE_HEAD").write_text(project.head + "\n", encoding="ascii")
+
+    project.agent("person").fails(8, "return", "task-001", "no")
+
+    assert {".env", "done"} <= set(project.files)
+
+
 def test_returned_it_goes_to_an_agent_with_what_the_person_said(project: Project, held: Agent) -> None:
     held.fails(8, "finish")
 

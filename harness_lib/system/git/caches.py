@@ -49,8 +49,12 @@ def settings(args: Sequence[str], top: Path, common_dir: Path) -> tuple[str, ...
     content = os.fsencode(lines) + _read(_persons_file(top, common_dir))
     # Named by its content, so that nobody reads what another work tree has just replaced.
     path = common_dir / "harness" / f"ignored-{sha256.digest(content)[:16]}"
-    if not path.exists():
-        atomic.write(path, content, durable=False, make=True)
+    try:
+        if not path.exists():
+            atomic.write(path, content, durable=False, make=True)
+    except OSError:
+        # Of a submodule that we may only read; where our own repository cannot be written nothing else can.
+        return ()
     return ("-c", f"core.excludesFile={path}")
 
 

@@ -135,9 +135,15 @@ def _repair(ctx: Context) -> bool:
 
 
 def _is_repaired(questions: Questions, key: rechecks.Key) -> bool:
-    """Return whether a repair of this very check was the last that was done, but for other repairs."""
+    """Return whether a repair of this very check was the last that was done, but for other repairs.
+
+    One that has failed, or is not done yet, is there already.
+    """
+    repairs = [task for task in questions.search() if task.repairs and rechecks.key(task) == key]
+    if not all(task.is_done for task in repairs):
+        return True
     done = [task for task in questions.search("completed") if task.is_done]
-    repaired = [_when(task) for task in done if task.repairs and rechecks.key(task) == key]
+    repaired = [_when(task) for task in repairs]
     others = [_when(task) for task in done if not task.repairs]
     return bool(repaired) and max(repaired) >= max(others, default="")
 

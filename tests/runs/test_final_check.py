@@ -12,6 +12,15 @@ from harness_lib.task import Task, Validation
 DONE = Task("task-001", "Do it", status="completed", validation=Validation("true"), completed_at="2025-07-01")
 
 
+def test_a_repair_that_has_failed_is_not_tried_by_another_one() -> None:
+    failed = DONE._replace(id="task-002", status="failed", attempts=3, repairs="task-001")
+    rows = Rows()
+    for task in (DONE, failed):
+        rows.put(task)
+
+    assert final_check._is_repaired(RowsAnswers(rows, SYSTEM.now()), ("true", None))
+
+
 @pytest.mark.parametrize(
     ("title", "repairs", "is_repaired"),
     [

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.runs.workshop import Workshop
+import json
+import signal
+from pathlib import Path
+
+from tests.runs.workshop import PATIENCE, Workshop
 from tests.system.git.gitrepo import put, sh
 
 ONCE_MORE = "every check runs once more"
@@ -69,3 +73,101 @@ def test_a_list_that_was_done_is_looked_at_once(workshop: Workshop) -> None:
     assert workshop.statuses() == {"task-001": "completed", "task-002": "completed"}
     workshop.done_is_done()
     workshop.nothing_is_left_over()
+
+
+def test_a_night_in_which_three_fail_and_one_breaks_another_names_the_broken_one(workshop: Workshop) -> None:
+    """Ten tasks; the seventh takes away what the first has made, and the agent cannot repair it."""
+    for number in range(1, 11):
+        check, do = f"test -f f{number}", f"write f{number} done"
+        if number in (3, 5, 9):
+            do = "write other x"
+        if number == 7:
+            do += "\nsh git rm -q f1"
+        workshop.add(f"Task {number}", check, "--max-attempts", "1", do=do)
+
+    said = workshop.run()
+
+    assert said.returncode == 9
+    red = "red: task-001 Task 1: its check fails at "
+    assert red in "\n".join(said.stdout.splitlines()[-20:])
+    assert said.stdout.splitlines()[-1] == "next: harness retry task-001"
+    titles = [task["title"] for task in workshop.state["tasks"][10:]]
+    assert titles == ["Repair what a later task broke: Task 1"], "one repair, which has failed"
+    next_day = workshop.harness("status")
+    assert red in next_day.stdout
+    assert "100 %" not in next_day.stdout
+    assert workshop.harness("check").returncode == 1
+    assert (workshop.top / ".harness-active").exists()
+    workshop.nothing_is_left_over()
+
+
+def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: Workshop) -> None:
+    workshop.add("One", "test -f one", do="write one x")
+    workshop.add("Two", "test -f two", do="write two x\nsh git rm -q one")
+    workshop.add("Three", "test -f three", do="write three x")
+
+    said = workshop.run("--max-tasks", "2", "--json")
+
+    assert said.returncode == 9
+    answer = json.loads(said.stdout.splitlines()[-1])
+    assert (answer["stop"], answer["next"]) == ({"reason": "recheck_failed"}, "harness retry task-001")
+    assert "A limit of this run is reached (attempts: 2 of 2)" in answer["message"]
+    assert len(workshop.state["tasks"]) == 3
+    assert workshop.task("task-002")["recheck"]["passed"]
+
+
+def test_without_a_final_check_the_end_says_how_to_run_it(workshop: Workshop) -> None:
+    workshop.file_task("one")
+    again = (
+        "not re-checked: 1 completed task. Run the checks on a clean checkout of what is committed: harness"
+    )
+
+    assert again in workshop.run("--final-check", "none").stdout
+    assert again in workshop.ok("status")["message"]
+    assert "not re-checked" in workshop.ok("show", "task-001")["message"]
+
+
+def test_a_stopped_run_checks_nothing_again_and_says_how_to(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.file_task("one")
+    workshop.add("Two", "test -f two", do=f"touch {tmp_path / 'began'}\nwait {tmp_path / 'go on'}")
+    run = workshop.start()
+    workshop.wait_for("the second task", (tmp_path / "began").exists)
+
+    run.send_signal(signal.SIGINT)
+    workshop.wait_for("the first Ctrl-C", lambda: "Ctrl-C again" in workshop.printed)
+    run.send_signal(signal.SIGINT)
+
+    assert run.wait(PATIENCE) == 9
+    assert ONCE_MORE not in workshop.printed
+    assert "not re-checked: 1 completed task" in workshop.printed
+
+
+def test_of_changed_files_only_the_checks_run_and_the_rest_is_counted(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    for name in ("one", "two"):
+        workshop.add(name, f"echo {name} >> {ran}; test -f {name}", do=f"write {name} x")
+    workshop.add("three", f"echo three >> {ran}; test -f three", do="write three x\nwrite two y")
+
+    said = workshop.run("--final-check", "changed")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert ran.read_text().split() == ["one", "two", "three", "two"]
+    left_out = "2 tasks left out, as no file that their checks go by has changed"
+    assert f"final check: {left_out}" in said.stdout
+    assert "recheck" not in workshop.task("task-001")
+
+
+def test_tasks_with_one_check_share_one_run_of_it_on_the_final_tree(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    for number in range(5):
+        workshop.add(f"Task {number}", f"echo x >> {ran}; test -f README.md", do=f"write f{number} x")
+
+    assert workshop.run().returncode == 0
+    assert len(ran.read_text().split()) == 6, "one of each attempt, and one at the end"
+
+    assert workshop.run().returncode == 0
+    assert len(ran.read_text().split()) == 6, "what is known is not asked again"

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from harness_lib.system.git import caches
 from harness_lib.system.git.calls import covers, decode
 from harness_lib.system.git.repository import Git
 
 MOST = 20
 LOOKED_AT = 10_000
-# Programs write these wherever they run; no check fails for want of one.
-CACHES = frozenset(("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"))
+# No check fails for want of one, but for those that hold what was installed.
+CACHES = caches.NAMES - {"node_modules", ".venv", "venv"}
 
 
 def differing(there: Git, clean: Git, keep_out: Sequence[str]) -> tuple[str, ...]:

@@ -64,7 +64,8 @@ def _block(project: Project) -> None:
 
 
 def _start(program: tuple[str, ...], cwd: Path) -> bytes:
-    payload = {"session_id": AGENT, "cwd": str(cwd), "hook_event_name": "Stop", "stop_hook_active": False}
+    payload = {"session_id": AGENT, "cwd": str(cwd), "hook_event_name": "Stop"}
+    payload |= {"permission_mode": "default", "stop_hook_active": False}
     command = [sys.executable, "-I", "-S", *program]
     return subprocess.run(
         command, cwd=cwd, input=json.dumps(payload).encode(), stdout=subprocess.PIPE, check=True

@@ -26,7 +26,10 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # What would tell the code under test about the developer's own agent, repository, harness or terminal.
-FOREIGN_PREFIXES = ("CLAUDE", "CODEX", "GEMINI", "CURSOR", "OPENCODE", "HARNESS", "GIT_", "XDG_")
+FOREIGN_PREFIXES = (
+    *("AI_AGENT", "CLAUDE", "CODEX", "COPILOT", "CURSOR", "GEMINI", "HS_", "OPENCODE"),
+    *("HARNESS", "GIT_", "XDG_"),
+)
 FOREIGN_NAMES = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH")
 
 # Fixtures that make a repository or start processes.

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from harness_lib.agents import stream
-from harness_lib.agents.adapter import Launch, Report, Trouble
+from harness_lib.agents import adapter, stream, troubles
 from harness_lib.agents.hook_host import LIKE_OURS, SUBAGENTS, TOOLS, Host
-from harness_lib.agents.troubles import Kind, of_kind, trouble
+from harness_lib.agents.signs import Signs
 
 # What the client itself makes of an error; where it says nothing of use the text decides.
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, troubles.Kind] = {
     "authentication_failed": "login",
     "oauth_org_not_allowed": "login",
     "billing_error": "login",
@@ -33,6 +32,13 @@ _MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cac
 # Said by the person, one of them takes the place of our "everything": nobody is there to be asked.
 _PERMISSIONS = frozenset({"--permission-mode", "--allowedTools", "--allowed-tools"})
 
+SIGNS = Signs(
+    "claude",
+    variables=("CLAUDECODE",),
+    session="CLAUDE_CODE_SESSION_ID",
+    process="CLAUDE_PID",
+    details=("CLAUDE_CODE_ENTRYPOINT",),
+)
 
 HOOKS = Host(
     name="claude",
@@ -61,12 +67,12 @@ class Claude:
     program = "claude"
     exit_tells = True
 
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started. As root it wants IS_SANDBOX=1, which only a person can say."""
         chosen = any(word.partition("=")[0] in _PERMISSIONS for word in extra)
         allowed = () if chosen else ("--dangerously-skip-permissions",)
         argv = ("claude", "-p", "--output-format", "stream-json", "--verbose", *allowed)
-        return Launch(
+        return adapter.Launch(
             (*argv, *(("--model", model) if model else ()), *extra),
             stdin=brief,
             # By itself it ends its background agents after ten minutes; the limits of the run are enough.
@@ -74,12 +80,12 @@ class Claude:
             cost_flag="--max-budget-usd",
         )
 
-    def read(self, report: Report, line: str, now: datetime) -> Report:
+    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Return `report` with what `line` adds to it."""
         event = stream.event(line)
         if event is None:
             fatal = any(words in line for words in _FATAL)
-            return stream.troubled(stream.stray(report, line), trouble(line, now) if fatal else None)
+            return stream.troubled(stream.stray(report, line), troubles.trouble(line, now) if fatal else None)
         kind = event.get("type")
         if kind == "assistant":
             return _assistant(report, event, now)
@@ -92,7 +98,7 @@ class Claude:
         return report
 
 
-def _assistant(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+def _assistant(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:
     blocks = stream.objects(event, "message", "content")
     if event.get("is_api_error_message") or stream.text(event, "message", "model") == "<synthetic>":
         words = " ".join(stream.text(block, "text") for block in blocks)
@@ -109,13 +115,13 @@ def _assistant(report: Report, event: Mapping[str, object], now: datetime) -> Re
     return report
 
 
-def _used(report: Report, block: Mapping[str, object]) -> Report:
+def _used(report: adapter.Report, block: Mapping[str, object]) -> adapter.Report:
     arguments = stream.get(block, "input")
     shown = stream.first(arguments, "command", "file_path", "pattern", "description", "url")
     return stream.acted(report, stream.text(block, "name"), arguments, shown)
 
 
-def _counted(report: Report, event: Mapping[str, object]) -> Report:
+def _counted(report: adapter.Report, event: Mapping[str, object]) -> adapter.Report:
     """Return `report` with the tokens of a message: it is told once per block, with the same numbers."""
     message = stream.text(event, "message", "id")[:100]
     if not message or message == report.mark:
@@ -124,7 +130,7 @@ def _counted(report: Report, event: Mapping[str, object]) -> Report:
     return report._replace(tokens=report.tokens + tokens, mark=message)
 
 
-def _result(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+def _result(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:
     report = stream.spent(report, _tokens(event), stream.number(event, "total_cost_usd"))
     report = report._replace(cost_usd=report.cost_usd or 0.0)
     words = stream.text(event, "result")
@@ -146,26 +152,26 @@ def _tokens(event: Mapping[str, object]) -> int:
     )
 
 
-def _error(report: Report, words: str, event: Mapping[str, object], now: datetime) -> Report:
+def _error(report: adapter.Report, words: str, event: Mapping[str, object], now: datetime) -> adapter.Report:
     from harness_lib.agents import resets  # noqa: PLC0415 (its patterns take a while to compile)
 
     report = stream.noted(report, words)
     status = stream.number(event, "api_error_status")
     kind = _KINDS.get(stream.text(event, "error"))
-    known = of_kind(kind, words, now, None) if kind else trouble(words, now, status)
+    known = troubles.of_kind(kind, words, now, None) if kind else troubles.trouble(words, now, status)
     if event.get("api_error") == "usage_limit_reached":
-        known = of_kind("limit", words, now, resets.moment(words, now))
+        known = troubles.of_kind("limit", words, now, resets.moment(words, now))
     return stream.troubled(report, _to_the_second(report.trouble, known))
 
 
-def _to_the_second(before: Trouble | None, known: Trouble | None) -> Trouble | None:
+def _to_the_second(before: adapter.Trouble | None, known: adapter.Trouble | None) -> adapter.Trouble | None:
     """Return `known` with the moment that an event has told: the text rounds it, perhaps into the past."""
     if known is None or known.kind == "login" or before is None or before.resets_at is None:
         return known
     return known._replace(resets_at=before.resets_at)
 
 
-def _rate_limit(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+def _rate_limit(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:
     from harness_lib.agents import resets  # noqa: PLC0415 (its patterns take a while to compile)
 
     info = stream.get(event, "rate_limit_info")
@@ -173,13 +179,13 @@ def _rate_limit(report: Report, event: Mapping[str, object], now: datetime) -> R
         return report
     until = resets.at_epoch(stream.number(info, "resetsAt"), now)
     words = f"usage limit ({stream.text(info, 'rateLimitType') or 'unnamed'}) reached"
-    return stream.troubled(report, of_kind("limit", words, now, until))
+    return stream.troubled(report, troubles.of_kind("limit", words, now, until))
 
 
-def _retry(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+def _retry(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:
     error = stream.text(event, "error") or "unknown"
     attempt = int(stream.number(event, "attempt"))
     refused = _KINDS.get(error) == "login" and attempt >= _PATIENCE
     status = int(stream.number(event, "error_status"))
     words = f"API error {status or ''} ({error}), retry {attempt}"
-    return stream.troubled(report, of_kind("login" if refused else "transient", words, now, None))
+    return stream.troubled(report, troubles.of_kind("login" if refused else "transient", words, now, None))

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from harness_lib.agents import stream
-from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents import adapter, stream, troubles
 from harness_lib.agents.hook_host import LIKE_OURS, SUBAGENTS, TOOLS, Host
-from harness_lib.agents.troubles import of_kind, trouble
+from harness_lib.agents.signs import Signs
 
 # Said by the person, they take the place of our sandbox: the client refuses to hear it twice.
 _SANDBOX = (
@@ -32,6 +31,7 @@ _TOOLS = {
 }
 _RETRYING = "Reconnecting..."
 
+SIGNS = Signs("codex", variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"), session="CODEX_SESSION_ID")
 
 HOOKS = Host(
     name="codex",
@@ -56,15 +56,15 @@ class Codex:
     program = "codex"
     exit_tells = True
 
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started."""
         chosen = any(word.partition("=")[0] in _SANDBOX for word in extra)
         sandbox = () if chosen else ("--sandbox", "workspace-write")
         named = ("--model", model) if model else ()
         argv = ("codex", "exec", "--json", "--skip-git-repo-check", *sandbox, *named, *extra, "-")
-        return Launch(argv, stdin=brief)
+        return adapter.Launch(argv, stdin=brief)
 
-    def read(self, report: Report, line: str, now: datetime) -> Report:
+    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Return `report` with what `line` adds to it."""
         event = stream.event(line)
         if event is None:
@@ -83,7 +83,7 @@ class Codex:
         return report
 
 
-def _item(report: Report, item: object, *, done: bool) -> Report:
+def _item(report: adapter.Report, item: object, *, done: bool) -> adapter.Report:
     kind = stream.text(item, "type")
     if kind == "agent_message" and done:
         return stream.spoke(report, stream.text(item, "text"))
@@ -100,10 +100,10 @@ def _paths(item: object) -> str:
     return ", ".join(stream.text(change, "path") for change in stream.objects(item, "changes"))
 
 
-def _error(report: Report, words: str, now: datetime) -> Report:
+def _error(report: adapter.Report, words: str, now: datetime) -> adapter.Report:
     """Return `report` after an error; the last one is told twice, as `error` and as `turn.failed`."""
     retrying = words.startswith(_RETRYING)
     return stream.troubled(
         stream.noted(report, words),
-        of_kind("transient", words, now, None) if retrying else trouble(words, now),
+        troubles.of_kind("transient", words, now, None) if retrying else troubles.trouble(words, now),
     )

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from harness_lib.agents import stream
-from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents import adapter, stream, troubles
 from harness_lib.agents.hook_host import Host
-from harness_lib.agents.troubles import of_kind, trouble
+from harness_lib.agents.signs import Signs
 
 # What came from a cache is among the input.
 _COUNTS = ("inputTokens", "outputTokens")
@@ -22,6 +21,11 @@ _NANO_CREDITS_PER_DOLLAR = 10**11
 # Said by the person, they take the place of ours.
 _ALLOWED = frozenset({"--allow-tool", "--allow-all-tools", "--allow-all", "--yolo"})
 
+SIGNS = Signs(
+    "copilot",
+    variables=("COPILOT_PROJECT_DIR", "COPILOT_CLI"),
+    hooks=("COPILOT_PROJECT_DIR", "COPILOT_HOOK_DIR", "COPILOT_PLUGIN_ROOT"),
+)
 
 HOOKS = Host(
     name="copilot",
@@ -48,19 +52,19 @@ class Copilot:
     program = "copilot"
     exit_tells = True
 
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started; files outside of the work tree stay closed to it."""
         chosen = any(word.partition("=")[0] in _ALLOWED for word in extra)
         allowed = () if chosen else ("--allow-all-tools",)
         argv = ("copilot", "--output-format", "json", *allowed, "--no-ask-user", "--no-color")
         typed = (*argv, *(("--model", model) if model else ()), *extra)
-        return Launch(typed, stdin=brief, usage_flag="--usage-output-file")
+        return adapter.Launch(typed, stdin=brief, usage_flag="--usage-output-file")
 
-    def read(self, report: Report, line: str, now: datetime) -> Report:
+    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Return `report` with what `line` adds to it."""
         event = stream.event(line)
         if event is None:
-            problem = trouble(line, now) if line.startswith("Error: No authentication") else None
+            problem = troubles.trouble(line, now) if line.startswith("Error: No authentication") else None
             return stream.troubled(stream.stray(report, line), problem)
         kind, data = event.get("type"), stream.get(event, "data")
         if kind == "assistant.message":
@@ -78,7 +82,7 @@ class Copilot:
         return _used(report, event) if "modelMetrics" in event else _wrong(report, str(kind), data, now)
 
 
-def _used(report: Report, usage: Mapping[str, object]) -> Report:
+def _used(report: adapter.Report, usage: Mapping[str, object]) -> adapter.Report:
     """Return `report` with what the file says that all of it has used up."""
     models = usage["modelMetrics"]
     each = models.values() if isinstance(models, Mapping) else ()
@@ -89,16 +93,18 @@ def _used(report: Report, usage: Mapping[str, object]) -> Report:
     return report._replace(tokens=max(report.tokens, tokens), cost_usd=cost)
 
 
-def _wrong(report: Report, kind: str, data: object, now: datetime) -> Report:
+def _wrong(report: adapter.Report, kind: str, data: object, now: datetime) -> adapter.Report:
     if kind == "model.call_failure":
         # It tries again itself; what it makes of the last failure comes as `session.error`.
         words = f"{int(stream.number(data, 'statusCode')) or ''} {stream.text(data, 'errorMessage')}"
-        problem = trouble(words, now, stream.number(data, "statusCode"))
+        problem = troubles.trouble(words, now, stream.number(data, "statusCode"))
         patient = problem is not None and problem.kind == "login"
-        return stream.troubled(report, of_kind("transient", words, now, None) if patient else problem)
+        return stream.troubled(
+            report, troubles.of_kind("transient", words, now, None) if patient else problem
+        )
     if kind == "session.error":
         words = stream.text(data, "message")
         return stream.troubled(
-            stream.noted(report, words), trouble(words, now, stream.number(data, "statusCode"))
+            stream.noted(report, words), troubles.trouble(words, now, stream.number(data, "statusCode"))
         )
     return report

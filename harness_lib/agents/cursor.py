@@ -1,8 +1,12 @@
-"""Cursor: only its hooks, as documented; `harness run` does not drive it."""
+"""Cursor: its signs and hooks, as documented; `harness run` does not drive it."""
 
 from __future__ import annotations
 
 from harness_lib.agents.hook_host import Host
+from harness_lib.agents.signs import Signs
+
+# CURSOR_TRACE_ID is no sign: the editor sets it in the terminals of persons, too.
+SIGNS = Signs("cursor", variables=("CURSOR_AGENT",), hooks=("CURSOR_PROJECT_DIR", "CURSOR_VERSION"))
 
 HOOKS = Host(
     name="cursor",

@@ -9,10 +9,9 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from harness_lib.agents import stream
-from harness_lib.agents.adapter import Launch, Report
+from harness_lib.agents import adapter, stream, troubles
 from harness_lib.agents.hook_host import Host
-from harness_lib.agents.troubles import of_kind, trouble
+from harness_lib.agents.signs import Signs
 
 # Its lines of plain text that are about the provider or the login; all others are noise.
 _TOLD = re.compile(
@@ -22,6 +21,12 @@ _TALKING = "talking"
 # Said by the person, they take the place of ours.
 _APPROVAL = frozenset({"--approval-mode", "--yolo", "-y"})
 
+SIGNS = Signs(
+    "gemini",
+    variables=("GEMINI_CLI", "GEMINI_SESSION_ID"),
+    session="GEMINI_SESSION_ID",
+    hooks=("GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID"),
+)
 
 HOOKS = Host(
     name="gemini",
@@ -51,15 +56,17 @@ class Gemini:
     program = "gemini"
     exit_tells = True
 
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started; in a folder that it does not trust it asks before each step."""
         chosen = any(word.partition("=")[0] in _APPROVAL for word in extra)
         approval = () if chosen else ("--approval-mode", "yolo")
         argv = ("gemini", "--output-format", "stream-json", *approval)
         named = ("--model", model) if model else ()
-        return Launch((*argv, *named, *extra), stdin=brief, env={"GEMINI_CLI_TRUST_WORKSPACE": "true"})
+        return adapter.Launch(
+            (*argv, *named, *extra), stdin=brief, env={"GEMINI_CLI_TRUST_WORKSPACE": "true"}
+        )
 
-    def read(self, report: Report, line: str, now: datetime) -> Report:
+    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Return `report` with what `line` adds to it."""
         event = stream.event(line)
         if event is None:
@@ -79,23 +86,23 @@ class Gemini:
         return report
 
 
-def _message(report: Report, words: str) -> Report:
+def _message(report: adapter.Report, words: str) -> adapter.Report:
     """Return `report` with a piece of a message; pieces follow one another until something else comes."""
     before = report.said if report.mark == _TALKING else ""
     return stream.spoke(report, before + words)._replace(mark=_TALKING)
 
 
-def _result(report: Report, event: object, now: datetime) -> Report:
+def _result(report: adapter.Report, event: object, now: datetime) -> adapter.Report:
     report = stream.spent(report, stream.number(event, "stats", "total_tokens"))
     if stream.get(event, "status") == "error":
         words = stream.text(event, "error", "message")
-        return stream.troubled(stream.noted(report, words), trouble(words, now))
+        return stream.troubled(stream.noted(report, words), troubles.trouble(words, now))
     return report._replace(trouble=None)
 
 
-def _plain(report: Report, line: str, now: datetime) -> Report:
+def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
     if not _TOLD.search(line[:500]):
         return stream.stray(report, line)
     # It tries again by itself, so whatever it was, it is no worse than a wait.
-    problem = trouble(line, now) or of_kind("transient", line, now, None)
+    problem = troubles.trouble(line, now) or troubles.of_kind("transient", line, now, None)
     return stream.troubled(report, problem)

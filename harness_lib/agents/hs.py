@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from harness_lib.agents import stream
-from harness_lib.agents.adapter import Launch, Report
-from harness_lib.agents.troubles import of_kind, trouble
+from harness_lib.agents import adapter, stream, troubles
+from harness_lib.agents.signs import Signs
 
 _STATUS = re.compile(r"^The provider answered (\d{3}):")
 # What no other attempt of it would change, in words of its own.
@@ -17,6 +16,8 @@ _PERSON = re.compile(
     r"|^Nobody is logged in at |Log in again: hs auth login |^Claude Code is not installed"
 )
 _OWN_LIMITS = frozenset({"max_turns", "max_cost"})
+
+SIGNS = Signs("hs", variables=("HS_SESSION_ID",), session="HS_SESSION_ID")
 
 
 class Hs:
@@ -27,16 +28,16 @@ class Hs:
     program = "hs"
     exit_tells = True
 
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started."""
         chosen = any(word.partition("=")[0] == "--approve" for word in extra)
         # Nobody is there to be asked, whatever a setting says.
         allowed = () if chosen else ("--approve", "auto")
         argv = ("hs", "-p", "--json", *allowed, *(("--model", model) if model else ()), *extra)
         # What tools print is among the events; on standard error it could be taken for an event itself.
-        return Launch(argv, stdin=brief, env={"HARNESS_LOG": "/dev/null"}, cost_flag="--max-cost")
+        return adapter.Launch(argv, stdin=brief, env={"HARNESS_LOG": "/dev/null"}, cost_flag="--max-cost")
 
-    def read(self, report: Report, line: str, now: datetime) -> Report:
+    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Return `report` with what `line` adds to it."""
         event = stream.event(line)
         if event is None:
@@ -51,25 +52,27 @@ class Hs:
         if kind == "retry":
             words = stream.text(event, "message")
             return stream.troubled(
-                report, trouble(words, now, _status(words)) or of_kind("transient", words, now, None)
+                report,
+                troubles.trouble(words, now, _status(words))
+                or troubles.of_kind("transient", words, now, None),
             )
         return _result(report, event, now) if kind == "result" else report
 
 
-def _spent(report: Report, event: Mapping[str, object]) -> Report:
+def _spent(report: adapter.Report, event: Mapping[str, object]) -> adapter.Report:
     return stream.spent(report, stream.total(event, "tokens_in", "tokens_out"), stream.number(event, "cost"))
 
 
-def _result(report: Report, event: Mapping[str, object], now: datetime) -> Report:
+def _result(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:
     report = _spent(report, event)
     words = stream.text(event, "error")
     if not words:
         return stream.spoke(report, stream.text(event, "output"))
     if _PERSON.search(words):
-        return stream.troubled(report, of_kind("login", words, now, None))
+        return stream.troubled(report, troubles.of_kind("login", words, now, None))
     if stream.text(event, "stop") in _OWN_LIMITS:
         return stream.noted(report, words)._replace(trouble=None)
-    problem = trouble(words, now, _status(words))
+    problem = troubles.trouble(words, now, _status(words))
     return stream.troubled(stream.noted(report, words), problem)
 
 

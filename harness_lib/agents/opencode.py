@@ -9,15 +9,15 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from harness_lib.agents import stream
-from harness_lib.agents.adapter import Launch, Report
-from harness_lib.agents.troubles import of_kind, trouble
+from harness_lib.agents import adapter, stream, troubles
+from harness_lib.agents.signs import Signs
 
 # `small=true` asks for a title on the side; nobody waits for it.
 _LOGGED = re.compile(r'level=ERROR\b.*message="stream error".* small=false\b.* error\.error="(?P<text>[^"]*)')
 _COUNTS = ("input", "output", "reasoning")
 _CACHE = ("read", "write")
 
+SIGNS = Signs("opencode", variables=("OPENCODE",))
 
 # It runs no command when it is about to stop, so nothing could hold it.
 WITHOUT_HOOKS = (
@@ -35,12 +35,12 @@ class OpenCode:
     program = "opencode"
     exit_tells = True
 
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started; `model` is spelled `provider/model`."""
         argv = ("opencode", "run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR")
-        return Launch((*argv, *(("--model", model) if model else ()), *extra), stdin=brief)
+        return adapter.Launch((*argv, *(("--model", model) if model else ()), *extra), stdin=brief)
 
-    def read(self, report: Report, line: str, now: datetime) -> Report:
+    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Return `report` with what `line` adds to it."""
         event = stream.event(line)
         if event is None:
@@ -60,19 +60,21 @@ class OpenCode:
         return report
 
 
-def _step(report: Report, part: object) -> Report:
+def _step(report: adapter.Report, part: object) -> adapter.Report:
     counted = stream.get(part, "tokens")
     tokens = stream.total(counted, *_COUNTS) + stream.total(stream.get(counted, "cache"), *_CACHE)
     cost = (report.cost_usd or 0.0) + stream.number(part, "cost")
     return report._replace(tokens=report.tokens + tokens, cost_usd=cost, trouble=None)
 
 
-def _error(report: Report, error: object, now: datetime) -> Report:
+def _error(report: adapter.Report, error: object, now: datetime) -> adapter.Report:
     words = stream.text(error, "data", "message") or stream.text(error, "name")
     headers = stream.get(error, "data", "responseHeaders")
     wait = stream.text(headers, "retry-after")[:20]
     body = stream.text(error, "data", "responseBody")[:2000]
-    problem = trouble(f"{words} {body}" + (f" retry-after: {wait}" if wait else ""), now, _status(error))
+    problem = troubles.trouble(
+        f"{words} {body}" + (f" retry-after: {wait}" if wait else ""), now, _status(error)
+    )
     report = stream.noted(report, words)
     return stream.troubled(report, problem._replace(message=report.last) if problem else None)
 
@@ -81,11 +83,13 @@ def _status(error: object) -> float:
     return stream.number(error, "data", "statusCode")
 
 
-def _plain(report: Report, line: str, now: datetime) -> Report:
+def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
     match = _LOGGED.search(line[:4000])
     if not match:
         return stream.stray(report, line)
     # It tries again by itself; what it gives up on comes as an event.
-    seen = trouble(match["text"], now)
+    seen = troubles.trouble(match["text"], now)
     patient = seen is None or seen.kind == "login"
-    return stream.troubled(report, of_kind("transient", match["text"], now, None) if patient else seen)
+    return stream.troubled(
+        report, troubles.of_kind("transient", match["text"], now, None) if patient else seen
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from harness_lib.core import add_tasks, trust_policy
+from harness_lib.core import add_tasks, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.rules import halting, leases
 from harness_lib.state.api import Tx
@@ -37,7 +37,7 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
     The protocol has no type for changes to the list itself; WARN is what whoever reads a log looks at.
     """
     done, _, details = text.partition(" ")
-    who = owner.in_agent(ctx.env) or "hand"
+    who = owner.in_agent(ctx.env) or sessions.program_above(tx) or "hand"
     tx.log("WARN", f"{done} by {who}{details and f': {details}'}", session=tx.session_count, task=task_id)
 
 

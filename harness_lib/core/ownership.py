@@ -62,9 +62,9 @@ def is_judged(ctx: Context, task: Task) -> bool:
     Its worker may be an agent that we do not know, unless a person types.
     """
     if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
-        if ctx.at_terminal or task.status != "in_progress":
+        if not leases.is_mine(task, ctx.owner.worker):
             return False
-        return leases.is_mine(task, ctx.owner.worker)
+        return not ctx.at_terminal or sessions.program_above(ctx.store.ask()) is not None
     mine = any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by)
     return mine or task.status == "in_progress" or halting.is_for_a_person(task)
 

@@ -32,7 +32,7 @@ def put_back(ctx: Context) -> Reply:
 
     Raises RefusedError (the list is fine, or an agent asks), StateUnreadableError (nothing good is left).
     """
-    agent = rights.acting_agent(ctx)
+    agent = rights.known_agent(ctx)
     if agent is not None:
         raise RefusedError(
             f"Only a person can decide that an edit of the list is given up; this is a session of {agent}.",

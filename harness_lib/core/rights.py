@@ -1,12 +1,13 @@
 """Refuse an agent's change of the check that judges it, and of what only a person may lift.
 
 Who may set its own exam has passed it already.
-Agents are known by their environment; one that hides it is not stopped, and the log has what it did.
+Agents are known by their signs, and one without signs by the session that its process has opened. One that
+hides both is not stopped, and the log has what it did.
 """
 
 from __future__ import annotations
 
-from harness_lib.core import ownership
+from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError
@@ -38,13 +39,21 @@ def without_refused(reply: Reply) -> Reply:
 
 
 def acting_agent(ctx: Context) -> str | None:
-    """Return the name of the agent that types, or None for a person."""
+    """Return the name of the agent that types, or None for a person. Raises what reading the list does."""
+    return known_agent(ctx) or sessions.program_above(ctx.store.ask())
+
+
+def known_agent(ctx: Context) -> str | None:
+    """Return the name of the agent that types if it gives a sign of itself."""
     return owner.in_agent(ctx.env) or ("a supervised agent" if ctx.env.get(ownership.SUPERVISED) else None)
 
 
 def require_person(ctx: Context, subject: str, command: str) -> None:
     """Raise RefusedError inside an agent; `subject` names what is asked, `command` does it for a person."""
-    agent = acting_agent(ctx)
+    _require_none(acting_agent(ctx), subject, command)
+
+
+def _require_none(agent: str | None, subject: str, command: str) -> None:
     if agent:
         raise RefusedError(
             f"{subject} is for a person to decide, not for {agent}.",
@@ -60,4 +69,5 @@ def require_unjudged(ctx: Context, task: Task, command: str) -> None:
     if halting.is_for_a_person(task):
         require_person(ctx, f"What becomes of {task.id}, which waits for a person,", command)
     if any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by):
-        require_person(ctx, f"{task.id} has been claimed in this session: what judges it", command)
+        agent = acting_agent(ctx) or sessions.own_program(ctx)
+        _require_none(agent, f"{task.id} has been claimed in this session: what judges it", command)

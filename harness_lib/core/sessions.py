@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from harness_lib import timestamps, typed
-from harness_lib.core import dependencies
+from harness_lib.core import dependencies, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
 from harness_lib.rules import leases, stats
@@ -23,6 +23,7 @@ from harness_lib.task import Session, StopReason, Task
 WATCH = "harness status --watch"
 START = "harness start"
 STATUS = "harness status"
+NAME_LENGTH = 40
 
 
 def mine(questions: Questions, ctx: Context) -> Session | None:
@@ -74,6 +75,30 @@ def is_callers(session: Session, ctx: Context) -> bool:
     if me.agent_session_id and session.agent_session_id:
         return me.agent_session_id == session.agent_session_id
     return _is_of_process(session, me)
+
+
+def program_above(questions: Questions) -> str | None:
+    """Return the program that has opened a session here and runs the caller; None for a person's terminal.
+
+    It is an agent that gives no sign of itself. A run tells its agents that they are supervised.
+    """
+    for session in questions.sessions():
+        known = (session.host, session.boot_id or "", session.pid or 0, session.pid_started or "")
+        program = None if _is_of_run(session) else owner.program_above(*known)
+        if program:
+            return _unlisted(program)
+    return None
+
+
+def own_program(ctx: Context) -> str | None:
+    """Return the program under whose name the caller claims; None for a person's terminal."""
+    me = ctx.owner
+    program = owner.program_above(me.host, me.boot_id, me.pid, me.pid_started)
+    return _unlisted(program) if program else None
+
+
+def _unlisted(program: str) -> str:
+    return f"the agent {quoting.one_line(program, NAME_LENGTH)}"
 
 
 def comes_back(questions: Questions, ctx: Context) -> bool:

@@ -23,13 +23,6 @@ VARIABLE = "HARNESS_HOST"
 LONGEST = 6000
 BLOCKED = 2
 
-# What betrays a host that was not named.
-_SIGNS = (
-    ("copilot", ("COPILOT_PROJECT_DIR", "COPILOT_HOOK_DIR", "COPILOT_PLUGIN_ROOT")),
-    ("gemini", ("GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID")),
-    ("cursor", ("CURSOR_PROJECT_DIR", "CURSOR_VERSION")),
-)
-
 
 def host(argv: Sequence[str], env: Mapping[str, str], payload: Payload) -> str:
     """Return which host rings: named by the command line or HARNESS_HOST, else by what it sends."""
@@ -40,8 +33,13 @@ def host(argv: Sequence[str], env: Mapping[str, str], payload: Payload) -> str:
         return "copilot"
     if "conversation_id" in payload.fields:
         return "cursor"
-    # Claude Code and Codex take the same words.
-    return next((name for name, keys in _SIGNS if any(env.get(key) for key in keys)), "claude")
+    # Claude Code and Codex take the same words, and say under which permissions they work.
+    if "permission_mode" in payload.fields:
+        return "claude"
+    from harness_lib.agents import registry  # noqa: PLC0415 (it takes longer to load than the rest of a hook)
+
+    known = registry.SIGNS.values()
+    return next((signs.name for signs in known if any(env.get(key) for key in signs.hooks)), "claude")
 
 
 def speak(answer: Answer, event: str, name: str) -> tuple[Mapping[str, Any] | None, str, int]:

@@ -33,6 +33,8 @@ def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[st
         return 0
     visit = Visit(root, env, sent, " ".join([os.path.dirname(sys.argv[0]), *argv]))
     answer = _ACTS[sent.event](visit)
+    if answer.kind == "allow":
+        return 0
     document, talk, code = dialect.speak(answer, sent.event, dialect.host(argv, env, sent))
     if talk:
         sys.stderr.write(f"{talk}\n")

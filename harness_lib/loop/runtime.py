@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 BUNDLED = Path(__file__).with_name("bundled")
 ACCOUNT_FILE = "HARNESS_ACCOUNT_FILE"
+# By it a command of ours knows the session that runs it.
+SESSION_VARIABLE = "HS_SESSION_ID"
 _KEPT = "\n\t"
 
 
@@ -128,7 +130,7 @@ class Runtime:
             del env["HARNESS_HOME"]
         # No command may put questions to the person.
         env.pop("HARNESS_ASK", None)
-        return {**env, owner.OURS: self.session.id} if self.session else env
+        return {**env, SESSION_VARIABLE: self.session.id} if self.session else env
 
     def notice(self, text: str) -> None:
         """Say what the person should know: in the log, and where they talk with us and do not see that."""

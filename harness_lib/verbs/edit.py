@@ -23,7 +23,6 @@ from harness_lib.rules import failures, halting, leases, transitions
 from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import owner
 from harness_lib.task import Task
 
 SHOWN = 120
@@ -78,7 +77,7 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
     _require_person_for_its_check(ctx, task, new)
     if task.status != "in_progress" or new.validation == task.validation:
         return
-    agent = owner.in_agent(ctx.env)
+    agent = rights.acting_agent(ctx)
     if agent or (leases.is_mine(task, ctx.owner.worker) and not ctx.at_terminal):
         give_up = typed.harness(
             "fail", task.id, "--category", "CONFIG", rest="--message 'what is wrong with the check'"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from harness_lib.core import quoting, sessions, trust_policy
+from harness_lib.core import quoting, rights, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
 from harness_lib.state.api import Questions
-from harness_lib.system.processes import owner
 from harness_lib.text import some
 
 SHOWN = 20
@@ -63,7 +62,7 @@ def run(
             next=sessions.unless_held(questions, ctx, "harness start"),
             extra=extra,
         )
-    agent = owner.in_agent(ctx.env)
+    agent = rights.acting_agent(ctx)
     if yes and (agent or (not ctx.at_terminal and ctx.env.get(MAY_SAY_YES, "0") in ("", "0"))):
         raise RefusedError(
             f"Whether the commands of {ctx.store.list_file} may run is for a person to say"

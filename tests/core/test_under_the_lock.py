@@ -59,9 +59,10 @@ harness finish
 harness retry task-002
 harness claim
 harness release
-harness remove task-002
+harness add four
+harness remove task-004
 harness claim
-harness fail task-003 --message no
+harness fail task-002 --message no
 harness stop
 harness status
 """

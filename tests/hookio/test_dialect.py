@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -102,3 +104,16 @@ def test_a_text_is_cut_with_a_sign_of_it_and_only_where_it_is_too_long() -> None
 
     assert dialect.speak(Answer("keep", fits), "Stop", "claude")[1] == fits
     assert dialect.speak(Answer("keep", fits + "y"), "Stop", "claude")[1] == fits[:-1] + "\u2026"
+
+
+def test_who_names_its_permissions_is_answered_without_loading_the_agents() -> None:
+    """They would take a third of the time of a whole hook."""
+    program = (
+        f"import sys; sys.path += {sys.path!r}; from harness_lib.hookio import dialect, payload; "
+        "sent = payload.Payload('Stop', {'permission_mode': 'default'}); "
+        "print(dialect.host([], {}, sent), 'harness_lib.agents' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["claude", "False"]

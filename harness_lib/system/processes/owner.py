@@ -8,13 +8,17 @@ Source: docs/design.md, "Sessions and owners".
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from harness_lib import sha256
 from harness_lib.system.processes import process
 from harness_lib.system.processes.process import Process
+
+if TYPE_CHECKING:
+    from harness_lib.agents.signs import Signs
 
 Life = Literal["alive", "dead", "unknown"]
 
@@ -29,17 +33,20 @@ _TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES}".split())
 
 _NOBODY = Process(0, 0, "", "")
 
-# What hs tells its commands: the last of all, as another agent may be started by one of them.
-OURS = "HS_SESSION_ID"
-SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID", OURS)
-_AGENT_VARIABLES = (
-    ("claude", ("CLAUDECODE",)),
-    ("codex", ("CODEX_SESSION_ID", "CODEX_THREAD_ID")),
-    ("gemini", ("GEMINI_CLI", "GEMINI_SESSION_ID")),
-    ("copilot", ("COPILOT_PROJECT_DIR", "COPILOT_CLI")),
-    ("opencode", ("OPENCODE",)),
-    ("hs", (OURS,)),
+# What may own a session and is no agent: a person types there. The kernel cuts these names, too.
+_TERMINALS = frozenset(
+    (
+        *("sshd", "sshd-session", "sshd-auth", "dropbear", "mosh-server", "login", "su", "systemd", "init"),
+        *("tmux: server", "tmux", "screen", "SCREEN", "zellij", "dtach", "abduco", "script", "ttyd"),
+        *("gnome-terminal-", "gnome-terminal-server", "kgx", "ptyxis-agent", "konsole", "yakuake", "tilix"),
+        *("xfce4-terminal", "mate-terminal", "lxterminal", "qterminal", "terminator", "xterm", "urxvt", "st"),
+        *("alacritty", "kitty", "wezterm-gui", "wezterm-mux-ser", "foot", "footclient", "ghostty", "code"),
+        *("cursor", "Terminal", "iTerm2", "Alacritty", "Ghostty", "Hyper", "Electron"),
+    )
 )
+
+# What some agents set, by agreement, to a name of their own.
+AGREED = "AI_AGENT"
 
 
 class Owner(NamedTuple):
@@ -89,7 +96,8 @@ def _beginning(prefix: str, pid: int) -> str:
 
 def agent_session(env: Mapping[str, str]) -> str | None:
     """Return the id that the agent's host gives its session, the same as in the payloads of its hooks."""
-    return next((name for key in SESSION_VARIABLES if (name := _clean(env.get(key, "")))), None)
+    keys = (signs.session for signs in _signs())
+    return next((name for key in keys if (name := _clean(env.get(key, "")))), None)
 
 
 def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
@@ -116,16 +124,28 @@ def without_agent(env: Mapping[str, str]) -> dict[str, str]:
 
 def without_session(env: Mapping[str, str]) -> dict[str, str]:
     """Return `env` without what an agent says of itself and its session; the worker keeps its name."""
-    dropped = {*SESSION_VARIABLES, "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT"}
-    dropped.update(key for _, keys in _AGENT_VARIABLES for key in keys)
+    dropped = {AGREED}.union(*(signs.all_variables() for signs in _signs()))
     return {key: value for key, value in env.items() if key not in dropped}
 
 
 def in_agent(env: Mapping[str, str]) -> str | None:
-    """Return the name of the known agent that runs us, or None."""
-    for name, keys in _AGENT_VARIABLES:
-        if any(env.get(key) for key in keys):
-            return name
+    """Return the name of the agent that runs us and gives a sign of it, or None."""
+    for signs in _signs():
+        if any(env.get(key) for key in signs.variables):
+            return signs.name
+    called = {_name(ancestor) for ancestor in _ancestors()}
+    named = next((signs.name for signs in _signs() if not called.isdisjoint(signs.programs)), None)
+    return named or _clean(env.get(AGREED, "")) or None
+
+
+def program_above(host: str, boot_id: str, pid: int, pid_started: str) -> str | None:
+    """Return the name of the recorded process if it runs us and may be an agent: it is no terminal."""
+    if (host, boot_id) != (_clean(os.uname().nodename), process.boot_id()):
+        return None
+    for ancestor in _ancestors():
+        if (ancestor.pid, ancestor.started) == (pid, pid_started):
+            is_persons = _is_transient(ancestor) or _name(ancestor) in _TERMINALS
+            return None if is_persons else _name(ancestor)
     return None
 
 
@@ -147,10 +167,11 @@ def is_hidden(me: Owner) -> bool:
 
 
 def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
-    line = list(process.ancestors())
-    named = _named_process(env.get("CLAUDE_PID", ""), line)
-    if named is not None:
-        return named
+    line = _ancestors()
+    for key in (signs.process for signs in _signs()):
+        named = _named_process(env.get(key, ""), line)
+        if named is not None:
+            return named
     lasting = (ancestor for ancestor in line if not _is_transient(ancestor))
     nearest = next(lasting, None)
     if nearest is None and not nameless and process.in_own_namespace():
@@ -159,8 +180,8 @@ def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
     return nearest or (line[-1] if line else _ourselves())
 
 
-def _named_process(text: str, line: list[Process]) -> Process | None:
-    """Return the process that CLAUDE_PID names if it can be meant: an ancestor, or one we may signal."""
+def _named_process(text: str, line: Sequence[Process]) -> Process | None:
+    """Return the process that a variable names if it can be meant: an ancestor, or one we may signal."""
     if not (text.isascii() and text.isdigit()):
         return None
     pid = int(text)
@@ -180,7 +201,27 @@ def _may_signal(pid: int) -> bool:
 
 def _is_transient(ancestor: Process) -> bool:
     """Names come as `bash`, as `-bash` (a login shell), or as a path (`ps` on macOS)."""
-    return Path(ancestor.name).name.lstrip("-") in _TRANSIENT
+    return _name(ancestor).lstrip("-") in _TRANSIENT
+
+
+def _name(ancestor: Process) -> str:
+    return Path(ancestor.name).name
+
+
+def _signs() -> Iterable[Signs]:
+    from harness_lib.agents import registry  # noqa: PLC0415 (a hook that asks nothing of it starts sooner)
+
+    return registry.SIGNS.values()
+
+
+def _ancestors() -> tuple[Process, ...]:
+    return _ancestors_of(os.getpid(), os.getppid())
+
+
+@lru_cache(maxsize=1)
+def _ancestors_of(_pid: int, _parent: int) -> tuple[Process, ...]:
+    """Return our ancestors, nearest first, as they were when first asked for; a fork asks anew."""
+    return tuple(process.ancestors())
 
 
 def _ourselves() -> Process:

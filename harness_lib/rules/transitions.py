@@ -136,7 +136,7 @@ def claim(
         halt_kind=None,
         touched=(),
         look_at=(),
-        attempted_by=(*(name for name in task.attempted_by if name != worker), worker)[-REMEMBERED:],
+        attempted_by=_attempted_by(task, worker),
         **_carried(task),
         unproven=False,
         recheck=None,
@@ -158,9 +158,14 @@ def resume(
         lease_expires_at=leases.end(now, lease_seconds),
         worktree=worktree,
         fence=task.fence + 1,
+        attempted_by=_attempted_by(task, worker),
         halt=None,
         halt_kind=None,
     )
+
+
+def _attempted_by(task: Task, worker: str) -> tuple[str, ...]:
+    return (*(name for name in task.attempted_by if name != worker), worker)[-REMEMBERED:]
 
 
 # C

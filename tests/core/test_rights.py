@@ -50,6 +50,19 @@ def test_what_it_has_handed_back_is_still_what_it_was_judged_by(
     person.ok(*argv)
 
 
+def test_what_it_went_on_with_after_another_agent_is_its_own_work_too(project: Project, chat: Agent) -> None:
+    earlier = project.agent("earlier")
+    begin(earlier, "false")
+    project.put("half.txt")
+    earlier.die()
+    chat.ok("start")
+    assert project.task()["status"] == "in_progress"
+    chat.ok("release")
+    chat.ok("stop")
+    for argv in WAYS:
+        _refused(project, chat, *argv)
+
+
 def test_words_are_not_its_judge(chat: Agent) -> None:
     begin(chat, "false")
     chat.ok("release")

@@ -212,6 +212,11 @@ def is_live_run(session: Session) -> bool:
     return _is_of_run(session) and presence.life_of(_record(session)) == "alive"
 
 
+def was_killed_run(session: Session, ctx: Context) -> bool:
+    """Return whether the session is of a `harness run` that is gone; one that ends by itself closes it."""
+    return _is_of_run(session) and not is_live(session, ctx)
+
+
 def how_to_end(session: Session) -> str:
     """Return what a person types to end the session."""
     if is_live_run(session):

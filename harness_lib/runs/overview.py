@@ -14,7 +14,7 @@ from harness_lib.rules import intents, leases
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Counts
-from harness_lib.runs import progress, run_snapshot
+from harness_lib.runs import last_run, progress, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state.api import Questions
 from harness_lib.system.place import find_root
@@ -104,6 +104,7 @@ def gather(ctx: Context, limit: int | None) -> View:
     questions = ctx.store.ask()
     shown = questions.search() if limit is None else questions.interesting(limit)
     runs = tuple(run_snapshot.runs(ctx))
+    log = [quoting.one_line(line, LINE_LENGTH) for line in _log_lines(ctx)]
     at_work = [task for task in shown if task.status == "in_progress"]
     return View(
         counts=questions.counts()._replace(red=len(rechecked.red(ctx, questions.search("completed")))),
@@ -113,11 +114,11 @@ def gather(ctx: Context, limit: int | None) -> View:
             **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
             **_unproven(shown),
         },
-        halts=tuple(_bounded([*_halts(questions), *_waiting(ctx), *proposed.lines(questions)])),
+        halts=tuple(_bounded([*_acts(ctx, questions, log), *proposed.lines(questions)])),
         look_at=_look_at(questions, limit),
         rechecks=tuple(rechecked.lines(ctx, questions)),
         hooks=_hooks(ctx, questions),
-        log=tuple(quoting.one_line(line, LINE_LENGTH) for line in _news(_log_lines(ctx))),
+        log=tuple(_news(log)),
         people=tuple(_bounded([_session(ctx, questions, session) for session in questions.sessions()])),
         next=upcoming(ctx, questions, runs),
         is_finished=not questions.work_remains(),
@@ -130,6 +131,10 @@ def gather(ctx: Context, limit: int | None) -> View:
         runs=runs,
         ahead=questions.ahead() if runs else Ahead(),
     )
+
+
+def _acts(ctx: Context, questions: Questions, log: Sequence[str]) -> list[str]:
+    return [*last_run.lacked(questions, log), *_halts(questions), *_waiting(ctx)]
 
 
 def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
@@ -225,8 +230,11 @@ def _counted_sessions(questions: Questions) -> str:
 def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> str | None:
     """Return the command that goes on with the list, or that watches the `runs` which do."""
     command = _onward(ctx, questions, runs)
-    is_circle = command in (sessions.START, sessions.STATUS) and sessions.are_used_up(questions, ctx)
-    return "harness log" if is_circle else command
+    if command in (sessions.START, sessions.STATUS) and sessions.are_used_up(questions, ctx):
+        return "harness log"
+    if command == sessions.START and last_run.goes_on(ctx, questions, _log_lines(ctx)):
+        return last_run.RUN
+    return command
 
 
 def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | None:
@@ -294,6 +302,8 @@ def _name(worker: str | None) -> str:
 def _session(ctx: Context, questions: Questions, session: Session) -> str:
     since = session.started_at or "an unknown time"
     opened = f"open: session {session.number} of {_name(session.worker)} since {since}"
+    if sessions.was_killed_run(session, ctx):
+        return f"{opened}; its run was killed; this goes on with its work: {last_run.RUN}"
     if not sessions.is_live(session, ctx):
         return f"{opened}; its owner is gone, harness start ends it"
     if session != sessions.holder(questions, ctx) or sessions.is_live_run(session):

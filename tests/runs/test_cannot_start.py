@@ -79,7 +79,9 @@ def test_an_agent_that_starts_for_no_task_ends_the_run_and_halts_none(
     workshop.ok("retry", "task-001")
 
 
-def test_an_agent_that_is_not_logged_in_ends_the_run(workshop: Workshop) -> None:
+def test_an_agent_that_is_not_logged_in_ends_the_run_and_status_says_what_it_lacked(
+    workshop: Workshop,
+) -> None:
     workshop.file_task("f")
 
     said = workshop.run(agent=f"echo '{json.dumps({'login': 'no key'})}'; exit 1")
@@ -88,3 +90,13 @@ def test_an_agent_that_is_not_logged_in_ends_the_run(workshop: Workshop) -> None
     assert "no key" in said.stderr
     assert workshop.task("task-001")["attempts"] == 0
     workshop.nothing_is_left_over()
+    later = workshop.ok("status")
+    assert later["next"] == "harness run"
+    (act,) = later["halts"]
+    assert act.startswith("the last run ended: ")
+    assert "no key" in act
+    assert act.endswith("; then: harness run")
+    workshop.ok("start")
+    workshop.ok("stop", "--session", str(workshop.state["sessions"][0]["number"]))
+    later = workshop.ok("status")
+    assert (later["next"], later["halts"]) == ("harness start", [])

@@ -88,6 +88,19 @@ def test_an_agent_in_no_list_is_known_by_the_session_that_it_opened(project: Pro
     assert project.task()["validation"]["command"] == "false"
 
 
+def test_an_agent_in_no_list_that_has_opened_a_session_trusts_nothing(
+    project: Project, tmp_path: Path
+) -> None:
+    project.agent("person").ok("add", "One", "--validate", "false")
+    trust = project.top / ".git" / "harness" / "trust.json"
+    trust.unlink()
+
+    said = types("brand-new-agent", tmp_path, project.top, ("start",), ("trust", "--yes"), HARNESS_TRUST="1")
+
+    assert [code for code, _ in said] == [0, 8], said
+    assert not trust.exists()
+
+
 @pytest.mark.parametrize("terminal", ["tmux", "sshd-session"])
 def test_a_person_who_works_by_hand_corrects_the_check(
     project: Project, tmp_path: Path, terminal: str

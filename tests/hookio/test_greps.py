@@ -51,7 +51,7 @@ def test_a_missing_worker_identity_is_named_where_many_share_a_list(ring: Ring, 
 
     assert "worker identity is missing" in ring("stop", nameless).reason
     assert "HARNESS_WORKER_ID=" in ring("stop", nameless).reason
-    assert "identity" not in ring("stop", nameless, env={"HARNESS_WORKER_ID": "w1"}).reason
+    assert "worker identity" not in ring("stop", nameless, env={"HARNESS_WORKER_ID": "w1"}).reason
 
 
 def test_the_sessions_that_the_prose_may_have_let_everybody_go_when_used_up(

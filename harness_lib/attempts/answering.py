@@ -16,10 +16,7 @@ def place(ctx: Context, task: Task) -> Context:
 
     Raises UsageError (nothing waits), HeldError (its worker is still about to keep it), RefusedError (gone).
     """
-    if not _waits(task):
-        raise UsageError(
-            f"{task.id} has no work that waits to be accepted or returned.", "See: harness status --all"
-        )
+    require_waiting(task)
     if task.status != "in_progress":
         return ctx
     if task.intent is not None or for_person.is_merged(task):
@@ -33,9 +30,13 @@ def place(ctx: Context, task: Task) -> Context:
     return ctx.at(worktree)
 
 
-def _waits(task: Task) -> bool:
-    """Return whether the work of `task` is kept until a person, who may have accepted it, is done with it."""
-    return halting.takes_an_answer(task.halt_kind) or for_person.is_accepted(task)
+def require_waiting(task: Task) -> Task:
+    """Return `task`; UsageError unless its work is kept until a person, who may have accepted it, is done."""
+    if not halting.takes_an_answer(task.halt_kind) and not for_person.is_accepted(task):
+        raise UsageError(
+            f"{task.id} has no work that waits to be accepted or returned.", "See: harness status --all"
+        )
+    return task
 
 
 def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def _in(ctx: Context, place: worktree_slots.Place, session: Session, task_id: st
         return None
     try:
         return accepted.finish(view, session, taken.task)
-    except (HarnessError, OSError) as error:
+    except (HarnessError, OSError, KeyboardInterrupt) as error:
         _give_back(view, session, taken.task, str(error))
         raise
 

@@ -34,7 +34,8 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     place = answering.place(ctx, task)
     left = _require_right(place, task, paths)
     with manual_edit.change(ctx) as tx:
-        current = _accept(tx, ownership.require_task(tx, task.id), paths, is_whole=not left)
+        waiting = answering.require_waiting(ownership.require_task(tx, task.id))
+        current = _accept(tx, waiting, paths, is_whole=not left)
         manual_edit.log(tx, ctx, f"accepted {some(paths, NAMED)}".strip(), task.id)
     if left:
         return _reply(current, Exit.REFUSED, _more(current, left))

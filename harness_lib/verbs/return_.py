@@ -25,7 +25,8 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
     reason = f"A person has looked at this work and returns it: {said}"
     returned, warnings = _taken_out(place, task, reason) if task.status == "in_progress" else (task, ())
     with manual_edit.change(ctx) as tx:
-        current = transitions.halt(ownership.require_task(tx, task.id), None)
+        waiting = answering.require_waiting(ownership.require_task(tx, task.id))
+        current = transitions.halt(waiting, None)
         if current.handback is not None:
             current = current._replace(handback=current.handback._replace(reason=reason, accepted=False))
         tx.replace(current)

@@ -21,7 +21,7 @@ CACHES = (
     ".gradle/x",
     ".DS_Store",
     "target/debug/main",
-    "crates/one two/target/debug/main",
+    "a/b/one two/target/debug/main",
 )
 
 
@@ -29,7 +29,7 @@ CACHES = (
 def rusty(project: Project) -> Project:
     """Return a project with crates at its top and further down."""
     project.put("Cargo.toml", "[package]\n")
-    project.put("crates/one two/Cargo.toml", "[package]\n")
+    project.put("a/b/one two/Cargo.toml", "[package]\n")
     project.commit()
     return project
 
@@ -46,7 +46,7 @@ def test_a_passed_attempt_commits_no_cache_and_says_nothing_of_it(rusty: Project
 
     reply = agent.ok("finish")
 
-    assert rusty.in_commit() == ["Cargo.toml", "crates/one two/Cargo.toml", "done", "tracked.txt"]
+    assert rusty.in_commit() == ["Cargo.toml", "a/b/one two/Cargo.toml", "done", "tracked.txt"]
     assert reply["warnings"] == []
     assert set(CACHES) <= set(rusty.files)
 
@@ -161,9 +161,9 @@ def test_a_linked_work_tree_knows_them_too(project: Project) -> None:
     worker = own_work_tree(project, "beside")
     project.configure(concurrency_mode="concurrent")
     begin(worker)
-    for name in ("done", "node_modules/x/index.js", "Cargo.toml", "target/main"):
+    for name in ("done", "node_modules/x/index.js", "new/Cargo.toml", "new/target/main"):
         put(worker.cwd / name, "x\n")
 
     worker.ok("finish")
 
-    assert project.in_commit("beside") == ["Cargo.toml", "done", "tracked.txt"]
+    assert project.in_commit("beside") == ["done", "new/Cargo.toml", "tracked.txt"]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from harness_lib import sha256
 from harness_lib.system.files import atomic
-from harness_lib.system.git.calls import call
+from harness_lib.system.git import remembered
+from harness_lib.system.git.calls import call, decode
 
 # With a slash only a directory: a program may be called `venv`, and `.venv` is often a link.
 PATTERNS = (
@@ -31,25 +32,23 @@ PATTERNS = (
 )
 NAMES = frozenset(pattern.rstrip("/") for pattern in PATTERNS)
 CRATE, BUILT = "Cargo.toml", "target"
-# So many directories below the top a crate is looked for; a workspace builds into the directory of its own.
-CRATE_DEPTH = 2
 
 # The commands that ask what is ignored. `checkout` is none of them: it overwrites ignored files.
 _ASKING = frozenset(("add", "status", "clean", "check-ignore", "--exclude-standard"))
 # What in a configuration may say where the person's file is.
 _MAY_NAME = re.compile(rb"exclude|include|worktreeconfig", re.IGNORECASE)
-_SPECIAL = re.compile(r"([\\*?\[ ])")
+_SPECIAL, _ESCAPED = re.compile(r"([\\*?\[ ])"), r"\\\1"
 
 
-def settings(args: Sequence[str], top: Path, common_dir: Path) -> tuple[str, ...]:
+def settings(args: Sequence[str], top: Path, git_dir: Path, common_dir: Path) -> tuple[str, ...]:
     """Return the options that let git ignore caches in the work tree `top`; none if `args` do not ask."""
     if _ASKING.isdisjoint(args):
         return ()
-    lines = "\n".join((*PATTERNS, *built(top), ""))
-    content = os.fsencode(lines) + _read(_persons_file(top, common_dir))
-    # Named by its content, so that nobody reads what another work tree has just replaced.
-    path = common_dir / "harness" / f"ignored-{sha256.digest(content)[:16]}"
     try:
+        content = os.fsencode("\n".join((*PATTERNS, *_built(top, git_dir), "")))
+        content += _read(_persons_file(top, common_dir))
+        # Named by its content, so that nobody reads what another work tree has just replaced.
+        path = common_dir / "harness" / f"ignored-{sha256.digest(content)[:16]}"
         if not path.exists():
             atomic.write(path, content, durable=False, make=True)
     except OSError:
@@ -58,23 +57,25 @@ def settings(args: Sequence[str], top: Path, common_dir: Path) -> tuple[str, ...
     return ("-c", f"core.excludesFile={path}")
 
 
-def built(top: Path) -> list[str]:
-    """Return the patterns of the directories in which Cargo builds: each beside a `Cargo.toml`."""
-    return sorted(_SPECIAL.sub(r"\\\1", crate) + f"{BUILT}/" for crate in _crates(top, "/", CRATE_DEPTH))
+def _built(top: Path, git_dir: Path) -> list[str]:
+    """Return the patterns of the directories in which Cargo builds: each beside a `Cargo.toml`.
+
+    One that git does not track yet is found at the top and one directory below it.
+    """
+    tracked = remembered.of_index(git_dir, "crates", lambda: _tracked_crates(top, git_dir))
+    with os.scandir(top) as entries:
+        below = [f"{entry.name}/" for entry in entries if entry.is_dir(follow_symlinks=False)]
+    new = (crate for crate in ("", *below) if Path(top, crate, CRATE).exists())
+    crates = {crate for crate in (*tracked, *new) if not crate or crate.isprintable()}
+    return [f"/{_SPECIAL.sub(_ESCAPED, crate)}{BUILT}/" for crate in sorted(crates)]
 
 
-def _crates(place: Path, name: str, depth: int) -> Iterator[str]:
-    """Yield the directories with a crate, as paths from the top that begin and end with `/`."""
-    try:
-        with os.scandir(place) as entries:
-            names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-    except OSError:
-        return
-    if CRATE in names:
-        yield name
-    for below, is_directory in names.items() if depth else ():
-        if is_directory and below not in NAMES and not below.startswith(".") and below.isprintable():
-            yield from _crates(place / below, f"{name}{below}/", depth - 1)
+def _tracked_crates(top: Path, git_dir: Path) -> list[str]:
+    # To ask git takes a process; git may leave out of a name what the one before begins with.
+    if CRATE[1:6].encode() not in _read(git_dir / "index"):
+        return []
+    paths = decode(call(("ls-files", "-z", "--", f":(top,glob)**/{CRATE}"), top).stdout)
+    return [path.removesuffix(CRATE) for path in paths]
 
 
 def _persons_file(top: Path, common_dir: Path) -> Path:

@@ -82,7 +82,7 @@ class Git(NamedTuple):
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
         fds = held.descriptors(self.git_dir)
-        told = (*caches.settings(args, self.top, self.common_dir), *args)
+        told = (*caches.settings(args, self.top, self.git_dir, self.common_dir), *args)
         result = call(told, self.top, env=env, stdin=stdin, fds=fds)
         if result.returncode and NO_WORK_TREE in result.stderr:
             # An agent has set core.bare since we were opened; git has not done anything yet.

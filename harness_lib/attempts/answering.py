@@ -21,7 +21,7 @@ def place(ctx: Context, task: Task) -> Context:
         return ctx
     if task.intent is not None or for_person.is_merged(task):
         raise HeldError(
-            f"{task.id} is just being ended by its worker ({task.claimed_by}).",
+            f"The worker {task.claimed_by} is ending its attempt at {task.id} at this moment.",
             "Try again in a moment; if nobody works on it any more: harness recover",
         )
     worktree = reconcile.work_tree(ctx, task)

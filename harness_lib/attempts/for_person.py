@@ -39,7 +39,7 @@ def hold(ctx: Context, session: Session, task: Task, oid: str, secrets: Sequence
     why = Halt(
         "SECRET",
         f"SECRET: the check passed, but the work adds what is named like a secret: {names}. Nothing was "
-        f"committed. If it may be, a person types: {accept_command(task, secrets)}; "
+        f"committed. If it may be committed, a person types: {accept_command(task, secrets)}; "
         f"to send the work back to an agent: {return_command(task)}",
     )
     with ctx.store.transaction() as tx:

@@ -85,7 +85,7 @@ def _in_place(ctx: Context, task: Task) -> Reply:
 
 
 def _more(task: Task, left: Sequence[str]) -> str:
-    return f"accepted; {task.id} waits for more: {for_person.accept_command(task, left)}"
+    return f"{task.id} still waits. To accept the rest: {for_person.accept_command(task, left)}"
 
 
 def _ended(task: Task, ended: outcome.Ended | None) -> Reply:

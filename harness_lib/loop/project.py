@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def root(runtime: Runtime, start: Path) -> Path:
     """Return the root of the repository, else the outermost directory with `.harness`, else `start`."""
     for directory in paths.upwards(start):
-        if paths.path(str(directory), ".git").exists():
+        git = paths.path(str(directory), ".git")
+        # An empty one anywhere above, as anybody can make it in /tmp, is no repository.
+        if git.is_file() or (git / "HEAD").is_file():
             return directory
     for directory in paths.down_to(start):
         source = paths.path(str(directory), ".harness")

@@ -166,16 +166,24 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
     }.items():
         env[name] = env.get(name) or value
     env["HARNESS_VERSION"] = harness_lib.__version__
-    env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(_store(cwd, Path(env["HARNESS_HOME"])))
     # Not in our own environment any more: what we start is not that subagent.
     account_file = env.pop(ACCOUNT_FILE, "")
-    return Runtime(env=env, cwd=cwd, home_assumed=not environ.get("HARNESS_HOME"), account_file=account_file)
+    run = Runtime(env=env, cwd=cwd, home_assumed=not environ.get("HARNESS_HOME"), account_file=account_file)
+    env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(_store(run))
+    return run
 
 
-def _store(cwd: Path, home: Path) -> Path:
-    """Return the sessions of the nearest directory that has some, else those of home."""
-    for directory in (cwd, *cwd.parents):
-        candidate = directory / ".harness" / "sessions"
-        if directory.parent != directory and candidate.is_dir():
+def _store(run: Runtime) -> Path:
+    """Return the sessions of the nearest directory that has some, else those of home.
+
+    A link is not followed: it may have come with a clone, and lead to the sessions of another project.
+    """
+    for directory in (run.cwd, *run.cwd.parents):
+        source = directory / ".harness"
+        candidate = source / "sessions"
+        if directory.parent == directory or source == run.home or not candidate.is_dir():
+            continue
+        if not (source.is_symlink() or candidate.is_symlink()):
             return candidate
-    return home / "sessions"
+        run.notice(f"{candidate} is not used for sessions: a symbolic link leads there.")
+    return run.home / "sessions"

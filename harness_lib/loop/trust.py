@@ -31,16 +31,19 @@ def usable(runtime: Runtime) -> list[str]:
 
 def is_usable(runtime: Runtime, source: str) -> bool:
     """Return whether `source` is not a project's, or has nothing to trust, or is trusted as it is now."""
-    if not is_projects(runtime, source):
-        return True
-    seen = fingerprint(runtime, source)
-    if seen == "" or load(runtime).get(os.path.realpath(source)) == seen:
+    if not is_projects(runtime, source) or not _files(Path(source)) or is_trusted(runtime, source):
         return True
     reported: set[str] = runtime.kept.setdefault("untrusted", set())
     if source not in reported:
         reported.add(source)
         runtime.notice(f"the plugins and settings in {source} are not used; look at them, then run: hs trust")
     return False
+
+
+def is_trusted(runtime: Runtime, source: str) -> bool:
+    """Return whether a person has trusted the project's `source` as it is now."""
+    seen = fingerprint(runtime, source)
+    return seen != "" and load(runtime).get(os.path.realpath(source)) == seen
 
 
 def is_projects(runtime: Runtime, source: str) -> bool:
@@ -54,8 +57,8 @@ def is_projects(runtime: Runtime, source: str) -> bool:
 
 
 def fingerprint(runtime: Runtime, source: str) -> str:
-    """Return what the usable content of `source` is known by; "" if there is none."""
-    files = _files(Path(source))
+    """Return what the content of `source` that trust is about is known by; "" if there is none."""
+    files = [*_files(Path(source)), *_skills(Path(source))]
     stamps = [(str(path), status.st_mtime_ns, status.st_ctime_ns, status.st_size) for path, status in files]
     known: dict[str, tuple[object, str]] = runtime.kept.setdefault("fingerprints", {})
     if source in known and known[source][0] == stamps:
@@ -85,12 +88,23 @@ def save(runtime: Runtime, sources: list[str]) -> None:
 
 def content(runtime: Runtime, source: str) -> list[Path]:
     """Return the files that trust is about, for a person to look at."""
-    return [path for path, _ in _files(Path(source))] if is_projects(runtime, source) else []
+    files = [*_files(Path(source)), *_skills(Path(source))] if is_projects(runtime, source) else []
+    return [path for path, _ in files]
 
 
 def _files(source: Path) -> list[tuple[Path, os.stat_result]]:
+    """Return what is used only when it is trusted."""
+    return _there({source / name for name in _FILES} | set(_below(source)))
+
+
+def _skills(source: Path) -> list[tuple[Path, os.stat_result]]:
+    """Return what is read anyway, and takes the place of the person's own only when it is trusted."""
+    return _there({path / "SKILL.md" for path in _entries(source / "skills")})
+
+
+def _there(paths: set[Path]) -> list[tuple[Path, os.stat_result]]:
     files = []
-    for path in sorted({source / name for name in _FILES} | set(_below(source))):
+    for path in sorted(paths):
         try:
             files.append((path, path.stat()))
         except OSError:

@@ -97,7 +97,7 @@ def test_a_home_that_cannot_be_written_gives_its_credentials_and_is_named_once(
 
     done = subprocess.run(
         [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.hs", "RUN it"],
-        env={**env, "HARNESS_SESSIONS": str(project / "sessions")},
+        env={**env, "HARNESS_SESSIONS": str(project.parent / "sessions")},
         cwd=project,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -145,25 +146,28 @@ def test_a_link_inside_of_the_project_is_text_of_the_project(hs: Hs, serve: Serv
 @pytest.mark.parametrize(
     "name", [".lock", ".stream", "subagents.log", "mcp.log", "messages", "native", "output"]
 )
-def test_a_session_that_it_brings_along_writes_nowhere_else(
+def test_a_session_that_it_changes_writes_nowhere_else(
     hs: Hs, serve: Serve, home: Path, project: Path, name: str
 ) -> None:
     profile = home / "profile"
     outside = home / "outside"
     outside.mkdir()
     profile.write_text("mine\n", encoding="utf-8")
-    session = project / ".harness" / "sessions" / "20260101-000000-1"
-    (session / "messages").mkdir(parents=True)
-    (session / "session.conf").write_text(f"id={session.name}\ncwd={project}\n", encoding="utf-8")
-    if name == "messages":
-        (session / name).rmdir()
-    (session / name).symlink_to(outside if name in {"messages", "native", "output"} else profile)
+    (project / ".harness" / "sessions").mkdir(parents=True)
     big = use("bash", command="seq 1 20000")
-    server = serve(CHAT, big, use("agent", prompt="look; echo evil >&2"), say("Sub."), say("Done."))
+    server = serve(
+        CHAT, say("Begun."), big, use("agent", prompt="look; echo evil >&2"), say("Sub."), say("Done.")
+    )
+    assert hs("begin", env=CHAT.environment(server)).code == 0
+    (session,) = (project / ".harness" / "sessions").iterdir()
+    if name == "messages":
+        shutil.rmtree(session / name)
+    (session / name).unlink(missing_ok=True)
+    (session / name).symlink_to(outside if name in {"messages", "native", "output"} else profile)
 
     answer = hs("resume", "go on", env=CHAT.environment(server))
 
-    assert (answer.code, server.requests) == (8, []), answer.err
+    assert (answer.code, len(server.requests)) == (8, 1), answer.err
     assert f"{name} is a symbolic link" in answer.err
     assert profile.read_text(encoding="utf-8") == "mine\n"
     assert list(outside.iterdir()) == []

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness_lib.loop import discovery, pipeline, runtime
+from harness_lib.loop import discovery, pipeline, runtime, trust
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.tools import skills
 from tests.loop.conftest import CHAT, Hs, Serve
+from tests.loop.environment import environment
 from tests.loop.foreign_plugins import write_echo_pack
 from tests.loop.servers.script import say
 from tests.loop.source_files import write
@@ -71,7 +72,7 @@ def test_skills_are_told_by_name_and_their_text_is_escaped(home: Path, project: 
     for place, name, text in [
         (home / ".harness", "zeta", "of <home>"),
         (project / ".agents", "alpha", "a: colon"),
-        (project / ".harness", "zeta", "of the <project>"),
+        (project / ".harness", "beta", "of the <project>"),
     ]:
         write(place / "skills" / name / "SKILL.md", f"---\nname: {name}\ndescription: {text}\n---\nbody\n")
 
@@ -80,8 +81,38 @@ def test_skills_are_told_by_name_and_their_text_is_escaped(home: Path, project: 
     catalogue = payload["system"].split("<available-skills>")[1]
     assert catalogue.index('name="alpha"') < catalogue.index('name="zeta"')
     assert "of the &lt;project&gt;" in catalogue
-    assert "of &lt;home&gt;" not in catalogue
+    assert "of &lt;home&gt;" in catalogue
     assert "skill" in [tool["name"] for tool in payload["tools"]]
+
+
+def test_a_skill_of_a_project_takes_the_place_of_the_persons_own_only_when_it_is_trusted(
+    home: Path, project: Path
+) -> None:
+    for source in (
+        home / ".harness",
+        project / ".harness",
+        project / ".agents",
+        project / ".harness/plugins/p",
+    ):
+        write(source / "skills/deploy/SKILL.md", f"---\nname: deploy\ndescription: d\n---\n{source}\n")
+    write(project / ".harness/skills/other/SKILL.md", "---\nname: other\ndescription: o\n---\nRead anyway.\n")
+    run = runtime.start(environment({"HOME": str(home), "HARNESS_LOG": os.devnull}), project)
+    said: list[str] = []
+    run.notices.append(said.append)
+
+    def used() -> str:
+        discovery.refresh(run)
+        assert skills.every(run)["other"].body == "Read anyway."
+        return skills.every(run)["deploy"].body
+
+    untrusted, notices = used(), len(said)
+    trust.save(run, [str(project / ".harness")])
+    trusted = used()
+    write(project / ".harness/skills/deploy/SKILL.md", "---\nname: deploy\ndescription: d\n---\nchanged\n")
+    changed = used()
+
+    assert [untrusted, trusted, changed] == [str(each / ".harness") for each in (home, project, home)]
+    assert (notices, "hs trust" in said[0]) == (2, True)
 
 
 @pytest.mark.parametrize(

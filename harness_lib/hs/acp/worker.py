@@ -9,7 +9,7 @@ from harness_lib.hs.acp import choices
 from harness_lib.hs.acp.edits import Edits
 from harness_lib.hs.acp.inbox import Inbox
 from harness_lib.hs.acp.permission import Permission
-from harness_lib.hs.setup import open_session
+from harness_lib.hs.setup import open_session, own_sessions
 from harness_lib.hs.setup.options import Options
 from harness_lib.loop import turn
 from harness_lib.loop.failures import Interrupted, one_line
@@ -44,13 +44,15 @@ def work(runtime: Runtime) -> int:
 def _open(runtime: Runtime, first: Json) -> Json:
     named = first.get("session")
     session = open_session.known(runtime, str(named)) if named else None
+    if session is not None:
+        # The client says where it works in it now.
+        session.conf["cwd"] = str(runtime.cwd)
+        own_sessions.check(runtime, session)
     # A client has a person.
     runtime.approve = "ask"
     runtime.kept[OF_THE_CLIENT] = first.get("servers") or {}
     open_session.enter(runtime, session, Options())
     assert runtime.session is not None
-    # The client says where it works in it now.
-    runtime.session.conf["cwd"] = str(runtime.cwd)
     if runtime.env["HARNESS_LOG"] == "/dev/stderr":
         runtime.env["HARNESS_LOG"] = str(runtime.session.directory / "acp.log")
     opened = {"type": "opened", "session": runtime.session.id, "directory": str(runtime.session.directory)}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.hs.commands.base import Builtin
 from harness_lib.hs.showing import show
 from harness_lib.loop import discovery, pipeline, plugins
@@ -14,6 +15,7 @@ from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.provider_files import key_store, keys, variants
 from harness_lib.loop.runtime import Runtime
+from harness_lib.system.files import atomic, nofollow, private_names
 
 _USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
 _SHORT = 8
@@ -49,6 +51,8 @@ def _check_known(runtime: Runtime, provider: str) -> None:
 def _set(runtime: Runtime, provider: str, path: Path) -> None:
     runtime.env["HARNESS_AUTH_PROVIDER"] = provider
     # Nobody is to log in for nothing.
+    if path.parent != runtime.home:
+        _keep_from_git(path.parent)
     key_store.stored(path)
     key_store.check_writable(path)
     try:
@@ -108,6 +112,25 @@ def _file(runtime: Runtime, *, local: bool) -> Path:
         if source.is_dir() and source != runtime.home:
             return source / keys.FILE
     raise UsageError("There is no .harness directory from here upwards.", "Make one, or leave out --local.")
+
+
+def _keep_from_git(source: Path) -> None:
+    """Let git ignore the credentials in a project's `source`. Raises RefusedError where that is a link."""
+    if source.is_symlink():
+        raise RefusedError(
+            f"No key is kept in {source}: it is a symbolic link.",
+            "Leave out --local to keep it in your home.",
+        )
+    ignore = source / ".gitignore"
+    try:
+        rules = nofollow.read(os.fspath(ignore))
+    except FileNotFoundError:
+        rules = private_names.RULES
+    # Behind all that is there: the last rule that fits counts.
+    rule = f"\n/{keys.FILE}\n".encode()
+    is_kept = rules == private_names.RULES or (b"\n" + rules).endswith(rule)
+    if not is_kept or not ignore.exists():
+        atomic.write(ignore, rules if is_kept else rules.rstrip(b"\n") + rule, durable=False)
 
 
 COMMAND = Builtin(f"Keep credentials: {_USAGE}", _auth)

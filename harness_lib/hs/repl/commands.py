@@ -49,7 +49,7 @@ def run(runtime: Runtime, line: str, drawing: Drawing) -> Session | None:
 
 
 def _other(runtime: Runtime, name: str) -> Session:
-    session = open_session.known(runtime, name)
+    session = open_session.to_go_on(runtime, name)
     if runtime.session is not None and session.id == runtime.session.id:
         raise UsageError("This is that session already.")
     open_session.hold(runtime, session)

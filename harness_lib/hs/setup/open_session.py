@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.errors import UsageError
-from harness_lib.hs.setup import session_store
+from harness_lib.hs.setup import own_sessions, session_store
 from harness_lib.hs.setup.options import Options
 from harness_lib.hs.setup.resolve_provider import resolve
 from harness_lib.loop import credentials, discovery, plugins
@@ -26,10 +26,16 @@ def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str
     """Return the session that was asked for, None for a new one, and the words that are left."""
     named = asked.value("resume")
     if named is not None:
-        return known(runtime, named), asked.words
+        return to_go_on(runtime, named), asked.words
     if "continue" in asked.flags:
         return newest_here(runtime), asked.words
     existing = session_store.find(runtime, asked.words[0]) if asked.words else None
+    if existing is not None and not own_sessions.is_own(runtime, existing):
+        # A clone could have one of any name, and a task may begin with any word.
+        runtime.notice(f"{existing.id} is a word of the task: you have not made the session of that name.")
+        existing = None
+    if existing is not None:
+        own_sessions.check(runtime, existing)
     return existing, asked.words[1:] if existing else asked.words
 
 
@@ -38,6 +44,13 @@ def known(runtime: Runtime, name: str) -> Session:
     session = session_store.find(runtime, name)
     if session is None:
         raise UsageError(f"There is no session {name}.", "hs session list shows those that there are.")
+    return session
+
+
+def to_go_on(runtime: Runtime, name: str) -> Session:
+    """Return the session `name` of this person, which works where it may. Raises UsageError, RefusedError."""
+    session = known(runtime, name)
+    own_sessions.check(runtime, session)
     return session
 
 

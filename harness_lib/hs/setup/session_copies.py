@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.hs.setup import session_store
+from harness_lib.hs.setup import own_sessions, session_store
 from harness_lib.loop import conf
 from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
@@ -15,11 +15,18 @@ from harness_lib.loop.sessions.session import Session
 from harness_lib.system.files import atomic
 
 _PRIVATE = 0o600
-_OURS = (".lock", ".stream", "mcp.log", "repl.log", "session.conf")
+_OURS = (
+    *(".lock", ".stream", "mcp.log", "repl.log", "session.conf"),
+    *(own_sessions.IGNORE, own_sessions.TOKEN),
+)
 
 
 def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
-    """Return a new session that goes on behind the message `last` of `source`, or behind its end."""
+    """Return a new session that goes on behind the message `last` of `source`, or behind its end.
+
+    Of a session of somebody else only what a person can read is taken. Raises UsageError, RefusedError.
+    """
+    source.refuse_links()
     kept = [message.seq for message in source.messages() if last is None or message.seq <= last]
     if last is not None and last not in kept:
         raise UsageError(
@@ -28,12 +35,15 @@ def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
     copy = session_store.create(runtime)
     values = {**source.conf, "id": copy.id, "created": copy.conf["created"], "forked": source.id}
     values.pop("parent", None)
+    own = own_sessions.is_own(runtime, source)
+    if not own:
+        values["cwd"] = copy.conf["cwd"]
     for path in source.files():
         if int(path.name.partition("-")[0]) in kept:
             _copy(path, copy.directory / "messages" / path.name)
     for seq in kept:
         native = source.directory / "native" / f"{seq:04d}.json"
-        if native.is_file():
+        if own and native.is_file():
             _copy(native, copy.directory / "native" / native.name)
     atomic.write(copy.directory / "session.conf", conf.render(values).encode(), durable=False, mode=_PRIVATE)
     return Session(copy.directory)

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.hs.setup import own_sessions
 from harness_lib.loop import conf
 from harness_lib.loop.names import is_name
 from harness_lib.loop.runtime import Runtime
@@ -27,7 +28,7 @@ def find(runtime: Runtime, name: str) -> Session | None:
 
 
 def every(runtime: Runtime) -> list[Session]:
-    """Return the sessions that no subagent made, the one that changed last first."""
+    """Return this person's sessions that no subagent made, the one that changed last first."""
     return [session for session in _all(runtime) if "parent" not in session.conf]
 
 
@@ -39,7 +40,15 @@ def subagents(runtime: Runtime, parent: str) -> list[Session]:
 def _all(runtime: Runtime) -> list[Session]:
     store = directory(runtime)
     paths = [path for path in store.iterdir() if path.is_dir()] if store.is_dir() else []
-    return [Session(path) for path in sorted(paths, key=_age)]
+    sessions = [Session(path) for path in sorted(paths, key=_age)]
+    own = [session for session in sessions if own_sessions.is_own(runtime, session)]
+    if len(own) < len(sessions) and not runtime.kept.get("told of foreign sessions"):
+        runtime.kept["told of foreign sessions"] = True
+        runtime.notice(
+            f"sessions that you have not made here are not listed: {len(sessions) - len(own)} in {store}. "
+            "hs session show ID shows one, hs session fork ID makes a copy to go on in."
+        )
+    return own
 
 
 def _age(path: Path) -> tuple[int, str]:
@@ -65,6 +74,7 @@ def create(runtime: Runtime) -> Session:
             **({"parent": parent} if (parent := runtime.env.get("HARNESS_PARENT")) else {}),
         }
         atomic.write(path / "session.conf", conf.render(values).encode(), durable=False, mode=0o600)
+        own_sessions.mark(runtime, path)
     except OSError as error:
         message = f"No session can be made in {directory(runtime)}: {error.strerror}."
         raise EnvSetupError(message, "Set HARNESS_SESSIONS to a directory that you can write.") from error

@@ -62,7 +62,7 @@ class Session:
         """
         if self._lock is not None:
             return 0
-        self._refuse_links()
+        self.refuse_links()
         with self.writing():
             descriptor = advisory.opened(self.directory / ".lock")
         if not advisory.take_now(descriptor):
@@ -76,7 +76,7 @@ class Session:
         with self.writing():
             return processes.end_noted(self.directory)
 
-    def _refuse_links(self) -> None:
+    def refuse_links(self) -> None:
         """Raise RefusedError where a link would let logs or messages be written somewhere else.
 
         We make none, but a session may have come with a repository.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from harness_lib.loop import paths, project, remembered
+from harness_lib.loop import paths, project, remembered, trust
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 from harness_lib.system.place import checkout
@@ -32,18 +32,38 @@ class Skill:
 
 
 def every(runtime: Runtime) -> dict[str, Skill]:
-    """Return the skills by name, sorted; the most local of a name counts."""
+    """Return the skills by name, sorted; the most local of a name counts.
+
+    A project's takes the place of one of the person's own only when the project is trusted.
+    """
     by_name: dict[str, Skill] = {}
     ours = remembered.of(runtime.kept, _OURS, _read)
     if ours is not None:
         by_name[ours.name] = ours
+    own = set(by_name)
     for directory, owner in _directories(runtime):
         for name in runtime.listing.names(str(directory)):
             path = paths.path(str(directory), name, "SKILL.md")
             skill = remembered.of(runtime.kept, path, _read) if project.has(owner, path) else None
-            if skill is not None:
-                by_name[skill.name] = skill
+            if skill is None:
+                continue
+            if owner is None:
+                own.add(skill.name)
+            elif skill.name in own and not trust.is_trusted(runtime, str(directory.parent)):
+                _leave_out(runtime, skill)
+                continue
+            by_name[skill.name] = skill
     return dict(sorted(by_name.items()))
+
+
+def _leave_out(runtime: Runtime, skill: Skill) -> None:
+    reported: set[Path] = runtime.kept.setdefault("skills left out", set())
+    if skill.path not in reported:
+        reported.add(skill.path)
+        runtime.notice(
+            f"the skill {skill.name} in {skill.path.parent} is left out: you have one of that name. "
+            "To use the project's, look at it and run: hs trust"
+        )
 
 
 def called(runtime: Runtime, message: str) -> str:

@@ -1,13 +1,19 @@
-"""Which task is a repair is said by its record, whatever its title is."""
+"""The final check of a run: which task is a repair, and what a limit leaves of it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from harness_lib.runs import final_check
+from harness_lib.attempts import worktree_slots
+from harness_lib.runs import final_check, scheduler
+from harness_lib.runs.options import Options
 from harness_lib.state.memorystore.rows import Rows, RowsAnswers
 from harness_lib.system.clock import SYSTEM
 from harness_lib.task import Task, Validation
+from tests.attempts.rechecking import context, done
+from tests.verbs.project import Agent, Project
 
 DONE = Task("task-001", "Do it", status="completed", validation=Validation("true"), completed_at="2025-07-01")
 
@@ -35,3 +41,30 @@ def test_a_title_makes_no_repair(title: str, repairs: str | None, is_repaired: b
         rows.put(task)
     questions = RowsAnswers(rows, SYSTEM.now())
     assert final_check._is_repaired(questions, ("true", None)) is is_repaired
+
+
+@pytest.mark.parametrize(("seconds", "is_found"), [(0.0, False), (900.0, True)])
+def test_after_a_limit_the_final_check_ends_in_time_and_adds_no_task(
+    project: Project,
+    agent: Agent,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    *,
+    is_found: bool,
+) -> None:
+    ctx = context(project, tmp_path / "home")
+    ctx.target = "refs/heads/main"
+    run = scheduler.Scheduler(ctx, Options(), lambda _event, _state: None)
+    done(project, agent, "test -f a", "a")
+    project.git("rm", "-q", "a")
+    project.commit("by hand")
+    run.why = "limit"
+    monkeypatch.setattr(scheduler, "FINAL_SECONDS", seconds)
+
+    run.check_at_the_end(worktree_slots.directory_of(ctx, "run-1"))
+
+    assert ("recheck" in project.task()) is is_found
+    assert len(project.state["tasks"]) == 1
+    left = "" if is_found else "the final check was ended before 1 task: harness validate --all --committed"
+    assert run.left_out == left

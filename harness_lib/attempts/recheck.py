@@ -21,7 +21,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import rechecks, transitions
 from harness_lib.state.api import Tx
-from harness_lib.system.git import status, unkept, worktrees
+from harness_lib.system.git import snapshot, status, unkept, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Recheck, Task
 
@@ -96,7 +96,7 @@ def run(
     `goes_on` is asked before each check, `during` each second while one runs: it is ended and not recorded.
     """
     known: dict[rechecks.Key, Recheck] = {}
-    is_there = _is_there(clean.git, commit)
+    is_there, began = _is_there(clean.git, commit), snapshot.capture(clean.git)
     for task in clean.store.ask().search("completed"):
         if task.recheck is not None and task.recheck.passed and is_there(task.recheck.commit):
             known.setdefault(rechecks.key(task), task.recheck._replace(commit=commit))
@@ -109,7 +109,16 @@ def run(
             if found is None:
                 return
             known[key] = found
+            _put_back(clean.git, began)
         yield from _record(clean, task, _excused(clean.git, task, known[key]))
+
+
+def _put_back(git: Git, began: str) -> None:
+    """Let the clean checkout hold what it began with, but for what git ignores: the next check goes by it."""
+    if snapshot.capture(git) != began:
+        git.run("read-tree", "--reset", "-u", began)
+        git.run("clean", "-d", "--force", "--force", "--quiet")
+        git.run("read-tree", "HEAD")
 
 
 def _judge(

@@ -56,6 +56,18 @@ def test_one_check_runs_once_on_one_content(
     assert not runs.exists()
 
 
+def test_what_a_check_leaves_behind_is_gone_before_the_next(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    project.put("harness-init.sh", "echo x > made-by-init\n")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    done(project, agent, "echo two > tracked.txt; rm -f b; test ! -e new; touch new", "a")
+    (project.top / "new").unlink()
+    done(project, agent, "grep one tracked.txt && test -f b && test ! -e new && test -f made-by-init", "b")
+
+    assert [each.recheck.passed for each in found(ctx)] == [True, True]
+
+
 def test_what_passes_only_in_place_is_not_reproducible(project: Project, agent: Agent, ctx: Context) -> None:
     put(project.top / ".gitignore", "build/\n__pycache__/\n")
     project.commit("Ignore what is built")

@@ -101,13 +101,14 @@ def test_an_agent_in_no_list_that_has_opened_a_session_trusts_nothing(
     assert not trust.exists()
 
 
-@pytest.mark.parametrize("terminal", ["tmux", "sshd-session"])
+@pytest.mark.parametrize("terminal", ["tmux", "sshd-session", "Relay(42)", "tini", "node"])
 def test_a_person_who_works_by_hand_corrects_the_check(
     project: Project, tmp_path: Path, terminal: str
 ) -> None:
-    """Their commands have one ancestor, too, that owns the session: the terminal."""
+    """Their commands have one ancestor, too, that owns the session: the terminal, also that of an editor."""
     project.agent("person").ok("add", "One", "--validate", "false")
 
-    said = types(terminal, tmp_path, project.top, ("claim",), LAX, ("finish",))
+    works = [("claim",), LAX, ("finish",)]
+    said = types(terminal, tmp_path, project.top, *works, TERM_PROGRAM="vscode")
 
     assert [code for code, _ in said] == [0, 0, 0], said

@@ -36,14 +36,23 @@ _NOBODY = Process(0, 0, "", "")
 # What may own a session and is no agent: a person types there. The kernel cuts these names, too.
 _TERMINALS = frozenset(
     (
-        *("sshd", "sshd-session", "sshd-auth", "dropbear", "mosh-server", "login", "su", "systemd", "init"),
+        *("sshd", "sshd-session", "sshd-auth", "dropbear", "mosh-server", "login", "su", "runuser"),
+        *("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "s6-svscan"),
         *("tmux: server", "tmux", "screen", "SCREEN", "zellij", "dtach", "abduco", "script", "ttyd"),
         *("gnome-terminal-", "gnome-terminal-server", "kgx", "ptyxis-agent", "konsole", "yakuake", "tilix"),
-        *("xfce4-terminal", "mate-terminal", "lxterminal", "qterminal", "terminator", "xterm", "urxvt", "st"),
-        *("alacritty", "kitty", "wezterm-gui", "wezterm-mux-ser", "foot", "footclient", "ghostty", "code"),
-        *("cursor", "Terminal", "iTerm2", "Alacritty", "Ghostty", "Hyper", "Electron"),
+        *("guake", "tilda", "xfce4-terminal", "mate-terminal", "lxterminal", "qterminal", "terminator"),
+        *("deepin-terminal", "terminology", "xterm", "urxvt", "rxvt", "st", "sakura", "contour", "rio"),
+        *("alacritty", "kitty", "wezterm-gui", "wezterm-mux-ser", "foot", "footclient", "ghostty", "warp"),
+        *("code", "code-insiders", "codium", "cursor", "windsurf", "zed", "zed-editor", "java", "idea"),
+        *("Terminal", "iTerm2", "Alacritty", "Ghostty", "Hyper", "Electron", "Tabby", "tabby", "Code Helper"),
+        # Shells that are not taken for one because they last.
+        *("nu", "elvish", "xonsh", "pwsh", "emacs", "vim", "nvim"),
     )
 )
+# Windows starts each terminal of WSL below a process of this name, with a number behind it.
+_WSL = "Relay("
+# The editor's server on another machine, which is called `node` like many an agent.
+_EDITOR_SERVER = "node"
 
 # What some agents set, by agreement, to a name of their own.
 AGREED = "AI_AGENT"
@@ -144,9 +153,16 @@ def program_above(host: str, boot_id: str, pid: int, pid_started: str) -> str | 
         return None
     for ancestor in _ancestors():
         if (ancestor.pid, ancestor.started) == (pid, pid_started):
-            is_persons = _is_transient(ancestor) or _name(ancestor) in _TERMINALS
-            return None if is_persons else _name(ancestor)
+            return None if _is_terminal(ancestor) else _name(ancestor)
     return None
+
+
+def _is_terminal(ancestor: Process) -> bool:
+    """Return whether a person types below `ancestor`: it is a shell, or what shows one to a person."""
+    name = _name(ancestor)
+    if name == _EDITOR_SERVER:
+        return os.environ.get("TERM_PROGRAM") == "vscode"
+    return _is_transient(ancestor) or name in _TERMINALS or name.startswith(_WSL)
 
 
 def _life_here(pid: int, pid_started: str) -> Life:

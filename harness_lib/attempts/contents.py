@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +12,16 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import names_of_secrets
 from harness_lib.system.files import nofollow
-from harness_lib.system.git import history, trees
+from harness_lib.system.git import history, ignoring, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
+from harness_lib.text import some
 
 # What comes later in a file is data: nobody has typed it.
 MOST_BYTES = 1_000_000
 TARGET_LENGTH = 200
+NAMED = 5
 EXECUTABLE, FILES = "100755", ("100644", "100755")
 
 Changes = Mapping[str, tuple[trees.Entry | None, trees.Entry | None]]
@@ -29,7 +31,8 @@ class Contents(NamedTuple):
     """How many files the commit changes, which it adds that are named as secrets are, and what to look at.
 
     `files` is None where nobody knows what the attempt began with. `look_at` is part of a sentence each:
-    what seems to be a key in a file, and links that lead out of the repository.
+    what seems to be a key in a file, links that lead out of the repository, and caches that commits of the
+    attempt had.
     """
 
     files: int | None = None
@@ -51,11 +54,12 @@ def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
     added = {path: new for path, new in put.items() if not changed[path][0] and new not in moved}
     secrets = {_secret(git, path, entry) for path, entry in added.items()}
     # What a commit of the attempt adds and a later one removes is in the history for good.
-    secrets |= {names_of_secrets.secret(path) for path in history.added(git, base, head)}
+    committed = history.added(git, base, head)
+    secrets |= {names_of_secrets.secret(path) for path in committed}
     return Contents(
         len(changed),
         tuple(sorted(path for path in secrets if path and not covers(task.accepted, path))),
-        (*_keys(git, changed, put), *_links(git, changed)),
+        (*_keys(git, changed, put), *_links(git, changed), *_caches(git, committed)),
     )
 
 
@@ -63,6 +67,11 @@ def _keys(git: Git, changed: Changes, put: Iterable[str]) -> Iterator[str]:
     for path in put:
         if kind := _key(git, path, changed[path][0]):
             yield f"{path!r} seems to hold {kind}"
+
+
+def _caches(git: Git, committed: Collection[str]) -> Iterator[str]:
+    if caches := ignoring.caches_above(git, committed):
+        yield f"{some(caches, NAMED)} was left out of its commits; a `!` rule in .gitignore takes it in"
 
 
 def _links(git: Git, changed: Changes) -> Iterator[str]:

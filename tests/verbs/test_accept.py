@@ -176,8 +176,9 @@ def test_caches_that_the_attempt_committed_itself_are_taken_out(project: Project
     project.put("web/node_modules/a/index.js")
     project.commit("by the agent")
 
-    agent.ok("finish")
+    (said,) = agent.ok("finish")["warnings"]
 
+    assert "web/node_modules was left out of its commits" in said
     assert project.in_commit() == ["done", "tracked.txt"]
     assert project.git("log", "-1", "--format=%s") == "by the agent"
     assert (project.top / "web/node_modules/a/index.js").exists()

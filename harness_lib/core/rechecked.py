@@ -87,7 +87,7 @@ def _past(task: Task) -> str:
 
 def _failed(task: Task) -> str:
     gist = task.recheck.tail.partition("\n")[0] if task.recheck else ""
-    return f"{rechecks.words(task)} (clean checkout): {quoting.one_line(gist, GIST_LENGTH)}"
+    return f"{rechecks.words(task)}, on a clean checkout: {quoting.one_line(gist, GIST_LENGTH).rstrip('.')}"
 
 
 def _named(task: Task) -> str:

@@ -61,10 +61,9 @@ def run(
     due = recheck.due(ctx, tip)
     tasks = _within(ctx, scope, due, tip)
     left = _left_out(len(due) - len(tasks))
-    if tasks:
-        tell(f"every check runs once more on the final tree{left and f'; {left}'}")
     found: list[recheck.Found] = []
     if tasks:
+        tell(f"{_which(ctx, tasks)} once more on the final tree{left and f'; {left}'}")
         in_place = [*worktree_slots.idle(ctx, place, tip), ctx.main]
         with recheck.clean_checkout(ctx, place.slot(NUMBER), tip) as clean:
             for each in recheck.run(clean, tip, tasks, in_place, goes_on=goes_on, during=goes_on):
@@ -90,6 +89,13 @@ def _within(ctx: Context, scope: rechecks.Scope | None, due: Sequence[Task], tip
         return due
     commits = [rechecks.Commit(oid, files) for oid, files in history.with_files(ctx.git, tip)]
     return rechecks.changed(due, done, rechecks.History(commits, trees.entries(ctx.git, tip)))
+
+
+def _which(ctx: Context, tasks: Sequence[Task]) -> str:
+    every = filter(rechecks.can_be_rechecked, ctx.store.ask().search("completed"))
+    if len(tasks) == sum(1 for _ in every):
+        return "every check runs"
+    return "1 check runs" if len(tasks) == 1 else f"{len(tasks)} checks run"
 
 
 def _left_out(count: int) -> str:

@@ -113,7 +113,7 @@ class Scheduler:
         self.recorded = False
         self.orphans = Orphans(ctx, self.tell)
         self._ctx, self._options, self._watch = ctx, options, watch
-        self._began = report.beginning(ctx)
+        self._began = self._since = report.beginning(ctx)
         self._message = self._kind = self._hint = ""
         self._signals: list[int] = []
         self._interrupts = 0
@@ -298,13 +298,14 @@ class Scheduler:
 
         The final check has made new tasks, a person has ended it, or somebody has changed the list meanwhile.
         """
-        if (why in ALL_DONE or self._has_completed()) and self.something_broke(place):
+        is_due = self._has_completed() or (why in ALL_DONE and not self._is_checked)
+        if is_due and self.something_broke(place):
             return True
         return bool(self._signals) or self._ctx.store.ask().no_work() not in NO_TASK
 
     def _has_completed(self) -> bool:
-        """Return whether a task was completed in this run."""
-        return report.has_completed(self._ctx.store.ask(), self._began)
+        """Return whether a task was completed in this run since the last final check."""
+        return report.has_completed(self._ctx.store.ask(), self._since)
 
     def _hold_back(self, pool: WorkerPool, reached: str) -> None:
         """Start nothing new; when nobody is at work any more the run ends. Until then it can be raised."""
@@ -367,12 +368,12 @@ class Scheduler:
                 self._ctx, place, scope, lambda line: self.tell("final", line), goes_on, repairs=repairs
             )
         self.checked, self.left_out = passed.tip, passed.left
-        self._is_checked = not passed.goes_on and not self._signals
+        self._is_checked, self._since = True, report.beginning(self._ctx)
         return passed.goes_on
 
     def check_at_the_end(self, place: worktree_slots.Place) -> None:
         """Run the final check where a limit, or what a person must see to, has ended the run."""
-        if self._is_checked or self._signals or self.why == "interrupted" or not self._has_completed():
+        if self._signals or self.why == "interrupted" or not self._has_completed():
             return
         try:
             self.something_broke(place, FINAL_SECONDS)

@@ -26,13 +26,11 @@ def test_a_red_task_is_named_everywhere_with_what_to_type(
     project: Project, agent: Agent, ctx: Context
 ) -> None:
     commit = break_one(project, agent, ctx)[:12]
-    named = (
-        f"red: task-001 One: its check fails at {commit} (clean checkout): The check failed with exit code 1."
-    )
+    named = f"red: task-001 One: its check fails at {commit}, on a clean checkout: The check failed with exit"
 
     status = agent.ok("status")
     assert "0 %: 1 of 1 completed, 1 of them red" in status["message"]
-    assert f"{named}; then: harness retry task-001" in status["message"]
+    assert f"{named} code 1; then: harness retry task-001" in status["message"]
     assert status["next"] == "harness retry task-001"
     assert named in agent.ok("show", "task-001")["message"]
     check = agent.fails(1, "check")

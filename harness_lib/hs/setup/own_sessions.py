@@ -62,12 +62,17 @@ def check(runtime: Runtime, session: Session) -> None:
             f"Look at it: hs session show {session.id}. "
             f"To go on in a copy of it: hs session fork {session.id}",
         )
-    root = project_of(runtime, session.directory.parent)
-    if root is not None and not session.cwd.resolve().is_relative_to(root.resolve()):
+    if works_outside(runtime, session):
         raise RefusedError(
-            f"The session {session.id} works in {session.cwd}, which is outside of the project {root}.",
+            f"The session {session.id} works in {session.cwd}, which is outside of its project.",
             f"To go on in a copy that works here: hs session fork {session.id}",
         )
+
+
+def works_outside(runtime: Runtime, session: Session) -> bool:
+    """Return whether `session` is in a project and its directory is not."""
+    root = project_of(runtime, session.directory.parent)
+    return root is not None and not session.cwd.resolve().is_relative_to(root.resolve())
 
 
 def project_of(runtime: Runtime, store: Path) -> Path | None:

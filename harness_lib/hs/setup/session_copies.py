@@ -36,7 +36,7 @@ def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
     values = {**source.conf, "id": copy.id, "created": copy.conf["created"], "forked": source.id}
     values.pop("parent", None)
     own = own_sessions.is_own(runtime, source)
-    if not own:
+    if not own or own_sessions.works_outside(runtime, source):
         values["cwd"] = copy.conf["cwd"]
     for path in source.files():
         if int(path.name.partition("-")[0]) in kept:

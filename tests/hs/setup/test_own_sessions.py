@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.hs.setup import own_sessions, session_store
+from harness_lib.hs.setup import own_sessions, session_copies, session_store
 from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
@@ -92,9 +92,11 @@ def test_an_own_session_stays_one_when_the_project_moves_and_a_changed_directory
     own_sessions.check(begun(moved), Session(path))
     write(path / "session.conf", f"id={own.id}\nprovider=openai\nmodel=m\ncwd={home}\n")
     refused = hs(own.id, "go on", cwd=moved)
+    copy = session_copies.fork(begun(moved), Session(path), None)
 
     assert listed == [own.id]
-    assert (refused.code, f"works in {home}, which is outside of the project" in refused.err) == (8, True)
+    own_sessions.check(begun(moved), copy)
+    assert (refused.code, f"works in {home}, which is outside of its project" in refused.err) == (8, True)
 
 
 def test_a_token_that_is_copied_or_made_up_makes_no_session_an_own_one(project: Path, foreign: Path) -> None:

@@ -156,6 +156,8 @@ def _logs(ctx: Context, task: Task) -> list[Path]:
 def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> str | None:
     if task.status == "in_progress" and not check_of(task).is_given and not ownership.is_judged(ctx, task):
         return typed.give_check(task.id)
+    if rechecked.red(ctx, [task]):
+        return typed.harness("retry", task.id)
     if task.status != "in_progress" and eligible:
         return remedies.take(ctx, questions, task)
     if halting.takes_an_answer(task.halt_kind):

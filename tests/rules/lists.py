@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import strategies as st
 
 from harness_lib import timestamps
-from harness_lib.task import PRIORITIES, STATUSES, State, Task
+from harness_lib.task import PRIORITIES, STATUSES, Recheck, State, Task, Validation
 
 NOW = datetime(2025, 7, 1, 10, 0, 0, tzinfo=timezone.utc)
 STAMP = "2025-07-01T10:00:00Z"
@@ -51,3 +51,9 @@ def states(draw: st.DrawFn) -> State:
     """Any list of up to eight tasks; every dependency names one of them."""
     ids = [f"t{number}" for number in range(draw(st.integers(1, 8)))]
     return State(tasks=tuple(draw(tasks(ids, task_id)) for task_id in draw(st.permutations(ids))))
+
+
+def done(name: str, check: str | None = "true", found: Recheck | None = None, **fields: object) -> Task:
+    """Return a completed task with this check, and what its last re-check has found."""
+    task = Task(name, status="completed", validation=Validation(check), recheck=found)
+    return task._replace(**fields)  # type: ignore[arg-type]

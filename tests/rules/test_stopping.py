@@ -7,7 +7,7 @@ from hypothesis import given
 
 from harness_lib.rules import selection, stopping
 from harness_lib.rules.failures import is_permanent, validate_dependencies
-from harness_lib.task import Session, SessionConfig, State, StopReason, Task
+from harness_lib.task import Recheck, Session, SessionConfig, State, StopReason, Task
 from tests.rules.lists import NOW, state, states, waiting
 
 DONE = Task("done", status="completed")
@@ -113,3 +113,16 @@ def test_waiting_is_in_vain_where_only_a_person_can_free_what_is_left(
     tasks: tuple[Task, ...], alone: bool
 ) -> None:
     assert stopping.awaits_person(State(tasks=tasks)) is alone
+
+
+@pytest.mark.parametrize("rest", [(), (GONE,)], ids=["all are completed", "the rest has failed for good"])
+def test_a_red_task_is_why_nothing_goes_on_and_hooks_hold(rest: tuple[Task, ...]) -> None:
+    found = Recheck("a" * 40, passed=False)
+    red = state(Task("a", status="completed", recheck=found), *rest)
+    excused = state(Task("a", status="completed", recheck=found._replace(excuse="not_reproducible")), *rest)
+
+    assert (stopping.no_work(red), stopping.holds_agents(red)) == ("recheck_failed", True)
+    assert (stopping.no_work(excused), stopping.holds_agents(excused)) == (
+        "blocked" if rest else "done",
+        False,
+    )

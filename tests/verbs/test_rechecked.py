@@ -32,7 +32,9 @@ def test_a_red_task_is_named_everywhere_with_what_to_type(
     assert "0 %: 1 of 1 completed, 1 of them red" in status["message"]
     assert f"{named} code 1; then: harness retry task-001" in status["message"]
     assert status["next"] == "harness retry task-001"
-    assert named in agent.ok("show", "task-001")["message"]
+    show = agent.ok("show", "task-001")
+    assert named in show["message"]
+    assert show["next"] == "harness retry task-001"
     check = agent.fails(1, "check")
     assert named in check["message"]
     assert (check["next"], check["red"]) == ("harness retry task-001", ["task-001"])

@@ -142,6 +142,7 @@ def _ours(talk: Talk) -> Talk:
         _harness(talk, "checkpoint", "1/2", "the text is written")
         code = _harness(talk, "finish")
         assert code == (1 if (number, attempt) == (FAILS, 1) else 0), (number, attempt, code)
+    assert _harness(talk, "validate", "--all", "--committed") == 0
     _assert_done(talk)
     return talk
 

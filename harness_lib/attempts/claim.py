@@ -140,7 +140,10 @@ def _settle_nothing(ctx: Context, session: Session) -> Taken:
 def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
     """Nothing may be taken: say why, and end the session unless others may still free something."""
     stop = tx.no_work()
-    if stop in ("done", "blocked") or tx.awaits_person():
+    if stop in sessions.ALL_TAKEN:
+        stop = sessions.end(tx, session, stop, of_run=ctx.target is not None)
+        marker.lower_when_finished(tx, ctx.store)
+    elif tx.awaits_person():
         sessions.close(tx, session)
         marker.lower_when_finished(tx, ctx.store)
     return Taken(stop=stop)

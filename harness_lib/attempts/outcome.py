@@ -165,7 +165,6 @@ def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     mine = next((s for s in tx.sessions() if s.number == session.number), None)
     current = mine or sessions.mine(tx, ctx) or session
     counted = sessions.attempt_finished(tx, current._replace(halt=None, halt_kind=None))
-    # A run writes its statistics when it ends.
-    stop = sessions.after_attempt(tx, counted, stats_logged=ctx.target is not None)
+    stop = sessions.after_attempt(tx, counted, of_run=ctx.target is not None)
     marker.lower_when_finished(tx, ctx.store)
     return stop

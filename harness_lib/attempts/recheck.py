@@ -52,6 +52,11 @@ def due(ctx: Context, commit: str) -> list[Task]:
     return rechecks.due(ctx.store.ask().search("completed"), _is_there(ctx.git, commit))
 
 
+def unknown(ctx: Context, commit: str) -> list[Task]:
+    """Return the completed tasks whose checks have not run on the content of `commit`."""
+    return rechecks.unknown(ctx.store.ask().search("completed"), _is_there(ctx.git, commit))
+
+
 def _is_there(git: Git, commit: str) -> rechecks.IsThere:
     """Return what says of a commit whether it has the content of `commit`."""
     known: dict[str, bool] = {commit: True}

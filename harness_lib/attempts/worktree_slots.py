@@ -27,6 +27,8 @@ from harness_lib.system.place import data_home
 from harness_lib.system.processes import orphan_groups
 
 LOCK = "lock"
+# How the names of directories begin that are of no run: the checkouts of final checks in a chat.
+CHECKS = "checks-"
 # What checks need and git does not bring: copied in if it is there and git ignores it.
 BROUGHT = (".env", ".env.local", "node_modules", ".venv")
 # The convention of Claude Code for its own work trees: one path or glob per line.
@@ -111,7 +113,7 @@ def unlock(ctx: Context, git: Git) -> None:
 def end_survivors(ctx: Context, alive: set[str]) -> None:
     """Wait for the workers of runs that are dead themselves (not in `alive`), and end those that stay."""
     for place in _places(ctx):
-        if place.path.name in alive:
+        if place.path.name in alive or place.path.name.startswith(CHECKS):
             continue
         deadline = ctx.clock.monotonic() + DYING_SECONDS
         while not family_lock.is_free(place.lock) and ctx.clock.monotonic() < deadline:
@@ -326,11 +328,20 @@ def _occupied(ctx: Context) -> set[str]:
     return {task.worktree for task in ctx.store.ask().in_progress() if task.worktree}
 
 
+def drop_checks(ctx: Context, place: Place) -> None:
+    """Remove the checkout of a final check: what checks leave behind is nobody's work."""
+    worktrees.remove(ctx.git, place.slot(0))
+    tree_ops.remove(place.path)
+
+
 def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
     """Take away what dead runs (none of `alive`) have left; return warnings."""
     warnings = []
     for place in _dead(ctx, alive):
         try:
+            if place.path.name.startswith(CHECKS):
+                drop_checks(ctx, place)
+                continue
             warnings += [
                 f"What a run had left over is kept: {where}" for where in teardown(ctx, place, commit)
             ]

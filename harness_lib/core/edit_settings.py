@@ -17,6 +17,7 @@ def run(
     mode: Mode | None = None,
     max_tasks_per_session: int | None = None,
     max_sessions: int | None = None,
+    final_check: bool | None = None,
 ) -> Reply:
     """Change the settings that are given; limits of 0 are no limits.
 
@@ -29,6 +30,7 @@ def run(
             concurrency_mode=mode or old.concurrency_mode,
             max_tasks_per_session=_limit(max_tasks_per_session, old.max_tasks_per_session),
             max_sessions=_limit(max_sessions, old.max_sessions),
+            final_check=old.final_check if final_check is None else final_check,
         )
         story = _describe_changes(old, new)
         if not story:
@@ -41,6 +43,7 @@ def run(
             _require_quiet(tx, ctx)
         tx.configure(new)
         _lift_limits(tx)
+        _let_go(tx, new)
         manual_edit.log(tx, ctx, f"edited {story}")
         then = sessions.unless_held(tx, ctx, "harness start")
     return Reply("edit", f"the list is edited: {story}", next=then, warnings=tuple(tx.warnings))
@@ -58,7 +61,7 @@ def _is_more(new: int, old: int) -> bool:
 
 
 def _describe_changes(old: SessionConfig, new: SessionConfig) -> str:
-    names = ("concurrency_mode", "max_tasks_per_session", "max_sessions")
+    names = ("concurrency_mode", "max_tasks_per_session", "max_sessions", "final_check")
     changed = (name for name in names if getattr(old, name) != getattr(new, name))
     return "; ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in changed)
 
@@ -77,6 +80,13 @@ def _require_quiet(questions: Questions, ctx: Context) -> None:
             f"{busy} is in progress; the mode cannot change under it.",
             f"Finish it, or hand it back: {typed.harness('release', busy)}",
         )
+
+
+def _let_go(tx: Tx, new: SessionConfig) -> None:
+    """Hold no session for a final check that is not wanted."""
+    for session in tx.sessions():
+        if session.final_check and not new.final_check:
+            tx.replace_session(session._replace(final_check=False))
 
 
 def _lift_limits(tx: Tx) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import quoting, rechecked
+from harness_lib.core import quoting, rechecked, sessions
+from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
 from harness_lib.rules import rechecks, stats
 from harness_lib.state.api import Questions
-from harness_lib.task import StopReason
+from harness_lib.task import Session, StopReason
 
 SHOWN = 5
 PERSON = "A person must act before anything can be taken; to wait is no use."
 EMPTY = "The list is empty: there is nothing to do yet."
+CHECK_LEFT = (
+    "No task is left. The final check is: the checks of all completed tasks run once more, "
+    "on a clean checkout of what is committed."
+)
 ADD = 'harness add "what is to be done" --validate "command that proves it"'
 
 
@@ -63,6 +68,16 @@ def then(questions: Questions, reason: StopReason) -> str:
     return typed.harness("retry", red[0].id) if red else answer(reason).next
 
 
+def after_attempt(ctx: Context, stop: StopReason | None) -> Answer:
+    """Return what is said after an attempt, "" for nothing, and what to type next."""
+    questions = ctx.store.ask()
+    if sessions.must_check(questions, ctx):
+        return Answer(CHECK_LEFT, rechecked.COMMAND)
+    if stop is None:
+        return Answer("", "harness claim")
+    return Answer(f"stop: {stop}; {stats.render(questions.counts())}", then(questions, stop))
+
+
 def reply(
     verb: str,
     questions: Questions,
@@ -85,6 +100,25 @@ def reply(
         exit=Exit.STOP,
         stop=reason,
         next=go_on,
+        extra=extra or {},
+    )
+
+
+def final_check(
+    verb: str,
+    questions: Questions,
+    session: Session,
+    preface: Sequence[str] = (),
+    extra: Mapping[str, object] | None = None,
+) -> Reply:
+    """Return the reply of `verb` where the final check is all that is left for `session`."""
+    return Reply(
+        verb,
+        "\n".join([*preface, CHECK_LEFT, stats.render(questions.counts())]),
+        exit=Exit.STOP,
+        session=session.number,
+        stop=questions.no_work(),
+        next=rechecked.COMMAND,
         extra=extra or {},
     )
 

@@ -12,7 +12,7 @@ from harness_lib import timestamps, typed
 from harness_lib.core import dependencies, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
-from harness_lib.rules import leases, stats
+from harness_lib.rules import leases, rechecks, stats
 from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import session_notes
@@ -24,6 +24,8 @@ WATCH = "harness status --watch"
 START = "harness start"
 STATUS = "harness status"
 NAME_LENGTH = 40
+# No task can be taken any more, by nobody.
+ALL_TAKEN = ("done", "blocked", "recheck_failed")
 
 
 def mine(questions: Questions, ctx: Context) -> Session | None:
@@ -312,17 +314,43 @@ def halt(tx: Tx, session: Session, why: Halt) -> None:
     update(tx, session._replace(halt=why.words, halt_kind=why.kind))
 
 
-def after_attempt(tx: Tx, session: Session, *, stats_logged: bool = False) -> StopReason | None:
-    """End or halt the session if it has nothing to go on with; return the stop reason.
+def end(tx: Tx, session: Session, reason: StopReason, *, of_run: bool) -> StopReason | None:
+    """Close `session`, for which no task is left because of `reason`, and return the reason.
 
-    `stats_logged` as in `close`.
+    In a chat the final check comes first: the session stays open for it, and None is returned. Nor is it
+    closed there while a completed task is red.
     """
+    if not of_run and _awaits_final_check(tx, session):
+        update(tx, session._replace(final_check=True))
+        return None
+    if not of_run and reason == "recheck_failed":
+        return reason
+    # A run writes its statistics when it ends.
+    close(tx, session, stats_logged=of_run)
+    return reason
+
+
+def _awaits_final_check(tx: Tx, session: Session) -> bool:
+    if not tx.settings().final_check:
+        return False
+    return session.final_check or rechecks.are_awaited(tx.search("completed"), session.started_at)
+
+
+def must_check(questions: Questions, ctx: Context) -> bool:
+    """Return whether the final check is all that is left for this worker's session."""
+    session = mine(questions, ctx)
+    if session is None or not session.final_check:
+        return False
+    return questions.no_work() in ALL_TAKEN
+
+
+def after_attempt(tx: Tx, session: Session, *, of_run: bool = False) -> StopReason | None:
+    """End or halt the session if it has nothing to go on with; return the stop reason."""
     dependencies.record_blocked(tx, session.number)
     spent = tx.session_spent(session)
     reason = tx.no_work()
-    if reason in ("done", "blocked"):
-        close(tx, session, stats_logged=stats_logged)
-        return reason
+    if reason in ALL_TAKEN:
+        return end(tx, session, reason, of_run=of_run)
     if spent:
         tx.log("STATS", stats.render(tx.counts()), session=session.number)
         # What the Stop hook says then must be true: no other session may start, either.

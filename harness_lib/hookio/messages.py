@@ -55,6 +55,8 @@ def start(situation: Situation, own: Sequence[WorkingTask]) -> str:
     if failure:
         lines.append(f"Last failure: {_id(failure['id'])} {quoted(failure['text'] or '', FAILURE)}")
     lines += _red(digest)
+    if situation.must_check and not digest["work_remains"]:
+        return "\n".join([*lines, _final_check(situation), _DATA])
     if digest["red"] and not digest["work_remains"]:
         return "\n".join([*lines, *_repair_red(situation), _DATA])
     if not digest["work_remains"]:
@@ -171,9 +173,18 @@ def _nothing_to_take(situation: Situation) -> list[str]:
         more = "" if len(digest["doomed"]) <= LISTED else " and more"
         doomed = f"{ids}{more} can never run: what they depend on failed for good, or waits for them in turn."
         return [f"{doomed} Have that recorded: {_type(situation, 'claim')}"]
+    if situation.must_check:
+        return [_final_check(situation)]
     if digest["red"]:
         return _repair_red(situation)
     return [f"See what can be done: {_type(situation, 'status')}"]
+
+
+def _final_check(situation: Situation) -> str:
+    return (
+        "The final check is left: the checks of all completed tasks run once more, on a clean checkout of "
+        f"what is committed. Type: {_type(situation, 'validate', '--all', '--committed')}"
+    )
 
 
 def _red(digest: Summary) -> list[str]:

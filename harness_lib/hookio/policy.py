@@ -41,7 +41,7 @@ def stop(situation: Situation, payload: Payload) -> Answer:
     halt = _halt(situation.mine, held(situation))
     if halt:
         return Answer("allow", warning=messages.halted(halt, situation.program))
-    if not digest["work_remains"] and not digest["red"]:
+    if not digest["work_remains"] and not _is_unproven(situation):
         return Answer("allow", finished=True)
     spent = _spent(situation)
     if spent or (digest["stop"] == "waiting" and not held(situation)):
@@ -210,7 +210,15 @@ def _progress(situation: Situation) -> str:
         statuses = (counts["completed"], counts["failed"], counts["pending"], counts["in_progress"])
         return " ".join(map(str, (*statuses, counts["attempts"], counts["checkpoints"])))
     done = " ".join(f"{each['number']}:{each.get('finished_attempts', 0)}" for each in situation.mine)
-    return f"{done} {_shape(held(situation))}"
+    checked = f"{situation.digest['rechecks']} " if situation.must_check else ""
+    return f"{done} {checked}{_shape(held(situation))}"
+
+
+def _is_unproven(situation: Situation) -> bool:
+    """Return whether a completed task is red, or the final check is left; the prose knows neither."""
+    digest = situation.digest
+    is_red = digest is not None and digest["sessions"] is not None and bool(digest["red"])
+    return is_red or situation.must_check
 
 
 def _shape(tasks: Sequence[WorkingTask]) -> str:

@@ -63,6 +63,11 @@ class Situation:
         self.program = program
         self.root = root
 
+    @property
+    def must_check(self) -> bool:
+        """Whether the final check of the list is left to the caller's session."""
+        return any(each.get("final_check") for each in self.mine)
+
 
 class Answer:
     """What a hook says.

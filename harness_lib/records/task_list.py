@@ -48,6 +48,14 @@ class Session(NamedTuple):
     halt_kind: Annotated[
         HaltKind | None, About(choice(*HALT_KINDS), "What must be seen to before the session goes on.")
     ] = None
+    final_check: Annotated[
+        bool,
+        About(
+            FLAG,
+            "No task is left for it; the checks of all completed ones must still run on a clean checkout.",
+            null=False,
+        ),
+    ] = False
     extra: Extra = NO_EXTRA
 
 
@@ -69,6 +77,15 @@ class SessionConfig(NamedTuple):
     max_sessions: Annotated[
         int, About(integer(), "Sessions that may run, the last one too.", always=True, absent=0)
     ] = 50
+    final_check: Annotated[
+        bool,
+        About(
+            FLAG,
+            "In a chat the checks of all completed tasks run once more when the list is finished; hooks hold "
+            "the agent until then.",
+            null=False,
+        ),
+    ] = True
     extra: Extra = NO_EXTRA
 
 

@@ -44,16 +44,30 @@ def red(tasks: Iterable[Task]) -> list[Task]:
     return [task for task in tasks if is_red(task)]
 
 
-def due(tasks: Iterable[Task], is_there: IsThere) -> list[Task]:
+def unknown(tasks: Iterable[Task], is_there: IsThere) -> list[Task]:
+    """Return the tasks whose check has not run on the content that `is_there` knows."""
+    asked = (task for task in tasks if can_be_rechecked(task))
+    return [task for task in asked if task.recheck is None or not is_there(task.recheck.commit)]
+
+
+def due(tasks: Sequence[Task], is_there: IsThere) -> list[Task]:
     """Return the tasks whose check has not run on the content that `is_there` knows.
 
     Where it has run for all of them, return those that failed there, the oldest run first: the reason may lie
     outside of what is committed, and be gone by now.
     """
-    asked = [task for task in tasks if can_be_rechecked(task)]
-    unknown = [task for task in asked if task.recheck is None or not is_there(task.recheck.commit)]
-    failed = [task for task in asked if task.recheck is not None and not task.recheck.passed]
-    return unknown or sorted(failed, key=lambda task: (task.recheck and task.recheck.at) or "")
+    failed = [task for task in tasks if can_be_rechecked(task) and task.recheck and not task.recheck.passed]
+    return unknown(tasks, is_there) or sorted(
+        failed, key=lambda task: (task.recheck and task.recheck.at) or ""
+    )
+
+
+def are_awaited(tasks: Iterable[Task], since: str | None) -> bool:
+    """Return whether a task that was completed after `since` has not been checked again."""
+    return any(
+        can_be_rechecked(task) and task.recheck is None and (task.completed_at or "") >= (since or "")
+        for task in tasks
+    )
 
 
 def words(task: Task) -> str:

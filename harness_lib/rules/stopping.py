@@ -54,8 +54,10 @@ def work_remains(state: State) -> bool:
 
 
 def holds_agents(state: State) -> bool:
-    """Return whether hooks hold agents: while work remains, or a completed task is red."""
-    return work_remains(state) or any(map(rechecks.is_red, state.tasks))
+    """Return whether hooks hold agents: while work remains, a task is red, or a final check is left."""
+    if work_remains(state) or any(session.final_check for session in state.sessions or ()):
+        return True
+    return any(map(rechecks.is_red, state.tasks))
 
 
 def _is_doubted(task: Task) -> bool:

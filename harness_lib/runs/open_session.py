@@ -162,7 +162,10 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     stop = _nothing_to_do(tx)
     if stop is None:
         return None
-    sessions.close(tx, current)
+    if stop in sessions.ALL_TAKEN:
+        stop = sessions.end(tx, current, stop, of_run=ctx.target is not None)
+    else:
+        sessions.close(tx, current)
     marker.lower_when_finished(tx, ctx.store)
     return stop
 
@@ -249,6 +252,8 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         answer = nothing_to_do.reply("start", questions, opened.stop, opened.recovered, extra)
         is_red = opened.stop == "recheck_failed"
         return answer._replace(next=rechecked.next_command(ctx, questions)) if is_red else answer
+    if sessions.must_check(questions, ctx):
+        return nothing_to_do.final_check("start", questions, opened.session, opened.recovered, extra)
     held = ownership.held_by_me(questions, ctx)
     upcoming = held or questions.next_ready()
     lines = [

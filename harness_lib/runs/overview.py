@@ -229,6 +229,8 @@ def _counted_sessions(questions: Questions) -> str:
 
 def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> str | None:
     """Return the command that goes on with the list, or that watches the `runs` which do."""
+    if sessions.must_check(questions, ctx):
+        return rechecked.COMMAND
     command = _onward(ctx, questions, runs)
     if command in (sessions.START, sessions.STATUS) and sessions.are_used_up(questions, ctx):
         return "harness log"

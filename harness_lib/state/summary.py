@@ -69,6 +69,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
         "doomed": doomed[:LISTED],
         "unproven": [_named(task) for task in unproven[:LISTED]],
+        "rechecks": _rechecks(state),
         "red": [_named(task) for task in rechecks.red(state.tasks)[:LISTED]],
         "sessions": sessions,
         "session_count": state.session_count,
@@ -76,6 +77,12 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
         "max_tasks_per_session": state.session_config.max_tasks_per_session,
         "last_failure": _last_failure(state),
     }
+
+
+def _rechecks(state: State) -> str:
+    """Return what changes with every re-check that is recorded."""
+    found = [task.recheck for task in state.tasks if task.recheck is not None]
+    return f"{len(found)} {max((each.at or '' for each in found), default='')}".strip()
 
 
 def _named(task: Task) -> TaskName:

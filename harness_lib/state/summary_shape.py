@@ -66,6 +66,7 @@ class OpenSession(TypedDict):
     started_at: str | None
     finished_attempts: int
     halt: str | None
+    final_check: bool
 
 
 class Summary(TypedDict):
@@ -85,6 +86,7 @@ class Summary(TypedDict):
     in_progress: list[WorkingTask]
     doomed: list[str]
     unproven: list[TaskName]
+    rechecks: str
     red: list[TaskName]
     sessions: list[OpenSession] | None
     session_count: int

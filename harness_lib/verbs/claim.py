@@ -42,6 +42,8 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         session = opened.session
         if session is None:
             return nothing_to_do.reply("claim", ctx.store.ask(), opened.stop, opened.recovered)
+        if sessions.must_check(questions := ctx.store.ask(), ctx):
+            return nothing_to_do.final_check("claim", questions, session, opened.recovered)
         taken = claim.take(ctx, session, task_id)
         if taken.stop == "waiting" and ctx.store.ask().expired():
             # Its worker has been silent for too long, and this session was opened before that.

@@ -8,7 +8,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
-from harness_lib.rules import failures, halting, stats, transitions
+from harness_lib.rules import failures, halting, transitions
 from harness_lib.rules.halting import Halt
 from harness_lib.task import Category, Task
 
@@ -57,22 +57,15 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Categor
         lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
     if stops:
         lines.append(f"stop here: {failures.strategy(category).summary}")
-    if ended.stop:
-        lines.append(f"stop: {ended.stop}; {stats.render(ctx.store.ask().counts())}")
+    then = nothing_to_do.after_attempt(ctx, ended.stop)
     return Reply(
         "fail",
-        "\n".join(lines),
+        "\n".join(filter(None, (*lines, then.words))),
         exit=STOPPED_WITH.get(category, Exit.DONE) if stops else Exit.DONE,
         session=held.session.number,
         task=task,
         stop=ended.stop,
-        next=_next(ended, stops=stops),
+        next="harness stop" if stops and not ended.stop else then.next,
         warnings=ended.warnings,
         extra={"rescue": ended.rescue},
     )
-
-
-def _next(ended: outcome.Ended, *, stops: bool) -> str:
-    if ended.stop:
-        return nothing_to_do.answer(ended.stop).next
-    return "harness stop" if stops else "harness claim"

@@ -9,7 +9,6 @@ from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
-from harness_lib.rules import stats
 from harness_lib.task import Task
 
 
@@ -42,16 +41,15 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         raise for_person.refusal(task)
     is_done = task.status == "completed"
     lines = [outcome.words_of_completed(ended)] if is_done else _rolled_back(task, ended, checked)
-    if ended.stop:
-        lines.append(f"stop: {ended.stop}; {stats.render(ctx.store.ask().counts())}")
+    then = nothing_to_do.after_attempt(ctx, ended.stop)
     return Reply(
         "finish",
-        "\n".join(lines),
+        "\n".join(filter(None, (*lines, then.words))),
         exit=Exit.DONE if is_done else Exit.CHECK_FAILED,
         session=held.session.number,
         task=task,
         stop=ended.stop,
-        next=nothing_to_do.then(ctx.store.ask(), ended.stop) if ended.stop else "harness claim",
+        next=then.next,
         warnings=(*_judge_changed(task), *ended.said),
         extra=extra,
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.core import git_access, nothing_to_do, trust_policy, unignored
+from harness_lib.core import edit_settings, git_access, nothing_to_do, trust_policy, unignored
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.core.start_over import begin_anew, restore
@@ -40,10 +40,12 @@ def run(
     init_script: bool = False,
     gitignore: bool = False,
     make_git: bool = False,
+    final_check: bool = True,
     start_over: bool = False,
 ) -> Reply:
     """Make the list in `path` (default: here); run again it changes nothing that is there.
 
+    But one that has the final check loses it with `final_check` False.
     One that was lost is restored. `start_over`: an empty one takes its place, and it is kept beside that.
     Raises UsageError (no such directory; or it was not named, and the list is elsewhere), EnvSetupError (no
     git repository, and not `make_git`; or its directory cannot be written), and what
@@ -62,7 +64,10 @@ def run(
     git_access.require(list_ctx, git)
     restored = restore(list_ctx)
     kept = begin_anew(list_ctx) if start_over and list_ctx.store.exists() else ""
-    made = _make_files(list_ctx, git, mode or "exclusive")
+    settings = SessionConfig(concurrency_mode=mode or "exclusive", final_check=final_check)
+    made = _make_files(list_ctx, git, settings)
+    if not final_check and list_ctx.store.ask().settings().final_check:
+        edit_settings.run(list_ctx, final_check=False)
     if init_script and not root.init_script.exists():
         atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)
         made.append(root.init_script.name)
@@ -117,11 +122,11 @@ def _repository(place: Path, *, make_git: bool) -> Git:
     return git
 
 
-def _make_files(ctx: Context, git: Git, mode: Mode) -> list[str]:
+def _make_files(ctx: Context, git: Git, settings: SessionConfig) -> list[str]:
     if ctx.store.exists():
         return []
     message = f"Harness initialized for project {git.top}"
-    made = ctx.store.begin(SessionConfig(concurrency_mode=mode), message)
+    made = ctx.store.begin(settings, message)
     trust_policy.note(ctx, ctx.store.ask())
     return [*made]
 

@@ -1,4 +1,8 @@
-"""`harness validate`: run checks and record nothing, neither in the list nor in its log."""
+"""`harness validate`: run checks.
+
+In the caller's work tree and for a range of commits nothing is recorded, neither in the list nor in its log;
+the final check records what each check says of what is committed.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,24 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check
+from harness_lib.attempts import check, committed
 from harness_lib.checks import check_of
 from harness_lib.checks.checked import Checked
-from harness_lib.core import ownership, quoting, trust_policy
+from harness_lib.core import nothing_to_do, ownership, quoting, rechecked, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
+from harness_lib.rules import rechecks
+from harness_lib.runs import overview
 from harness_lib.system.git import snapshot, trees
+from harness_lib.system.processes import owner
 from harness_lib.task import Task
 
 SHOWN = 20
 TAIL_LINES = 20
 LINE_LENGTH = 300
 NO_CHECK = "no check"
+SHORT = 12
 
 
 class Result(NamedTuple):
@@ -56,6 +64,50 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
     return _reply(ctx, results, _changed(ctx, before), single=task_id is not None)
 
 
+def final_check(ctx: Context) -> Reply:
+    """Run the checks of all completed tasks on a clean checkout of HEAD, and record what they say.
+
+    For an agent it ends between two checks when `committed.SLICE_SECONDS` are over, and names itself as what
+    to type. Exit 1 if a check fails there at the end. Raises what `committed.run` does.
+    """
+    ownership.refuse_supervised(ctx, "validate --committed")
+    for_agent = owner.in_agent(ctx.env) or sessions.mine(ctx.store.ask(), ctx)
+    done = committed.run(ctx, committed.SLICE_SECONDS if for_agent else None)
+    tasks = [*filter(rechecks.can_be_rechecked, ctx.store.ask().search("completed"))]
+    passed = [task for task in tasks if task.recheck and task.recheck.passed]
+    where = f"on a clean checkout of {done.commit[:SHORT]}"
+    extra = {"commit": done.commit, "checks": len(tasks), "left": done.left, "ran": len(done.found)}
+    if done.left:
+        ran = f"{len(tasks) - done.left} of {len(tasks)} checks of completed tasks have run {where}"
+        lines = [f"{ran}; {done.left} are left.", *rechecked.red_lines(ctx.store.ask())]
+        return Reply("validate", "\n".join(lines), next=rechecked.COMMAND, extra=extra)
+    stop = committed.settle(ctx)
+    questions = ctx.store.ask()
+    then = nothing_to_do.after_attempt(ctx, stop)
+    said = f"{len(passed)} of {len(tasks)} checks of completed tasks pass {where}."
+    return Reply(
+        "validate",
+        "\n".join(filter(None, (said, *rechecked.lines(ctx, questions), then.words))),
+        exit=Exit.CHECK_FAILED if rechecked.red(ctx, tasks) else Exit.DONE,
+        stop=stop,
+        next=then.next if stop else overview.upcoming(ctx, questions),
+        extra=extra,
+    )
+
+
+def in_range(ctx: Context, span: str) -> Reply:
+    """Run the checks of the tasks completed in `span`, A..B, on a clean checkout of B; record nothing.
+
+    Raises UsageError (no such range), RefusedError (untrusted), EnvSetupError (`harness-init.sh` fails).
+    """
+    end, tasks = committed.in_range(ctx, span)
+    if not tasks:
+        return Reply("validate", f"No task was completed in {span}.", next="harness status")
+    with committed.at_end_of(ctx, end) as clean:
+        results = list(_all(clean, tasks))
+    return _reply(ctx, results, [], single=False)
+
+
 def _single(ctx: Context, task: Task) -> Result:
     checked = _run(ctx, task)
     if checked.verdict == "ENV_SETUP":
@@ -67,16 +119,19 @@ def _single(ctx: Context, task: Task) -> Result:
 
 
 def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
+    """Yield what the check of each task says; a check that several have in common runs once."""
+    known: dict[rechecks.Key, Checked] = {}
     for task in tasks:
         if not check_of(task).is_given:
             yield Result(task, NO_CHECK, ownership.give_check(ctx, task))
             continue
+        key = rechecks.key(task)
         try:
-            checked = _run(ctx, task)
+            known[key] = known.get(key) or _run(ctx, task)
         except ConfigError as error:
             yield Result(task, "CONFIG", error.message)
         else:
-            yield Result(task, checked.verdict, checked.message, checked)
+            yield Result(task, known[key].verdict, known[key].message, known[key])
 
 
 def _run(ctx: Context, task: Task) -> Checked:

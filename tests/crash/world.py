@@ -156,7 +156,7 @@ class World:
         self.base = self.git("rev-parse", "HEAD").strip()
         with self.agent() as agent:
             for argv in (
-                ("init",),
+                ("init", "--no-final-check"),
                 ("add", "The first", "--validate", check, "--cleanup", contents.CLEANUP),
                 ("add", "The second", "--validate", f"test -f {contents.SOLUTION}", "--depends-on", TASK),
             ):

@@ -50,6 +50,8 @@ def test_the_session_that_started_is_held_until_the_list_is_finished(ring: Ring,
         project.put(task)
         me("finish")
 
+    assert "validate --all --committed" in ring("stop", {}).reason
+    me("validate", "--all", "--committed")
     assert ring("stop", {}).silent
 
 

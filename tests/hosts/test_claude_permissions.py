@@ -24,7 +24,7 @@ ASKED = "requires approval"
 def test_the_loop_is_typed_without_asking(
     claude: Claude, model: Model, machine: Machine, published: Path, way: str
 ) -> None:
-    """From `start` to the last `finish`, beyond a stop that was refused."""
+    """From `start` to the final check, beyond a stop that was refused."""
     flags = ["--plugin-dir", str(published)]
     if way == "skill":
         machine.skills.mkdir(parents=True)
@@ -39,8 +39,9 @@ def test_the_loop_is_typed_without_asking(
             request = yield request.shell(f"{harness} {command}")
             heard.append(request.last)
         request = yield Say(TIRED)
-        request = yield request.shell(f"{harness} finish task-001")
-        heard.append(request.last)
+        for command in ("finish task-001", "validate --all --committed"):
+            request = yield request.shell(f"{harness} {command}")
+            heard.append(request.last)
         yield Say(TIRED)
 
     model.play(works)

@@ -26,7 +26,8 @@ def would_rather_stop(request: Request) -> Script:
     yield request.shell(f"{harness} start")
     request = yield Say(TIRED)
     assert f"{harness} claim" in request.everything, "nobody has held it"
-    yield request.shell(f"{harness} claim && echo one > one && {harness} finish")
+    final = f"{harness} validate --all --committed"
+    yield request.shell(f"{harness} claim && echo one > one && {harness} finish && {final}")
     yield Say(DONE)
 
 

@@ -109,6 +109,7 @@ def test_it_is_held_until_the_list_is_finished(hs: Hs, model: Model, machine: Ma
         heard.append(request.last)
         request = yield request.shell(f"{harness} claim && echo done > one")
         request = yield request.shell(f"{harness} finish task-001")
+        request = yield request.shell(f"{harness} validate --all --committed")
         yield Say("All tasks are completed.")
 
     model.play(tired)

@@ -87,6 +87,7 @@ def test_half_a_list_is_gone_on_with_by_the_prose_and_then_by_us(
     agent.ok("claim")
     project.put("3.txt")
     agent.ok("finish")
+    agent.final_check()
 
     after = require_documented(project.state)
     assert [task["status"] for task in after["tasks"]] == ["completed"] * 3
@@ -134,7 +135,8 @@ def test_what_we_had_under_way_does_not_bind_us_once_the_prose_has_ended_the_att
     agent.ok("claim")
     project.put("work.txt")
 
-    assert agent.ok("finish")["stop"] == {"reason": "done"}
+    agent.ok("finish")
+    assert agent.final_check()["stop"] == {"reason": "done"}
     assert "intent" not in project.task()
 
 

@@ -129,7 +129,7 @@ def test_init_makes_the_four_files_and_the_marker(make_project: Make) -> None:
 
 
 def test_the_marker_stands_while_work_is_left(project: Project, agent: Agent) -> None:
-    """`init` and `start` make it; completing the last task, or losing it for good, removes it."""
+    """`init` and `start` make it; the final check after the last task removes it."""
     agent.ok("add", "Something", "--validate", "true")
     agent.ok("pause")
     assert not project.marker
@@ -138,6 +138,8 @@ def test_the_marker_stands_while_work_is_left(project: Project, agent: Agent) ->
     agent.ok("claim")
     assert project.marker
     agent.ok("finish")
+    assert project.marker
+    agent.final_check()
     assert not project.marker
 
 

@@ -26,7 +26,8 @@ def test_all_tasks_are_completed(project: Project, agent: Agent) -> None:
     agent.ok("add", "Passes", "--validate", "true")
     agent.ok("claim")
 
-    assert agent.ok("finish")["stop"] == {"reason": "done"}
+    agent.ok("finish")
+    assert agent.final_check()["stop"] == {"reason": "done"}
 
     assert [line[:54] for line in stats(project)] == [TOTALS.format(1, 1, 0, 0, 0)[:54]]
     assert project.state["last_session"]
@@ -42,7 +43,8 @@ def test_all_that_remain_have_failed_for_good_or_are_blocked(two: Project, agent
     agent.ok("finish")
     agent.ok("claim")
 
-    assert agent.fails(1, "finish")["stop"] == {"reason": "blocked"}
+    agent.fails(1, "finish")
+    assert agent.final_check()["stop"] == {"reason": "blocked"}
 
     assert two.task("task-003")["error_log"] == ["[DEPENDENCY] Blocked by failed task-002"]
     assert stats(two)[-1].startswith(TOTALS.format(3, 1, 2, 0, 0))

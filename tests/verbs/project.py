@@ -114,6 +114,10 @@ class Agent:
         assert said.json["exit"] == code
         return said.json
 
+    def final_check(self) -> dict[str, Any]:
+        """Type what is left after the last task, expect that all is well and return the reply."""
+        return self.ok("validate", "--all", "--committed")
+
     def die(self) -> None:
         """End the process that owns the sessions, as a crash would."""
         self.process.kill()

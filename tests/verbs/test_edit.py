@@ -200,5 +200,6 @@ def test_the_mode_changes_only_while_nobody_works(make_project: Make) -> None:
     assert agent.fails(8, "edit", "--mode", "concurrent")["error"]["kind"] == "REFUSED"
     agent.ok("claim")
     agent.ok("finish")
+    agent.final_check()
     agent.ok("edit", "--mode", "concurrent")
     assert project.state["session_config"]["concurrency_mode"] == "concurrent"

@@ -48,7 +48,8 @@ def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent
     assert project.git("log", "-1", "--format=%s %P") == f"[task-001] One {base}"
     assert project.in_commit() == ["done", "tracked.txt"]
     assert project.git("status", "--porcelain") == ""
-    assert reply["stop"] == {"reason": "done"}
+    assert (reply["stop"], reply["next"]) == (None, "harness validate --all --committed")
+    assert agent.final_check()["stop"] == {"reason": "done"}
     assert project.grep(f"[SESSION-1] Completed [task-001] (commit {project.head[:12]})")
     assert project.grep("[SESSION-1] STATS tasks_total=1 completed=1 failed=0 pending=0 blocked=0")
     assert not project.marker

@@ -33,6 +33,7 @@ def test_each_grep_of_the_seed_finds_what_it_promises(project: Project, agent: A
     agent.ok("claim")
     project.put("done")
     agent.ok("finish")
+    agent.final_check()
 
     assert all(LINE.match(line) for line in project.log), project.log
     printed = grep_table(project)

@@ -135,6 +135,7 @@ def test_after_a_finished_list_status_says_what_to_type_too(agent: Agent) -> Non
     agent.ok("add", "One", "--validate", "true")
     agent.ok("claim")
     agent.ok("finish")
+    agent.final_check()
     assert agent.ok("status")["next"] == "harness log"
 
 
@@ -209,4 +210,6 @@ def test_the_next_command_fits_the_caller(agent: Agent) -> None:
     agent.ok("claim")
     assert agent.ok("status")["next"] == "harness finish"
     assert agent("finish").code == 0
+    assert agent.ok("status")["next"] == "harness validate --all --committed"
+    agent.final_check()
     assert agent.ok("status")["next"] == "harness log"

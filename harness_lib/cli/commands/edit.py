@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 
 from harness_lib.cli import task_options
 from harness_lib.cli.screen import Screen
@@ -27,12 +27,17 @@ def arguments(parser: ArgumentParser) -> None:
     whole.add_argument("--mode", choices=MODES, help="one session at a time, or many workers")
     whole.add_argument("--max-tasks-per-session", metavar="N", type=int)
     whole.add_argument("--max-sessions", metavar="N", type=int)
+    whole.add_argument(
+        "--final-check",
+        action=BooleanOptionalAction,
+        help="hold an agent in a chat until the checks of all tasks have run once more at the end",
+    )
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness edit`."""
     changes = task_options.typed(args)
-    whole = (args.mode, args.max_tasks_per_session, args.max_sessions)
+    whole = (args.mode, args.max_tasks_per_session, args.max_sessions, args.final_check)
     of_list = any(value is not None for value in whole)
     if args.id is None and changes:
         raise UsageError("Which task?", "Name it: harness edit task-001 …")
@@ -47,4 +52,5 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         mode=args.mode,
         max_tasks_per_session=args.max_tasks_per_session,
         max_sessions=args.max_sessions,
+        final_check=args.final_check,
     )

@@ -30,6 +30,11 @@ def arguments(parser: ArgumentParser) -> None:
         "--git", action="store_true", help="make the git repository and a first commit if there is none"
     )
     parser.add_argument(
+        "--no-final-check",
+        action="store_true",
+        help="do not hold an agent in a chat until the checks of all tasks have run once more at the end",
+    )
+    parser.add_argument(
         "--start-over", action="store_true", help="begin an empty list; the old one is kept beside it"
     )
 
@@ -43,6 +48,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         init_script=args.init_script,
         gitignore=args.gitignore or _ask_about_gitignore(screen),
         make_git=args.git,
+        final_check=not args.no_final_check,
         start_over=args.start_over,
     )
 

@@ -153,7 +153,8 @@ class RowsAnswers(Questions):
         return counts.total > counts.completed + counts.permanent
 
     def holds_agents(self) -> bool:
-        return self.work_remains() or self.counts().red > 0
+        checks = any(session.final_check for session in self.sessions())
+        return checks or self.work_remains() or self.counts().red > 0
 
     def no_work(self) -> StopReason | None:
         counts = self.counts()

@@ -1,0 +1,155 @@
+"""Run the checks of completed tasks on a clean checkout of what is committed, a slice at a time.
+
+The shell of an agent ends a command after two to ten minutes. So between two checks the command ends and is
+typed again, until the check of every completed task has run on the commit; what was found is recorded.
+The checkout stays there between two slices: its set-up may take as long as a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from harness_lib.attempts import check, recheck, worktree_slots
+from harness_lib.attempts.recheck import Found
+from harness_lib.core import marker, sessions, trust_policy
+from harness_lib.core.context import Context
+from harness_lib.core.rechecked import COMMAND
+from harness_lib.errors import HeldError, RefusedError, UsageError
+from harness_lib.rules import rechecks
+from harness_lib.system.files import atomic
+from harness_lib.system.git import worktrees
+from harness_lib.system.locks import family_lock
+from harness_lib.system.processes import orphan_groups
+from harness_lib.task import StopReason, Task
+
+SLICE_SECONDS = 90.0
+# Beside the checkout: the commit that it was made for, and that its set-up has ended.
+MADE, READY = "made", "ready"
+ENDS = 2
+
+
+class Slice(NamedTuple):
+    """What was done: the commit, what was found, and how many tasks are still to be checked on it."""
+
+    commit: str
+    found: tuple[Found, ...]
+    left: int
+
+
+def run(ctx: Context, seconds: float | None) -> Slice:
+    """Check the completed tasks on HEAD, and begin no check any more when so many `seconds` are over.
+
+    Raises RefusedError (no commit, untrusted commands), HeldError (it goes on already), EnvSetupError
+    (`harness-init.sh` fails in the checkout).
+    """
+    commit = head(ctx)
+    deadline = None if seconds is None else ctx.clock.monotonic() + seconds
+    tasks = recheck.due(ctx, commit)
+    found: tuple[Found, ...] = ()
+    if tasks:
+        for task in tasks:
+            # A command that was killed may have left its check running.
+            orphan_groups.end_all(check.log_directory(ctx, task))
+        with _checkout(ctx, commit) as clean:
+            found = tuple(
+                recheck.run(
+                    clean,
+                    commit,
+                    tasks,
+                    (ctx.git,),
+                    goes_on=lambda: deadline is None or ctx.clock.monotonic() < deadline,
+                )
+            )
+    return Slice(commit, found, len(recheck.unknown(ctx, commit)))
+
+
+def head(ctx: Context) -> str:
+    """Return the commit that HEAD stands for. Raises RefusedError where there is none."""
+    commit = ctx.git.head()
+    if commit is None:
+        raise RefusedError("Nothing is committed here yet.", "Commit what there is, or type: harness claim")
+    return commit
+
+
+def in_range(ctx: Context, span: str) -> tuple[str, list[Task]]:
+    """Return the last commit of `span`, A..B, and the completed tasks whose commits are in it.
+
+    Raises UsageError (no such range).
+    """
+    first, dots, last = span.partition("..")
+    ends = [ctx.git.commit_called(name or "HEAD") for name in (first, last) if not name.startswith("-")]
+    if not dots or last.startswith(".") or len(ends) != ENDS or None in ends:
+        raise UsageError(f"{span!r} is not a range of commits.", "Name two commits: --range main..HEAD")
+    start, end = map(str, ends)
+    made = set(ctx.git.lines("rev-list", end, f"^{start}"))
+    done = filter(rechecks.can_be_rechecked, ctx.store.ask().search("completed"))
+    return end, [task for task in done if ctx.git.commit_called(task.completed_commit or "") in made]
+
+
+@contextmanager
+def at_end_of(ctx: Context, commit: str) -> Iterator[Context]:
+    """Give a clean checkout of `commit`, the end of a range, and remove it afterwards.
+
+    Raises what `run` does.
+    """
+    with _place(ctx) as place:
+        with recheck.clean_checkout(ctx, place.slot(0), commit) as clean:
+            yield clean
+        worktree_slots.drop_checks(ctx, place)
+
+
+def settle(ctx: Context) -> StopReason | None:
+    """End this worker's session, whose final check is through; return why there is nothing left to do.
+
+    It stays open while a completed task is red. None: the session does not stand at its final check.
+    """
+    with ctx.store.transaction() as tx:
+        session = sessions.mine(tx, ctx)
+        reason = tx.no_work()
+        if session is None or not session.final_check or reason not in sessions.ALL_TAKEN:
+            return None
+        session = session._replace(final_check=False)
+        sessions.update(tx, session)
+        reason = sessions.end(tx, session, reason, of_run=False)
+        marker.lower_when_finished(tx, ctx.store)
+        return reason
+
+
+@contextmanager
+def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
+    """Give a clean checkout of `commit` that was set up, the one of the last slice if there is one.
+
+    It is removed when no task is left to be checked on the commit.
+    """
+    trust_policy.require(ctx, ctx.store.ask())
+    with _place(ctx) as place:
+        yield _set_up(ctx, place, commit)
+        if not recheck.unknown(ctx, commit):
+            worktree_slots.drop_checks(ctx, place)
+
+
+@contextmanager
+def _place(ctx: Context) -> Iterator[worktree_slots.Place]:
+    """Yield the directory of this worker's checks, which nobody else uses meanwhile."""
+    place = worktree_slots.directory_of(ctx, f"{worktree_slots.CHECKS}{check.safe_name(ctx.owner.worker)}")
+    with family_lock.attempt(place.lock) as is_free:
+        if not is_free:
+            raise HeldError("The final check goes on already.", f"Wait until it ends, then type: {COMMAND}")
+        yield place
+
+
+def _set_up(ctx: Context, place: worktree_slots.Place, commit: str) -> Context:
+    path, made, ready = place.slot(0), place.path / MADE, place.path / READY
+    git = worktrees.at(path) if made.is_file() and made.read_text() == commit else None
+    if git is None or git.top != path.resolve():
+        ready.unlink(missing_ok=True)
+        worktrees.remove(ctx.git, path)
+        git = worktree_slots.checkout_clean(ctx, path, commit)[0]
+        atomic.write(made, commit.encode(), durable=False)
+    view = ctx.at(git)
+    if not ready.exists():
+        worktree_slots.set_up(view)
+        atomic.write(ready, b"", durable=False)
+    return view

@@ -21,7 +21,6 @@ from harness_lib.rules import rechecks
 from harness_lib.system.files import atomic
 from harness_lib.system.git import worktrees
 from harness_lib.system.locks import family_lock
-from harness_lib.system.processes import orphan_groups
 from harness_lib.task import StopReason, Task
 
 SLICE_SECONDS = 90.0
@@ -49,9 +48,6 @@ def run(ctx: Context, seconds: float | None) -> Slice:
     tasks = recheck.due(ctx, commit)
     found: tuple[Found, ...] = ()
     if tasks:
-        for task in tasks:
-            # A command that was killed may have left its check running.
-            orphan_groups.end_all(check.log_directory(ctx, task))
         with _checkout(ctx, commit) as clean:
             found = tuple(
                 recheck.run(

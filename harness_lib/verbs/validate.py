@@ -71,7 +71,8 @@ def final_check(ctx: Context) -> Reply:
     to type. Exit 1 if a check fails there at the end. Raises what `committed.run` does.
     """
     ownership.refuse_supervised(ctx, "validate --committed")
-    for_agent = owner.in_agent(ctx.env) or sessions.mine(ctx.store.ask(), ctx)
+    # An agent that we do not know has a session all the same.
+    for_agent = owner.in_agent(ctx.env) or (not ctx.at_terminal and sessions.mine(ctx.store.ask(), ctx))
     done = committed.run(ctx, committed.SLICE_SECONDS if for_agent else None)
     tasks = [*filter(rechecks.can_be_rechecked, ctx.store.ask().search("completed"))]
     passed = [task for task in tasks if task.recheck and task.recheck.passed]

@@ -183,7 +183,7 @@ def test_the_checkout_is_set_up_once_as_that_of_a_run_is(
     monkeypatch.setattr(committed, "SLICE_SECONDS", 0.0)
     assert agent.ok("validate", "--all", "--committed")["left"] == 2
 
-    monkeypatch.undo()
+    monkeypatch.setattr(committed, "SLICE_SECONDS", 90.0)
     assert agent.final_check()["stop"] == {"reason": "done"}
 
     (place,) = (tmp_path / "set-up").read_text().splitlines()

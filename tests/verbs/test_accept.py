@@ -52,7 +52,7 @@ def test_accepted_it_is_committed_at_once(project: Project, held: Agent) -> None
     assert ", 2 files)" in reply["message"]
     assert project.task()["status"] == "completed"
     assert project.grep("Completed [task-001] (commit")
-    assert project.state["sessions"] == []
+    assert [session.get("halt") for session in project.state["sessions"]] == [None]
 
 
 def test_each_path_must_be_accepted(project: Project, held: Agent) -> None:

@@ -203,9 +203,9 @@ def _excused(git: Git, task: Task, found: Recheck) -> Recheck:
     A commit that this repository does not have proves nothing: a clone can name any.
     """
     own = task.completed_commit
-    if found.passed or found.excuse or own is None or not git.exists(own):
+    if found.passed or own is None or not git.exists(own) or git.is_ancestor(own, found.commit):
         return found
-    return found if git.is_ancestor(own, found.commit) else found._replace(excuse="elsewhere")
+    return found._replace(excuse="elsewhere", missing=())
 
 
 def _record(ctx: Context, task: Task, found: Recheck) -> Iterator[Found]:

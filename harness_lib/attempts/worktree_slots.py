@@ -315,7 +315,7 @@ def idle(ctx: Context, place: Place, commit: str) -> list[Git]:
 
 def _is_brought_to(git: Git, commit: str) -> bool:
     """Return whether the work tree could be brought to `commit` without touching what is in none."""
-    if status.changes(git).tracked or submodules.links(git, commit):
+    if any(status.changes(git)) or submodules.links(git, commit):
         return False
     try:
         worktrees.switch(git, commit)

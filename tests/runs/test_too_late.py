@@ -59,6 +59,9 @@ class Script(WorkerPool):
         said, self.reports = self.reports, []
         yield from said
 
+    def hold_back(self, *, limited: bool) -> None:
+        """Its workers start no agents."""
+
     def drain(self) -> None:
         for number in self._workers:
             self._says(number, Gone(0, ""))

@@ -17,10 +17,7 @@ from harness_lib.task import Session, StopReason
 SHOWN = 5
 PERSON = "A person must act before anything can be taken; to wait is no use."
 EMPTY = "The list is empty: there is nothing to do yet."
-CHECK_LEFT = (
-    "No task is left. The final check is: the checks of all completed tasks run once more, "
-    "on a clean checkout of what is committed."
-)
+CHECK_LEFT = "No task is left. Now all checks run once more, on a clean checkout:"
 ADD = 'harness add "what is to be done" --validate "command that proves it"'
 
 

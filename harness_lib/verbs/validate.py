@@ -82,7 +82,9 @@ def final_check(ctx: Context) -> Reply:
         ran = f"{len(tasks) - done.left} of {len(tasks)} checks of completed tasks have run {where}"
         lines = [f"{ran}; {done.left} are left.", *rechecked.red_lines(ctx.store.ask())]
         return Reply("validate", "\n".join(lines), next=rechecked.COMMAND, extra=extra)
-    stop = committed.settle(ctx)
+    reason = committed.settle(ctx)
+    # A red task is to be done again by the same agent, which is told how.
+    stop = None if reason == "recheck_failed" else reason
     questions = ctx.store.ask()
     then = nothing_to_do.after_attempt(ctx, stop)
     said = f"{len(passed)} of {len(tasks)} checks of completed tasks pass {where}."

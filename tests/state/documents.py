@@ -12,7 +12,10 @@ EXAMPLES: dict[str, Any] = {"": "text", "id": "task-1", "moment": "2025-03-04T08
 
 def every_field(record: Record) -> dict[str, Any]:
     """Return a valid document of a record in which every field says something."""
-    return {column.name: example(column.kind) for column in columns(record)}
+    return {
+        column.name: not column.default if column.kind.form == "flag" else example(column.kind)
+        for column in columns(record)
+    }
 
 
 def example(kind: Kind) -> Any:
@@ -24,5 +27,5 @@ def example(kind: Kind) -> Any:
         return ["task-1" if kind.of.form == "text" else example(kind.of)]
     if kind.words:
         return kind.words[-1]
-    plain = {"integer": 7, "number": 0.5, "flag": True, "version": 2}
+    plain = {"integer": 7, "number": 0.5, "version": 2}
     return plain.get(kind.form, EXAMPLES.get(kind.definition, "text"))

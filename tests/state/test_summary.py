@@ -249,6 +249,7 @@ def test_the_whole_of_it() -> None:
         "doomed": ["b"],
         "unproven": [{"id": "u", "title": "U" * 300}],
         "red": [],
+        "rechecks": "0",
         "sessions": [
             {
                 "number": 2,

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -113,6 +114,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that need no repository where a mutant must only be noticed by one of them."""
     if "MUTANT_UNDER_TEST" in os.environ:
         items.sort(key=lambda item: not SLOW.isdisjoint(getattr(item, "fixturenames", ())))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the seconds that the tests of each room took, all processes together, the longest first."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for reports in terminalreporter.stats.values():
+        for each in reports:
+            if isinstance(each, pytest.TestReport):
+                seconds[_room(each.location[0])] += each.duration
+    total = sum(seconds.values())
+    longest = sorted(seconds.items(), key=lambda pair: pair[1], reverse=True)
+    rooms = ", ".join(f"{room} {spent:.0f}" for room, spent in longest if spent >= total / 100)
+    terminalreporter.write_line(f"seconds of each room (of {total:.0f}): {rooms}")
+
+
+def _room(file: str) -> str:
+    """Return the directory below `tests/` that `file` is in."""
+    parts = Path(file).parts
+    return parts[1] if len(parts) > 2 else "tests"
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ def run(ctx: Context, task_id: str | None, step: str, text: str) -> Reply:
         return outbox.leave(ctx, error, "checkpoint", held.task.id, step, description)
     return Reply(
         "checkpoint",
-        f"{task.id}: {done}/{total} recorded.",
+        f"{done}/{total} recorded.",
         session=held.session.number,
         task=task,
         next=ownership.finish_command(ctx, task, held.session),

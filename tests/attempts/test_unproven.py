@@ -44,6 +44,8 @@ def test_a_forged_task_whose_check_passes_is_completed_with_a_warning(project: P
     assert project.task()["status"] == "completed"
     assert project.task()["completed_commit"] == project.head
     assert project.grep("WARN [task-001]", SAID, "test -f tracked.txt", "passes")
+    assert said["next"] == "harness validate --all --committed"
+    assert agent.ok("validate", "--all", "--committed")["stop"] == {"reason": "done"}
     assert not project.marker
     assert project.state["sessions"] == []
     agent.ok("check")

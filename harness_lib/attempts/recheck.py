@@ -137,6 +137,8 @@ def _judge(
     if checked.passed:
         return Recheck(commit, passed=True, at=at)
     failed = Recheck(commit, passed=False, tail=_tail(checked), at=at)
+    # Before it runs again, elsewhere: the shell of an agent may end us in the middle of that.
+    _keep(clean, task, _excused(clean.git, task, failed))
     needed = _needed(clean, commit, task, in_place, during)
     if not during():
         return None
@@ -209,21 +211,29 @@ def _excused(git: Git, task: Task, found: Recheck) -> Recheck:
 
 
 def _record(ctx: Context, task: Task, found: Recheck) -> Iterator[Found]:
-    """Record `found`, unless the task is not the same any more."""
+    """Record and log `found`, unless the task is not the same any more."""
     gist = found.tail.partition("\n")[0]
+    checked = _keep(ctx, task, found, gist)
+    if checked is not None:
+        yield Found(checked, found, gist)
+
+
+def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> Task | None:
+    """Record `found` and return the task; None if it is not the same any more. With a `gist` it is logged."""
     with ctx.store.transaction() as tx:
         current = tx.task(task.id)
         if current is None or not transitions.may("recheck", current) or _differs(current, task):
-            return
+            return None
         checked = transitions.recheck(current, found)
         held = tx.holds_agents()
         tx.replace(checked)
-        _log(tx, checked, gist)
+        if gist is not None:
+            _log(tx, checked, gist)
         if tx.holds_agents() and not held:
             # It is away because all was done; where work remained, somebody has paused the list.
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         marker.lower_when_finished(tx, ctx.store)
-    yield Found(checked, found, gist)
+    return checked
 
 
 def _differs(current: Task, task: Task) -> bool:

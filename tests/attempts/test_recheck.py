@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,22 @@ def test_what_passes_only_in_place_is_not_reproducible(project: Project, agent: 
     again = next(each for each in found(ctx, in_place=False) if each.task.id == "task-001")
     assert (again.recheck.commit, again.recheck.missing) == (project.head, ("build/",))
     assert again.recheck.excuse == "not_reproducible"
+
+
+def test_what_fails_is_recorded_before_it_runs_again_in_place(
+    project: Project, agent: Agent, ctx: Context, tmp_path: Path
+) -> None:
+    """The shell of an agent may end the command then."""
+    seen = tmp_path / "seen"
+    done(project, agent, f"cp {project.file} {seen}; test -f a", "a")
+    project.git("rm", "-q", "a")
+    project.commit("by hand")
+    put(project.top / "a", "in the work tree")
+
+    found(ctx)
+
+    (task,) = json.loads(seen.read_bytes())["tasks"]
+    assert task["recheck"]["passed"] is False
 
 
 def test_a_change_in_the_work_tree_is_no_proof_that_it_passes_in_place(

@@ -16,7 +16,7 @@ from harness_lib.core import init_script, ownership
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError
 from harness_lib.rules import excerpt
-from harness_lib.system.files import listing, printed
+from harness_lib.system.files import atomic, listing, printed
 from harness_lib.task import Task
 
 JUDGING = re.compile(r"\d+(-merged)?\.log")
@@ -56,6 +56,8 @@ def run_check(
 
     The full output goes to `.harness/logs/<task>/<log_name>.log`.
     """
+    # Its .gitignore hides the logs, also where nothing was ever locked: in a clone, say.
+    atomic.make_own(ctx.root.private)
     log = log_directory(ctx, task) / f"{log_name}.log"
     marks = {ownership.CHECKED: task.id}
     worktree = Worktree(ctx.git.top, ctx.env, log, ctx.clock, marks, on_tick, tick)

@@ -155,6 +155,7 @@ def test_in_ci_the_tasks_of_a_range_are_checked_and_nothing_is_recorded(
     assert [each["id"] for each in whole["results"]] == ["task-001"]
     assert (tmp_path / "ci/harness-tasks.json").read_bytes() == listed
     assert len(sh(tmp_path / "ci", "worktree", "list").splitlines()) == 1
+    assert sh(tmp_path / "ci", "status", "--porcelain") == ""
     for span in ("HEAD", "nothing..HEAD", "--all..HEAD", "HEAD...HEAD"):
         robot.fails(2, "validate", "--committed", f"--range={span}")
 

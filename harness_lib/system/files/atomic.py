@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from harness_lib.system.files import listing
+from harness_lib.system.files import listing, private_names
 
 STALE_SECONDS = 3600.0
 PRIVATE = 0o600
@@ -129,6 +129,16 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
                 # Somebody else was faster; and may have taken it away again.
                 if not stat.S_ISDIR(each.lstat().st_mode):
                     raise
+
+
+def make_own(directory: Path) -> None:
+    """Make `directory` with a .gitignore that hides harness's files, without touching one of a person's."""
+    make_directory(directory)
+    # One that a clone or an earlier harness has made.
+    keep_private(directory)
+    ignore = private_names.ignore_file(os.fspath(directory))
+    if ignore is not None:
+        write(Path(ignore), private_names.RULES, durable=False)
 
 
 def keep_private(directory: Path) -> None:

@@ -19,7 +19,7 @@ from types import TracebackType
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, GoneError, HeldError
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import advisory, atomic, private_names
+from harness_lib.system.files import advisory, atomic
 from harness_lib.system.locks import fifo_lock
 
 # Only the first in line asks, so it may ask often.
@@ -71,7 +71,7 @@ class StateLock:
     def _try(self, deadline: float) -> bool:
         """Take the lock file, waiting until `deadline`; False if it is no longer the one at our path."""
         try:
-            _make_private(self.path.parent)
+            atomic.make_own(self.path.parent)
         except FileNotFoundError as error:
             above = self.path.parent.parent
             if not above.is_dir():
@@ -174,13 +174,3 @@ def holder(path: Path) -> str:
         text = ""
     # Empty: it has the lock since this very moment.
     return text or "another process"
-
-
-def _make_private(directory: Path) -> None:
-    """Make `directory` with a .gitignore that hides what is ours, without touching one of somebody else's."""
-    atomic.make_directory(directory)
-    # One that a clone or an earlier harness has made.
-    atomic.keep_private(directory)
-    ignore = private_names.ignore_file(os.fspath(directory))
-    if ignore is not None:
-        atomic.write(Path(ignore), private_names.RULES, durable=False)

@@ -64,6 +64,7 @@ def test_whoever_goes_on_holds_the_task_for_as_long_as_a_new_claim_does() -> Non
         lease_expires_at="2025-07-01T10:01:00Z",
         worktree=None,
         fence=2,
+        attempted_by=("w1", "w2"),
         halt=None,
     )
 

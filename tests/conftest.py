@@ -122,7 +122,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reports in terminalreporter.stats.values():
         for each in reports:
             if isinstance(each, pytest.TestReport):
-                seconds[_room(each.location[0])] += each.duration
+                seconds[_room(each.nodeid.partition("::")[0])] += each.duration
     total = sum(seconds.values())
     longest = sorted(seconds.items(), key=lambda pair: pair[1], reverse=True)
     rooms = ", ".join(f"{room} {spent:.0f}" for room, spent in longest if spent >= total / 100)

@@ -138,9 +138,12 @@ def _acts(ctx: Context, questions: Questions, log: Sequence[str]) -> list[str]:
 
 
 def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
-    """Return what to look at in completed work, the newest first; with a `limit` only the first lines."""
-    tasks = sorted(questions.search("completed"), key=lambda task: task.completed_at or "", reverse=True)
-    lines = [line for task in tasks for line in quoting.look_at(task)]
+    """Return what to look at in completed work, the newest first; with a `limit` only the first lines.
+
+    Of what was completed within one second, the last of the list counts as the newest.
+    """
+    tasks = sorted(questions.search("completed"), key=lambda task: task.completed_at or "")
+    lines = [line for task in reversed(tasks) for line in quoting.look_at(task)]
     rest = 0 if limit is None else len(lines) - LOOK_AT
     if rest <= 0:
         return tuple(lines)

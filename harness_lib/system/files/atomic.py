@@ -133,7 +133,10 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
 
 def make_own(directory: Path) -> None:
     """Make `directory` with a .gitignore that hides harness's files, without touching one of a person's."""
-    make_directory(directory)
+    within(directory, lambda: _hide(directory))
+
+
+def _hide(directory: Path) -> None:
     # One that a clone or an earlier harness has made.
     keep_private(directory)
     ignore = private_names.ignore_file(os.fspath(directory))

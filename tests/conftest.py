@@ -110,8 +110,19 @@ class MakeRepo(Protocol):
     def __call__(self, name: str = "repo") -> Path: ...
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that need no repository where a mutant must only be noticed by one of them."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that bin/test --release passes on."""
+    parser.addoption("--release", action="store_true", help="run the tests that are marked release, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked release unless --release is given.
+
+    Where a mutant must only be noticed by one test, begin with those that need no repository.
+    """
+    if not config.getoption("release"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("release")])
+        items[:] = [item for item in items if not item.get_closest_marker("release")]
     if "MUTANT_UNDER_TEST" in os.environ:
         items.sort(key=lambda item: not SLOW.isdisjoint(getattr(item, "fixturenames", ())))
 

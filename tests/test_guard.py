@@ -93,6 +93,28 @@ def test_the_guard_removes_what_the_developer_had_set(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(("options", "ran"), [([], "1 passed, 1 deselected"), (["--release"], "2 passed")])
+def test_what_is_marked_release_runs_only_where_it_is_asked_for(
+    tmp_path: Path, options: list[str], ran: str
+) -> None:
+    source = (CHECKOUT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    (tmp_path / "conftest.py").write_text(source, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = release\n", encoding="utf-8")
+    (tmp_path / "test_probe.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('seed', [1, pytest.param(2, marks=pytest.mark.release)])\n"
+        "def test_probe(seed): pass\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(tmp_path)],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert f"{ran} in" in done.stdout, done.stdout + done.stderr
+
+
 def test_repositories_have_one_commit_on_main_by_the_test_person(repo: Path, git: Git) -> None:
     assert git("log", "--format=%an %s", "main", cwd=repo) == "Test Person Begin"
     assert git("status", "--porcelain", cwd=repo) == ""

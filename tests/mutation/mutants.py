@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import difflib
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 WORK = CHECKOUT / "mutants"
-ROOMS = ("rules", "hookio", "state")
+ROOMS = ("rules", "hookio", "state", "attempts")
 FATES = ("killed", "survived", "timed out")
 
 
@@ -22,6 +24,7 @@ class Mutant:
 
     `body`: a hash of the broken function, by which its fate is known again. `fate`: one of FATES, or "".
     `lines`: where the statement stands unbroken in the file with the mutants; none for a head of a function.
+    `key`: its name in a sample.
     """
 
     name: str
@@ -31,6 +34,7 @@ class Mutant:
     body: str
     fate: str = ""
     lines: Sequence[int] = ()
+    key: str = ""
 
 
 def of(file: Path, module: str) -> Iterator[Mutant]:
@@ -85,6 +89,37 @@ def _lines(function: ast.FunctionDef, places: list[int]) -> list[int]:
         # Of a statement with others inside only its head, unless it is none of both, as `except` is.
         lines.update(range(inner.lineno, (last if line <= last else inner.end_lineno or 0) + 1))
     return sorted(lines)
+
+
+def options(argv: Sequence[str]) -> argparse.Namespace:
+    """Return what was typed after `bin/mutate`."""
+    parser = argparse.ArgumentParser(prog="bin/mutate")
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"of {', '.join(ROOMS)}; default: all")
+    parser.add_argument("--sample", type=int, metavar="N", help="try N mutants of each room, all anew")
+    parser.add_argument("--seed", type=int, default=1, help="which sample (default: 1)")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write what came of the sample")
+    parser.add_argument("--before", type=Path, metavar="FILE", help="compare with what --save wrote")
+    parser.add_argument("--new", action="store_true", help="show survivors as survivors.json has them")
+    typed = parser.parse_args(argv)
+    typed.rooms = typed.rooms or list(ROOMS)
+    return typed
+
+
+def memory(room: str, typed: argparse.Namespace) -> Path:
+    """Return the file that remembers what came of the mutants of `room`."""
+    return WORK / (f"{room}.json" if typed.sample is None else f"{room}.sample-{typed.seed}.json")
+
+
+def sample(mutants: Sequence[Mutant], size: int, seed: int) -> list[Mutant]:
+    """Return `size` of `mutants`: the same ones when files or other lines of their functions have changed."""
+    seen: Counter[str] = Counter()
+    named = []
+    for each in mutants:
+        function = _dotted(each.name).removeprefix(f"{each.name.rpartition('.')[0]}.")
+        key = f"{function}: {each.was} => {each.became}"
+        seen[key] += 1
+        named.append(replace(each, key=key if seen[key] == 1 else f"{key} ({seen[key]})"))
+    return sorted(named, key=lambda each: hashlib.sha256(f"{seed} {each.key}".encode()).digest())[:size]
 
 
 def known(file: Path) -> list[Mutant]:

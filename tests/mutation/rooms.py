@@ -20,5 +20,7 @@ _ELSEWHERE = [
 TESTS: dict[str, list[str]] = {
     "rules": ["tests/rules"],
     "hookio": [f"tests/hookio/test_{name}.py" for name in _HERE],
+    # What an attempt does is seen through the verbs.
+    "attempts": ["tests/attempts", "tests/verbs"],
     "state": ["tests/state", *(f"--deselect=tests/state/{name}" for name in _ELSEWHERE)],
 }

@@ -1,7 +1,7 @@
 """Break a room in every place that mutmut knows, one at a time, and see whether a test notices.
 
 Works on a copy of what git tracks, in `mutants/ROOM/`, and remembers in `mutants/ROOM.json` what was killed:
-after new tests, or where a run was cut off, only the rest is tried again.
+after new tests, or where a run was cut off, only the rest is tried again. A sample is tried anew.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mutmut.mutation.file_mutation import mutate_file_contents
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.mutation import mutants
-from tests.mutation.mutants import CHECKOUT, ROOMS, WORK, Mutant
+from tests.mutation.mutants import CHECKOUT, WORK, Mutant
 from tests.mutation.rooms import TESTS
 
 _PYTEST = [
@@ -29,19 +29,28 @@ _PYTEST = [
     *("-o", "addopts=--import-mode=importlib", "-o", "timeout=120"),
 ]
 
+# A sample is small: what the tests of each of its mutants may take of the processor.
+SAMPLE_SECONDS = "50"
+
 
 def main(argv: list[str]) -> int:
     """Try the rooms that are named, all of them if none is."""
-    for room in argv or ROOMS:
+    typed = mutants.options(argv)
+    for room in typed.rooms:
         place = WORK / room
         _copy(place, room)
         made = [each for file in _modules(place, room) for each in mutants.of(file, _module(place, file))]
-        memory = WORK / f"{room}.json"
-        dead = {_key(each) for each in mutants.known(memory) if each.fate == "killed"}
-        mutants.remember(memory, [_again(each, dead) for each in made])
+        memory = mutants.memory(room, typed)
         env = {**os.environ, "MUTANTS": str(memory), "MUTANT_UNDER_TEST": "stats"}
+        if typed.sample is None:
+            dead = {_key(each) for each in mutants.known(memory) if each.fate == "killed"}
+            made = [_again(each, dead) for each in made]
+        else:
+            made = mutants.sample(made, typed.sample, typed.seed)
+            env.setdefault("MUTANT_SECONDS", SAMPLE_SECONDS)
+        mutants.remember(memory, made)
         command = [sys.executable, "-m", "pytest", "-ptests.mutation.trying", *_PYTEST, *TESTS[room]]
-        with (WORK / f"{room}.log").open("w", encoding="utf-8") as log:
+        with memory.with_suffix(".log").open("w", encoding="utf-8") as log:
             subprocess.run(command, cwd=place, env=env, stdout=log, check=True)
     return 0
 

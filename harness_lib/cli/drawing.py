@@ -16,6 +16,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from harness_lib.cli import table
+from harness_lib.core import rechecked
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Counts
@@ -73,6 +74,8 @@ def watched(status: View, now: float) -> Group:
 
 def _view(status: View, now: float) -> Iterator[RenderableType]:
     yield _progress(status.counts)
+    for line in status.rechecks:
+        yield Text(line, style="bold red" if line.startswith(rechecked.RED) else "yellow")
     yield Text(status.hooks, style="dim")
     for seen in status.runs:
         summary = progress.summary(seen.state, status.ahead, now)
@@ -107,7 +110,8 @@ def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> Ren
 
 def _progress(counts: Counts) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
-    bar = ProgressBar(total=max(1, counts.total), completed=counts.completed, width=BAR_WIDTH)
+    green = counts.completed - counts.red
+    bar = ProgressBar(total=max(1, counts.total), completed=green, width=BAR_WIDTH)
     grid.add_row(bar, Text(overview.headline(counts), style="bold"))
     return grid
 

@@ -19,6 +19,8 @@ NAMED = 10
 TITLE_LENGTH = 60
 GIST_LENGTH = 200
 COMMAND = "harness validate --all --committed"
+# How the line of a task begins whose check fails now.
+RED = "red: "
 
 
 def red(ctx: Context, tasks: Iterable[Task]) -> list[Task]:
@@ -48,7 +50,7 @@ def lines(ctx: Context, questions: Questions) -> list[str]:
     """Return what a person should know of the re-checks, what asks for something first."""
     done = questions.search("completed")
     current = red(ctx, done)
-    rows = [(f"red: {_red(task)}") for task in current]
+    rows = [f"{RED}{_red(task)}" for task in current]
     rows += [f"checked: {_past(task)}" for task in rechecks.red(done) if task not in current]
     shown = [*rows[:SHOWN], *([f"… and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else [])]
     return [*shown, *_not_reproducible(done), *_unchecked(ctx, questions, done)]
@@ -71,7 +73,7 @@ def describe(ctx: Context, task: Task) -> list[str]:
     if found.excuse == "not_reproducible":
         first = _not_reproducible([task])[0]
     elif rechecks.is_red(task):
-        first = f"red: {_red(task)}" if red(ctx, [task]) else f"checked: {_past(task)}"
+        first = f"{RED}{_red(task)}" if red(ctx, [task]) else f"checked: {_past(task)}"
     else:
         first = f"re-check: {rechecks.words(task)}, {found.at or 'at an unknown time'}"
     return [first, *(f"  | {row}" for row in found.tail.splitlines())]

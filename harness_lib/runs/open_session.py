@@ -260,7 +260,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         f"session {opened.session.number} is open; {stats.render(questions.counts())}",
         *opened.recovered,
     ]
-    lines += [f"red: {line}" for line in rechecked.red_lines(questions)]
+    lines += [f"{rechecked.RED}{line.strip()}" for line in rechecked.red_lines(questions)]
     lines += _git_lines(facts)
     doubt = trust_policy.doubt(ctx)
     return Reply(

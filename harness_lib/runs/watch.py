@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness_lib.core import rechecked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError
 from harness_lib.runs import overview
@@ -41,11 +42,13 @@ def difference(before: View, after: View) -> str | None:
         return f"warning: {after.warnings[0]}"
     old = before.progress
     changed = [each.task for each in after.progress.values() if old.get(each.task.id) != each]
-    if not changed and len(old) == len(after.progress):
+    known = set(before.rechecks)
+    red = [line for line in after.rechecks if line.startswith(rechecked.RED) and line not in known]
+    if not changed and not red and len(old) == len(after.progress):
         return None
     named = [overview.one_line(task) for task in changed[:NAMED]]
     more = [f"and {len(changed) - NAMED} more"] if len(changed) > NAMED else []
-    return "; ".join([overview.headline(after.counts), *named, *more])
+    return "; ".join([overview.headline(after.counts), *named, *more, *red])
 
 
 def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:

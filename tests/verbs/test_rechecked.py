@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
+from harness_lib.cli import drawing
 from harness_lib.core.context import Context
+from harness_lib.runs import overview, watch
 from tests.attempts.rechecking import break_one, context, done, found
 from tests.hookio.conftest import Ring, ring
 from tests.hookio.conftest import agent as chat
@@ -41,6 +44,37 @@ def test_a_red_task_is_named_everywhere_with_what_to_type(
     start = agent.fails(9, "start")
     assert (start["stop"], start["next"]) == ({"reason": "recheck_failed"}, "harness retry task-001")
     assert "its check fails at" in start["message"]
+
+
+def test_a_terminal_shows_of_it_what_a_pipe_shows(
+    project: Project, agent: Agent, ctx: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    break_one(project, agent, ctx)
+    agent.ok("add", "Two", "--validate", "true")
+    agent.ok("claim")
+    view = overview.gather(ctx, None)
+
+    drawn = io.StringIO()
+    drawing.console(drawn).print(drawing.view(view, 0.0))
+
+    _bar, *lines = overview.plain(view, 0.0)
+    assert any(line.startswith("red: task-001 One: ") for line in lines)
+    assert [line for line in lines if line not in drawn.getvalue().splitlines()] == []
+
+
+def test_whoever_watches_is_told_that_a_task_has_turned_red(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    done(project, agent, "test -f a", "a")
+    before = overview.gather(ctx, None)
+    project.git("rm", "-q", "a")
+    project.commit("by hand")
+    found(ctx)
+
+    said = watch.difference(before, overview.gather(ctx, None))
+
+    assert "1 of them red; red: task-001 One: its check fails at" in str(said)
 
 
 def test_a_new_start_makes_a_red_task_pending(project: Project, agent: Agent, ctx: Context) -> None:

@@ -1,10 +1,12 @@
 """An agent that follows the prose: takes the lock directory, edits the list and appends to the log by itself.
 
-`python prose.py ROOT [--fail-fast] [--patient]`: with HARNESS_WORKER_ID set. It speaks as `worker.py` does;
-its report also has "claims" and "claims_refused": how often it asked for a task, and was turned away.
+`python prose.py ROOT [--fail-fast] [--patient] [--most=N]`: with HARNESS_WORKER_ID set. It speaks as
+`worker.py` does; its report also has "claims" and "claims_refused": how often it asked for a task, and was
+turned away.
 `--fail-fast`: a claim that finds the lock taken has failed, as the recipe has it; else the agent asks again.
 `--patient`: a directory without a pid belongs to somebody who is just making or removing it. The recipe takes
 it for a dead one's and takes it over, so that several who follow it to the letter break each other's locks.
+`--most=N`: the agent ends after N tasks; else it takes whatever there is.
 Standard library only, and nothing of ours: it stands for somebody who never heard of us.
 Source: docs/protocol.md, "Concurrency Control", "Task Execution Cycle" and "Progress Persistence".
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import random
 import shutil
@@ -81,17 +84,17 @@ class Lock:
 class Agent:
     """Works on the list in `root`, and counts what happens to it."""
 
-    def __init__(self, root: Path, *, fail_fast: bool, patient: bool) -> None:
+    def __init__(self, root: Path, *, most: float, fail_fast: bool, patient: bool) -> None:
         self.finished = self.claims = self.claims_refused = 0
         self.longest = 0.0
         self.errors: list[str] = []
         self._root = root
         self._worker = os.environ["HARNESS_WORKER_ID"]
-        self._fail_fast = fail_fast
+        self._most, self._fail_fast = most, fail_fast
         self._lock = Lock(root, patient=patient)
 
     def work(self) -> None:
-        while True:
+        while self.finished < self._most:
             self.claims += 1
             try:
                 task = self._claim()
@@ -176,7 +179,11 @@ def say(line: str) -> None:
 
 def main() -> None:
     options = sys.argv[2:]
-    agent = Agent(Path(sys.argv[1]), fail_fast="--fail-fast" in options, patient="--patient" in options)
+    most = next(
+        (float(option.partition("=")[2]) for option in options if option.startswith("--most=")), math.inf
+    )
+    fail_fast, patient = "--fail-fast" in options, "--patient" in options
+    agent = Agent(Path(sys.argv[1]), most=most, fail_fast=fail_fast, patient=patient)
     say("ready")
     sys.stdin.readline()
     try:

@@ -178,6 +178,12 @@ class Project:
     def edit_task(self, task_id: str = "task-001", **fields: Any) -> None:
         self.edit(tasks=[{**t, **(fields if t["id"] == task_id else {})} for t in self.state["tasks"]])
 
+    def write(self, *tasks: Mapping[str, Any], **fields: Any) -> None:
+        """Write the list anew, as an agent that follows the prose does; a task is pending unless it says."""
+        listed = [{"status": "pending", **task} for task in tasks]
+        document = {"version": 2, "tasks": listed, **fields}
+        self.file.write_text(json.dumps(document), encoding="utf-8")
+
     def without_proofs(self) -> None:
         """Let `completed` be believed from here on, as in a list of a harness that wrote no proofs."""
         self.edit(proofs=False)
@@ -252,6 +258,14 @@ def begin(agent: Agent, check: str = "test -f done", *options: str) -> None:
     """Add a task with this check and take it."""
     agent.ok("add", "One", "--validate", check, *options)
     agent.ok("claim")
+
+
+def lose(agent: Agent, *files: str, text: str = "x\n") -> str:
+    """Let an attempt of `agent` fail that has made `files`; return the ref that keeps them."""
+    begin(agent, "false")
+    for name in files:
+        put(agent.cwd / name, text)
+    return str(agent.fails(1, "finish")["rescue"])
 
 
 def own_work_tree(project: Project, name: str) -> Agent:

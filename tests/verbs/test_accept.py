@@ -6,26 +6,39 @@ import pytest
 
 from tests.verbs.project import Agent, Project, begin
 
+SECRET = ("accept", "task-001", "--path", ".env")
+
 
 @pytest.fixture
-def held(project: Project, agent: Agent) -> Agent:
-    """Return an agent whose finished work has a `.env` in it."""
+def started(project: Project, agent: Agent) -> Agent:
+    """Return an agent whose work passes its check and has a `.env` in it."""
     begin(agent)
     project.put("done")
     project.put(".env", "KEY=1\n")
     return agent
 
 
-def test_nothing_is_committed_and_the_work_stands_where_it_was(project: Project, held: Agent) -> None:
+@pytest.fixture
+def held(started: Agent) -> Agent:
+    """Return an agent whose finished work waits for a person because of its `.env`."""
+    started.fails(8, "finish")
+    return started
+
+
+@pytest.fixture
+def person(project: Project) -> Agent:
+    return project.agent("person")
+
+
+def test_nothing_is_committed_and_the_work_stands_where_it_was(project: Project, started: Agent) -> None:
     before, head = project.files, project.head
 
-    reply = held.fails(8, "finish")
+    said = started.fails(8, "finish")["error"]["message"]
 
     assert project.files == before
     assert project.head == head
-    assert ".env" in reply["error"]["message"]
-    assert "harness accept task-001 --path .env" in reply["error"]["message"]
-    assert "harness return task-001" in reply["error"]["message"]
+    for words in (".env", "harness accept task-001 --path .env", "harness return task-001"):
+        assert words in said
     task = project.task()
     assert (task["status"], task["halt_kind"], task["attempts"]) == ("in_progress", "SECRET", 0)
     # The Stop hook goes by it.
@@ -33,7 +46,6 @@ def test_nothing_is_committed_and_the_work_stands_where_it_was(project: Project,
 
 
 def test_who_takes_the_file_away_just_finishes(project: Project, held: Agent) -> None:
-    held.fails(8, "finish")
     project.put(".gitignore", ".env\n")
 
     reply = held.ok("finish")
@@ -42,10 +54,9 @@ def test_who_takes_the_file_away_just_finishes(project: Project, held: Agent) ->
     assert (reply["task"]["status"], reply["task"].get("halt")) == ("completed", None)
 
 
-def test_accepted_it_is_committed_at_once(project: Project, held: Agent) -> None:
-    held.fails(8, "finish")
-
-    reply = project.agent("person").ok("accept", "1", "--path", ".env")
+@pytest.mark.usefixtures("held")
+def test_accepted_it_is_committed_at_once(project: Project, person: Agent) -> None:
+    reply = person.ok("accept", "1", "--path", ".env")
 
     assert project.in_commit() == [".env", "done", "tracked.txt"]
     assert "is completed (commit" in reply["message"]
@@ -55,15 +66,13 @@ def test_accepted_it_is_committed_at_once(project: Project, held: Agent) -> None
     assert [session.get("halt") for session in project.state["sessions"]] == [None]
 
 
-def test_each_path_must_be_accepted(project: Project, held: Agent) -> None:
+def test_each_path_must_be_accepted(project: Project, started: Agent, person: Agent) -> None:
     project.put("keys/id_rsa")
-    held.fails(8, "finish")
-    person = project.agent("person")
+    started.fails(8, "finish")
 
     assert ".env" in person.fails(2, "accept", "task-001")["error"]["hint"]
     assert "nothing of that name" in person.fails(2, "accept", "task-001", "--path", "x")["message"]
-    more = person.fails(8, "accept", "task-001", "--path", ".env")
-    assert "--path keys/id_rsa" in more["message"]
+    assert "--path keys/id_rsa" in person.fails(8, *SECRET)["message"]
     assert project.task()["halt_kind"] == "SECRET"
     person.ok("accept", "task-001", "--path", "keys/")
 
@@ -71,89 +80,73 @@ def test_each_path_must_be_accepted(project: Project, held: Agent) -> None:
 
 
 def test_accepted_work_that_fails_its_check_by_now_stays_with_its_agent(
-    project: Project, held: Agent
+    project: Project, held: Agent, person: Agent
 ) -> None:
-    held.fails(8, "finish")
     (project.top / "done").unlink()
 
-    reply = project.agent("person").fails(1, "accept", "task-001", "--path", ".env")
+    assert "not done" in person.fails(1, *SECRET)["message"]
 
-    assert "not done" in reply["message"]
     assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
     project.put("done")
     held.ok("finish")
     assert ".env" in project.in_commit()
 
 
-def test_it_waits_on_after_its_agent_has_died(project: Project, held: Agent) -> None:
-    held.fails(8, "finish")
+def test_it_waits_on_after_its_agent_has_died_and_can_be_accepted(
+    project: Project, held: Agent, person: Agent
+) -> None:
     held.die()
 
     recovered = project.agent("another").ok("start")["recovered"]
 
     assert "harness accept task-001 --path .env" in recovered[0]
     assert (project.task()["status"], project.task()["halt_kind"]) == ("in_progress", "SECRET")
-    assert ".env" in project.files
     assert project.state["sessions"][0]["halt_kind"] == "SECRET"
-
-
-def test_it_can_be_accepted_after_its_agent_has_died(project: Project, held: Agent) -> None:
-    held.fails(8, "finish")
-    held.die()
-
-    project.agent("person").ok("accept", "task-001", "--path", ".env")
-
+    person.ok(*SECRET)
     assert project.in_commit() == [".env", "done", "tracked.txt"]
 
 
-def test_a_merge_of_the_persons_is_not_rolled_back_with_it(project: Project, held: Agent) -> None:
-    held.fails(8, "finish")
+@pytest.mark.usefixtures("held")
+def test_a_merge_of_the_persons_is_not_rolled_back_with_it(project: Project, person: Agent) -> None:
     (project.top / ".git/MERGE_HEAD").write_text(project.head + "\n", encoding="ascii")
 
-    project.agent("person").fails(8, "return", "task-001", "no")
+    person.fails(8, "return", "task-001", "no")
 
     assert {".env", "done"} <= set(project.files)
 
 
-def test_returned_it_goes_to_an_agent_with_what_the_person_said(project: Project, held: Agent) -> None:
-    held.fails(8, "finish")
-
-    project.agent("person").ok("return", "task-001", "no keys in the repository")
+def test_returned_it_goes_to_an_agent_with_what_the_person_said(
+    project: Project, held: Agent, person: Agent
+) -> None:
+    person.ok("return", "task-001", "no keys in the repository")
 
     task = project.task()
     assert (task["status"], task.get("halt"), task["attempts"]) == ("pending", None, 0)
     assert "done" not in project.files
-    brief = held.ok("claim")["brief"]
-    assert "no keys in the repository" in brief
+    assert "no keys in the repository" in held.ok("claim")["brief"]
     assert {".env", "done"} <= set(project.files)
     (project.top / ".env").unlink()
     held.ok("finish")
     assert project.in_commit() == ["done", "tracked.txt"]
 
 
-def test_another_attempt_after_retry_is_asked_about_again(project: Project, held: Agent) -> None:
-    held.fails(8, "finish")
-    project.agent("person").fails(8, "accept", "task-001", "--path", ".env", CLAUDECODE="1")
-    project.agent("person").ok("return", "task-001", "again")
-    project.agent("person").ok("retry", "task-001")
+def test_an_attempt_after_retry_begins_without_it(project: Project, held: Agent, person: Agent) -> None:
+    person.ok("return", "task-001", "again")
+    person.ok("retry", "task-001")
 
     held.ok("claim")
 
     assert ".env" not in project.files
 
 
-@pytest.mark.parametrize("verb", [("accept", "task-001"), ("return", "task-001", "no")])
-def test_nobody_answers_where_nothing_was_asked(agent: Agent, verb: tuple[str, ...]) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_agents_answer_nothing_and_nobody_where_nothing_was_asked(project: Project, started: Agent) -> None:
+    answers = (SECRET, ("return", "task-001", "fine"))
+    for verb in answers:
+        assert "no work that waits" in started.fails(2, *verb)["message"]
+    started.fails(8, "finish")
 
-    assert "no work that waits" in agent.fails(2, *verb)["message"]
-
-
-def test_agents_answer_nothing(project: Project, held: Agent) -> None:
-    held.fails(8, "finish")
-
-    for verb in (("accept", "task-001", "--path", ".env"), ("return", "task-001", "fine")):
-        assert "person" in held.fails(8, *verb, CLAUDECODE="1")["error"]["hint"]
+    for verb in answers:
+        assert "person" in started.fails(8, *verb, CLAUDECODE="1")["error"]["hint"]
 
     assert project.task()["halt_kind"] == "SECRET"
 
@@ -215,19 +208,10 @@ def test_a_key_inside_a_file_is_said_and_stops_nothing(project: Project, agent: 
     assert "sk-abc" not in str(reply)
 
 
-@pytest.mark.parametrize(
-    ("content", "stops"),
-    [
-        ("//registry.example/:_authToken=abc\n", True),
-        ("//registry.example/:_authToken=${TOKEN}\n", False),
-        ("save-exact=true\n", False),
-    ],
-)
-def test_an_npmrc_is_a_secret_where_it_has_a_token(
-    project: Project, agent: Agent, content: str, *, stops: bool
-) -> None:
+def test_an_npmrc_is_a_secret_where_it_has_a_token(project: Project, agent: Agent) -> None:
     begin(agent)
     project.put("done")
-    project.put(".npmrc", content)
-
-    assert agent("finish").code == (8 if stops else 0)
+    project.put(".npmrc", "//registry.example/:_authToken=abc\n")
+    assert agent("finish").code == 8
+    project.put(".npmrc", "//registry.example/:_authToken=${TOKEN}\nsave-exact=true\n")
+    assert agent("finish").code == 0

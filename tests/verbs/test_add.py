@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 import pytest
 
@@ -21,17 +20,6 @@ def test_a_list_in_a_sub_directory_is_told_where_its_checks_run(make_project: Ma
     assert f"runs at the top of the repository, {project.top};" in said
     assert "--cwd 'sub dir'" in said
     assert "Its check" not in agent.ok("add", "Two", "--validate", "true", "--cwd", "sub dir")["message"]
-
-
-def test_it_takes_the_next_number_also_beyond_999(project: Project, agent: Agent) -> None:
-    project.edit(tasks=[{"id": "task-999", "status": "completed"}, {"id": "other", "status": "pending"}])
-
-    first, second = agent.ok("add", "One")["task"], agent.ok("add", "Two")["task"]
-
-    assert (first["id"], second["id"]) == ("task-1000", "task-1001")
-    assert first["status"] == "pending"
-    assert first["max_attempts"] == 3
-    assert first["depends_on"] == []
 
 
 def test_a_number_names_the_task_of_that_number(project: Project, agent: Agent) -> None:
@@ -53,30 +41,33 @@ def test_every_option_lands_in_its_field(project: Project, agent: Agent) -> None
         *("--max-attempts", "5", "--protect", "tests/**", "--red-first"),
     )
 
-    task = project.task("task-002")
-    assert task["description"] == "more"
-    assert task["priority"] == "P0"
-    assert task["depends_on"] == ["task-001"]
-    assert task["max_attempts"] == 5
-    assert task["on_failure"] == {"cleanup": "make clean"}
-    assert task["validation"] == {
-        "command": "make check",
-        "timeout_seconds": 7,
-        "cwd": "sub",
-        "protect": ["tests/**"],
-        "red_first": True,
+    fields = {
+        "description": "more",
+        "priority": "P0",
+        "depends_on": ["task-001"],
+        "max_attempts": 5,
+        "on_failure": {"cleanup": "make clean"},
+        "validation": {
+            "command": "make check",
+            "timeout_seconds": 7,
+            "cwd": "sub",
+            "protect": ["tests/**"],
+            "red_first": True,
+        },
     }
+    task = project.task("task-002")
+    assert {name: task[name] for name in fields} == fields
 
 
-@pytest.mark.parametrize("verb", [("add", "Third"), ("edit", "task-003")])
-def test_dependencies_may_be_given_in_one_word_or_several(
-    project: Project, agent: Agent, verb: tuple[str, str]
-) -> None:
-    for title in ("First", "Second", *(["Third"] if verb[0] == "edit" else [])):
+def test_dependencies_may_be_given_in_one_word_or_several(project: Project, agent: Agent) -> None:
+    for title in ("First", "Second", "Third"):
         agent.ok("add", title)
 
-    agent.ok(*verb, "--depends-on", " task-001 ,", "--depends-on", "task-002, ")
-    assert project.task("task-003")["depends_on"] == ["task-001", "task-002"]
+    for verb in (("add", "Fourth"), ("edit", "task-003")):
+        agent.ok(*verb, "--depends-on", " task-001 ,", "--depends-on", "task-002, ")
+
+    for task in ("task-003", "task-004"):
+        assert project.task(task)["depends_on"] == ["task-001", "task-002"]
 
 
 def test_without_a_check_it_warns(agent: Agent) -> None:
@@ -100,16 +91,14 @@ BAD: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("argv", BAD.values(), ids=BAD.keys())
-def test_what_makes_no_sense_is_refused_and_nothing_written(
-    project: Project, agent: Agent, argv: tuple[str, ...]
-) -> None:
+def test_what_makes_no_sense_is_refused_and_nothing_written(project: Project, agent: Agent) -> None:
     before = project.file.read_bytes()
 
-    reply = agent.fails(2, "add", *argv)
+    for what, argv in BAD.items():
+        reply = agent.fails(2, "add", *argv)
+        assert reply["error"]["hint"], what
+        assert len(json.dumps(reply)) < 3000, what
 
-    assert reply["error"]["hint"]
-    assert len(json.dumps(reply)) < 3000
     assert project.file.read_bytes() == before
 
 
@@ -133,25 +122,13 @@ def test_any_title_goes_the_whole_way_on_one_line_of_the_log(
     for verb in (("start",), ("claim",), ("checkpoint", "task-001", "1/1", title)):
         said = agent(*verb)
         assert said.code == 0, said.text
-        assert "\x1b" not in said.text
-        assert "\u202e" not in said.text
+        assert not {"\x1b", "\u202e"} & set(said.text)
     project.put("work.txt")
     assert agent("finish").code == 0
 
-    lines = project.grep("task-001")
-    assert len([line for line in lines if " Starting " in line]) == 1
-    assert len([line for line in lines if " CHECKPOINT " in line]) == 1
+    assert len(project.grep("task-001", " Starting ")) == len(project.grep("task-001", " CHECKPOINT ")) == 1
     assert all(line.startswith("[20") for line in project.log)
     assert len(project.git("log", "-1", "--format=%B").strip().splitlines()) == 1
-
-
-def test_keys_of_others_survive(project: Project, agent: Agent) -> None:
-    project.edit(ours={"a": [1]}, tasks=[{"id": "t", "status": "pending", "theirs": "x"}])
-
-    agent.ok("add", "Something")
-
-    assert project.state["ours"] == {"a": [1]}
-    assert project.state["tasks"][0]["theirs"] == "x"
 
 
 def test_it_works_while_another_agent_has_the_session(project: Project, agent: Agent) -> None:
@@ -171,41 +148,10 @@ def test_it_switches_the_hooks_on_again(project: Project, agent: Agent) -> None:
     assert project.marker
 
 
-def cloned(make_project: Make, tasks: list[dict[str, Any]], script: str | None = None) -> Project:
-    """Return a project whose list, and script, came with the repository."""
-    project = make_project(bare=True)
-    project.put("harness-tasks.json", json.dumps({"version": 2, "tasks": tasks}))
-    if script is not None:
-        project.put("harness-init.sh", script)
-    project.commit("A list for everybody")
-    return project
-
-
-def test_adding_to_a_cloned_list_does_not_bless_its_commands(make_project: Make) -> None:
-    evil = {"id": "a", "status": "pending", "validation": {"command": "touch ran"}}
-    project = cloned(make_project, [evil])
-    agent = project.agent()
-
-    reply = agent.ok("add", "Mine", "--validate", "true")
-
-    assert "trust" in " ".join(reply["warnings"])
-    agent.ok("claim", "a")
-    agent.fails(8, "finish")
-    assert not (project.top / "ran").exists()
-
-
-def test_adding_to_a_cloned_list_does_not_bless_its_init_script(make_project: Make) -> None:
-    project = cloned(make_project, [], "touch ran\n")
-    agent = project.agent()
-
-    agent.ok("add", "Mine", "--validate", "true")
-
-    agent.fails(8, "start")
-    assert not (project.top / "ran").exists()
-
-
 def test_adding_to_a_cloned_list_without_commands_trusts_what_you_added(make_project: Make) -> None:
-    project = cloned(make_project, [{"id": "a", "status": "completed"}])
+    project = make_project(bare=True)
+    project.put("harness-tasks.json", '{"version": 2, "tasks": [{"id": "a", "status": "completed"}]}')
+    project.commit("A list for everybody")
     agent = project.agent()
 
     agent.ok("add", "Mine", "--validate", "true")
@@ -244,7 +190,6 @@ def test_a_directory_outside_of_the_project_is_refused_as_it_is_typed(
 
 
 def test_a_title_without_quotes_is_told_to_take_them(project: Project, agent: Agent) -> None:
-    error = agent.fails(2, "add", "Say", "hello", "to", "all")["error"]
-    assert "quotes" in error["hint"]
+    assert "quotes" in agent.fails(2, "add", "Say", "hello", "to", "all")["error"]["hint"]
     assert "quotes" not in agent.fails(2, "add", "Say", "--helo", "x")["error"]["hint"]
     assert not project.state["tasks"]

@@ -1,24 +1,17 @@
-"""`harness checkpoint` records progress with its evidence, and nothing that is no progress."""
+"""`harness checkpoint` records progress with the content that it speaks of; `harness beat` renews a lease."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, begin
 
-
-def test_who_holds_one_task_need_not_name_it(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.fails(2, "checkpoint", "1/2", "nothing is held yet")
-    agent.ok("claim")
-    agent.ok("checkpoint", "1/2", "half of it")
-    assert project.task()["checkpoints"][0]["description"] == "half of it"
+LONG_AGO = "2020-01-01T00:00:00Z"
 
 
 def test_it_is_recorded_with_the_content_of_that_moment(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("claim")
+    begin(agent)
     project.put("half.txt", "half\n")
     index = (project.top / ".git" / "index").read_bytes()
 
@@ -33,8 +26,7 @@ def test_it_is_recorded_with_the_content_of_that_moment(project: Project, agent:
 
 @pytest.mark.parametrize("step", ["", "1", "1/0", "0/3", "4/3", "a/b", "1/3/5", "-1/3", "1/99999999"])
 def test_a_step_that_is_none_is_a_wrong_argument(project: Project, agent: Agent, step: str) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("claim")
+    begin(agent)
 
     said = agent("checkpoint", "task-001", "--", step, "x")
 
@@ -42,18 +34,20 @@ def test_a_step_that_is_none_is_a_wrong_argument(project: Project, agent: Agent,
     assert project.task()["checkpoints"] == []
 
 
-def test_only_for_a_held_task(project: Project, agent: Agent) -> None:
+def test_only_of_a_held_task_and_who_holds_one_need_not_name_it(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
-
-    agent.fails(2, "checkpoint", "task-001", "1/2", "x")
-    agent.fails(2, "checkpoint", "nothing", "1/2", "x")
-
+    for named in ((), ("task-001",), ("nothing",)):
+        agent.fails(2, "checkpoint", *named, "1/2", "x")
     assert project.task()["checkpoints"] == []
+    agent.ok("claim")
+
+    agent.ok("checkpoint", "1/2", "half of it")
+
+    assert project.task()["checkpoints"][0]["description"] == "half of it"
 
 
 def test_a_very_long_text_is_cut_and_the_log_line_too(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("claim")
+    begin(agent)
 
     agent.ok("checkpoint", "task-001", "1/2", "long " * 30000)
 
@@ -64,11 +58,31 @@ def test_a_very_long_text_is_cut_and_the_log_line_too(project: Project, agent: A
 def test_in_concurrent_mode_it_renews_the_lease(make_project: Make) -> None:
     project = make_project(mode="concurrent")
     agent = project.agent()
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("claim")
+    begin(agent)
     first = project.task()["lease_expires_at"]
     project.clock.pass_(minutes=20)
 
     agent.ok("checkpoint", "task-001", "1/2", "x")
 
     assert project.task()["lease_expires_at"] > first
+
+
+def test_the_holder_renews_its_lease_and_nobody_else_does(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    holder = project.agent("holder")
+    begin(holder)
+    project.edit_task(lease_expires_at=LONG_AGO)
+
+    assert project.agent("other").ok("beat")["next"] == "harness status"
+    assert project.task()["lease_expires_at"] == LONG_AGO
+    assert holder.ok("beat")["message"] == "renewed: task-001"
+    assert project.task()["lease_expires_at"] > LONG_AGO
+
+
+def test_a_claim_without_a_lease_stays_without_one(project: Project, agent: Agent) -> None:
+    begin(agent)
+    before = project.file.read_bytes()
+
+    agent.ok("beat")
+
+    assert project.file.read_bytes() == before

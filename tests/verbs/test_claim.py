@@ -6,23 +6,24 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.system.git.gitrepo import NASTY, put
-from tests.verbs.claimable import add
 from tests.verbs.conftest import Make
-from tests.verbs.project import LINE, Agent, Project, own_work_tree
+from tests.verbs.project import LINE, Agent, Project, own_work_tree, python
+
+
+@pytest.fixture
+def one(agent: Agent) -> Agent:
+    """Return an agent with a task to take."""
+    agent.ok("add", "One", "--validate", "test -f done")
+    return agent
+
 
 # -- which task
-
-
-def test_an_empty_list_is_not_said_to_be_completed(agent: Agent) -> None:
-    for verb in ("start", "claim"):
-        said = agent.fails(9, verb)
-        assert "The list is empty" in said["message"]
-        assert said["next"].startswith("harness add ")
 
 
 def test_it_takes_by_priority_then_by_number(project: Project, agent: Agent) -> None:
@@ -47,18 +48,11 @@ def test_it_takes_by_priority_then_by_number(project: Project, agent: Agent) -> 
     assert order == ["task-999", "task-1000", "task-001", "old", "late"]
 
 
-def test_it_opens_a_session_if_none_is(agent: Agent) -> None:
-    add(agent, "One")
-
-    assert agent.ok("claim")["session"] == 1
-
-
-def test_it_opens_another_one_if_a_person_ends_it_meanwhile(
-    project: Project, agent: Agent, tmp_path: Path
+def test_it_opens_another_session_if_a_person_ends_it_meanwhile(
+    project: Project, one: Agent, tmp_path: Path
 ) -> None:
     """The first `git status` of the claim comes after it has looked for its session."""
-    add(agent, "One")
-    agent.ok("start")
+    one.ok("start")
     ended, git = tmp_path / "ended", tmp_path / "bin" / "git"
     stop = f"HARNESS_WORKER_ID=person {sys.executable} -m harness_lib stop --session 1 >/dev/null"
     put(
@@ -69,7 +63,7 @@ def test_it_opens_another_one_if_a_person_ends_it_meanwhile(
         """,
     ).chmod(0o755)
 
-    reply = agent.ok(
+    reply = one.ok(
         "claim", PATH=f"{git.parent}:{os.environ['PATH']}", PYTHONPATH=str(Path(__file__).parents[2])
     )
 
@@ -77,10 +71,8 @@ def test_it_opens_another_one_if_a_person_ends_it_meanwhile(
     assert (reply["session"], project.task()["claimed_by"]) == (2, "agent")
 
 
-def test_a_claim_is_recorded_whole(project: Project, agent: Agent) -> None:
-    add(agent, "One")
-
-    reply = agent.ok("claim")
+def test_a_claim_is_recorded_whole(project: Project, one: Agent) -> None:
+    reply = one.ok("claim")
 
     task = project.task()
     assert task["status"] == "in_progress"
@@ -89,20 +81,20 @@ def test_a_claim_is_recorded_whole(project: Project, agent: Agent) -> None:
     assert task["fence"] == 1
     assert task["worktree"] == str(project.top)
     assert task["gate"]["branch"] == "refs/heads/main"
-    assert "lease_expires_at" not in task or task["lease_expires_at"] is None
-    assert reply["resumed"] is False
-    line = project.grep("Starting")[0]
+    assert task.get("lease_expires_at") is None
+    assert (reply["session"], reply["resumed"]) == (1, False)
+    (line,) = project.grep("Starting")
     assert LINE.match(line)
     assert line.endswith(f"[SESSION-1] Starting [task-001] One (base={project.head[:12]})")
 
 
-def test_holding_one_already_gives_that_one_again(project: Project, agent: Agent) -> None:
-    add(agent, "One", "Two")
-    agent.ok("claim")
+def test_holding_one_already_gives_that_one_again(project: Project, one: Agent) -> None:
+    one.ok("add", "Two", "--validate", "true")
+    one.ok("claim")
 
-    assert agent.ok("claim")["resumed"] is True
-    assert agent.ok("claim", "task-001")["resumed"] is True
-    assert "one task at a time" in agent.fails(2, "claim", "task-002")["error"]["message"]
+    assert one.ok("claim")["resumed"] is True
+    assert one.ok("claim", "task-001")["resumed"] is True
+    assert "one task at a time" in one.fails(2, "claim", "task-002")["error"]["message"]
     assert project.task("task-002")["status"] == "pending"
 
 
@@ -121,13 +113,10 @@ def test_what_may_not_run_is_refused_with_the_reason(project: Project, agent: Ag
         assert reason in agent.fails(2, "claim", task)["error"]["message"]
 
 
-def test_dry_run_names_it_and_writes_nothing(project: Project, agent: Agent) -> None:
-    add(agent, "One")
+def test_dry_run_names_it_and_writes_nothing(project: Project, one: Agent) -> None:
     before = project.file.read_bytes(), project.log
 
-    reply = agent.ok("claim", "--dry-run")
-
-    assert reply["task"]["id"] == "task-001"
+    assert one.ok("claim", "--dry-run")["task"]["id"] == "task-001"
     assert (project.file.read_bytes(), project.log) == before
 
 
@@ -141,102 +130,82 @@ def test_the_brief_has_title_check_failure_and_the_way_to_the_last_attempt(
 
     brief = agent.ok("claim")["brief"]
 
-    assert "One" in brief
-    assert "attempt 2 of 3" in brief
-    assert "More about it" in brief
-    assert "check (max 300 s): echo the reason; false" in brief
+    for words in ("One", "attempt 2 of 3", "More about it", "check (max 300 s): echo the reason; false"):
+        assert words in brief
     assert "the reason" in brief.partition("last failure")[2]
     assert "harness rescue show task-001/1" in brief
     assert "try.txt" in project.git("show", "--stat", "refs/harness/rescue/task-001/1")
 
 
-def test_the_brief_names_the_newest_attempt_and_no_traces_of_a_check(project: Project, agent: Agent) -> None:
-    add(agent, "One")
+def test_the_brief_names_the_newest_attempt_and_no_traces_of_a_check(project: Project, one: Agent) -> None:
     for name in ("1", "2", "10", "10-check", "9.2"):
         project.git("update-ref", f"refs/harness/rescue/task-001/{name}", "HEAD")
 
-    assert agent.ok("claim")["brief"].endswith("rescue show task-001/10")
+    assert one.ok("claim")["brief"].endswith("rescue show task-001/10")
 
 
 # -- the ground it starts from
 
+CHANGES: dict[str, Callable[[Project], object]] = {
+    "changed": lambda project: project.put("tracked.txt", "mine\n"),
+    "staged": lambda project: (project.put("tracked.txt", "mine\n"), project.git("add", "tracked.txt")),
+    "deleted": lambda project: (project.top / "tracked.txt").unlink(),
+    "staged new": lambda project: (project.put("new.txt"), project.git("add", "new.txt")),
+    "mode": lambda project: (project.top / "tracked.txt").chmod(0o755),
+    "renamed": lambda project: project.git("mv", "tracked.txt", "other.txt"),
+}
 
-def test_a_changed_tracked_file_is_refused_and_stays(project: Project, agent: Agent) -> None:
-    add(agent, "One")
-    project.put("tracked.txt", "mine\n")
-    before = project.files
 
-    error = agent.fails(8, "claim")["error"]
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_changed_tracked_file_is_refused_and_stays(project: Project, one: Agent, how: str) -> None:
+    CHANGES[how](project)
+    before = project.files, project.git("status", "--porcelain")
 
-    assert "'tracked.txt'" in error["message"]
+    error = one.fails(8, "claim")["error"]
+
+    assert "'tracked.txt'" in error["message"] or how in ("staged new", "renamed")
     assert "Commit it" in error["hint"]
-    assert project.files == before
+    assert (project.files, project.git("status", "--porcelain")) == before
     assert project.task()["status"] == "pending"
 
 
-@pytest.mark.parametrize("how", ["staged", "deleted", "staged new", "mode", "renamed"])
-def test_every_kind_of_tracked_change_is_refused(project: Project, agent: Agent, how: str) -> None:
-    add(agent, "One")
-    if how == "staged":
-        project.put("tracked.txt", "mine\n")
-        project.git("add", "tracked.txt")
-    elif how == "deleted":
-        (project.top / "tracked.txt").unlink()
-    elif how == "staged new":
-        project.put("new.txt")
-        project.git("add", "new.txt")
-    elif how == "mode":
-        (project.top / "tracked.txt").chmod(0o755)
-    else:
-        project.git("mv", "tracked.txt", "other.txt")
-    status = project.git("status", "--porcelain")
-
-    agent.fails(8, "claim")
-
-    assert project.git("status", "--porcelain") == status
-
-
-def test_untracked_files_never_refuse_and_their_content_is_kept(project: Project, agent: Agent) -> None:
-    add(agent, "One")
+def test_untracked_files_never_refuse_and_their_content_is_kept(project: Project, one: Agent) -> None:
     for name in NASTY:
         project.put(name, f"mine: {name!r}\n")
 
-    agent.ok("claim")
+    one.ok("claim")
 
     assert len(project.refs("refs/harness/before/")) == 1
 
 
-def test_a_refusal_halts_the_session_so_that_the_stop_hook_lets_go(project: Project, agent: Agent) -> None:
-    add(agent, "One")
-    agent.ok("start")
+def test_a_refusal_halts_the_session_so_that_the_stop_hook_lets_go(project: Project, one: Agent) -> None:
+    one.ok("start")
     project.put("tracked.txt", "mine\n")
 
-    agent.fails(8, "claim")
+    one.fails(8, "claim")
 
     assert project.state["sessions"][0]["halt"].startswith("REFUSED: ")
     project.git("checkout", "tracked.txt")
-    agent.ok("claim")
+    one.ok("claim")
     assert project.state["sessions"][0].get("halt") is None
 
 
-def test_the_marker_comes_back(project: Project, agent: Agent) -> None:
-    add(agent, "One")
-    agent.ok("start")
+def test_the_marker_comes_back(project: Project, one: Agent) -> None:
+    one.ok("start")
     (project.top / ".harness-active").unlink()
 
-    agent.ok("claim")
+    one.ok("claim")
 
     assert project.marker
 
 
 def test_who_has_changes_is_told_what_to_do_with_them_and_an_agent_never_to_stash(
-    project: Project, agent: Agent
+    project: Project, one: Agent
 ) -> None:
-    agent.ok("add", "One", "--validate", "true")
     project.put("tracked.txt", "a person's\n")
 
-    person = agent.fails(8, "claim")["error"]["hint"]
-    hint = agent.fails(8, "claim", CLAUDECODE="1")["error"]["hint"]
+    person = one.fails(8, "claim")["error"]["hint"]
+    hint = one.fails(8, "claim", CLAUDECODE="1")["error"]["hint"]
 
     assert "git stash" in person
     assert "stash" not in hint
@@ -255,3 +224,74 @@ def test_the_work_tree_that_is_advised_can_be_made(make_project: Make) -> None:
     command = hint.partition("(")[2].partition(")")[0]
     subprocess.run(command, shell=True, cwd=worker.cwd, check=True, capture_output=True)
     assert (project.top.parent / "worker-3").is_dir()
+
+
+# -- red first
+
+# A check that fails as soon as its lease is renewed.
+WATCH = """
+import json, sys, time
+def lease():
+    with open("harness-tasks.json") as file:
+        return json.load(file)["tasks"][0]["lease_expires_at"]
+first = lease()
+while lease() == first:
+    time.sleep(0.05)
+with open("renewed", "w") as file:
+    file.write("yes")
+sys.exit(1)
+"""
+
+
+def red(agent: Agent, check: str, *options: str) -> None:
+    agent.ok("add", "One", "--validate", check, "--red-first", *options)
+
+
+def test_red_first_a_check_that_passes_before_any_work_is_config(project: Project, agent: Agent) -> None:
+    """And what it has changed is told and put back."""
+    red(agent, "echo changed > tracked.txt")
+
+    said = agent.fails(3, "claim")
+
+    assert "red_first" in said["error"]["message"]
+    assert project.refs()[0] in said["warnings"][0]
+    assert project.read("tracked.txt") == "one\n"
+    task = project.task()
+    assert (task["status"], task["attempts"]) == ("pending", 0)
+    assert task["halt"].startswith("CONFIG: validation.red_first")
+    assert len(project.grep("ERROR [task-001] [CONFIG]")) == 1
+    assert agent.fails(9, "claim")["stop"] == {"reason": "waiting"}
+
+
+def test_red_first_what_the_check_made_is_not_the_attempts_work(project: Project, agent: Agent) -> None:
+    red(agent, "echo cache > cache.txt; echo changed > tracked.txt; test -f done")
+    assert "tracked file(s) changed while the check of task-001 ran" in agent.ok("claim")["warnings"][0]
+    assert project.read("tracked.txt") == "one\n"
+    project.put("done")
+
+    agent.ok("finish")
+
+    assert project.in_commit() == ["done", "tracked.txt"]
+    assert project.git("show", "HEAD:tracked.txt") == "one"
+
+
+def test_red_first_a_long_check_keeps_its_claim_alive(make_project: Make) -> None:
+    project = make_project(mode="concurrent")
+    agent = project.agent()
+    red(agent, python(WATCH), "--timeout", "30")
+
+    agent.ok("claim", HARNESS_LEASE_SECONDS="3")
+
+    assert project.read("renewed") == "yes"
+
+
+def test_red_first_runs_nothing_that_nobody_trusted(project: Project, agent: Agent) -> None:
+    red(agent, "touch ran; false")
+    project.git("add", "-f", "harness-tasks.json")
+    project.git("commit", "-qm", "list")
+    project.edit_task(validation={"command": "touch evil; false", "red_first": True})
+
+    agent.fails(8, "claim")
+
+    assert not {"evil", "ran"} & set(project.files)
+    assert (project.task()["status"], project.task()["attempts"]) == ("pending", 0)

@@ -1,4 +1,4 @@
-"""`harness doctor`: each usual trouble is found and comes with its cure; a healthy project has none."""
+"""`harness doctor`: each trouble with the machine, the repository or the list is told, with its cure."""
 
 from __future__ import annotations
 
@@ -14,36 +14,47 @@ from tests.verbs.findings import finding, troubles
 from tests.verbs.project import Agent, Project
 
 
-def test_a_project_at_work_is_well(project: Project, agent: Agent) -> None:
+@pytest.fixture
+def one(agent: Agent) -> Agent:
+    """Return an agent at work on a list with one task."""
     agent.ok("add", "One", "--validate", "true")
-    agent.ok("claim")
-    said = agent.ok("doctor")
+    return agent
+
+
+def test_a_project_at_work_is_well(project: Project, one: Agent) -> None:
+    one.ok("claim")
+    said = one.ok("doctor")
     assert troubles(said) == []
     assert "all is well" in said["message"]
-    for words in (
-        "Python 3",
-        "filelock",
-        "git version",
-        "repository",
-        "state root",
-        "can be read",
-        "hooks",
-    ):
+    well = ("Python 3", "filelock", "git version", "repository", "state root", "can be read", "hooks")
+    for words in well:
         assert finding(said, words)["level"] == "ok"
     assert str(project.top) in finding(said, "state root")["what"]
 
 
-def test_every_trouble_has_a_cure(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("start")
-    agent.die()
-    agent.wake()
+def test_every_trouble_has_a_cure(project: Project, one: Agent) -> None:
+    one.ok("start")
+    one.die()
+    one.wake()
     (project.top / ".harness-active").unlink()
     project.put("harness-init.sh", "true\n")
     project.put(".git/index.lock", "")
-    said = agent.ok("doctor", HARNESS_DISABLED="1")
-    assert len(troubles(said)) >= 5
+    project.put(".git/MERGE_HEAD", project.head + "\n")
+    project.git("config", "user.email", "")
+    said = one.ok("doctor", HARNESS_DISABLED="1")
+    assert len(troubles(said)) >= 7
     assert all(each["cure"] for each in said["found"] if each["level"] != "ok")
+    assert finding(said, "does not know who commits")["level"] == "warn"
+    assert "index.lock" in finding(said, "git's lock")["what"]
+    assert finding(said, "a merge is under way")["cure"] == "finish it: git merge --continue"
+    lock = str(mkdir_lock.path_for(project.top))
+    assert finding(said, lock)["cure"] == "the next command takes it over"
+
+
+def test_the_lock_directory_of_a_living_session_is_no_trouble(project: Project, one: Agent) -> None:
+    one.ok("start")
+    lock = str(mkdir_lock.path_for(project.top))
+    assert "stands for the living process" in finding(one.ok("doctor"), lock)["what"]
 
 
 def test_no_repository_is_bad(tmp_path: Path, make_project: Make) -> None:
@@ -56,40 +67,23 @@ def test_no_repository_is_bad(tmp_path: Path, make_project: Make) -> None:
 
 def test_no_git_is_bad(agent: Agent, tmp_path: Path) -> None:
     said = agent.fails(1, "doctor", PATH=str(tmp_path))
-    hits = [each for each in said["found"] if "git is not installed" in each["what"]]
-    assert hits
-    assert all(each["level"] == "bad" for each in hits)
+    levels = [each["level"] for each in said["found"] if "git is not installed" in each["what"]]
+    assert {*levels} == {"bad"}
 
 
-def test_a_git_that_is_too_old_is_bad(agent: Agent, with_git: Callable[[str], str]) -> None:
+def test_a_git_that_is_too_old_is_bad_and_one_for_all_but_runs_is_told(
+    agent: Agent, with_git: Callable[[str], str]
+) -> None:
     said = agent.fails(1, "doctor", PATH=with_git("2.17.1"))
     assert finding(said, "2.17.1 is too old")["level"] == "bad"
-
-
-def test_a_git_that_is_too_old_for_runs_alone_is_told(agent: Agent, with_git: Callable[[str], str]) -> None:
     hit = finding(agent.ok("doctor", PATH=with_git("2.34.1")), "2.34.1")
     assert hit["level"] == "warn"
     assert "`harness demo` need git 2.38" in hit["what"]
 
 
-def test_a_repository_without_a_commit_is_bad(make_project: Make) -> None:
-    project = make_project()
+def test_a_repository_without_a_commit_is_bad(project: Project, agent: Agent) -> None:
     project.git("checkout", "-q", "--orphan", "empty")
-    said = project.agent().fails(1, "doctor")
-    assert "harness init --git" in finding(said, "has no commit yet")["cure"]
-
-
-def test_a_missing_identity_is_no_obstacle(project: Project, agent: Agent) -> None:
-    project.git("config", "user.email", "")
-    assert finding(agent.ok("doctor"), "does not know who commits")["level"] == "warn"
-
-
-def test_a_merge_and_a_lock_left_over_are_told(project: Project, agent: Agent) -> None:
-    project.put(".git/index.lock", "")
-    project.put(".git/MERGE_HEAD", project.head + "\n")
-    said = agent.ok("doctor")
-    assert "index.lock" in finding(said, "git's lock")["what"]
-    assert finding(said, "a merge is under way")["cure"] == "finish it: git merge --continue"
+    assert "harness init --git" in finding(agent.fails(1, "doctor"), "has no commit yet")["cure"]
 
 
 def test_a_checkout_that_git_takes_for_none_is_told(project: Project, agent: Agent) -> None:
@@ -111,44 +105,35 @@ def test_a_bare_repository_with_linked_work_trees_is_well(project: Project, tmp_
     assert "core.bare" not in agent.ok("doctor")["message"]
 
 
-@pytest.mark.parametrize("how", ["at", "above", "variable", "worktree"])
-def test_it_says_how_the_state_root_was_found(project: Project, how: str, tmp_path: Path) -> None:
-    agent = project.agent()
-    said = {
-        "at": "found at the current directory",
-        "above": "found above the current directory",
-        "variable": "found through HARNESS_STATE_ROOT",
-        "worktree": "found through the repository of this linked worktree",
-    }[how]
-    if how == "above":
-        agent.cwd = project.put("deep/er/file").parent
-    elif how == "variable":
-        agent.env = {"HARNESS_STATE_ROOT": str(project.top)}
-    elif how == "worktree":
-        project.git("worktree", "add", "-q", str(tmp_path / "linked"))
-        agent.cwd = tmp_path / "linked"
-    assert said in finding(agent.ok("doctor"), "state root")["what"]
+def test_it_says_how_the_state_root_was_found(project: Project, agent: Agent, tmp_path: Path) -> None:
+    linked, top = tmp_path / "linked", project.top
+    project.git("worktree", "add", "-q", str(linked))
+    for cwd, env, said in (
+        (top, {}, "found at the current directory"),
+        (project.put("deep/er/file").parent, {}, "found above the current directory"),
+        (tmp_path, {"HARNESS_STATE_ROOT": str(top)}, "found through HARNESS_STATE_ROOT"),
+        (linked, {}, "found through the repository of this linked worktree"),
+    ):
+        agent.cwd = cwd
+        assert said in finding(agent("doctor", "--json", **env).json, "state root")["what"]
 
 
-def test_a_state_root_that_is_none_is_bad(agent: Agent, tmp_path: Path) -> None:
-    said = agent.fails(1, "doctor", HARNESS_STATE_ROOT=str(tmp_path / "nowhere"))
-    assert finding(said, "HARNESS_STATE_ROOT is no directory")["level"] == "bad"
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("HARNESS_STATE_ROOT", "/no/where", "HARNESS_STATE_ROOT is no directory"),
+        ("HARNESS_LEASE_SECONDS", "soon", "HARNESS_LEASE_SECONDS is 'soon'"),
+    ],
+)
+def test_a_variable_that_makes_no_sense_is_bad(agent: Agent, name: str, value: str, words: str) -> None:
+    assert finding(agent.fails(1, "doctor", **{name: value}), words)["level"] == "bad"
 
 
-def test_an_invalid_lease_time_is_bad(agent: Agent) -> None:
-    said = agent.fails(1, "doctor", HARNESS_LEASE_SECONDS="soon")
-    assert finding(said, "HARNESS_LEASE_SECONDS is 'soon'")["level"] == "bad"
-
-
-def test_a_list_that_breaks_the_contract_is_bad_and_a_broken_one_is_told(
-    project: Project, agent: Agent
-) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    good = project.file.read_text(encoding="utf-8")
-    project.file.write_text(good.replace('"pending"', '"pnding"'), encoding="utf-8")
-    assert finding(agent.fails(1, "doctor"), "tasks[0].status")["level"] == "bad"
+def test_a_list_that_breaks_the_contract_is_bad_and_a_torn_one_is_told(project: Project, one: Agent) -> None:
+    project.edit_task(status="pnding")
+    assert finding(one.fails(1, "doctor"), "tasks[0].status")["level"] == "bad"
     project.file.write_text("{", encoding="utf-8")
-    assert finding(agent.ok("doctor"), "is not JSON")["cure"] == "harness check --repair"
+    assert finding(one.ok("doctor"), "is not JSON")["cure"] == "harness check --repair"
 
 
 def test_a_dead_owner_an_ended_lease_and_a_halt_are_told(make_project: Make) -> None:
@@ -167,36 +152,24 @@ def test_a_dead_owner_an_ended_lease_and_a_halt_are_told(make_project: Make) -> 
     assert finding(said, "task-002 is halted: CONFIG: a word")["cure"] == "harness why task-002"
 
 
-def test_a_lock_directory_of_a_dead_process_is_told(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("start")
-    path = mkdir_lock.path_for(project.top)
-    assert "stands for the living process" in finding(agent.ok("doctor"), str(path))["what"]
-    agent.die()
-    agent.wake()
-    assert finding(agent.ok("doctor"), str(path))["cure"] == "the next command takes it over"
-
-
-def test_a_list_that_came_with_a_clone_is_told(project: Project, agent: Agent, tmp_path: Path) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_a_list_that_came_with_a_clone_is_told(project: Project, one: Agent, tmp_path: Path) -> None:
     project.git("add", "-f", "harness-tasks.json")
     project.git("commit", "-q", "-m", "List")
-    assert finding(agent.ok("doctor"), "tracked by git")["level"] == "warn"
+    assert finding(one.ok("doctor"), "tracked by git")["level"] == "warn"
     project.git("clone", "-q", str(project.top), str(tmp_path / "clone"))
-    agent.cwd = tmp_path / "clone"
-    assert "harness trust" in finding(agent.ok("doctor"), "have not been trusted")["cure"]
+    one.cwd = tmp_path / "clone"
+    assert "harness trust" in finding(one.ok("doctor"), "have not been trusted")["cure"]
 
 
-def test_hooks_that_are_on_or_off_at_the_wrong_time_are_told(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    assert finding(agent.ok("doctor"), "the hooks are on, but no session is open")["level"] == "warn"
-    agent.ok("start")
+def test_hooks_that_are_on_or_off_at_the_wrong_time_are_told(project: Project, one: Agent) -> None:
+    assert finding(one.ok("doctor"), "the hooks are on, but no session is open")["level"] == "warn"
+    one.ok("start")
     (project.top / ".harness-active").unlink()
-    assert finding(agent.ok("doctor"), "the hooks are off")["cure"] == "harness start"
+    assert finding(one.ok("doctor"), "the hooks are off")["cure"] == "harness start"
     project.without_proofs()
     project.edit_task(status="completed")
     (project.top / ".harness-active").touch()
-    assert finding(agent.ok("doctor"), "nothing is left to do")["cure"] == "harness pause"
+    assert finding(one.ok("doctor"), "nothing is left to do")["cure"] == "harness pause"
 
 
 def test_a_log_that_is_no_file_is_bad(project: Project, agent: Agent) -> None:

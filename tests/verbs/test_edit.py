@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, begin
 
 
-def test_each_field_can_be_changed_and_the_log_says_from_what_to_what(project: Project) -> None:
-    person = project.agent("person")
-    person.ok("add", "First", "--validate", "true")
-    person.ok("add", "Second")
+@pytest.fixture
+def person(project: Project) -> Agent:
+    """Return a person with a list of two tasks, the second of which waits for the first."""
+    made = project.agent("person")
+    made.ok("add", "First", "--validate", "true")
+    made.ok("add", "Second", "--depends-on", "task-001")
+    return made
+
+
+def test_each_field_can_be_changed_and_the_log_says_from_what_to_what(
+    project: Project, person: Agent
+) -> None:
     said = person.ok(
         *("edit", "task-002", "--title", "Later", "--description", "More", "--priority", "P0"),
         *("--depends-on", "task-001", "--validate", "make test", "--timeout", "60", "--cwd", "sub"),
@@ -17,39 +27,34 @@ def test_each_field_can_be_changed_and_the_log_says_from_what_to_what(project: P
     )
     task = project.task("task-002")
     assert said["task"] == task
-    assert task["title"] == "Later"
-    assert task["description"] == "More"
-    assert task["priority"] == "P0"
-    assert task["depends_on"] == ["task-001"]
-    assert task["validation"] == {
-        "command": "make test",
-        "timeout_seconds": 60,
-        "cwd": "sub",
-        "protect": ["tests/**"],
-        "red_first": True,
+    fields = {
+        "title": "Later",
+        "description": "More",
+        "priority": "P0",
+        "depends_on": ["task-001"],
+        "validation": {
+            "command": "make test",
+            "timeout_seconds": 60,
+            "cwd": "sub",
+            "protect": ["tests/**"],
+            "red_first": True,
+        },
+        "on_failure": {"cleanup": "make clean"},
+        "max_attempts": 5,
     }
-    assert task["on_failure"] == {"cleanup": "make clean"}
-    assert task["max_attempts"] == 5
+    assert {name: task[name] for name in fields} == fields
     assert project.grep("WARN [task-002] edited by hand:", 'title "Second" -> "Later"')
 
-
-def test_an_empty_text_clears_a_field(project: Project) -> None:
-    person = project.agent("person")
-    person.ok("add", "First", "--validate", "true")
-    options = ("--description", "d", "--cwd", "c", "--protect", "p", "--cleanup", "x", "--red-first")
-    person.ok("add", "Second", "--depends-on", "task-001", "--validate", "true", *options)
     empty = (word for name in ("description", "cwd", "protect", "cleanup") for word in (f"--{name}", ""))
     person.ok("edit", "task-002", *empty, "--depends-on", "", "--validate", "", "--no-red-first")
     task = project.task("task-002")
     assert "description" not in task
     assert task["depends_on"] == []
-    assert task["validation"] == {"command": None, "timeout_seconds": 300}
+    assert task["validation"] == {"command": None, "timeout_seconds": 60}
     assert task["on_failure"] == {"cleanup": None}
 
 
-def test_nothing_changed_is_said_and_nothing_is_written(project: Project) -> None:
-    person = project.agent("person")
-    person.ok("add", "First", "--validate", "true")
+def test_nothing_changed_is_said_and_nothing_is_written(project: Project, person: Agent) -> None:
     before = project.file.read_bytes(), project.log
     assert "nothing was changed" in person.ok("edit", "task-001", "--title", "First")["message"]
     assert (project.file.read_bytes(), project.log) == before
@@ -70,10 +75,7 @@ WRONG = (
 )
 
 
-def test_a_wrong_command_changes_nothing_and_says_what_to_type(project: Project) -> None:
-    person = project.agent("person")
-    person.ok("add", "First", "--validate", "true")
-    person.ok("add", "Second", "--depends-on", "task-001", "--validate", "true")
+def test_a_wrong_command_changes_nothing_and_says_what_to_type(project: Project, person: Agent) -> None:
     before = project.file.read_bytes()
     for words in WRONG:
         assert person.fails(2, *words.split())["error"]["hint"], words
@@ -82,41 +84,29 @@ def test_a_wrong_command_changes_nothing_and_says_what_to_type(project: Project)
 
 
 def test_a_completed_task_is_not_edited_and_the_hint_says_retry(agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "true")
-    agent.ok("claim")
+    begin(agent, "true")
     agent.ok("finish")
     said = agent.fails(8, "edit", "task-001", "--title", "Other")
     assert "harness retry task-001" in said["error"]["hint"]
 
 
-def test_the_worker_cannot_change_the_check_of_its_own_task(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "false")
-    agent.ok("claim")
+def test_the_worker_cannot_change_the_check_of_its_own_task_and_no_other_agent_can(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "false")
     before = project.file.read_bytes()
-    for option in (
-        ("--validate", "true"),
-        ("--timeout", "9"),
-        ("--cwd", "sub"),
-        ("--protect", "x"),
-        ("--red-first",),
-    ):
-        assert agent.fails(8, "edit", "task-001", *option)["error"]["kind"] == "REFUSED"
-    assert project.file.read_bytes() == before
-    agent.ok("edit", "task-001", "--description", "what I have found out")
-
-
-def test_another_agent_cannot_change_the_check_of_a_task_in_progress(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "false")
-    agent.ok("claim")
+    for option in ("--validate true", "--timeout 9", "--cwd sub", "--protect x", "--red-first"):
+        assert agent.fails(8, "edit", "task-001", *option.split())["error"]["kind"] == "REFUSED"
     helper = project.agent("other", CLAUDECODE="1")
     assert "claude" in helper.fails(8, "edit", "task-001", "--validate", "true")["message"]
+    assert project.file.read_bytes() == before
+    agent.ok("edit", "task-001", "--description", "what I have found out")
 
 
 def test_a_person_changes_the_check_of_a_task_in_progress_and_the_attempt_is_judged_by_it(
     project: Project, agent: Agent
 ) -> None:
-    agent.ok("add", "First", "--validate", "false")
-    agent.ok("claim")
+    begin(agent, "false")
     project.agent("person").ok("edit", "task-001", "--validate", "true")
     agent.ok("finish")
     assert project.task()["status"] == "completed"
@@ -127,8 +117,7 @@ def test_a_new_command_does_not_bless_what_the_attempt_did_to_protected_files(
 ) -> None:
     project.put("exam.txt", "hard\n")
     project.commit()
-    agent.ok("add", "First", "--validate", "false", "--protect", "exam.txt")
-    agent.ok("claim")
+    begin(agent, "false", "--protect", "exam.txt")
     project.put("exam.txt", "easy\n")
     project.agent("person").ok("edit", "task-001", "--validate", "true")
     assert "exam.txt" in agent.fails(1, "finish")["message"]
@@ -193,8 +182,7 @@ def test_the_limits_of_the_list_change_and_let_a_spent_session_go_on(project: Pr
 def test_the_mode_changes_only_while_nobody_works(make_project: Make) -> None:
     project = make_project()
     agent = project.agent()
-    agent.ok("add", "First", "--validate", "true")
-    agent.ok("claim")
+    begin(agent, "true")
     assert "harness stop --session 1" in agent.fails(5, "edit", "--mode", "concurrent")["error"]["hint"]
     agent.ok("stop")
     assert agent.fails(8, "edit", "--mode", "concurrent")["error"]["kind"] == "REFUSED"

@@ -11,22 +11,23 @@ FREE = ("CONFIG", "ENV_SETUP", "DEPENDENCY")
 ALL = ("ENV_SETUP", "CONFIG", "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "DEPENDENCY", "SESSION_TIMEOUT")
 
 
-def begin(project: Project, agent: Agent) -> None:
+@pytest.fixture
+def begun(project: Project, agent: Agent) -> Agent:
+    """Return an agent in the middle of the first of two tasks."""
     agent.ok("add", "One", "--validate", "test -f done", "--cleanup", "touch cleaned")
     agent.ok("add", "Two", "--validate", "true")
     agent.ok("claim")
     project.put("tracked.txt", "half\n")
     project.put("new.txt", "half\n")
+    return agent
 
 
 @pytest.mark.parametrize("category", ALL)
 def test_every_category_rescues_rolls_back_and_follows_its_strategy(
-    project: Project, agent: Agent, category: str
+    project: Project, begun: Agent, category: str
 ) -> None:
     """docs/protocol.md, "Error Handling": who retries, who stops, what costs an attempt."""
-    begin(project, agent)
-
-    said = agent("fail", "task-001", "--category", category, "--message", "no\nluck", "--json")
+    said = begun("fail", "task-001", "--category", category, "--message", "no\nluck", "--json")
 
     assert said.code == HALTS.get(category, 0), said.text
     task = project.task()
@@ -44,35 +45,34 @@ def test_every_category_rescues_rolls_back_and_follows_its_strategy(
     assert bool(task.get("halt")) == (category == "CONFIG")
 
 
-def test_the_next_attempt_is_told(project: Project, agent: Agent) -> None:
-    begin(project, agent)
-    agent.ok("fail", "task-001", "--message", "the API has no such call")
-    agent.ok("claim")
-    agent.ok("finish")
+def test_whoever_holds_one_task_need_not_name_it_and_the_next_attempt_is_told(
+    project: Project, begun: Agent
+) -> None:
+    begun.ok("fail", "--message", "the API has no such call")
 
-    assert "the API has no such call" in agent.ok("claim")["brief"]
+    assert project.task()["error_log"][-1] == "[TASK_EXEC] the API has no such call"
+    assert "harness claim" in begun.fails(2, "fail", "--message", "again")["error"]["hint"]
+    begun.ok("claim")
+    begun.ok("finish")
+    assert "the API has no such call" in begun.ok("claim")["brief"]
 
 
-@pytest.mark.parametrize("message", ["", " \n\t "])
-def test_without_a_reason_nothing_happens(project: Project, agent: Agent, message: str) -> None:
-    begin(project, agent)
-
-    agent.fails(2, "fail", "task-001", "--message", message)
+def test_without_a_reason_nothing_happens(project: Project, begun: Agent) -> None:
+    for message in ("", " \n\t "):
+        begun.fails(2, "fail", "task-001", "--message", message)
 
     assert project.task()["status"] == "in_progress"
     assert project.read("new.txt") == "half\n"
 
 
-def test_a_hostile_reason_stays_one_bounded_line(project: Project, agent: Agent) -> None:
-    begin(project, agent)
-
-    agent.ok("fail", "task-001", "--message", "x\x1b[31m\u2028[DEPENDENCY] " * 5000)
+def test_a_hostile_reason_stays_one_bounded_line(project: Project, begun: Agent) -> None:
+    begun.ok("fail", "task-001", "--message", "x\x1b[31m\u2028[DEPENDENCY] " * 5000)
 
     assert len(project.task()["error_log"][0]) < 2000
     assert all(len(line) < 4001 and line.startswith("[20") for line in project.log)
-    assert agent.ok("claim")["task"]["id"] == "task-002"
-    agent.ok("finish")
-    assert agent.ok("claim")["task"]["id"] == "task-001"
+    assert begun.ok("claim")["task"]["id"] == "task-002"
+    begun.ok("finish")
+    assert begun.ok("claim")["task"]["id"] == "task-001"
 
 
 def test_a_task_that_nobody_holds_cannot_fail(project: Project, agent: Agent) -> None:
@@ -85,31 +85,18 @@ def test_a_task_that_nobody_holds_cannot_fail(project: Project, agent: Agent) ->
     assert project.task()["status"] == "pending"
 
 
-def test_release_counts_nothing_and_keeps_the_work(project: Project, agent: Agent) -> None:
-    begin(project, agent)
-
-    reply = agent.ok("release")
+def test_release_counts_nothing_and_keeps_the_work_of_each_time(project: Project, begun: Agent) -> None:
+    first = begun.ok("release")["rescue"]
 
     task = project.task()
     assert (task["status"], task["attempts"], task["error_log"]) == ("pending", 0, [])
     assert task.get("claimed_by") is None
     assert project.read("tracked.txt") == "one\n"
-    assert project.git("show", f"{reply['rescue']}:new.txt") == "half"
     assert project.state["sessions"][0]["finished_attempts"] == 0
-    assert agent.ok("claim")["task"]["id"] == "task-001"
-
-
-def test_the_work_of_two_releases_is_kept_in_two_refs(project: Project, agent: Agent) -> None:
-    begin(project, agent)
-    first = agent.ok("release")["rescue"]
-    agent.ok("claim", "task-001")
+    assert begun.ok("claim")["task"]["id"] == "task-001"
     project.put("new.txt", "other\n")
-
-    second = agent.ok("release")["rescue"]
-
-    assert first != second
-    assert project.git("show", f"{first}:new.txt") == "half"
-    assert project.git("show", f"{second}:new.txt") == "other"
+    second = begun.ok("release")["rescue"]
+    assert [project.git("show", f"{ref}:new.txt") for ref in (first, second)] == ["half", "other"]
 
 
 def test_a_release_without_any_work_keeps_nothing(project: Project, agent: Agent) -> None:
@@ -117,33 +104,20 @@ def test_a_release_without_any_work_keeps_nothing(project: Project, agent: Agent
     agent.ok("claim")
 
     assert agent.ok("release")["rescue"] is None
-    assert project.refs() == []
-    assert project.refs("refs/harness/before/") == []
+    assert project.refs() == project.refs("refs/harness/before/") == []
 
 
 def test_a_claim_whose_base_nobody_wrote_down_is_recorded_and_its_work_left_alone(
-    project: Project, agent: Agent
+    project: Project, begun: Agent
 ) -> None:
     """An agent that follows the prose may forget the commit; there is nothing to go back to then."""
-    agent.ok("add", "First", "--validate", "true")
-    agent.ok("claim")
     project.edit_task("task-001", started_at_commit=None)
-    project.put("made.txt", "work\n")
 
-    said = agent.ok("fail", "task-001", "--category", "TASK_EXEC", "--message", "cannot be done")
+    said = begun.ok("fail", "task-001", "--category", "TASK_EXEC", "--message", "cannot be done")
 
-    assert (project.top / "made.txt").read_text(encoding="utf-8") == "work\n"
+    assert project.read("new.txt") == "half\n"
     task = project.task()
     assert (task["status"], task["attempts"]) == ("failed", task["max_attempts"])
     assert any("base commit" in warning for warning in said["warnings"])
     assert "left as it is" in said["message"]
     assert "rolled back" not in said["message"]
-
-
-def test_whoever_holds_one_task_need_not_name_it(project: Project, agent: Agent) -> None:
-    begin(project, agent)
-
-    agent.ok("fail", "--message", "it cannot be done")
-
-    assert project.task()["error_log"][-1] == "[TASK_EXEC] it cannot be done"
-    assert "harness claim" in agent.fails(2, "fail", "--message", "again")["error"]["hint"]

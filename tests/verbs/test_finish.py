@@ -25,14 +25,6 @@ def test_of_a_task_without_a_check_every_reply_says_at_a_terminal_how_to_give_it
     assert agent.ok("finish")["task"]["status"] == "completed"
 
 
-def test_ending_another_task_than_the_held_one_names_the_held_one(agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("add", "Two", "--validate", "true")
-    agent.ok("claim", "task-001")
-
-    assert "harness finish task-001" in agent.fails(2, "finish", "task-002")["error"]["hint"]
-
-
 def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent) -> None:
     begin(agent)
     base = project.head
@@ -42,8 +34,7 @@ def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent
     reply = agent.ok("finish", "task-001")
 
     task = project.task()
-    assert task["status"] == "completed"
-    assert task["attempts"] == 0
+    assert (task["status"], task["attempts"]) == ("completed", 0)
     assert task["completed_commit"] == project.head
     assert project.git("log", "-1", "--format=%s %P") == f"[task-001] One {base}"
     assert project.in_commit() == ["done", "tracked.txt"]
@@ -56,14 +47,18 @@ def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent
     assert project.state["sessions"] == []
 
 
-def test_the_stop_comes_only_when_nothing_is_left(project: Project, agent: Agent) -> None:
-    begin(agent, "true")
+def test_a_task_without_any_change_needs_no_commit_and_is_no_stop_while_another_is_left(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "true", "--cleanup", "touch cleaned")
     agent.ok("add", "Two", "--validate", "true")
+    base = project.head
 
     reply = agent.ok("finish")
 
-    assert reply["stop"] is None
-    assert reply["next"] == "harness claim"
+    assert project.head == base
+    assert sorted(project.files) == ["tracked.txt"]
+    assert (reply["stop"], reply["next"]) == (None, "harness claim")
     assert project.marker
     assert len(project.state["sessions"]) == 1
 
@@ -82,15 +77,17 @@ def test_what_was_untracked_before_is_never_committed(project: Project, agent: A
     assert project.files == before
 
 
-def test_unless_the_attempt_commits_it_itself(project: Project, agent: Agent) -> None:
+def test_unless_the_attempt_commits_it_itself_and_then_there_is_no_empty_commit(
+    project: Project, agent: Agent
+) -> None:
     project.put("draft", "draft\n")
     begin(agent)
-    project.git("add", "draft")
-    project.git("commit", "-qm", "Take the draft")
     project.put("done")
+    mine = project.commit("[task-001] all of it, and the draft")
 
     agent.ok("finish")
 
+    assert project.head == project.task()["completed_commit"] == mine
     assert project.in_commit() == ["done", "draft", "tracked.txt"]
 
 
@@ -110,26 +107,6 @@ def test_the_harness_files_never_enter_a_commit_tracked_or_not(project: Project,
     assert len(project.log) > 3
 
 
-def test_there_is_no_empty_commit_if_the_agent_committed_everything(project: Project, agent: Agent) -> None:
-    begin(agent)
-    project.put("done")
-    mine = project.commit("[task-001] all of it")
-
-    agent.ok("finish")
-
-    assert project.head == mine
-    assert project.task()["completed_commit"] == mine
-
-
-def test_a_task_without_any_change_needs_no_commit(project: Project, agent: Agent) -> None:
-    begin(agent, "true")
-    base = project.head
-
-    agent.ok("finish")
-
-    assert project.head == base
-
-
 def test_a_merge_in_the_attempt_keeps_both_parents(project: Project, agent: Agent) -> None:
     project.git("checkout", "-q", "-b", "side")
     project.put("side.txt")
@@ -140,8 +117,7 @@ def test_a_merge_in_the_attempt_keeps_both_parents(project: Project, agent: Agen
     project.git("merge", "-q", "--no-ff", "--no-commit", "side")
     project.put("done")
 
-    hint = agent.fails(8, "finish")["error"]["hint"]
-    assert "git merge --continue" in hint
+    assert "git merge --continue" in agent.fails(8, "finish")["error"]["hint"]
     project.git("-c", "core.editor=true", "merge", "--continue")
     agent.ok("finish")
 
@@ -183,10 +159,7 @@ def test_what_the_check_changed_in_tracked_files_is_undone_and_kept(project: Pro
 def test_no_hook_and_no_signature_stands_between_the_check_and_the_commit(
     project: Project, agent: Agent
 ) -> None:
-    hook = project.top / ".git" / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
-    hook.chmod(0o755)
+    project.put(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n").chmod(0o755)
     project.git("config", "commit.gpgSign", "true")
     begin(agent)
     project.put("done")
@@ -194,37 +167,26 @@ def test_no_hook_and_no_signature_stands_between_the_check_and_the_commit(
     agent.ok("finish")
 
 
-def test_after_a_pass_no_cleanup_runs(project: Project, agent: Agent) -> None:
-    begin(agent, "true", "--cleanup", "touch cleaned")
-
-    agent.ok("finish")
-
-    assert not (project.top / "cleaned").exists()
-
-
 def test_only_a_held_task_can_be_finished(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
+    agent.ok("add", "Two", "--validate", "true")
 
     assert "You hold no task" in agent.fails(2, "finish")["error"]["message"]
     agent.fails(2, "finish", "task-777")
     agent.fails(2, "finish", "task-001")
-    agent.ok("claim")
+    agent.ok("claim", "task-001")
+    assert "harness finish task-001" in agent.fails(2, "finish", "task-002")["error"]["hint"]
     agent.ok("finish")
     assert "completed" in agent.fails(2, "finish", "task-001")["error"]["message"]
     assert project.task()["status"] == "completed"
 
 
-def test_the_check_runs_in_its_directory_inside_a_subdirectory_too(project: Project, agent: Agent) -> None:
+def test_the_check_sees_the_callers_environment(project: Project, agent: Agent) -> None:
+    """And runs in its directory, wherever `finish` is typed."""
     project.put("sub/marker")
     project.commit()
-    begin(agent, "test -f marker", "--cwd", "sub")
+    begin(agent, 'test "$ASKED" = yes && test -f marker', "--cwd", "sub")
     agent.cwd = project.top / "sub"
-
-    agent.ok("finish")
-
-
-def test_the_check_sees_the_callers_environment(project: Project, agent: Agent) -> None:
-    begin(agent, 'test "$ASKED" = yes')
 
     agent.ok("finish", ASKED="yes")
 

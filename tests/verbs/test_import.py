@@ -1,4 +1,4 @@
-"""`harness import` of JSON or any list: many tasks at once, all or none, every problem with its place."""
+"""`harness import`: many tasks at once, all or none, from JSON or Markdown, every problem with its place."""
 
 from __future__ import annotations
 
@@ -7,9 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from harness_lib import typed
+from harness_lib.cli.commands import import_
+from harness_lib.rules import checklist
 from tests.conftest import Harness
-from tests.verbs.plans import json_plan, waits
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, lose
+
+
+def json_plan(project: Project, document: object) -> str:
+    return str(project.put("tasks.json", json.dumps(document)))
+
+
+def markdown_plan(project: Project, text: str) -> str:
+    return str(project.put("tasks.md", text))
+
+
+def waits(project: Project) -> dict[str, list[str]]:
+    """Return what each task of the list waits for."""
+    return {task["id"]: task["depends_on"] for task in project.state["tasks"]}
+
+
+# -- JSON
 
 
 def test_a_json_list_in_the_shape_of_the_seed_is_taken_over(project: Project, agent: Agent) -> None:
@@ -29,10 +46,12 @@ def test_a_json_list_in_the_shape_of_the_seed_is_taken_over(project: Project, ag
         "completed_at": None,
         "owner": {"team": "web"},
     }
-    said = agent.ok("import", json_plan(project, {"version": 2, "tasks": [task]}))
+    file = json_plan(project, {"version": 2, "tasks": [task]})
+    said = agent.ok("import", file)
     assert project.state["tasks"] == [task]
     assert (said["count"], said["first"]) == (1, "auth")
     assert project.marker
+    assert "imported before" in " ".join(agent.ok("import", file)["warnings"])
 
 
 def test_an_id_that_a_shell_would_not_take_as_it_is_is_refused(project: Project, agent: Agent) -> None:
@@ -41,8 +60,8 @@ def test_an_id_that_a_shell_would_not_take_as_it_is_is_refused(project: Project,
         message = agent.fails(2, "import", json_plan(project, [{"title": "A", "id": name}]))["message"]
         assert "[0].id" in message
         assert "letters, digits" in message
-    markdown = project.put("tasks.md", "- [ ] A\n  - id: a;b\n")
-    assert "line 2: is 'a;b'" in agent.fails(2, "import", str(markdown))["message"]
+    markdown = markdown_plan(project, "- [ ] A\n  - id: a;b\n")
+    assert "line 2: is 'a;b'" in agent.fails(2, "import", markdown)["message"]
     agent.ok("import", json_plan(project, [{"title": "A", "id": "v1.2_a-B"}]))
 
 
@@ -81,12 +100,6 @@ def test_an_id_that_is_taken_becomes_the_next_one_and_references_in_the_file_fol
     assert any("task-001 became task-003" in warning for warning in said["warnings"])
 
 
-def test_importing_twice_warns_about_equal_titles(project: Project, agent: Agent) -> None:
-    file = json_plan(project, [{"title": "A", "validation": {"command": "true"}}])
-    assert not agent.ok("import", file)["warnings"]
-    assert "imported before" in " ".join(agent.ok("import", file)["warnings"])
-
-
 def test_every_problem_of_a_json_file_is_told_with_its_path_and_nothing_is_added(
     project: Project, agent: Agent
 ) -> None:
@@ -98,6 +111,8 @@ def test_every_problem_of_a_json_file_is_told_with_its_path_and_nothing_is_added
         {"title": "E", "id": "e"},
         {"title": "E", "id": "e", "depends_on": "E"},
         {"title": "G", "depends_on": ["E"]},
+        {"title": "H", "check": "make", "validation": {"command": "true"}},
+        {"title": "I", "needs": "A"},
     ]
     before = project.file.read_bytes()
     message = agent.fails(2, "import", json_plan(project, {"tasks": tasks}))["message"]
@@ -112,44 +127,30 @@ def test_every_problem_of_a_json_file_is_told_with_its_path_and_nothing_is_added
         "tasks[5].id",
         "tasks[5].depends_on",
         "tasks[6].depends_on[0]: 'E' is the title of 2 tasks",
+        "tasks[7].check: ",
+        "tasks[8].needs: is 'A', must be a list",
     ):
         assert place in message
     assert project.file.read_bytes() == before
 
 
 def test_the_other_names_of_fields_mean_the_same_in_json(project: Project, agent: Agent) -> None:
+    first = {"check": "make a", "timeout": 9, "cleanup": "rm a", "maxAttempts": 1, "max-attempts": 5}
     tasks: list[dict[str, object]] = [
-        {
-            "title": "A",
-            "check": "make a",
-            "timeout": 9,
-            "cleanup": "rm a",
-            "maxAttempts": 1,
-            "max-attempts": 5,
-        },
+        {"title": "A", **first},
         {"title": "B", "depends": ["A"], "validate": "make b"},
         {"title": "C", "needs": [1], "requires": ["B"], "owner": "me"},
     ]
     said = agent.ok("import", json_plan(project, tasks))
 
-    first, second, third = (project.task(f"task-00{number}") for number in (1, 2, 3))
-    assert first["validation"]["command"] == "make a"
-    assert first["validation"]["timeout_seconds"] == 9
-    assert first["on_failure"]["cleanup"] == "rm a"
-    assert first["max_attempts"] == 5
-    assert (second["depends_on"], second["validation"]["command"]) == (["task-001"], "make b")
-    assert third["depends_on"] == ["task-001", "task-002"]
+    a, b, c = project.state["tasks"]
+    assert a["validation"] == {"command": "make a", "timeout_seconds": 9}
+    assert (a["on_failure"]["cleanup"], a["max_attempts"]) == ("rm a", 5)
+    assert (b["depends_on"], b["validation"]["command"]) == (["task-001"], "make b")
+    assert (c["depends_on"], c["owner"]) == (["task-001", "task-002"], "me")
     warnings = " ".join(said["warnings"])
     assert "'maxAttempts' ([0])" in warnings
     assert "'owner' ([2])" in warnings
-    assert third["owner"] == "me"
-
-
-def test_a_field_that_is_said_twice_in_json_is_a_problem(project: Project, agent: Agent) -> None:
-    tasks = [{"title": "A", "check": "make", "validation": {"command": "true"}}, {"title": "B", "needs": "A"}]
-    message = agent.fails(2, "import", json_plan(project, tasks))["message"]
-    assert "[0].check: " in message
-    assert "[1].needs: is 'A', must be a list" in message
 
 
 def test_tasks_that_would_wait_for_themselves_are_refused(project: Project, agent: Agent) -> None:
@@ -160,24 +161,18 @@ def test_tasks_that_would_wait_for_themselves_are_refused(project: Project, agen
 
 
 def test_a_dry_run_tells_the_same_and_adds_nothing(project: Project, agent: Agent) -> None:
+    """Nor does it name an id that rescued work is kept under."""
+    lose(agent, "made.txt")
+    agent.ok("remove", "task-001")
     file = json_plan(project, [{"title": "A"}, {"title": "B", "depends_on": ["A"]}])
     before = project.file.read_bytes(), project.log
     said = agent.ok("import", file, "--dry-run", "--format", "json")
     assert said["next"] == typed.harness("import", file, "--format", "json")
-    assert (said["count"], said["added"]) == (2, 0)
+    assert (said["count"], said["added"], said["first"]) == (2, 0, "task-002")
     assert (project.file.read_bytes(), project.log) == before
-    assert agent.ok("import", file)["message"] == said["message"].replace("would add", "added")
-
-
-def test_a_dry_run_gives_no_id_that_rescued_work_is_kept_under(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "false")
-    agent.ok("claim")
-    project.put("made.txt")
-    agent.fails(1, "finish")
-    agent.ok("remove", "task-001")
-    file = json_plan(project, [{"title": "A"}])
-    assert agent.ok("import", file, "--dry-run")["first"] == "task-002"
-    assert agent.ok("import", file)["first"] == "task-002"
+    added = agent.ok("import", file)
+    assert added["first"] == "task-002"
+    assert added["message"] == said["message"].replace("would add", "added")
 
 
 def test_what_is_no_list_of_tasks_is_refused_with_an_example(project: Project, agent: Agent) -> None:
@@ -199,8 +194,7 @@ def test_ten_thousand_tasks_are_told_in_a_few_lines(project: Project, agent: Age
 def test_what_a_task_went_through_elsewhere_is_left_behind_and_said(project: Project, agent: Agent) -> None:
     task = {"title": "A", "attempts": 2, "error_log": ["[TEST_FAIL] no"], "claimed_by": "x", "fence": 4}
     said = agent.ok("import", json_plan(project, [task]))
-    assert project.task()["attempts"] == 0
-    assert project.task()["error_log"] == []
+    assert (project.task()["attempts"], project.task()["error_log"]) == (0, [])
     assert "claimed_by" not in project.task()
     assert "begin anew" in " ".join(said["warnings"])
 
@@ -211,3 +205,97 @@ def test_standard_input_is_read_and_its_format_guessed(harness: Harness, repo: P
     assert harness("import", "-", stdin="- [ ] From Markdown\n").code == 0
     tasks = json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
     assert [task["title"] for task in tasks] == ["From JSON", "From Markdown"]
+
+
+# -- a Markdown check list; tests/rules has its grammar
+
+
+def test_a_markdown_check_list_is_taken_over(project: Project, agent: Agent) -> None:
+    text = (
+        "# Plan\r\n\r\n- [ ] Build it\r\n  - check: `make test`\r\n  - priority: p0\r\n  Some words\r\n"
+        "- [x] Design it\r\n* [ ] Ship it\r\n  - after: Build it, Design it\r\n  - timeout: 60s\r\n"
+        "  - protect: tests/**, *.cfg\r\n  - red-first: yes\r\n  - cleanup: make clean\r\n"
+    )
+    said = agent.ok("import", markdown_plan(project, text))
+    build, ship = project.state["tasks"]
+    assert (build["title"], build["priority"], build["description"]) == ("Build it", "P0", "Some words")
+    assert build["validation"] == {"command": "make test", "timeout_seconds": 300}
+    assert ship["depends_on"] == [build["id"]]
+    assert ship["on_failure"] == {"cleanup": "make clean"}
+    assert ship["validation"] == {
+        "command": None,
+        "timeout_seconds": 60,
+        "protect": ["tests/**", "*.cfg"],
+        "red_first": True,
+    }
+    warnings = " ".join(said["warnings"])
+    assert "Checked off, so left out: line 7" in warnings
+    assert "not waited for: line 9" in warnings
+    assert "Without a check" in warnings
+
+
+def test_the_items_below_one_with_a_check_come_after_it_and_its_name_means_them_all(
+    project: Project, agent: Agent
+) -> None:
+    text = (
+        "- [ ] Build\n  - check: make\n  - [ ] Test\n    - check: make test\n  - [x] Lint\n"
+        "    - [ ] Lint more\n      - check: make lint\n- [ ] Ship\n  - needs: Build\n  - check: make ship\n"
+    )
+    agent.ok("import", markdown_plan(project, text))
+    assert waits(project) == {
+        "task-001": [],
+        "task-002": ["task-001"],
+        "task-003": ["task-001"],
+        "task-004": ["task-001", "task-002", "task-003"],
+    }
+
+
+def test_a_group_needs_no_check_and_who_waits_for_it_waits_for_all_that_is_open_in_it(
+    project: Project, agent: Agent
+) -> None:
+    text = (
+        "- [ ] Base\n  - check: a\n- [ ] Parts\n  - depends: Base\n  - [ ] One\n    - check: b\n"
+        "  - [ ] Two\n    - check: c\n    - after: One\n  - [x] Three\n- [ ] Whole\n  - requires: parts\n"
+        "  - check: d\n"
+    )
+    said = agent.ok("import", markdown_plan(project, text))
+    assert [task["title"] for task in project.state["tasks"]] == ["Base", "One", "Two", "Whole"]
+    assert waits(project) == {
+        "task-001": [],
+        "task-002": ["task-001"],
+        "task-003": ["task-001", "task-002"],
+        "task-004": ["task-002", "task-003"],
+    }
+    warnings = " ".join(said["warnings"])
+    assert "No tasks themselves, for they have no check and others below them: line 3." in warnings
+    assert "Without a check" not in warnings
+
+
+def test_what_looks_like_a_field_and_is_none_is_told_before_and_when_it_is_imported(
+    project: Project, agent: Agent
+) -> None:
+    file = markdown_plan(project, "- [ ] A\n  - chekc: make\n  - blocked by: B\n  check: make\n")
+    for options in (["--dry-run"], []):
+        warnings = " ".join(agent.ok("import", file, *options)["warnings"])
+        assert "not as a field: 'chekc' (line 2), 'blocked by' (line 3), 'check' (line 4)" in warnings
+
+
+def test_every_problem_of_a_check_list_is_told_once_with_its_line(project: Project, agent: Agent) -> None:
+    """Also that of a group, whose fields hold for all below it."""
+    text = (
+        "- [ ] A\n  - after: nothing like it\n  - timeout: soon\n- [ ]\n"
+        "- [ ] C\n  - check: x\n  - check: y\n  - priority: high\n  - cwd:\n"
+        "- [ ] D\n  - after: nobody\n  - priority: high\n  - [ ] E\n  - [ ] F\n"
+    )
+    message = agent.fails(2, "import", markdown_plan(project, text))["message"]
+    for line in (2, 3, 4, 7, 8, 9, 11, 12):
+        assert message.count(f"line {line}: ") == 1, line
+    assert project.state["tasks"] == []
+
+
+def test_the_markdown_that_the_help_shows_is_read_as_it_stands(harness: Harness) -> None:
+    shown = "\n".join(import_.MARKDOWN.splitlines()[2:])
+    items, problems = checklist.parse(shown)
+    assert [item.title for item in items] == ["Limit requests per client", "Say so in the documents"]
+    assert not problems
+    assert harness("import", "--help").out.rstrip().endswith(shown.rstrip())

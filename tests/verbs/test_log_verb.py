@@ -53,21 +53,23 @@ def test_a_line_that_is_not_in_the_grammar_is_kept_as_text(line: str) -> None:
     assert log.parse(line) == log.Entry(line, message=line)
 
 
+FILTERED = [
+    ("--type error", ["Redis connection refused", "harness-tasks.json corrupted and unrecoverable"]),
+    ("--type ERROR --task task-002", ["Redis connection refused"]),
+    ("--task 2", ["Redis connection refused"]),
+    ("--session 2", ["tasks_total=5 completed=1"]),
+    ("-n 1", ["a line of nobody's"]),
+    ("-n 1 --task task-001", ["(commit abc1234)"]),
+    ("-n 0", []),
+]
+
+
 @pytest.mark.usefixtures("logged")
 def test_the_filters_go_together(agent: Agent) -> None:
-    def texts(*options: str) -> list[str]:
-        return [entry["message"] for entry in agent.ok("log", *options)["lines"]]
-
-    assert len(texts()) == len(PROSE.splitlines())
-    assert texts("--type", "error") == [
-        "Redis connection refused",
-        "harness-tasks.json corrupted and unrecoverable",
-    ]
-    assert texts("--type", "ERROR", "--task", "task-002") == ["Redis connection refused"]
-    assert texts("--session", "2") == ["tasks_total=5 completed=1"]
-    assert texts("-n", "1") == ["a line of nobody's"]
-    assert texts("-n", "1", "--task", "task-001") == ["(commit abc1234)"]
-    assert texts("-n", "0") == []
+    """The number of a task will do, also where the task is gone."""
+    for options, texts in FILTERED:
+        assert [line["message"] for line in agent.ok("log", *options.split())["lines"]] == texts, options
+    assert len(agent.ok("log")["lines"]) == len(PROSE.splitlines())
     assert "No line" in agent("log", "--task", "nobody").out
 
 
@@ -104,13 +106,6 @@ def test_following_yields_what_is_added_and_fits(logged: Project) -> None:
     assert [next(lines), next(lines)] == [f"{STAMP} WARN yes", f"{STAMP} WARN [task-001] more"]
 
 
-@pytest.mark.parametrize(
-    "options", [["--type", "NOISE"], ["-n", "-3"], ["-n", "many"], ["--session", "x"], ["-f"]]
-)
-def test_a_wrong_option_is_a_usage_error(agent: Agent, options: list[str]) -> None:
-    agent.fails(2, "log", *options)
-
-
-@pytest.mark.usefixtures("logged")
-def test_a_number_names_the_task_of_that_number_also_of_one_that_is_gone(agent: Agent) -> None:
-    assert agent.ok("log", "--task", "2")["lines"] == agent.ok("log", "--task", "task-002")["lines"] != []
+def test_a_wrong_option_is_a_usage_error(agent: Agent) -> None:
+    for options in ("--type NOISE", "-n -3", "-n many", "--session x", "-f"):
+        agent.fails(2, "log", *options.split())

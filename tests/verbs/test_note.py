@@ -1,4 +1,4 @@
-"""`harness note`: what a task leaves for later ones, and who is told."""
+"""`harness note`: what a task leaves for later ones, and which of it a brief has room for."""
 
 from __future__ import annotations
 
@@ -12,32 +12,27 @@ from harness_lib.task import State, Task
 from tests.verbs.project import Agent, Project
 
 
-def add(agent: Agent, *titles: str) -> None:
-    for title in titles:
-        agent.ok("add", title, "--validate", "true")
+@pytest.fixture
+def one(agent: Agent) -> Agent:
+    """Return an agent on a list of one task."""
+    agent.ok("add", "One", "--validate", "true")
+    return agent
 
 
-def do(agent: Agent) -> None:
-    agent.ok("claim")
-    agent.ok("finish")
-
-
-def test_a_note_is_one_line_in_the_list_and_show_shows_it(project: Project, agent: Agent) -> None:
-    add(agent, "One")
-    said = agent.ok("note", "task-001", "ports 80 and\n81 are\x1b[31m taken")
+def test_a_note_is_one_line_in_the_list_and_show_shows_it(project: Project, one: Agent) -> None:
+    said = one.ok("note", "task-001", "ports 80 and\n81 are\x1b[31m taken")
     assert project.task()["notes"] == ["ports 80 and 81 are\ufffd[31m taken"]
     assert said["task"]["notes"] == project.task()["notes"]
-    assert "  ports 80 and 81 are\ufffd[31m taken" in agent("show", "task-001").out
+    assert "  ports 80 and 81 are\ufffd[31m taken" in one("show", "task-001").out
 
 
-def test_anybody_may_note_at_any_status(project: Project, agent: Agent) -> None:
+def test_anybody_may_note_at_any_status(project: Project, one: Agent) -> None:
     """Also a second terminal while a session is open, and after the task is done."""
-    add(agent, "One")
     other = project.agent("other")
     other.ok("note", "task-001", "pending")
-    agent.ok("claim")
+    one.ok("claim")
     other.ok("note", "task-001", "in progress")
-    agent.ok("finish")
+    one.ok("finish")
     other.ok("note", "task-001", "completed")
     assert project.task()["notes"] == ["pending", "in progress", "completed"]
     assert project.task()["status"] == "completed"
@@ -53,50 +48,47 @@ def test_a_note_of_a_worker_outlives_its_failed_attempt(project: Project, agent:
 
 
 def test_the_same_words_are_one_note_and_the_oldest_of_too_many_goes_with_a_warning(
-    project: Project, agent: Agent
+    project: Project, one: Agent
 ) -> None:
-    add(agent, "One")
     project.edit_task(notes=[f"note {number}" for number in range(20)])
-    agent.ok("note", "task-001", "note 3")
+    one.ok("note", "task-001", "note 3")
     assert len(project.task()["notes"]) == 20
-    said = agent.ok("note", "task-001", "one more")
+    said = one.ok("note", "task-001", "one more")
     assert project.task()["notes"][0] == "note 1"
     assert project.task()["notes"][-2:] == ["note 3", "one more"]
     assert "note 0" in said["warnings"][0]
 
 
-def test_a_note_longer_than_a_brief_shows_is_kept_with_a_warning(project: Project, agent: Agent) -> None:
-    add(agent, "One")
-    said = agent.ok("note", "task-001", "x" * 3000)
+def test_a_note_longer_than_a_brief_shows_is_kept_with_a_warning(project: Project, one: Agent) -> None:
+    said = one.ok("note", "task-001", "x" * 3000)
     assert len(project.task()["notes"][0]) == 2000
     assert "400 characters" in said["warnings"][0]
 
 
-@pytest.mark.parametrize("argv", [("task-001", " \n"), ("task-009", "text")], ids=["no text", "no such task"])
-def test_what_cannot_be_noted_changes_nothing(project: Project, agent: Agent, argv: tuple[str, str]) -> None:
-    add(agent, "One")
+def test_what_cannot_be_noted_changes_nothing(project: Project, one: Agent) -> None:
     before = project.file.read_bytes()
-    assert agent.fails(2, "note", *argv)["error"]["hint"]
+    for argv in (("task-001", " \n"), ("task-009", "of no task")):
+        assert one.fails(2, "note", *argv)["error"]["hint"]
     assert project.file.read_bytes() == before
 
 
-def test_the_brief_of_a_later_claim_shows_what_completed_tasks_noted(agent: Agent) -> None:
-    add(agent, "One", "Two", "Three")
-    agent.ok("note", "task-003", "of a task that nobody has begun")
-    do(agent)
-    agent.ok("note", "task-001", "use the second port")
-    assert "- task-001: use the second port" in agent.ok("claim")["brief"]
-    assert "nobody has begun" not in agent.ok("claim")["brief"]
-    assert "- task-001: use the second port" in agent.ok("claim", "--dry-run")["message"]
-    assert "- task-001: use the second port" in agent("start").out
+def test_the_brief_of_a_later_claim_shows_what_completed_tasks_noted(one: Agent) -> None:
+    for title in ("Two", "Three"):
+        one.ok("add", title, "--validate", "true")
+    one.ok("note", "task-003", "of a task that nobody has begun")
+    one.ok("claim")
+    one.ok("finish")
+    one.ok("note", "task-001", "use the second port")
+    assert "- task-001: use the second port" in one.ok("claim")["brief"]
+    assert "nobody has begun" not in one.ok("claim")["brief"]
+    assert "- task-001: use the second port" in one.ok("claim", "--dry-run")["message"]
+    assert "- task-001: use the second port" in one("start").out
 
 
-def test_an_agent_under_a_supervisor_may_note_and_is_not_sent_to_finish(agent: Agent) -> None:
-    add(agent, "One")
-    agent.ok("claim")
-    said = agent.ok("note", "task-001", "a trap", HARNESS_SUPERVISED="task-001")
-    assert said["next"] is None
-    assert agent.ok("checkpoint", "task-001", "1/2", "half", HARNESS_SUPERVISED="task-001")["next"] is None
+def test_an_agent_under_a_supervisor_may_note_and_is_not_sent_to_finish(one: Agent) -> None:
+    one.ok("claim")
+    for typed in (("note", "task-001", "a trap"), ("checkpoint", "task-001", "1/2", "half")):
+        assert one.ok(*typed, HARNESS_SUPERVISED="task-001")["next"] is None
 
 
 # --- which notes a brief has room for

@@ -25,32 +25,39 @@ def ctx(project: Project, tmp_path: Path) -> Context:
     return context(project, tmp_path / "home")
 
 
-def test_a_red_task_is_named_everywhere_with_what_to_type(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
-    commit = break_one(project, agent, ctx)[:12]
-    named = f"red: task-001 One: its check fails at {commit}, on a clean checkout: The check failed with exit"
+@pytest.fixture
+def red(project: Project, agent: Agent, ctx: Context) -> str:
+    """Let task-001 be completed and red; return the commit at which it was found so."""
+    return break_one(project, agent, ctx)[:12]
+
+
+def test_a_red_task_is_named_everywhere_with_what_to_type(agent: Agent, red: str) -> None:
+    named = f"red: task-001 One: its check fails at {red}, on a clean checkout: The check failed with exit"
 
     status = agent.ok("status")
     assert "0 %: 1 of 1 completed, 1 of them red" in status["message"]
     assert f"{named} code 1; then: harness retry task-001" in status["message"]
-    assert status["next"] == "harness retry task-001"
-    show = agent.ok("show", "task-001")
-    assert named in show["message"]
-    assert show["next"] == "harness retry task-001"
     check = agent.fails(1, "check")
-    assert named in check["message"]
-    assert (check["next"], check["red"]) == ("harness retry task-001", ["task-001"])
+    assert check["red"] == ["task-001"]
     start = agent.fails(9, "start")
-    assert (start["stop"], start["next"]) == ({"reason": "recheck_failed"}, "harness retry task-001")
+    assert start["stop"] == {"reason": "recheck_failed"}
     assert "its check fails at" in start["message"]
+    show = agent.ok("show", "task-001")
+    for reply in (show, check):
+        assert named in reply["message"]
+    assert {reply["next"] for reply in (status, show, check, start)} == {"harness retry task-001"}
+
+    agent.ok("retry", "task-001")
+    assert agent.ok("start")["next"] == "harness claim"
+    assert "red:" not in agent.ok("status")["message"]
+    agent.ok("check")
 
 
+@pytest.mark.usefixtures("red")
 def test_a_terminal_shows_of_it_what_a_pipe_shows(
-    project: Project, agent: Agent, ctx: Context, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, ctx: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
-    break_one(project, agent, ctx)
     agent.ok("add", "Two", "--validate", "true")
     agent.ok("claim")
     view = overview.gather(ctx, None)
@@ -77,50 +84,30 @@ def test_whoever_watches_is_told_that_a_task_has_turned_red(
     assert "1 of them red; red: task-001 One: its check fails at" in str(said)
 
 
-def test_a_new_start_makes_a_red_task_pending(project: Project, agent: Agent, ctx: Context) -> None:
-    break_one(project, agent, ctx)
-
-    agent.ok("retry", "task-001")
-
-    assert agent.ok("start")["next"] == "harness claim"
-    assert "red:" not in agent.ok("status")["message"]
-    agent.ok("check")
-
-
-def test_a_session_with_other_work_is_told_of_a_red_task(
-    project: Project, agent: Agent, ctx: Context
+@pytest.mark.usefixtures("red")
+def test_a_session_with_other_work_is_told_of_a_red_task_and_its_last_task_is_not_the_end(
+    agent: Agent,
 ) -> None:
-    break_one(project, agent, ctx)
     agent.ok("add", "Two", "--validate", "true")
 
     started = agent.ok("start")
 
     assert "red: " in started["message"]
     assert started["task"]["id"] == "task-002"
-
-
-def test_the_last_task_of_a_list_with_a_red_one_is_not_the_end(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
-    break_one(project, agent, ctx)
-    agent.ok("add", "Two", "--validate", "true")
     agent.ok("claim")
-
     finished = agent.ok("finish")
-
     assert (finished["stop"], finished["next"]) == ({"reason": "recheck_failed"}, "harness retry task-001")
 
 
 def test_a_later_commit_of_a_person_makes_a_red_task_one_that_was_checked_before(
-    project: Project, agent: Agent, ctx: Context
+    project: Project, agent: Agent, ctx: Context, red: str
 ) -> None:
-    commit = break_one(project, agent, ctx)[:12]
     project.put("a")
     project.commit("put it back by hand")
 
     status = agent.ok("status")
 
-    assert f"checked: task-001 One: its check fails at {commit}" in status["message"]
+    assert f"checked: task-001 One: its check fails at {red}" in status["message"]
     assert "there are later commits, so check again" in status["message"]
     assert "red:" not in status["message"]
     assert status["next"] == AGAIN
@@ -148,22 +135,16 @@ def test_a_later_commit_of_a_person_makes_a_checked_task_no_worse(
 def test_what_was_completed_without_a_re_check_is_neither_red_nor_held(
     project: Project, agent: Agent
 ) -> None:
+    """And nobody at work is told of it."""
     done(project, agent, "test -f a", "a")
 
-    assert (
-        f"not re-checked: 1 completed task. Run the checks on a clean checkout of what is committed: {AGAIN}"
-        in (agent.ok("status")["message"])
-    )
+    missing = "not re-checked: 1 completed task. Run the checks on a clean checkout of what is committed: "
+    assert f"{missing}{AGAIN}" in agent.ok("status")["message"]
     assert f"not re-checked on a clean checkout; type: {AGAIN}" in agent.ok("show", "task-001")["message"]
     agent.ok("check")
     assert agent.fails(9, "start")["stop"] == {"reason": "done"}
-
-
-def test_nobody_at_work_is_told_of_what_is_still_to_be_re_checked(project: Project, agent: Agent) -> None:
-    done(project, agent, "test -f a", "a")
     agent.ok("add", "Two", "--validate", "true")
     agent.ok("start")
-
     assert "not re-checked" not in agent.ok("status")["message"]
 
 
@@ -191,10 +172,8 @@ def test_hooks_come_back_for_a_red_task_and_go_when_it_is_repaired(
     assert not project.marker
 
 
-def test_the_stop_hook_holds_while_a_task_is_red(
-    ring: Ring, project: Project, agent: Agent, ctx: Context
-) -> None:
-    break_one(project, agent, ctx)
+@pytest.mark.usefixtures("red")
+def test_the_stop_hook_holds_while_a_task_is_red(ring: Ring, project: Project, agent: Agent) -> None:
     in_chat = chat(project)
     agent.ok("add", "Two", "--validate", "true")
     in_chat.ok("claim")
@@ -204,20 +183,16 @@ def test_the_stop_hook_holds_while_a_task_is_red(
 
     assert 'the check fails on a clean checkout of what is committed: task-001 "One"' in held
     assert "harness retry task-001" in held
-    said = ring("sessionstart", {"source": "startup"}).context
-    assert "harness retry task-001" in said
+    assert "harness retry task-001" in ring("sessionstart", {"source": "startup"}).context
 
 
-def test_a_repair_that_is_finished_in_a_chat_makes_red_tasks_unknown(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
-    break_one(project, agent, ctx)
+@pytest.mark.usefixtures("red")
+def test_a_repair_that_is_finished_in_a_chat_makes_red_tasks_unknown(project: Project, agent: Agent) -> None:
     agent.ok("add", "Repair", "--validate", "test -f a")
     project.edit_task("task-002", repairs="task-001")
     agent.ok("claim")
     project.put("a")
 
-    finished = agent.ok("finish")
+    assert agent.ok("finish")["stop"] == {"reason": "done"}
 
-    assert finished["stop"] == {"reason": "done"}
     assert "recheck" not in project.task("task-001")

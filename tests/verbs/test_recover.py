@@ -1,19 +1,27 @@
-"""The protocol's decision matrix, every row, through the command line, in both modes."""
+"""What an interrupted attempt left is finished, gone on with or failed, and nothing of it is lost."""
 
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
 from tests.verbs.conftest import Make
-from tests.verbs.cut_off import interrupted
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, begin
 
 MODES = ("exclusive", "concurrent")
 
 
-def recover(project: Project, agent: Agent, mode: str) -> str:
+def interrupted(make_project: Make, mode: str, check: str = "test -f done") -> tuple[Project, Agent]:
+    """Return a project whose agent holds a task and will die."""
+    project = make_project(mode=mode)
+    agent = project.agent()
+    begin(agent, check)
+    return project, agent
+
+
+def recover(project: Project, agent: Agent, mode: str = "exclusive") -> str:
     """Let the agent die and another one start; in concurrent mode the lease has to end first."""
     agent.die()
     if mode == "concurrent":
@@ -27,13 +35,22 @@ def recover(project: Project, agent: Agent, mode: str) -> str:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_change_no_commit_no_checkpoint_fails(make_project: Make, mode: str) -> None:
-    project, agent = interrupted(make_project, mode)
+    """What was untracked before is no change, and a commit that names another task none of its own."""
+    project = make_project(mode=mode)
+    project.put("mine.txt", "mine\n")
+    agent = project.agent()
+    begin(agent)
+    if mode == "exclusive":
+        project.put("x")
+        project.git("add", "x")
+        project.commit_only("about [task-0011] and task-001x")
 
     assert "No progress detected" in recover(project, agent, mode)
 
     task = project.task()
     assert (task["status"], task["attempts"]) == ("failed", 1)
     assert task["error_log"] == ["[SESSION_TIMEOUT] No progress detected"]
+    assert project.read("mine.txt") == "mine\n"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -49,30 +66,29 @@ def test_checkpoints_that_the_files_reflect_are_resumed(make_project: Make, mode
     assert len(task["checkpoints"]) == 1
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_checkpoints_whose_work_is_gone_fail(make_project: Make, mode: str) -> None:
-    project, agent = interrupted(make_project, mode)
+def test_checkpoints_whose_work_is_gone_fail(make_project: Make) -> None:
+    project, agent = interrupted(make_project, "exclusive")
     project.put("tracked.txt", "half\n")
     agent.ok("checkpoint", "task-001", "1/2", "half")
     project.git("checkout", "tracked.txt")
 
-    assert "work was lost" in recover(project, agent, mode)
+    assert "work was lost" in recover(project, agent)
 
     assert project.task()["status"] == "failed"
     assert project.task()["error_log"][0].startswith("[SESSION_TIMEOUT]")
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_checkpoint_without_a_tree_is_no_evidence(make_project: Make, mode: str) -> None:
-    project, agent = interrupted(make_project, mode)
+def test_a_checkpoint_without_a_tree_is_no_evidence(make_project: Make) -> None:
+    project, agent = interrupted(make_project, "exclusive")
     project.edit_task(checkpoints=[{"step": 1, "total": 2, "description": "believe me"}])
 
-    assert "mark failed" in recover(project, agent, mode)
+    assert "mark failed" in recover(project, agent)
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("passes", [True, False], ids=["passes", "fails"])
-@pytest.mark.parametrize("left", ["commits", "changes", "both"])
+@pytest.mark.parametrize(
+    ("left", "mode"), [("commits", "exclusive"), ("changes", "exclusive"), ("both", "concurrent")]
+)
 def test_what_is_there_is_judged_by_the_check(make_project: Make, mode: str, left: str, passes: bool) -> None:
     project, agent = interrupted(make_project, mode, "test -f done" if passes else "false")
     base = project.head
@@ -99,27 +115,6 @@ def test_what_is_there_is_judged_by_the_check(make_project: Make, mode: str, lef
     assert (project.head == base) == (left == "changes")
     assert project.read("done") == "x\n"
     assert ("committed.txt" in project.files) == (left != "changes")
-
-
-def test_only_commits_that_name_the_task_count_as_its_own(make_project: Make) -> None:
-    project, agent = interrupted(make_project, "exclusive")
-    project.put("x")
-    project.commit("about [task-0011] and task-001x")
-
-    assert "No progress" in recover(project, agent, "exclusive")
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_untracked_files_from_before_are_no_progress(make_project: Make, mode: str) -> None:
-    project = make_project(mode=mode)
-    project.put("mine.txt", "mine\n")
-    agent = project.agent()
-    agent.ok("add", "One", "--validate", "test -f done")
-    agent.ok("claim")
-
-    assert "No progress" in recover(project, agent, mode)
-
-    assert project.read("mine.txt") == "mine\n"
 
 
 def test_the_same_worker_recovers_its_own_without_waiting_for_the_lease(make_project: Make) -> None:
@@ -152,17 +147,14 @@ def test_recovery_that_needs_a_check_nobody_trusts_stops_and_touches_nothing(mak
     assert "harness trust" in other.fails(8, "start")["error"]["hint"]
 
     assert project.read("work.txt") == "work\n"
-    assert project.task()["status"] == "in_progress"
-    assert project.task()["attempts"] == 0
+    assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
     other.ok("trust", "--yes", HARNESS_TRUST="1")
     assert other("start").code == 0
     assert (project.task()["status"], project.task()["claimed_by"]) == ("in_progress", "other")
     assert project.read("work.txt") == "work\n"
 
 
-def test_recovery_without_a_check_is_config_and_touches_nothing(make_project: Make) -> None:
-    project = make_project()
-    agent = project.agent()
+def test_recovery_without_a_check_is_config_and_touches_nothing(project: Project, agent: Agent) -> None:
     agent.ok("add", "One")
     agent.ok("claim")
     project.put("work.txt", "work\n")
@@ -174,32 +166,25 @@ def test_recovery_without_a_check_is_config_and_touches_nothing(make_project: Ma
     assert project.state["sessions"][0]["halt"].startswith("CONFIG")
 
 
-def test_a_base_that_is_gone_rolls_nothing_back_and_uses_up_the_attempts(make_project: Make) -> None:
+@pytest.mark.parametrize("verb", ["finish", "start"])
+def test_a_base_that_is_gone_rolls_nothing_back_and_uses_up_the_attempts(
+    make_project: Make, verb: str
+) -> None:
     project, agent = interrupted(make_project, "exclusive", "false")
     project.put("work.txt", "work\n")
     project.edit_task(started_at_commit="0" * 40)
     before = project.files
 
-    reply = agent.fails(1, "finish")
+    if verb == "start":
+        recover(project, agent)
+    else:
+        reply = agent.fails(1, "finish")
+        assert "gone" in " ".join(reply["warnings"])
+        assert project.grep("ROLLBACK", "not possible", "is gone")
+        assert project.git("show", f"{reply['rescue']}:work.txt") == "work"
 
     assert project.files == before
-    task = project.task()
-    assert task["attempts"] == task["max_attempts"] == 3
-    assert "gone" in " ".join(reply["warnings"])
-    assert project.grep("ROLLBACK", "not possible", "is gone")
-    assert project.git("show", f"{reply['rescue']}:work.txt") == "work"
-
-
-def test_a_base_that_is_gone_in_recovery_too(make_project: Make) -> None:
-    project, agent = interrupted(make_project, "exclusive", "false")
-    project.put("work.txt", "work\n")
-    project.edit_task(started_at_commit="0" * 40)
-    before = project.files
-
-    recover(project, agent, "exclusive")
-
-    assert project.files == before
-    assert project.task()["attempts"] == 3
+    assert project.task()["attempts"] == project.task()["max_attempts"] == 3
 
 
 def test_recover_is_a_verb_too_and_says_when_there_is_nothing(project: Project, agent: Agent) -> None:
@@ -210,3 +195,94 @@ def test_recover_is_a_verb_too_and_says_when_there_is_nothing(project: Project, 
     agent.ok("claim")
     assert agent.ok("recover")["recovered"] == []
     assert project.task()["status"] == "in_progress"
+
+
+# -- an attempt that was made in another place
+
+
+@pytest.fixture
+def cloned(make_project: Make) -> tuple[Project, Project]:
+    """Return a project and a clone of it, whose workers have their list in the first one."""
+    project = make_project(mode="concurrent")
+    project.git("clone", "-q", ".", "../clone")
+    clone = Project(project.top.parent / "clone", project.clock)
+    clone.git("config", "user.email", "c@example.invalid")
+    return project, clone
+
+
+def worker_in(clone: Project, project: Project) -> Agent:
+    """Return a worker in the clone, which holds nothing yet."""
+    worker = project.agent("worker", clone.top, HARNESS_STATE_ROOT=str(project.top))
+    worker.ok("add", "One", "--validate", "false")
+    return worker
+
+
+def test_a_worktree_that_is_gone_does_not_cost_somebody_elses_changes(make_project: Make) -> None:
+    """The dead worker's linked worktree was removed: what stands in ours is not its attempt."""
+    project = make_project(mode="concurrent")
+    project.git("worktree", "add", "-q", "-b", "side", "../side")
+    worker = project.agent("worker", project.top.parent / "side")
+    begin(worker, "false")
+    worker.die()
+    project.git("worktree", "remove", "--force", "../side")
+    project.put("later.txt")
+    head = project.commit("A commit after the claim")
+    project.put("tracked.txt", "my own edit\n")
+    project.put("mine.txt", "mine\n")
+    before = project.files
+
+    reply = project.agent("other").ok("start")
+
+    assert "not in this repository any more" in reply["recovered"][0]
+    assert (project.files, project.head) == (before, head)
+    assert (project.task()["status"], project.task()["attempts"]) == ("failed", 1)
+
+
+def test_a_task_of_another_clone_is_not_rolled_back_in_this_one(cloned: tuple[Project, Project]) -> None:
+    """HARNESS_STATE_ROOT may serve several clones; each has a work tree and a history of its own."""
+    project, clone = cloned
+    worker = worker_in(clone, project)
+    clone.put("theirs.txt", "t\n")
+    clone.commit("their base")
+    worker.ok("claim")
+    clone.put("work.txt", "work\n")
+    worker.die()
+    project.put("tracked.txt", "my own edit\n")
+    before = project.files, clone.files
+
+    project.agent("other").ok("start")
+
+    assert (project.files, clone.files) == before
+    assert project.task()["attempts"] == 1
+
+
+def test_a_worker_of_a_clone_recovers_its_own_there(cloned: tuple[Project, Project]) -> None:
+    project, clone = cloned
+    worker = worker_in(clone, project)
+    project.agent("person", clone.top, **worker.env).ok("trust", "--yes", HARNESS_TRUST="1")
+    worker.ok("claim")
+    clone.put("work.txt", "work\n")
+    worker.die()
+    worker.wake()
+
+    worker.ok("start")
+
+    assert (project.task()["claimed_by"], project.task()["attempts"]) == ("worker", 0)
+    assert clone.read("work.txt") == "work\n"
+
+
+def test_a_project_that_was_renamed_meanwhile_is_still_recovered(make_project: Make, tmp_path: Path) -> None:
+    project, agent = interrupted(make_project, "exclusive", "false")
+    project.put("work.txt", "work\n")
+    agent.die()
+    project.top.rename(tmp_path / "renamed")
+    moved = Project(tmp_path / "renamed", project.clock)
+    other = project.agent("other", moved.top)
+    other.ok("trust", "--yes", HARNESS_TRUST="1")
+
+    other.ok("start")
+
+    assert (moved.task()["status"], moved.task()["worktree"]) == ("in_progress", str(moved.top))
+    assert moved.read("work.txt") == "work\n"
+    assert moved.read("tracked.txt") == "one\n"
+    moved.close()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.system.git.gitrepo import sh
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project, begin, own_work_tree
+from tests.verbs.project import Agent, Project, begin, lose, own_work_tree
 
 REF = "refs/harness/rescue/task-001/1"
 
@@ -19,8 +19,7 @@ def failed(project: Project, agent: Agent) -> Project:
     project.put("sub/gone.txt", "to go\n")
     project.put("story.txt", "".join(f"line {n}\n" for n in range(30)))
     project.commit("More files")
-    agent.ok("add", "First", "--validate", "false", "--max-attempts", "9")
-    agent.ok("claim")
+    begin(agent, "false", "--max-attempts", "9")
     project.put("tracked.txt", "two\n")
     project.commit("[task-001] committed by the attempt")
     project.put("made.txt", "new\n")
@@ -29,6 +28,9 @@ def failed(project: Project, agent: Agent) -> Project:
     agent.fails(1, "finish")
     assert project.read("tracked.txt") == "one\n"
     return project
+
+
+# -- list and show
 
 
 def test_the_list_names_every_rescue_newest_first(failed: Project, agent: Agent) -> None:
@@ -43,42 +45,33 @@ def test_the_list_names_every_rescue_newest_first(failed: Project, agent: Agent)
 
 
 @pytest.mark.usefixtures("failed")
-def test_the_number_of_a_task_is_enough_to_name_its_work(agent: Agent) -> None:
-    assert agent.ok("rescue", "show", "1")["rescue"]["ref"] == REF
-    assert agent.ok("rescue", "show", "1/1")["rescue"]["ref"] == REF
-    assert "'7'" in agent.fails(2, "rescue", "show", "7")["error"]["message"]
-
-
-@pytest.mark.usefixtures("failed")
 def test_a_rescue_is_shown_with_what_was_committed_and_what_was_not(agent: Agent) -> None:
-    for name in (REF, "task-001/1", "task-001"):
+    for name in (REF, "task-001/1", "task-001", "1", "1/1"):
         said = agent.ok("rescue", "show", name)
         assert said["rescue"]["ref"] == REF
         for text in ("| +two", "| +new", "| -to go", "made.txt", "sub/gone.txt"):
             assert text in said["message"]
         assert said["next"] == f"harness rescue apply {REF}"
+    assert "'7'" in agent.fails(2, "rescue", "show", "7")["error"]["message"]
+    for action in ("show", "apply", "drop"):
+        assert "harness rescue list" in agent.fails(2, "rescue", action, "task-009/4")["error"]["hint"]
 
 
-def test_a_huge_difference_is_shown_in_part_and_without_terminal_codes(
-    project: Project, agent: Agent
-) -> None:
-    agent.ok("add", "First", "--validate", "false")
-    agent.ok("claim")
-    project.put("made.txt", "\x1b[31mred\n" * 5000)
-    agent.fails(1, "finish")
+def test_a_huge_difference_is_shown_in_part_and_without_terminal_codes(agent: Agent) -> None:
+    lose(agent, "made.txt", text="\x1b[31mred\n" * 5000)
     said = agent("rescue", "show", "task-001")
     assert said.code == 0
     assert "\x1b" not in said.out
     assert len(said.out.splitlines()) < 250
 
 
-def test_a_line_of_a_difference_ends_where_git_ends_it(project: Project, agent: Agent) -> None:
+def test_a_line_of_a_difference_ends_where_git_ends_it(agent: Agent) -> None:
     """Source files have form feeds between their parts, and some of them carriage returns."""
-    agent.ok("add", "First", "--validate", "false")
-    agent.ok("claim")
-    project.put("made.txt", "one\x0ctwo\r\n")
-    agent.fails(1, "finish")
+    lose(agent, "made.txt", text="one\x0ctwo\r\n")
     assert "| +one\ufffdtwo\n" in f"{agent.ok('rescue', 'show', 'task-001')['message']}\n"
+
+
+# -- apply
 
 
 def test_apply_brings_everything_back_without_committing(failed: Project, agent: Agent) -> None:
@@ -93,29 +86,23 @@ def test_apply_brings_everything_back_without_committing(failed: Project, agent:
     assert "here already" in agent.ok("rescue", "apply", "task-001")["message"]
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("tracked.txt", "a person's\n"), ("made.txt", "a person's\n"), ("ignored.log", "a person's\n")],
-)
-def test_apply_never_writes_over_a_person_s_change(
-    project: Project, agent: Agent, name: str, text: str
-) -> None:
-    agent.ok("add", "First", "--validate", "false")
-    agent.ok("claim")
-    for made in ("tracked.txt", "made.txt", "ignored.log", "other.txt"):
-        project.put(made, "the attempt's\n")
-    agent.fails(1, "finish")
+@pytest.mark.parametrize("name", ["tracked.txt", "made.txt", "ignored.log"])
+def test_apply_never_writes_over_a_person_s_change(project: Project, agent: Agent, name: str) -> None:
+    lose(agent, "tracked.txt", "made.txt", "ignored.log", "other.txt", text="the attempt's\n")
     project.put(".gitignore", "*.log\n")
     project.commit("Ignore logs")
-    project.put(name, text)
+    project.put(name, "a person's\n")
     before = project.files
-    said = agent.fails(8, "rescue", "apply", "task-001")
-    assert name in said["message"]
+    assert name in agent.fails(8, "rescue", "apply", "task-001")["message"]
     assert project.files == before
 
 
 def test_apply_takes_only_what_is_named(failed: Project, agent: Agent) -> None:
     failed.put("tracked.txt", "a person's\n")
+    before = failed.files
+    wrong = agent.fails(2, "rescue", "apply", "task-001", "maed.txt", "made.txt")
+    assert "maed.txt" in wrong["error"]["message"]
+    assert failed.files == before
     said = agent.ok("rescue", "apply", "task-001", "made.txt", "sub/")
     assert sorted(said["written"]) == ["made.txt", "sub/gone.txt"]
     assert failed.read("tracked.txt") == "a person's\n"
@@ -133,14 +120,12 @@ def test_apply_writes_nothing_where_one_file_does_not_fit(failed: Project, agent
     failed.put("tracked.txt", "three\n")
     failed.commit("The same line")
     before = failed.files
-    said = agent.fails(8, "rescue", "apply", "task-001")
-    assert "tracked.txt" in said["message"]
+    assert "tracked.txt" in agent.fails(8, "rescue", "apply", "task-001")["message"]
     assert failed.files == before
 
 
 def test_apply_keeps_the_content_of_binary_files_and_links_and_modes(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "false")
-    agent.ok("claim")
+    begin(agent, "false")
     project.put("raw.bin", bytes(range(256)) * 10)
     project.put("run.sh", "#!/bin/sh\n").chmod(0o755)
     (project.top / "link").symlink_to("tracked.txt")
@@ -151,24 +136,29 @@ def test_apply_keeps_the_content_of_binary_files_and_links_and_modes(project: Pr
     assert project.files == before
 
 
-@pytest.mark.usefixtures("failed")
-def test_the_next_attempt_may_take_up_the_work_of_the_last(agent: Agent) -> None:
-    agent.ok("claim")
-    said = agent.ok("rescue", "apply", "task-001")
-    assert said["next"] == "harness finish"
-
-
-def test_nothing_is_brought_into_the_attempt_of_somebody_else(failed: Project, agent: Agent) -> None:
+def test_the_next_attempt_may_take_up_the_work_of_the_last_and_nobody_else_brings_it_in(
+    failed: Project, agent: Agent
+) -> None:
     agent.ok("claim")
     before = failed.files
     assert "task-001" in failed.agent("person").fails(8, "rescue", "apply", "task-001")["message"]
     assert failed.files == before
+    assert agent.ok("rescue", "apply", "task-001")["next"] == "harness finish"
+
+
+# -- drop
 
 
 def test_a_dropped_rescue_can_be_brought_back_with_the_printed_command(failed: Project, agent: Agent) -> None:
+    """One at a time is dropped (or shown), by its whole name, and by no agent."""
+    for action in ("drop", "show", "list"):
+        assert "one" in agent.fails(2, "rescue", action, "task-001/1", "task-001/2")["error"]["message"]
     agent.fails(2, "rescue", "drop", "task-001")
-    agent.fails(2, "rescue", "drop")
-    said = agent.ok("rescue", "drop", REF)
+    agent.fails(8, "rescue", "drop", REF, CLAUDECODE="1")
+    assert failed.refs() == [REF]
+    hint = agent.fails(2, "rescue", "drop")["error"]["hint"]
+    example = hint.partition(", or see")[0].removeprefix("harness ").split()
+    said = agent.ok(*example)
     oid = said["rescue"]["oid"]
     assert failed.refs() == []
     assert failed.grep("WARN dropped by hand", REF, oid)
@@ -177,21 +167,7 @@ def test_a_dropped_rescue_can_be_brought_back_with_the_printed_command(failed: P
     assert failed.git("rev-parse", REF) == oid
 
 
-def test_only_one_is_dropped_or_shown_at_a_time(failed: Project, agent: Agent) -> None:
-    """Rather none than one of those that were named."""
-    for action in ("drop", "show", "list"):
-        assert "one" in agent.fails(2, "rescue", action, "task-001/1", "task-001/2")["error"]["message"]
-    assert failed.refs() == [REF]
-
-
-def test_an_agent_drops_nothing(failed: Project, agent: Agent) -> None:
-    agent.fails(8, "rescue", "drop", REF, CLAUDECODE="1")
-    assert failed.refs() == [REF]
-
-
-def test_an_unknown_rescue_is_said_to_be_unknown(agent: Agent) -> None:
-    for action in ("show", "apply", "drop"):
-        assert "harness rescue list" in agent.fails(2, "rescue", action, "task-009/4")["error"]["hint"]
+# -- save
 
 
 def test_what_a_late_worker_has_changed_is_saved_so_that_its_next_claim_is_not_refused(
@@ -224,12 +200,16 @@ def test_what_a_late_worker_has_changed_is_saved_so_that_its_next_claim_is_not_r
 
 
 def test_saving_leaves_what_git_does_not_know_where_a_person_works(project: Project, agent: Agent) -> None:
+    """Of what is staged as it stands nothing is said."""
     project.put("tracked.txt", "changed\n")
     project.put("notes.txt", "a person's\n")
     project.git("add", "tracked.txt")
 
-    ref = agent.ok("rescue", "save", "task-009")["rescue"]["ref"]
+    said = agent.ok("rescue", "save", "task-009")
 
+    ref = said["rescue"]["ref"]
+    assert (said["staged"], "staged" in said["message"]) == (None, False)
+    assert project.refs() == [ref]
     assert project.read("tracked.txt") == "one\n"
     assert project.read("notes.txt") == "a person's\n"
     assert project.git("show", f"{ref}:tracked.txt") == "changed"
@@ -272,16 +252,6 @@ def test_saving_keeps_what_was_staged_and_changed_further(project: Project, agen
         (project.top / "new.txt").unlink(missing_ok=True)
 
 
-def test_saving_says_nothing_of_what_is_staged_as_it_stands(project: Project, agent: Agent) -> None:
-    project.put("tracked.txt", "staged\n")
-    project.git("add", "tracked.txt")
-
-    said = agent.ok("rescue", "save", "task-009")
-
-    assert (said["staged"], "staged" in said["message"]) == (None, False)
-    assert project.refs() == ["refs/harness/rescue/task-009/late-saved"]
-
-
 def test_saving_ends_what_only_the_index_has(project: Project, agent: Agent) -> None:
     project.put("tracked.txt", "staged\n")
     project.git("add", "tracked.txt")
@@ -291,29 +261,3 @@ def test_saving_ends_what_only_the_index_has(project: Project, agent: Agent) -> 
 
     assert project.git("show", f"{said['staged']['ref']}:tracked.txt") == "staged"
     assert project.git("status", "--porcelain") == ""
-
-
-def test_what_drop_gives_as_an_example_is_taken_by_drop(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "false")
-    agent.ok("claim")
-    project.put("try.txt")
-    agent.fails(1, "finish")
-    person = project.agent("person", CLAUDE_PID=None)
-
-    hint = person.fails(2, "rescue", "drop")["error"]["hint"]
-    example = hint.partition(", or see")[0].removeprefix("harness ").split()
-    assert "dropped" in person.ok(*example)["message"]
-
-
-def test_a_path_that_the_rescue_does_not_have_is_named_and_nothing_is_written(
-    project: Project, agent: Agent
-) -> None:
-    agent.ok("add", "One", "--validate", "false")
-    agent.ok("claim")
-    project.put("try.txt")
-    agent.fails(1, "finish")
-
-    said = agent.fails(2, "rescue", "apply", "task-001", "tyr.txt", "try.txt")
-
-    assert "tyr.txt" in said["error"]["message"]
-    assert not (project.top / "try.txt").exists()

@@ -1,8 +1,8 @@
-"""`harness retry`: a new start, for the task and for what it had blocked."""
+"""`harness retry` gives a task its attempts back; `harness remove` takes one away that nobody needs."""
 
 from __future__ import annotations
 
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, lose
 
 
 def _fail(agent: Agent, task_id: str) -> None:
@@ -10,10 +10,20 @@ def _fail(agent: Agent, task_id: str) -> None:
     agent.fails(1, "finish")
 
 
+def add(agent: Agent, title: str, *after: str, check: str = "true") -> None:
+    """Add a task with one attempt that waits for `after`."""
+    waits = [word for task in after for word in ("--depends-on", task)]
+    agent.ok("add", title, "--validate", check, "--max-attempts", "1", *waits)
+
+
+def statuses(project: Project) -> list[str]:
+    return [task["status"] for task in project.state["tasks"]]
+
+
 def test_a_task_that_failed_for_good_gets_its_attempts_back_and_keeps_its_errors(
     project: Project, agent: Agent
 ) -> None:
-    agent.ok("add", "First", "--validate", "false", "--max-attempts", "1")
+    add(agent, "First", check="false")
     _fail(agent, "task-001")
     assert not project.marker
     said = agent.ok("retry", "task-001")
@@ -28,56 +38,42 @@ def test_a_task_that_failed_for_good_gets_its_attempts_back_and_keeps_its_errors
 
 
 def test_the_number_of_all_attempts_never_falls(project: Project, agent: Agent) -> None:
-    for title in ("First", "Second"):
-        agent.ok("add", title, "--validate", "false", "--max-attempts", "1")
-    _fail(agent, "task-001")
-    _fail(agent, "task-002")
+    for task_id in ("task-001", "task-002"):
+        add(agent, task_id, check="false")
+        _fail(agent, task_id)
 
     agent.ok("retry", "task-001")
     agent.ok("remove", "task-002")
     _fail(agent, "task-001")
 
     agent("stop")
-    assert project.grep("STATS", "attempts_total=3")[-1] == project.grep("STATS")[-1]
+    assert "attempts_total=3" in project.grep("STATS")[-1]
 
 
-def test_what_it_had_blocked_is_revived_with_it(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "false", "--max-attempts", "1")
-    agent.ok("add", "Second", "--validate", "true", "--depends-on", "task-001")
-    agent.ok("add", "Third", "--validate", "true", "--depends-on", "task-002")
-    agent.ok("add", "Alone", "--validate", "false", "--max-attempts", "1")
+def test_what_it_had_blocked_is_revived_with_it_and_each_task_once(project: Project, agent: Agent) -> None:
+    """A diamond, and a chain below it."""
+    add(agent, "Top", check="false")
+    add(agent, "Left", "task-001")
+    add(agent, "Right", "task-001")
+    add(agent, "Bottom", "task-002", "task-003")
+    add(agent, "Alone", check="false")
     _fail(agent, "task-001")
-    _fail(agent, "task-004")
+    _fail(agent, "task-005")
     agent.fails(9, "claim")
-    assert project.task("task-003")["status"] == "failed"
-    said = agent.ok("retry", "task-001")
-    assert said["revived"] == ["task-002", "task-003"]
-    assert [task["status"] for task in project.state["tasks"]] == ["pending"] * 3 + ["failed"]
-    assert project.task("task-003")["error_log"] == []
-
-
-def test_a_diamond_of_blocked_tasks_is_revived_whole_and_each_task_once(
-    project: Project, agent: Agent
-) -> None:
-    agent.ok("add", "Top", "--validate", "false", "--max-attempts", "1")
-    agent.ok("add", "Left", "--validate", "true", "--depends-on", "task-001")
-    agent.ok("add", "Right", "--validate", "true", "--depends-on", "task-001")
-    agent.ok("add", "Bottom", "--validate", "true", "--depends-on", "task-002", "--depends-on", "task-003")
-    _fail(agent, "task-001")
-    agent.fails(9, "claim")
-    assert [task["status"] for task in project.state["tasks"]] == ["failed"] * 4
+    assert statuses(project) == ["failed"] * 5
 
     said = agent.ok("retry", "task-001")
 
     assert said["revived"] == ["task-002", "task-003", "task-004"]
-    assert [task["status"] for task in project.state["tasks"]] == ["pending"] * 4
+    assert statuses(project) == ["pending"] * 4 + ["failed"]
+    assert project.task("task-003")["error_log"] == []
     assert len(project.grep("WARN", "reset by", "with task-001")) == 3
 
 
 def test_a_ring_is_not_revived_and_stays_as_it_was(project: Project, agent: Agent) -> None:
     """Retrying a member names the ring: it would fail again at once."""
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("add", "Two", "--validate", "true", "--depends-on", "task-001")
+    add(agent, "One")
+    add(agent, "Two", "task-001")
     project.edit_task("task-001", depends_on=["task-002"])
     agent.fails(9, "claim")
     before = project.file.read_bytes()
@@ -86,53 +82,75 @@ def test_a_ring_is_not_revived_and_stays_as_it_was(project: Project, agent: Agen
     assert project.file.read_bytes() == before
 
 
-def test_what_another_failure_blocks_too_stays_failed(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "false", "--max-attempts", "1")
-    agent.ok("add", "Second", "--validate", "false", "--max-attempts", "1")
-    agent.ok("add", "Both", "--validate", "true", "--depends-on", "task-001", "--depends-on", "task-002")
+def test_what_another_failure_blocks_too_stays_failed_and_is_not_reset_itself(
+    project: Project, agent: Agent
+) -> None:
+    """The cause is named, for the task would fail again at once."""
+    add(agent, "First", check="false")
+    add(agent, "Second", check="false")
+    add(agent, "Both", "task-001", "task-002")
     _fail(agent, "task-001")
     _fail(agent, "task-002")
     agent.fails(9, "claim")
-    said = agent.ok("retry", "task-001")
-    assert said["revived"] == []
+    assert agent.ok("retry", "task-001")["revived"] == []
     assert project.task("task-003")["status"] == "failed"
+    before = project.file.read_bytes()
+
+    assert "task-002" in agent.fails(2, "retry", "task-003")["message"]
+    assert project.file.read_bytes() == before
 
 
-def test_a_task_that_would_fail_again_at_once_is_not_reset_and_the_cause_is_named(
+def test_a_completed_task_can_be_done_again_and_one_as_good_as_new_is_left_alone(
     project: Project, agent: Agent
 ) -> None:
-    agent.ok("add", "First", "--validate", "false", "--max-attempts", "1")
-    agent.ok("add", "Second", "--validate", "true", "--depends-on", "task-001")
-    _fail(agent, "task-001")
-    agent.fails(9, "claim")
-    before = project.file.read_bytes()
-    assert "task-001" in agent.fails(2, "retry", "task-002")["message"]
-    assert project.file.read_bytes() == before
-
-
-def test_a_completed_task_can_be_done_again(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "true")
-    agent.ok("claim")
-    agent.ok("finish")
-    agent.ok("retry", "task-001")
-    task = project.task()
-    assert (task["status"], task["completed_at"]) == ("pending", None)
-    agent.ok("claim")
-    agent.ok("finish")
-
-
-def test_a_task_in_progress_is_refused_and_keeps_its_work(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "true")
-    agent.ok("claim")
-    project.put("made.txt")
-    before = project.file.read_bytes()
-    said = project.agent("person").fails(8, "retry", "task-001")
-    assert "harness release task-001" in said["error"]["hint"]
-    assert project.file.read_bytes() == before
-
-
-def test_a_task_as_good_as_new_is_left_alone(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "true")
+    add(agent, "First")
     before = project.file.read_bytes()
     assert "as good as new" in agent.ok("retry", "task-001")["message"]
     assert project.file.read_bytes() == before
+    agent.ok("claim")
+    agent.ok("finish")
+    agent.ok("retry", "task-001")
+    assert (project.task()["status"], project.task()["completed_at"]) == ("pending", None)
+    agent.ok("claim")
+    agent.ok("finish")
+
+
+def test_a_task_in_progress_is_neither_reset_nor_removed(project: Project, agent: Agent) -> None:
+    add(agent, "First")
+    agent.ok("claim")
+    before = project.file.read_bytes()
+    for verb in ("retry", "remove"):
+        said = project.agent("person").fails(8, verb, "task-001")
+        assert "harness release task-001" in said["error"]["hint"]
+    assert project.file.read_bytes() == before
+
+
+def test_a_task_is_removed_and_the_list_before_is_kept(project: Project, agent: Agent) -> None:
+    """The last one takes the marker with it."""
+    add(agent, "First")
+    add(agent, "Second")
+    before = project.file.read_bytes()
+    said = agent.ok("remove", "task-001")
+    assert [task["id"] for task in project.state["tasks"]] == ["task-002"]
+    assert said["task"]["title"] == "First"
+    assert (project.top / "harness-tasks.json.bak").read_bytes() == before
+    assert project.grep('WARN [task-001] removed by hand: "First" (pending)')
+    assert project.marker
+    agent.ok("remove", "task-002")
+    assert not project.marker
+
+
+def test_what_others_wait_for_is_not_removed_and_they_are_named(project: Project, agent: Agent) -> None:
+    add(agent, "First")
+    for number in range(7):
+        add(agent, f"Then {number}", "task-001")
+    message = agent.fails(8, "remove", "task-001")["message"]
+    assert "task-002" in message
+    assert "and 2 more" in message
+    assert project.task("task-001")
+
+
+def test_the_rescued_work_of_a_removed_task_stays(project: Project, agent: Agent) -> None:
+    ref = lose(agent, "made.txt")
+    agent.ok("remove", "task-001")
+    assert project.refs() == [ref]

@@ -1,6 +1,8 @@
-"""`harness show` and `harness pause`: look at one task, switch the hooks off."""
+"""`harness show`: everything about one task; `harness why`: what keeps it waiting, and what helps."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -14,9 +16,11 @@ def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> Non
         *("--protect", "exam.txt", "--cleanup", "true", "--priority", "P0"),
     )
     agent.ok("claim", "task-002")
+    assert f"claimed by {agent.name}" in agent.ok("show", "task-002")["message"]
     agent.ok("checkpoint", "task-002", "1/2", "half of it")
     project.put("made.txt")
     agent.fails(1, "finish")
+    before = project.file.read_bytes(), project.log
     said = agent.ok("show", "task-002")
     assert said["task"] == project.task("task-002")
     assert said["rescues"] == ["refs/harness/rescue/task-002/1"]
@@ -24,12 +28,8 @@ def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> Non
     for text in ("line one", "line two", "echo no; false", "1/2 half of it", "TEST_FAIL", "exam.txt", "P0"):
         assert text in said["message"]
     assert said["next"] == "harness claim task-002"
-
-
-def test_a_task_in_progress_shows_who_has_it(agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "true")
-    agent.ok("claim")
-    assert f"claimed by {agent.name}" in agent.ok("show", "task-001")["message"]
+    assert "There is no task" in agent.fails(2, "show", "9" * 5000)["error"]["message"]
+    assert (project.file.read_bytes(), project.log) == before
 
 
 def test_long_and_hostile_texts_are_cut_and_made_harmless(project: Project, agent: Agent) -> None:
@@ -39,14 +39,6 @@ def test_long_and_hostile_texts_are_cut_and_made_harmless(project: Project, agen
     assert said.code == 0
     assert "\x1b" not in said.out
     assert len(said.out) < 20_000
-
-
-def test_showing_changes_nothing(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "true")
-    before = project.file.read_bytes(), project.log
-    agent.ok("show", "task-001")
-    agent.fails(2, "show", "task-404")
-    assert (project.file.read_bytes(), project.log) == before
 
 
 def test_pause_removes_the_marker_and_start_puts_it_back(project: Project, agent: Agent) -> None:
@@ -71,21 +63,18 @@ def test_a_completed_task_tells_its_commit_its_files_and_how_to_undo_it(
 
     commit = project.head[:12]
     assert reply["task"]["id"] == "task-001"
-    assert f"git show {commit}" in reply["message"]
     assert "done" in reply["files"]
-    assert f"git revert {commit}" in reply["message"]
-    assert "harness retry task-001" in reply["message"]
+    for words in (f"git show {commit}", f"git revert {commit}", "harness retry task-001"):
+        assert words in reply["message"]
     project.git(*reply["undo"].split()[1:], "--no-edit")
     assert not (project.top / "done").exists()
 
 
 def test_commits_of_its_own_are_undone_together_and_no_others(project: Project, agent: Agent) -> None:
-    for title in ("One", "Two"):
-        agent.ok("add", title, "--validate", f"test -f {title}")
-    agent.ok("claim")
+    begin(agent, "test -f One")
     project.put("One")
     agent.ok("finish")
-    agent.ok("claim")
+    begin(agent, "test -f Two")
     project.put("part")
     project.commit("A part of it")
     project.put("Two")
@@ -97,12 +86,6 @@ def test_commits_of_its_own_are_undone_together_and_no_others(project: Project, 
     assert len(reply["commits"]) == 2
     project.git(*reply["undo"].split()[1:], "--no-edit")
     assert sorted(project.files) == ["One", "tracked.txt"]
-
-
-def test_one_that_committed_nothing_says_so(agent: Agent) -> None:
-    begin(agent, "true")
-    agent.ok("finish")
-    assert "committed nothing" in agent.ok("show", "1")["message"]
 
 
 @pytest.mark.parametrize("began", ["on it", "before it"])
@@ -141,19 +124,22 @@ def test_a_commit_that_git_has_lost_is_not_here_any_more(project: Project, agent
     assert f"its commit {lost[:12]} is not here any more" in agent.ok("show", "1")["message"]
 
 
-@pytest.mark.parametrize("verb", ["why", "edit", "claim", "finish", "retry", "remove"])
-def test_the_number_of_a_task_is_its_name_everywhere(agent: Agent, verb: str) -> None:
-    if verb == "finish":
-        begin(agent, "true")
-    else:
-        agent.ok("add", "One", "--validate", "true")
-    agent.ok(verb, "1", *(["--title", "Other"] if verb == "edit" else []))
-    agent.fails(2, "show", "7")
+def test_the_number_of_a_task_is_its_name_everywhere(agent: Agent) -> None:
+    agent.ok("add", "One", "--validate", "true")
+    for verb in (
+        ("why", "1"),
+        ("edit", "1", "--title", "Other"),
+        ("claim", "1"),
+        ("finish", "1"),
+        ("retry", "1"),
+        ("remove", "1"),
+    ):
+        agent.ok(*verb)
+        agent.fails(2, "show", "7")
 
 
 def test_what_is_typed_next_helps_the_task_that_is_shown(agent: Agent) -> None:
-    agent.ok("add", "Never", "--validate", "false", "--max-attempts", "1")
-    agent.ok("claim")
+    begin(agent, "false", "--max-attempts", "1")
     agent.fails(1, "finish")
     assert agent.ok("show", "1")["next"] == "harness retry task-001"
 
@@ -161,5 +147,120 @@ def test_what_is_typed_next_helps_the_task_that_is_shown(agent: Agent) -> None:
     assert agent.ok("show", "2")["next"] == "harness retry task-001"
 
 
-def test_a_number_that_is_far_too_long_is_no_task(agent: Agent) -> None:
-    assert "There is no task" in agent.fails(2, "show", "9" * 5000)["error"]["message"]
+# -- why
+
+LEASED = {"claimed_by": "w", "lease_expires_at": "2025-07-01T10:00:00Z"}
+CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
+    "completed": ([{"status": "completed"}], "completed at", "harness show a"),
+    "next": ([{}], "next: pending", "harness claim a"),
+    "waits": ([{"depends_on": ["b"]}, {}], "waits for b", "harness why b"),
+    "used up": ([{"status": "failed", "attempts": 3}], "attempts used up (3/3)", "harness retry a"),
+    "blocked": (
+        [
+            {"status": "failed", "depends_on": ["b"], "error_log": ["[DEPENDENCY] Blocked by b"]},
+            {"status": "failed", "depends_on": ["c"], "error_log": ["[DEPENDENCY] Blocked by c"]},
+            {"status": "failed", "attempts": 3},
+        ],
+        "depends on b, which has failed for good",
+        "harness retry c",
+    ),
+    "blocked by what is done by now": (
+        [
+            {"status": "failed", "depends_on": ["b"], "error_log": ["[DEPENDENCY] Blocked by b"]},
+            {"status": "completed"},
+        ],
+        "failed for good",
+        "harness retry a",
+    ),
+    "cycle": (
+        [{"depends_on": ["b"]}, {"depends_on": ["a"]}],
+        "in a cycle: a -> b -> a",
+        "harness edit a --depends-on ID",
+    ),
+    "behind a recorded cycle": (
+        [
+            {"depends_on": ["b"]},
+            {"depends_on": ["b"], "status": "failed", "error_log": ["[DEPENDENCY] Circular"]},
+        ],
+        "depends on b, which has failed for good",
+        "harness why b",
+    ),
+    "halted without a check": (
+        [{"halt": "CONFIG: no check"}],
+        "halted until a person has acted: CONFIG: no check",
+        "harness edit a --validate 'COMMAND'",
+    ),
+    "halted": (
+        [{"halt": "ENV_SETUP: no npm", "validation": {"command": "npm test"}}],
+        "halted until a person has acted",
+        "harness show a",
+    ),
+    "claimed by nobody": ([{"status": "in_progress"}], "claimed by nobody", "harness start"),
+    "lease ended": (
+        [{"status": "in_progress", **LEASED}],
+        "whose lease ended at 2025-07-01T10:00:00Z",
+        "harness recover",
+    ),
+    "held by another": (
+        [{"status": "in_progress", "claimed_by": "w"}],
+        "in progress by w",
+        "harness status",
+    ),
+}
+
+
+def test_the_reason_and_the_command_that_helps(project: Project, agent: Agent) -> None:
+    """Of the first of the tasks a, b and c; the rules are those of tests/rules."""
+    for name, (tasks, reason, command) in CASES.items():
+        project.write(*({"id": task_id, **task} for task_id, task in zip("abc", tasks, strict=False)))
+        said = agent.ok("why", "a")
+        assert any(reason in each for each in said["reasons"]), (name, said["reasons"])
+        assert said["next"] == command, name
+        assert said["task"]["id"] == "a"
+
+
+def test_what_i_hold_i_finish(agent: Agent) -> None:
+    begin(agent, "true")
+    assert agent.ok("why", "task-001")["next"] == "harness finish"
+    assert "no task 'x'" in agent.fails(2, "why", "x")["message"]
+
+
+def test_a_thousand_reasons_are_a_number(project: Project, agent: Agent) -> None:
+    ids = [f"t{n}" for n in range(1000)]
+    project.write(*({"id": name} for name in ids), {"id": "a", "depends_on": ids})
+    said = agent("why", "a")
+    assert len(said.out.splitlines()) < 20
+    assert "… and 990 more" in said.out
+
+
+def test_without_an_id_it_explains_what_comes_next_and_what_waits(project: Project, agent: Agent) -> None:
+    assert "The list is empty" in agent.ok("why")["message"]
+    tasks: list[dict[str, Any]] = [
+        {"id": "done", "status": "completed"},
+        {"id": "first", "title": "Begin", "status": "pending"},
+        {"id": "second", "status": "pending"},
+        {"id": "waiting", "status": "pending", "depends_on": ["first"]},
+        {"id": "spent", "status": "failed", "attempts": 3},
+        {"id": "behind", "status": "pending", "depends_on": ["spent"]},
+    ]
+    project.edit(tasks=tasks)
+    project.without_proofs()
+
+    said = agent.ok("why")
+
+    assert said["message"].splitlines()[0] == "next: [pending] first: Begin (0/3)"
+    assert [each["id"] for each in said["tasks"]] == ["spent", "first", "behind", "waiting"]
+    assert "waits for first (pending)" in said["message"]
+    assert "depends on spent, which has failed for good" in said["message"]
+    assert "second" not in said["message"]
+    assert said["next"] == "harness start"
+
+
+def test_without_an_id_of_a_long_list_only_some_are_explained(project: Project, agent: Agent) -> None:
+    tasks = [{"id": f"t-{n}", "status": "pending", "depends_on": ["t-0"] if n else []} for n in range(50)]
+    project.edit(tasks=tasks)
+
+    said = agent.ok("why")
+
+    assert "… and 40 more that may not be claimed now" in said["message"]
+    assert len(said["message"].splitlines()) < 30

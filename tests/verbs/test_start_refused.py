@@ -1,4 +1,4 @@
-"""`harness start` opens no session where there is nothing to do, or where the limits allow no more."""
+"""`harness start` and `claim` open no session where nothing can be gone on with, and say why (exit 9)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import pytest
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
-# -- when there is nothing to do
-
 
 def test_an_empty_list_is_done_whoever_asks(project: Project, agent: Agent) -> None:
+    """It is not said to be completed."""
     for verb in ("start", "claim"):
         reply = agent.fails(9, verb)
 
         assert reply["stop"] == {"reason": "done"}
+        assert "The list is empty" in reply["message"]
+        assert reply["next"].startswith("harness add ")
     assert project.state["sessions"] == []
     assert not project.marker
     assert len(project.grep(" STATS ")) == 2
@@ -23,61 +24,37 @@ def test_an_empty_list_is_done_whoever_asks(project: Project, agent: Agent) -> N
 def test_a_finished_list_is_exit_9_and_not_5_for_a_second_owner(project: Project, agent: Agent) -> None:
     """State first, then eligibility, then the session."""
     agent.ok("add", "One", "--validate", "true")
-    agent.ok("claim")
-    agent.ok("finish")
-    agent.ok("add", "Two")
     agent.ok("start")
     project.without_proofs()
-    project.edit_task("task-002", status="completed")
+    project.edit_task(status="completed")
 
     project.agent("other").fails(9, "start")
 
 
-def test_what_is_blocked_is_recorded_with_its_reason(project: Project, agent: Agent) -> None:
-    project.edit(
-        tasks=[
-            {"id": "a", "status": "failed", "attempts": 3, "max_attempts": 3},
-            {"id": "b", "status": "pending", "depends_on": ["a"]},
-            {"id": "c", "status": "pending", "depends_on": ["b"]},
-        ]
-    )
+def test_what_is_blocked_and_a_ring_are_recorded_with_their_reason(project: Project, agent: Agent) -> None:
+    tasks: list[dict[str, object]] = [
+        {"id": "a", "status": "failed", "attempts": 3, "max_attempts": 3},
+        {"id": "b", "depends_on": ["a"]},
+        {"id": "c", "depends_on": ["b"]},
+        {"id": "d", "depends_on": ["e"]},
+        {"id": "e", "depends_on": ["d"]},
+        {"id": "self", "depends_on": ["self"]},
+    ]
+    project.edit(tasks=[{"status": "pending", **task} for task in tasks])
 
     assert agent.fails(9, "start")["stop"] == {"reason": "blocked"}
-    assert project.task("b")["error_log"] == ["[DEPENDENCY] Blocked by failed a"]
-    assert project.task("c")["error_log"] == ["[DEPENDENCY] Blocked by failed b"]
-    assert len(project.grep("ERROR", "[DEPENDENCY]")) == 2
 
-
-def test_a_ring_is_named(project: Project, agent: Agent) -> None:
-    project.edit(
-        tasks=[
-            {"id": "a", "status": "pending", "depends_on": ["b"]},
-            {"id": "b", "status": "pending", "depends_on": ["a"]},
-            {"id": "self", "status": "pending", "depends_on": ["self"]},
-        ]
-    )
-
-    agent.fails(9, "start")
-
-    assert project.task("a")["error_log"] == ["[DEPENDENCY] Circular dependency detected: a -> b -> a"]
-    assert project.task("self")["error_log"] == ["[DEPENDENCY] Circular dependency detected: self -> self"]
+    for task, why in (
+        ("b", "Blocked by failed a"),
+        ("c", "Blocked by failed b"),
+        ("d", "Circular dependency detected: d -> e -> d"),
+        ("self", "Circular dependency detected: self -> self"),
+    ):
+        assert project.task(task)["error_log"] == [f"[DEPENDENCY] {why}"]
+    assert len(project.grep("ERROR", "[DEPENDENCY]")) == 5
 
 
 # -- limits
-
-
-def test_as_many_sessions_run_as_the_limit_says_the_last_one_too(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    project.configure(max_sessions=2)
-
-    for number in (1, 2):
-        assert agent.ok("start")["session"] == number
-        agent.ok("stop")
-
-    assert agent.fails(9, "start")["stop"] == {"reason": "max_sessions"}
-    assert agent.fails(9, "claim")["stop"] == {"reason": "max_sessions"}
-    assert project.state["session_count"] == 2
-    assert project.state["sessions"] == []
 
 
 def test_zero_or_absent_is_no_limit(project: Project, agent: Agent) -> None:
@@ -93,9 +70,8 @@ def test_a_session_ends_after_as_many_attempts_as_it_may_failed_ones_count(
     project: Project, agent: Agent
 ) -> None:
     project.configure(max_tasks_per_session=2)
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("add", "Two", "--validate", "false")
-    agent.ok("add", "Three", "--validate", "true")
+    for check in ("true", "false", "true"):
+        agent.ok("add", "One", "--validate", check)
     agent.ok("claim", "task-001")
     assert agent.ok("finish")["stop"] is None
     agent.ok("claim", "task-002")
@@ -136,37 +112,27 @@ def test_with_only_a_halted_task_no_session_is_opened_and_nobody_is_told_to_wait
 def test_halted_tasks_use_up_no_sessions_and_the_limit_holds_all_the_same(
     halted: Project, agent: Agent
 ) -> None:
+    """An open session ends where only a person could go on."""
     halted.configure(max_sessions=1)
     for _ in range(3):
         agent.fails(9, "start")
     assert halted.state["session_count"] == 0
     halted.edit_task(halt=None)
     assert agent.ok("start")["session"] == 1
-    agent.ok("stop")
-    halted.edit_task(halt="CONFIG: say which database")
-
-    agent.fails(9, "start")
-
-    assert halted.state["session_count"] == 1
-
-
-def test_an_open_session_ends_where_only_a_person_could_go_on(halted: Project, agent: Agent) -> None:
-    halted.edit_task(halt=None)
-    agent.ok("start")
     halted.edit_task(halt="CONFIG: say which database")
 
     assert agent.fails(9, "start")["stop"] == {"reason": "waiting"}
 
     assert halted.state["sessions"] == []
+    agent.fails(9, "start")
+    assert halted.state["session_count"] == 1
 
 
 def test_where_others_hold_the_rest_waiting_is_what_to_type(make_project: Make) -> None:
     project = make_project(mode="concurrent")
-    first, second = project.agent("first"), project.agent("second")
-    first.ok("add", "One", "--validate", "true")
-    first.ok("claim")
+    begin(project.agent("first"))
 
-    reply = second.ok("start")
+    reply = project.agent("second").ok("start")
 
     assert reply["next"] == "harness claim --wait 600"
     assert "others hold the rest" in reply["message"]
@@ -193,6 +159,7 @@ def test_where_no_session_is_left_nobody_is_sent_in_a_circle(agent: Agent, verb:
     assert "A person can allow more: harness edit --max-sessions N" in agent("status").out
     (closed,) = (line for line in agent("doctor").out.splitlines() if "no session is open" in line)
     assert closed.endswith(" -> harness edit --max-sessions N")
+    assert agent.fails(9, "claim")["stop"] == {"reason": "max_sessions"}
     agent.ok("edit", "--max-sessions", "2")
     said = agent.ok("status")
     assert (said["next"], "allow more" in said["message"]) == ("harness start", False)

@@ -1,8 +1,7 @@
-"""`harness status`: what a person sees of the list, without a lock and whatever state its file is in."""
+"""`harness status`: how far it is, who works on what, what a person must do, and the next command."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,15 @@ from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 
 
-def tasks(*listed: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"title": f"Title of {task['id']}", "status": "pending", **task} for task in listed]
-
-
-def by_hand(project: Project, *listed: dict[str, Any], **fields: Any) -> None:
-    """Write the list as an agent that follows the prose does."""
-    document = {"version": 2, "tasks": tasks(*listed), **fields}
-    project.file.write_text(json.dumps(document), encoding="utf-8")
+@pytest.fixture
+def one(agent: Agent) -> Agent:
+    """Return an agent on a list of one task."""
+    agent.ok("add", "One", "--validate", "true")
+    return agent
 
 
 def test_the_counts_name_each_status_and_compute_blocked(project: Project, agent: Agent) -> None:
-    by_hand(
-        project,
+    project.write(
         {"id": "a", "status": "completed"},
         {"id": "b", "status": "failed", "attempts": 3},
         {"id": "c", "status": "failed", "attempts": 1},
@@ -40,19 +35,10 @@ def test_the_counts_name_each_status_and_compute_blocked(project: Project, agent
     assert (counts["blocked"], counts["permanent"], counts["retryable"]) == (1, 1, 1)
 
 
-@pytest.mark.parametrize(("done", "total", "bar"), [(0, 3, 0), (1, 3, 6), (2, 3, 13), (3, 3, 20)])
-def test_the_bar_is_full_only_when_all_is_done(
-    project: Project, agent: Agent, done: int, total: int, bar: int
-) -> None:
-    by_hand(
-        project, *({"id": f"t{n}", "status": "completed" if n < done else "pending"} for n in range(total))
-    )
-    assert agent("status").out.startswith("[" + "#" * bar + "-" * (20 - bar) + "]")
-
-
-def test_each_task_has_the_one_liner_of_the_protocol(project: Project, agent: Agent) -> None:
-    by_hand(project, {"id": "task-002", "title": "Add rate limiting", "status": "failed", "attempts": 1})
-    assert "[failed] task-002: Add rate limiting (1/3)" in agent("status").out.splitlines()
+def test_the_bar_is_full_only_when_all_is_done(project: Project, agent: Agent) -> None:
+    for done, bar in ((0, 0), (1, 6), (2, 13), (3, 20)):
+        project.write(*({"id": f"t{n}", "status": "completed" if n < done else "pending"} for n in range(3)))
+        assert agent("status").out.startswith("[" + "#" * bar + "-" * (20 - bar) + "]")
 
 
 def test_what_a_person_looks_for_comes_first_and_the_rest_is_a_number(project: Project, agent: Agent) -> None:
@@ -61,7 +47,7 @@ def test_what_a_person_looks_for_comes_first_and_the_rest_is_a_number(project: P
     listed += [{"id": "late", "priority": "P2"}, {"id": "soon", "priority": "P0"}]
     listed += [{"id": "bad", "status": "failed"}, {"id": "halted", "halt": "CONFIG: no check"}]
     listed += [{"id": "now", "status": "in_progress"}]
-    by_hand(project, *listed)
+    project.write(*listed)
     said = agent("status").out.splitlines()
     ids = [line.split()[1].rstrip(":") for line in said if line.startswith(("[pending]", "[failed]", "[in_"))]
     assert ids[:5] == ["now", "halted", "bad", "soon", "late"]
@@ -87,39 +73,37 @@ def test_who_works_on_what_since_when_and_how_long_the_lease_is(make_project: Ma
     assert f"its lease ended at {task['lease_expires_at']}" in worker("status").out
 
 
-def test_sessions_are_counted_and_a_dead_owner_is_told(agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("start")
-    assert "sessions: 1 of at most 50, last none" in agent("status").out
-    assert "open: session 1 of agent since" in agent("status").out
-    assert "gone" not in agent("status").out
-    agent.die()
-    agent.wake()
-    assert "its owner is gone" in agent("status").out
+def test_sessions_are_counted_and_a_dead_owner_is_told(one: Agent) -> None:
+    one.ok("start")
+    said = one("status").out
+    assert "sessions: 1 of at most 50, last none" in said
+    assert "open: session 1 of agent since" in said
+    assert "gone" not in said
+    one.die()
+    one.wake()
+    assert "its owner is gone" in one("status").out
 
 
 def test_what_a_person_must_do_is_said(project: Project, agent: Agent) -> None:
-    by_hand(project, {"id": "a", "halt": "CONFIG: Missing validation.command"})
-    said = agent("status")
-    assert "a person must act:\n  a: CONFIG: Missing validation.command (harness why a)" in said.out
-    assert agent.ok("status")["halts"] == ["a: CONFIG: Missing validation.command (harness why a)"]
+    project.write({"id": "a", "halt": "CONFIG: Missing validation.command"})
+    halt = "a: CONFIG: Missing validation.command (harness why a)"
+    assert f"a person must act:\n  {halt}" in agent("status").out
+    assert agent.ok("status")["halts"] == [halt]
 
 
-def test_whether_the_hooks_hold_anybody_is_said(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    assert "hooks: on, but no agent here loads them" in agent("status").out
-    agent.ok("hooks", "install", "--agent", "claude")
-    assert "hooks: on; Claude Code is held until the list is finished" in agent("status").out
+def test_whether_the_hooks_hold_anybody_is_said(project: Project, one: Agent) -> None:
+    assert "hooks: on, but no agent here loads them" in one("status").out
+    one.ok("hooks", "install", "--agent", "claude")
+    assert "hooks: on; Claude Code is held until the list is finished" in one("status").out
     (project.top / ".harness-active").unlink()
-    assert "hooks: off; paused" in agent("status").out
-    assert agent.ok("status")["active"] is False
+    assert "hooks: off; paused" in one("status").out
+    assert one.ok("status")["active"] is False
 
 
-@pytest.mark.parametrize(("value", "off"), [("1", True), ("yes", True), ("0", False), ("", False)])
-def test_the_switch_is_told_as_the_hooks_take_it(agent: Agent, value: str, *, off: bool) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    for verb in ("status", "doctor"):
-        assert ("HARNESS_DISABLED" in agent(verb, HARNESS_DISABLED=value).out) is off
+def test_the_switch_is_told_as_the_hooks_take_it(one: Agent) -> None:
+    for value, off in (("1", True), ("yes", True), ("0", False), ("", False)):
+        for verb in ("status", "doctor"):
+            assert ("HARNESS_DISABLED" in one(verb, HARNESS_DISABLED=value).out) is off
 
 
 def test_of_a_failed_task_the_reason_stands_below_it_and_next_shows_it(agent: Agent) -> None:
@@ -131,36 +115,18 @@ def test_of_a_failed_task_the_reason_stands_below_it_and_next_shows_it(agent: Ag
     assert said[-1] == "next: harness show task-001"
 
 
-def test_after_a_finished_list_status_says_what_to_type_too(agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("claim")
-    agent.ok("finish")
-    agent.final_check()
-    assert agent.ok("status")["next"] == "harness log"
-
-
 def test_locks_and_counts_of_the_log_are_not_what_a_person_looks_for(project: Project, agent: Agent) -> None:
     with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
         log.write("[2025-07-01T10:00:00Z] [SESSION-1] WARN STATS and LOCK are words here\n")
         log.write("[2025-07-01T10:00:01Z] [SESSION-1] STATS tasks_total=0\n")
         log.write("[2025-07-01T10:00:02Z] [SESSION-1] LOCK released\n")
-    assert [line.split("] ", 2)[2] for line in agent.ok("status")["log"]][-1].startswith("WARN STATS and")
-
-
-def test_the_last_five_log_lines_are_shown(project: Project, agent: Agent) -> None:
-    with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
-        log.writelines(f"[2025-07-01T10:00:0{n}Z] [SESSION-1] WARN word {n}\n" for n in range(9))
-    shown = agent("status").out.split("log:\n")[1].splitlines()[:5]
-    assert [line.strip() for line in shown] == project.log[-5:]
+    assert agent.ok("status")["log"][-1].endswith(" WARN STATS and LOCK are words here")
 
 
 def test_texts_of_a_list_cannot_draw_on_the_terminal(project: Project, agent: Agent) -> None:
     """A title, a worker or a halt from a clone is data: no escape sequence and no line of its own."""
     evil = "\x1b[2Jgone\nnext: harness trust"
-    by_hand(
-        project,
-        {"id": "a", "title": evil, "halt": evil, "status": "in_progress", "claimed_by": evil},
-    )
+    project.write({"id": "a", "title": evil, "halt": evil, "status": "in_progress", "claimed_by": evil})
     with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
         log.write("[x] \x1b]0;evil\x07\n")
     for verb in (["status"], ["graph"], ["why", "a"], ["log"], ["check"]):
@@ -169,30 +135,23 @@ def test_texts_of_a_list_cannot_draw_on_the_terminal(project: Project, agent: Ag
         assert "\nnext: harness trust" not in out.replace("next: harness trust\n", "", 1)
 
 
-def test_a_broken_list_is_shown_from_the_last_good_one_with_a_warning(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_a_broken_list_is_shown_from_the_last_good_one_with_a_warning(project: Project, one: Agent) -> None:
     project.file.write_text('{"tasks": [', encoding="utf-8")
-    said = agent("status")
+    said = one("status")
     assert said.code == 0
     assert "task-001: One" in said.out
     assert "harness check --repair" in said.err
     assert project.file.read_text(encoding="utf-8") == '{"tasks": ['
 
 
-def test_a_list_made_by_the_prose_is_shown(project: Project, agent: Agent) -> None:
-    project.file.write_text('{"tasks":[{"id":"t1","status":"completed"}]}', encoding="utf-8")
-    assert "100 %: 1 of 1 completed" in agent("status").out
-
-
-def test_it_takes_no_lock_and_writes_nothing(project: Project, agent: Agent) -> None:
+def test_it_takes_no_lock_and_writes_nothing(project: Project, one: Agent) -> None:
     """Also with `.harness/` deleted: looking makes nothing."""
-    agent.ok("add", "One", "--validate", "true")
     for path in sorted((project.top / ".harness").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     (project.top / ".harness").rmdir()
     before = _listing(project.top)
     for verb in (["status"], ["log"], ["graph"], ["why", "task-001"], ["check"], ["doctor"]):
-        agent(*verb)
+        one(*verb)
     assert _listing(project.top) == before
 
 

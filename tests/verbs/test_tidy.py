@@ -1,41 +1,52 @@
-"""`harness tidy`: what would go is shown first; rescued work goes by its age only, and is on record."""
+"""`harness tidy` shows which logs and rescued work would go, and takes them only when a person says so."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, lose
 
 
-def _fail(agent: Agent, project: Project) -> str:
-    agent.ok("add", "One", "--validate", "echo no; false")
-    agent.ok("claim")
-    project.put("try.txt")
-    return str(agent.fails(1, "finish")["rescue"])
+@pytest.fixture
+def ref(agent: Agent) -> str:
+    """Return the ref that keeps the work of a failed attempt."""
+    return lose(agent, "try.txt")
 
 
-def test_old_logs_are_shown_first_and_go_when_a_person_says_so(project: Project, agent: Agent) -> None:
-    ref = _fail(agent, project)
+@pytest.fixture
+def person(project: Project) -> Agent:
+    return project.agent("person", CLAUDE_PID=None)
+
+
+def old_log(project: Project) -> Path:
+    """Return the log of the attempt, made as old as can be."""
     log = project.top / ".harness/logs/task-001/1.log"
     os.utime(log, (0, 0))
+    return log
+
+
+def test_old_logs_are_shown_first_and_go_when_a_person_says_so(
+    project: Project, agent: Agent, person: Agent, ref: str
+) -> None:
+    log = old_log(project)
 
     shown = agent.ok("tidy")
     assert (shown["logs"], shown["rescues"], log.exists()) == (1, 0, True)
     assert "task-001/1.log" in shown["message"]
+    assert agent.fails(8, "tidy", "--yes", CLAUDECODE="1")["error"]["kind"] == "REFUSED"
 
-    project.agent("person", CLAUDE_PID=None).ok(*shown["next"].split()[1:])
+    person.ok(*shown["next"].split()[1:])
     assert not log.exists()
     assert project.git("rev-parse", ref)
 
 
 def test_rescued_work_goes_by_the_age_that_is_named_and_its_name_is_on_record(
-    project: Project, agent: Agent
+    project: Project, person: Agent, ref: str
 ) -> None:
-    ref = _fail(agent, project)
     oid = project.git("rev-parse", ref)
-    person = project.agent("person", CLAUDE_PID=None)
 
     assert person.ok("tidy", "--rescues", "1", "--yes")["rescues"] == 0
     project.clock.pass_(days=2)
@@ -46,24 +57,16 @@ def test_rescued_work_goes_by_the_age_that_is_named_and_its_name_is_on_record(
     project.git("update-ref", ref, oid)
 
 
+@pytest.mark.usefixtures("ref")
 def test_logs_of_a_task_that_somebody_works_on_stay(project: Project, agent: Agent) -> None:
-    _fail(agent, project)
-    os.utime(project.top / ".harness/logs/task-001/1.log", (0, 0))
+    old_log(project)
     agent.ok("claim")
 
     assert agent.ok("tidy")["logs"] == 0
 
 
-def test_an_agent_takes_nothing(agent: Agent) -> None:
-    assert agent.fails(8, "tidy", "--yes", CLAUDECODE="1")["error"]["kind"] == "REFUSED"
-
-
-@pytest.mark.parametrize("typed", ["--rescues=-1", "--days=nan", "--megabytes=-1"])
-def test_an_age_that_is_none_takes_nothing(project: Project, agent: Agent, typed: str) -> None:
-    ref = _fail(agent, project)
-    person = project.agent("person", CLAUDE_PID=None)
-
-    flag = typed.partition("=")[0]
-    assert flag in person.fails(2, "tidy", typed, "--yes")["error"]["message"]
+def test_an_age_that_is_none_takes_nothing(project: Project, person: Agent, ref: str) -> None:
+    for typed in ("--rescues=-1", "--days=nan", "--megabytes=-1"):
+        assert typed.partition("=")[0] in person.fails(2, "tidy", typed, "--yes")["error"]["message"]
     assert project.git("rev-parse", ref)
     assert (project.top / ".harness/logs/task-001/1.log").exists()

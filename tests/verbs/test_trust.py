@@ -1,4 +1,4 @@
-"""`harness trust`: nothing that a clone brought is run before a person has said so."""
+"""`harness trust`: what came with a clone runs once a person, and no agent, has said so."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from harness_lib.verbs import trust
 from tests.system.git.gitrepo import sh
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
+
+YES = ("trust", "--yes")
 
 
 @pytest.fixture
@@ -35,17 +37,25 @@ def visitor(clone: Project) -> Agent:
     return clone.agent("visitor")
 
 
+def refused(agent: Agent) -> str:
+    """Return why the check of the task is not run."""
+    return str(agent.fails(8, "validate", "task-001")["error"]["message"])
+
+
 def test_a_list_that_came_with_a_clone_runs_nothing_until_it_is_trusted(
     clone: Project, visitor: Agent
 ) -> None:
-    visitor.fails(8, "validate", "task-001")
-    assert not (clone.top / "ran").exists()
+    assert f"The commands in {clone.file} have not been trusted" in refused(visitor)
+    assert "harness-init.sh" not in refused(visitor)
     said = visitor.fails(8, "trust")
     assert said["trusted"] is False
+    assert said["next"] is None
     assert "touch ran" in said["message"]
     assert "touch cleaned" in said["message"]
-    visitor.fails(8, "validate", "task-001")
-    assert visitor.ok("trust", "--yes", HARNESS_TRUST="1")["next"] == "harness start"
+    assert visitor.ok("check")["next"] == "harness trust"
+    assert refused(visitor)
+    assert not (clone.top / "ran").exists()
+    assert visitor.ok(*YES, HARNESS_TRUST="1")["next"] == "harness start"
     visitor.ok("validate", "task-001")
     assert (clone.top / "ran").exists()
     assert "already" in visitor.ok("trust")["message"]
@@ -63,15 +73,9 @@ def test_who_takes_a_task_is_told_at_once_that_it_cannot_be_finished_yet(visitor
     visitor.ok("check")
     inside = visitor.ok("start", CLAUDECODE="1")
     assert any("Ask the user" in each for each in inside["warnings"]), inside["warnings"]
-    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
+    visitor.ok(*YES, HARNESS_TRUST="1")
     assert visitor.ok("start")["next"] == "harness finish"
     assert not visitor.ok("start")["warnings"]
-
-
-def test_commands_that_a_pull_has_changed_are_asked_about_again(clone: Project, visitor: Agent) -> None:
-    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
-    clone.edit_task(validation={"command": "touch other"})
-    visitor.fails(8, "validate", "task-001")
 
 
 @pytest.mark.parametrize("brought", ["harness-tasks.json.bak", ".harness/generations/9999999999.json"])
@@ -91,9 +95,8 @@ def test_what_a_pull_has_brought_to_restore_a_list_from_is_not_a_persons_own(
             lost.unlink()
     project.file.write_text("{", encoding="utf-8")
 
-    error = agent.fails(8, "validate", "task-001")["error"]
+    assert "harness trust" in agent.fails(8, "validate", "task-001")["error"]["hint"]
 
-    assert "harness trust" in error["hint"]
     agent.ok("claim")
     agent.fails(8, "finish")
     assert not (project.top / "ran").exists()
@@ -101,38 +104,29 @@ def test_what_a_pull_has_brought_to_restore_a_list_from_is_not_a_persons_own(
 
 def test_yes_needs_a_terminal_or_a_variable_that_a_person_sets(clone: Project, visitor: Agent) -> None:
     """An agent that nobody knows types what it is shown."""
-    assert visitor.fails(8, "trust")["next"] is None
-    refused = visitor.fails(8, "trust", "--yes")["error"]
-    assert "at a terminal" in refused["message"]
-    assert "--yes" not in str(refused)
-    assert "HARNESS_TRUST" not in str(refused)
-    visitor.fails(8, "trust", "--yes", HARNESS_TRUST="0")
-    visitor.fails(8, "validate", "task-001")
+    said = visitor.fails(8, *YES)["error"]
+    assert "at a terminal" in said["message"]
+    assert "--yes" not in str(said)
+    assert "HARNESS_TRUST" not in str(said)
+    visitor.fails(8, *YES, HARNESS_TRUST="0")
+    assert refused(visitor)
     assert not (clone.top / "ran").exists()
-    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
-    visitor.ok("validate", "task-001")
 
 
 def test_an_agent_cannot_say_yes(clone: Project) -> None:
+    """Nor is it sent to say it: a person is."""
     agent = clone.agent("agent", CLAUDECODE="1")
-    assert "person" in agent.fails(8, "trust", "--yes", HARNESS_TRUST="1")["error"]["hint"]
+    assert "person" in agent.fails(8, *YES, HARNESS_TRUST="1")["error"]["hint"]
     assert agent.fails(8, "trust")["next"] is None
-    agent.fails(8, "validate", "task-001")
-
-
-def test_an_agent_is_not_sent_to_say_it_either(clone: Project, visitor: Agent) -> None:
-    """What it is shown never leads it to `harness trust`, which would refuse it; a person is."""
-    inside = clone.agent(CLAUDECODE="1")
-    assert inside.ok("check")["next"] is None
-    assert inside.fails(8, "validate", "task-001")["error"]["hint"] == (
+    assert agent.ok("check")["next"] is None
+    assert agent.fails(8, "validate", "task-001")["error"]["hint"] == (
         "Ask the user to look at them and, if they are theirs, to type in a terminal: harness trust"
     )
-    assert visitor.ok("check")["next"] == "harness trust"
-    assert refused(visitor)
 
 
 def test_adding_to_a_list_that_came_with_a_clone_does_not_trust_it(visitor: Agent) -> None:
-    visitor.ok("add", "Mine", "--validate", "true")
+    said = visitor.ok("add", "Mine", "--validate", "true")
+    assert "trust" in " ".join(said["warnings"])
     visitor.ok("edit", "task-002", "--title", "Still mine")
     visitor.fails(8, "validate", "task-002")
 
@@ -161,7 +155,7 @@ def test_a_list_in_another_place_is_asked_about_again(project: Project, agent: A
 
     person.ok("claim")
     assert "have not been trusted" in person.fails(8, "finish")["error"]["message"]
-    person.ok("trust", "--yes", HARNESS_TRUST="1")
+    person.ok(*YES, HARNESS_TRUST="1")
     person.ok("finish")
     moved.close()
 
@@ -205,25 +199,19 @@ def test_a_long_list_is_shown_in_part_and_says_how_to_see_the_rest(clone: Projec
     assert json.dumps(whole).count("check 49") == 2
 
 
-def refused(agent: Agent) -> str:
-    return str(agent.fails(8, "validate", "task-001")["error"]["message"])
-
-
-def test_what_was_never_trusted_is_named(clone: Project, visitor: Agent) -> None:
-    assert f"The commands in {clone.file} have not been trusted" in refused(visitor)
-    assert "harness-init.sh" not in refused(visitor)
-    script = clone.put("harness-init.sh", "true\n")
-    assert f"The commands in {clone.file} and the script {script} have not been trusted" in refused(visitor)
+# -- what was never trusted, or has changed since, is named; tests/state has the notes that it is told by
 
 
 def test_the_init_script_is_named_where_it_alone_is_new(clone: Project, visitor: Agent) -> None:
-    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
     script = clone.put("harness-init.sh", "true\n")
-    assert refused(visitor).startswith(f"The script {script} is new or has changed since")
-    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
-    visitor.ok("validate", "task-001")
-    script.write_text("false\n", encoding="utf-8")
-    assert refused(visitor).startswith(f"The script {script} is new or has changed since")
+    assert f"The commands in {clone.file} and the script {script} have not been trusted" in refused(visitor)
+    script.unlink()
+    visitor.ok(*YES, HARNESS_TRUST="1")
+    for text in ("true\n", "false\n"):
+        script.write_text(text, encoding="utf-8")
+        assert refused(visitor).startswith(f"The script {script} is new or has changed since")
+        visitor.ok(*YES, HARNESS_TRUST="1")
+        visitor.ok("validate", "task-001")
     script.unlink()
     assert refused(visitor).startswith(f"The script {script} is gone since")
 
@@ -234,7 +222,7 @@ def test_a_script_that_is_committed_and_then_pulled_anew_is_asked_about_beside_a
     agent.ok("add", "First", "--validate", "true")
     project.put("harness-init.sh", "true\n")
     project.commit("Share the script")
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.ok(*YES, HARNESS_TRUST="1")
     agent.ok("start")
     agent.ok("stop")
     project.put("harness-init.sh", "touch ran\n")
@@ -246,26 +234,12 @@ def test_a_script_that_is_committed_and_then_pulled_anew_is_asked_about_beside_a
     assert not (project.top / "ran").exists()
 
 
-def test_what_has_changed_since_is_named(clone: Project, visitor: Agent) -> None:
+def test_commands_that_a_pull_has_changed_are_asked_about_again(clone: Project, visitor: Agent) -> None:
     script = clone.put("harness-init.sh", "true\n")
-    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
+    visitor.ok(*YES, HARNESS_TRUST="1")
     clone.edit_task(validation={"command": "touch other"})
     assert refused(visitor).startswith(f"Commands in {clone.file} are new or have changed since")
     assert "harness-init.sh" not in refused(visitor)
     script.write_text("false\n", encoding="utf-8")
     both = f"Commands in {clone.file} and the script {script} are new or have changed since"
     assert refused(visitor).startswith(both)
-
-
-def test_a_note_of_before_which_says_less_is_good_enough(clone: Project, visitor: Agent) -> None:
-    """It tells a script that has been added; of what else has changed it tells nothing."""
-    visitor.ok("trust", "--yes", HARNESS_TRUST="1")
-    file = clone.top / ".git" / "harness" / "trust.json"
-    notes = json.loads(file.read_text(encoding="utf-8"))
-    plain = {root: {"fingerprint": note["fingerprint"]} for root, note in notes.items()}
-    file.write_text(json.dumps(plain), encoding="utf-8")
-    visitor.ok("validate", "task-001")
-    script = clone.put("harness-init.sh", "true\n")
-    assert refused(visitor).startswith(f"The script {script} is new or has changed since")
-    clone.edit_task(validation={"command": "touch other"})
-    assert f"The commands in {clone.file} and the script {script} have not been trusted" in refused(visitor)

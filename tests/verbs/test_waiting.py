@@ -36,21 +36,20 @@ def reason(agent: Agent) -> str:
     return str(line[len(begin) : -len(end)])
 
 
-def test_where_nothing_is_in_the_way_there_is_no_reason(waiting: Project, agent: Agent) -> None:
+def test_changes_of_a_persons_are_named_three_of_them_and_the_rest_is_a_number(
+    waiting: Project, agent: Agent
+) -> None:
+    """What stands nowhere in the way is no reason, and no name draws on the terminal."""
     waiting.put("own.txt", "untracked, and nowhere in the way\n")
     assert reason(agent) == ""
-
-
-def test_changes_of_a_persons_are_named(waiting: Project, agent: Agent) -> None:
     waiting.put("other.txt", "mine\n")
     assert reason(agent) == ": you have changes in other.txt"
-
-
-def test_three_changes_are_named_and_the_rest_is_a_number(waiting: Project, agent: Agent) -> None:
-    for number in range(5):
+    waiting.git("checkout", "-q", "other.txt")
+    waiting.put("\x1b[2Jgone")
+    for number in range(4):
         waiting.put(f"f{number}")
     waiting.git("add", "-A")
-    assert reason(agent) == ": you have changes in f0, f1, f2 and 2 more"
+    assert reason(agent) == ": you have changes in \ufffd[2Jgone, f0, f1 and 3 more"
 
 
 @pytest.mark.parametrize("parted", [False, True])
@@ -112,12 +111,6 @@ def test_the_checkout_that_counts_is_the_one_of_the_target(waiting: Project, age
     (elsewhere / "tracked.txt").write_text("mine\n", encoding="utf-8")
     assert reason(agent).startswith(": you have changes in tracked.txt, for which")
     assert sh(elsewhere, "status", "--porcelain") == "M tracked.txt"
-
-
-def test_a_name_cannot_draw_on_the_terminal(waiting: Project, agent: Agent) -> None:
-    waiting.put("\x1b[2Jgone")
-    waiting.git("add", "-A")
-    assert reason(agent) == ": you have changes in \ufffd[2Jgone"
 
 
 def test_what_waits_is_told_even_where_git_cannot_look_at_the_files(waiting: Project, agent: Agent) -> None:

@@ -1,0 +1,246 @@
+"""`harness finish` of an attempt that fails its check or cheats, and of one that nobody can judge yet."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+from harness_lib.rules import gates
+from tests.verbs.project import Agent, Project, begin
+
+# -- it has failed: rescue, rollback, cleanup
+
+
+def test_a_failed_check_is_rescued_and_rolled_back(project: Project, agent: Agent) -> None:
+    project.put("mine.txt", "mine\n")
+    project.put(".gitignore", "*.log\n")
+    project.git("add", ".gitignore")
+    project.commit_only("Ignore")
+    project.put("build.log", "ignored\n")
+    base, before = project.head, project.files
+    begin(agent, "echo it broke; exit 3")
+    project.put("tracked.txt", "broken\n")
+    project.put("new/file.txt", "new\n")
+    project.put("mine.txt", "spoilt\n")
+    project.git("rm", "-q", "--cached", "tracked.txt")
+    project.commit_only("agent's own commit")
+    project.put("late.txt", "late\n")
+
+    reply = agent.fails(1, "finish")
+
+    task = project.task()
+    assert (task["status"], task["attempts"]) == ("failed", 1)
+    assert task["error_log"] == ["[TEST_FAIL] The check failed with exit code 3. it broke"]
+    assert (project.head, project.files) == (base, before)
+    assert project.git("status", "--porcelain") == "?? mine.txt"
+    rescue = reply["rescue"]
+    assert rescue == "refs/harness/rescue/task-001/1"
+    kept = {"tracked.txt": "broken", "new/file.txt": "new", "mine.txt": "spoilt", "late.txt": "late"}
+    assert {name: project.git("show", f"{rescue}:{name}") for name in kept} == kept
+    assert project.grep("ERROR", "[task-001]", "[TEST_FAIL]", "it broke")
+    assert project.grep("ROLLBACK", "[task-001]", rescue)
+    assert reply["next"] == "harness claim"
+    assert "it broke" in reply["tail"]
+
+
+def test_each_attempt_has_a_rescue_of_its_own_and_the_last_one_blocks(project: Project, agent: Agent) -> None:
+    begin(agent, "false", "--max-attempts", "2")
+    agent.ok("add", "After", "--depends-on", "task-001", "--validate", "true")
+    project.put("try", "1\n")
+    assert agent.fails(1, "finish")["stop"] is None
+    agent.ok("claim")
+    project.put("try", "2\n")
+
+    assert agent.fails(1, "finish")["stop"] == {"reason": "blocked"}
+
+    assert [project.git("show", f"{ref}:try") for ref in project.refs()] == ["1", "2"]
+    assert project.task("task-002")["error_log"] == ["[DEPENDENCY] Blocked by failed task-001"]
+    assert not project.marker
+
+
+def test_a_check_that_takes_too_long_is_timeout(project: Project, agent: Agent) -> None:
+    begin(agent, "echo begun; exec sleep 60", "--timeout", "1", "--cleanup", "echo cleaned > cleaned.txt")
+
+    reply = agent.fails(1, "finish")
+
+    assert reply["verdict"] == "TIMEOUT"
+    assert project.task()["error_log"] == ["[TIMEOUT] The check did not end within 1 s. begun"]
+    assert project.grep("ERROR", "TIMEOUT")
+    assert project.read("cleaned.txt") == "cleaned\n"
+
+
+def test_the_cleanup_runs_in_the_rolled_back_tree_and_its_failure_is_a_warning(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "false", "--cleanup", "cat tracked.txt; exit 9")
+    project.put("tracked.txt", "broken\n")
+
+    reply = agent.fails(1, "finish")
+
+    assert "ended with 9" in reply["warnings"][0]
+    assert project.grep("WARN", "[task-001]", "cleanup")
+    assert project.read(".harness/logs/task-001/1-cleanup.log") == "one\n"
+    assert project.task()["status"] == "failed"
+
+
+# -- it has changed its own gate
+
+
+def test_the_check_edited_in_the_file_is_a_failure_that_names_it(project: Project, agent: Agent) -> None:
+    """The list is not rolled back, so the weak check would be the next attempt's gate: a person must say."""
+    begin(agent, "false")
+    project.edit_task(validation={"command": "touch ran"})
+
+    reply = agent.fails(1, "finish")
+
+    assert "validation.command" in reply["message"]
+    assert project.task()["error_log"][0].startswith("[TEST_FAIL] The attempt changed its own gate")
+    assert "ran" not in project.files
+    assert agent.fails(9, "claim")["stop"] == {"reason": "waiting"}
+    assert "validation.command was changed" in project.task()["halt"]
+    assert "harness edit task-001" in agent.fails(9, "claim", "task-001")["message"]
+
+
+def test_check_and_fingerprint_edited_together_are_noticed(project: Project, agent: Agent) -> None:
+    begin(agent, "false")
+    gate = project.task()["gate"] | {"command": gates.command_hash("true", None)}
+    project.edit_task(validation={"command": "true"}, gate=gate)
+    agent.ok("checkpoint", "task-001", "1/2", "which writes the list anew")
+
+    assert "gate" in agent.fails(1, "finish")["message"]
+    assert "a person must say" in project.task()["halt"]
+
+
+@pytest.mark.parametrize(
+    ("edited", "named"),
+    [
+        ({"gate": None}, ""),
+        ({"gate": {}}, ""),
+        ({"gate": {"command": "sha256:0"}}, ""),
+        ({"validation": {"command": "true", "cwd": "sub"}}, "validation.cwd"),
+    ],
+)
+def test_a_gate_that_was_removed_or_replaced_and_another_directory_are_failures(
+    project: Project, agent: Agent, edited: dict[str, Any], named: str
+) -> None:
+    project.put("sub/file")
+    project.commit()
+    begin(agent, "true")
+    project.edit_task(**edited)
+
+    assert named in agent.fails(1, "finish")["message"]
+    assert project.task()["status"] == "failed"
+
+
+def test_without_the_copy_of_the_gate_the_list_is_believed(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    shutil.rmtree(project.top / ".harness")
+    agent.ok("finish")
+
+
+def test_a_protected_file_that_changed_is_a_failure_that_names_it(project: Project, agent: Agent) -> None:
+    """A new one is a change too, and a committed one."""
+    project.put("tests/a.py", "assert False\n")
+    project.commit()
+    begin(agent, "true", "--protect", "tests/**")
+    project.put("tests/conftest.py", "skip everything\n")
+    project.commit("hidden in a commit")
+    project.put("tests/a.py", "assert True\n")
+
+    reply = agent.fails(1, "finish")
+
+    assert "tests/a.py" in reply["message"]
+    assert "tests/conftest.py" in reply["message"]
+    assert project.read("tests/a.py") == "assert False\n"
+    assert agent.ok("claim")["task"]["attempts"] == 1
+    agent.ok("finish")
+
+
+# -- nobody can say yet whether it passes
+
+
+def test_no_check_is_config_with_the_field_and_no_attempt(project: Project, agent: Agent) -> None:
+    agent.ok("add", "One")
+    agent.ok("claim")
+    project.put("work.txt", "work\n")
+
+    error = agent.fails(3, "finish")["error"]
+
+    assert "tasks[0]" in error["message"]
+    assert project.grep("ERROR [task-001] [CONFIG] Missing validation.command")
+    assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
+    assert project.read("work.txt") == "work\n"
+    assert project.state["sessions"][0]["halt"].startswith("CONFIG: ")
+
+
+@pytest.mark.parametrize("cwd", ["no/such", "tracked.txt", "way-out"])
+def test_a_working_directory_that_is_none_is_config_and_halts(
+    project: Project, agent: Agent, cwd: str
+) -> None:
+    begin(agent, "true", "--cwd", cwd)
+    (project.top / "way-out").symlink_to(project.top.parent)
+
+    assert cwd in agent.fails(3, "finish")["error"]["message"]
+    assert project.task()["attempts"] == 0
+    assert project.state["sessions"][0]["halt"].startswith("CONFIG: ")
+
+
+@pytest.mark.parametrize("check", ["no-such-tool --flag", "true && no-such-tool", "exit 127"])
+def test_a_missing_command_is_env_setup_and_costs_no_attempt(
+    project: Project, agent: Agent, check: str
+) -> None:
+    begin(agent, check)
+    project.put("work.txt", "work\n")
+
+    error = agent.fails(7, "finish")["error"]
+
+    assert error["kind"] == "ENV_SETUP"
+    assert "harness finish task-001" in error["hint"]
+    # The name may be misspelt, and then nothing can be installed.
+    assert "harness edit task-001 --validate 'COMMAND'" in error["hint"]
+    assert project.grep("ERROR [task-001] [ENV_SETUP]")
+    assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
+    assert project.read("work.txt") == "work\n"
+    assert project.state["sessions"][0]["halt"].startswith("ENV_SETUP: ")
+
+
+def test_the_init_script_gets_one_more_chance_to_install_it(project: Project, agent: Agent) -> None:
+    begin(agent, "./tool")
+    install = 'echo run >> runs.txt; echo "#!/bin/sh" > tool; chmod +x tool\n'
+    project.put("harness-init.sh", f"#!/bin/sh\n{install}")
+
+    agent.ok("finish")
+
+    assert project.read("runs.txt") == "run\n"
+
+
+def test_when_the_machine_is_mended_finish_goes_on(project: Project, agent: Agent) -> None:
+    begin(agent, "./tool")
+    agent.fails(7, "finish")
+    project.put("tool", "#!/bin/sh\n").chmod(0o755)
+
+    agent.ok("finish")
+
+    assert project.task()["status"] == "completed"
+
+
+def test_a_list_that_is_not_trusted_runs_neither_check_nor_cleanup(project: Project, agent: Agent) -> None:
+    """A tracked list is asked about again when its commands change outside of the command line."""
+    project.git("add", "-f", "harness-tasks.json")
+    project.git("commit", "-qm", "list")
+    begin(agent, "touch ran", "--cleanup", "touch cleaned")
+    project.edit_task(on_failure={"cleanup": "touch evil"})
+
+    error = agent.fails(8, "finish")["error"]
+
+    assert "harness trust" in error["hint"]
+    assert project.task()["attempts"] == 0
+    assert project.state["sessions"][0]["halt"].startswith("REFUSED: ")
+    reply = agent.ok("fail", "task-001", "--message", "given up")
+    assert "not run" in reply["warnings"][0]
+    assert sorted(project.files) == ["tracked.txt"]
+    project.agent("person").ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.ok("claim")
+    agent.ok("finish")

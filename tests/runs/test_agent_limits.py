@@ -4,63 +4,61 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from harness_lib.state import schema
-from tests.runs.workshop import Workshop
+from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import sh
 
-SOON = 3.0
+DEAR = json.dumps({"cost_usd": 1.5})
+LIMIT = "[TASK_EXEC] the limit of one task is reached (cost: $1.50 of $1.00)"
 
 
-def test_an_agent_that_prints_without_end_is_stopped(workshop: Workshop) -> None:
-    workshop.add("Loud", "test -f f", "--max-attempts", "1")
-
-    said = workshop.run(agent="yes", HARNESS_LOG_LIMIT_BYTES="1000000")
-
-    assert said.returncode == 9
-    assert "[TIMEOUT] the agent printed without end" in workshop.task("task-001")["error_log"][0]
+def _case(*words: str) -> str:
+    """Return an agent that does the first of `words` for the first task, and so on."""
+    cases = "".join(f"task-{number:03d}) {line} ;; " for number, line in enumerate(words, 1))
+    return f'case "$HARNESS_TASK_ID" in {cases} esac'
 
 
-def test_an_agent_that_is_silent_for_too_long_is_stopped(workshop: Workshop) -> None:
-    workshop.add("Quiet", "test -f f", "--max-attempts", "1", do="write g x\nsleep 600")
+def test_an_agent_that_would_never_end_is_stopped_and_its_work_kept(workshop: Workshop) -> None:
+    """They print for ever, are silent, repeat themselves, cost too much, or stop themselves at that."""
+    stopped = {
+        "Loud": ("yes", "[TIMEOUT] the agent printed without end"),
+        "Quiet": ("echo x > g; sleep 600", "[TIMEOUT] the agent has said nothing"),
+        "Round": (
+            'while :; do echo \'{"action": "ls"}\'; sleep 0.02; done',
+            "[TIMEOUT] the agent repeats itself",
+        ),
+        "Dear": (f"echo '{DEAR}'; sleep 600", LIMIT),
+        "Itself": (f"echo '{DEAR}'; exit 1", LIMIT),
+    }
+    for title in stopped:
+        workshop.add(title, "test -f f", "--max-attempts", "1")
+    agent = _case(*(line for line, _ in stopped.values()))
 
-    said = workshop.run("--silence", "0.02")
+    said = workshop.run(
+        *("-j", "2", "--silence", "0.2", "--task-cost", "1"),
+        agent=agent,
+        HARNESS_LOG_LIMIT_BYTES="1000000",
+        **HURRIED,
+    )
 
-    assert said.returncode == 9
-    assert "[TIMEOUT] the agent has said nothing" in workshop.task("task-001")["error_log"][0]
-    workshop.failures_are_kept()
+    assert said.returncode == 9, said.stdout + said.stderr
+    for task, (_, blame) in zip(workshop.state["tasks"], stopped.values(), strict=True):
+        assert blame in task["error_log"][0], task["title"]
+    assert "pauses" not in said.stdout
+    assert sh(workshop.top, "show", "refs/harness/rescue/task-002/1:g") == "x"
     workshop.nothing_is_left_over()
-
-
-def test_an_agent_that_goes_round_in_circles_is_stopped(workshop: Workshop) -> None:
-    workshop.add("Round", "test -f f", "--max-attempts", "1")
-    loop = 'while :; do echo \'{"action": "ls"}\'; sleep 0.02; done'
-
-    said = workshop.run(agent=loop)
-
-    assert said.returncode == 9
-    assert "[TIMEOUT] the agent repeats itself" in workshop.task("task-001")["error_log"][0]
-
-
-def test_an_agent_that_costs_too_much_is_stopped(workshop: Workshop) -> None:
-    workshop.add("Dear", "test -f f", "--max-attempts", "1")
-
-    said = workshop.run("--task-cost", "1", agent="echo '{\"cost_usd\": 1.5}'; sleep 600")
-
-    assert said.returncode == 9
-    assert "[TASK_EXEC] the limit of one task is reached (cost: $1.50 of $1.00)" in str(workshop.state)
 
 
 def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None:
     for name in ("one", "two", "three"):
         workshop.file_task(name)
 
-    said = workshop.run("--max-cost", "1", "--json", agent="echo '{\"cost_usd\": 1.5}'; echo done > one")
+    said = workshop.run("--max-cost", "1", "--json", agent=f"echo '{DEAR}'; echo done > one")
 
     answer = json.loads(said.stdout.splitlines()[-1])
     assert (said.returncode, answer["stop"]) == (9, {"reason": "limit"})
@@ -71,32 +69,27 @@ def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending", "task-003": "pending"}
 
 
-def test_a_limit_that_the_last_task_reaches_ends_nothing(workshop: Workshop) -> None:
-    workshop.file_task("one")
+def test_what_is_the_providers_is_waited_out_and_costs_no_attempt(workshop: Workshop, tmp_path: Path) -> None:
+    """A limit that is over soon, then trouble; a limit of the run that its last task reaches ends nothing."""
+    workshop.add("Limited", "grep -q done f")
+    moment = datetime.now(timezone.utc) + timedelta(seconds=30)
+    said_first = [{"limit_resets_at": moment.isoformat()}, {"transient": "529 overloaded"}]
+    seen = tmp_path / "seen"
+    seen.write_text("".join(f"{json.dumps(each)}\n" for each in said_first))
+    agent = (
+        f"if [ -s {seen} ]; then echo half >> f; head -1 {seen}; sed -i 1d {seen}; exit 1; fi; "
+        f"echo done >> f; echo '{DEAR}'"
+    )
 
-    said = workshop.run("--max-cost", "1", agent="echo '{\"cost_usd\": 1.5}'; echo done > one")
+    said = workshop.run("--max-cost", "1", agent=agent, **HURRIED)
 
     assert said.returncode == 0, said.stdout + said.stderr
+    assert said.stdout.count("pauses, goes on at") == len(said_first)
+    assert "529 overloaded" in said.stdout
+    assert workshop.task("task-001")["attempts"] == 0
+    assert (workshop.top / "f").read_text().split() == ["half", "half", "done"]
     assert "every check runs once more" in said.stdout
     assert "run=done cost_usd=1.50" in workshop.harness("log").stdout
-
-
-def test_a_usage_limit_is_waited_out_and_costs_no_attempt(workshop: Workshop, tmp_path: Path) -> None:
-    workshop.add("Limited", "grep -q done f")
-    resets = (datetime.now(timezone.utc) + timedelta(seconds=SOON)).isoformat()
-    seen = tmp_path / "seen"
-    agent = (
-        f"if [ -f {seen} ]; then echo done >> f; else touch {seen}; echo half > f; "
-        f"echo '{json.dumps({'limit_resets_at': resets})}'; exit 1; fi"
-    )
-    began = time.monotonic()
-
-    said = workshop.run(agent=agent)
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert time.monotonic() - began > SOON
-    assert workshop.task("task-001")["attempts"] == 0
-    assert (workshop.top / "f").read_text().split() == ["half", "done"]
 
 
 @pytest.mark.parametrize("how", ["cost", "time", "ctrl-c"])
@@ -106,16 +99,14 @@ def test_nobody_waits_for_a_usage_limit_in_a_run_that_ends(
     workshop.add("Limited", "grep -q done f")
     seen = tmp_path / "seen"
     resets = (datetime.now(timezone.utc) + timedelta(hours=3)).isoformat()
-    agent = (
-        f"echo x >> {seen}; echo half > f; "
-        f"echo '{json.dumps({'cost_usd': 0.3, 'limit_resets_at': resets})}'; exit 1"
-    )
-    most = {"cost": ("--max-cost", "0.05"), "time": ("--max-hours", "0.002"), "ctrl-c": ()}[how]
+    spent = json.dumps({"cost_usd": 0.3, "limit_resets_at": resets})
+    run = workshop.start("--no-final-check", agent=f"echo x >> {seen}; echo half > f; echo '{spent}'; exit 1")
+    workshop.wait_for("the waiting", lambda: "limit, goes on at" in workshop.printed)
 
-    run = workshop.start("--no-final-check", *most, agent=agent)
     if how == "ctrl-c":
-        workshop.wait_for("the waiting", lambda: "limit, goes on at" in workshop.printed)
         run.send_signal(signal.SIGINT)
+    else:
+        workshop.ok("budget", *{"cost": ("--max-cost", "0.05"), "time": ("--max-hours", "0.00001")}[how])
 
     assert run.wait(90) == 9, workshop.printed
     assert seen.read_text() == "x\n"
@@ -125,26 +116,3 @@ def test_nobody_waits_for_a_usage_limit_in_a_run_that_ends(
     assert (task["status"], task["attempts"]) == ("pending", 0)
     assert sh(workshop.top, "show", f"{task['handback']['rescue']}:f") == "half"
     workshop.nothing_is_left_over()
-
-
-def test_trouble_of_the_providers_is_tried_again(workshop: Workshop, tmp_path: Path) -> None:
-    workshop.add("Shaky", "grep -q done f")
-    seen = tmp_path / "seen"
-    trouble = json.dumps({"transient": "529 overloaded"})
-    agent = f"if [ -f {seen} ]; then echo done >> f; else touch {seen}; echo '{trouble}'; exit 1; fi"
-
-    said = workshop.run(agent=agent)
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert workshop.task("task-001")["attempts"] == 0
-    assert "529 overloaded" in said.stdout
-
-
-def test_an_agent_that_stops_itself_at_its_cost_is_followed_by_no_other(workshop: Workshop) -> None:
-    workshop.add("Dear", "test -f f", "--max-attempts", "1")
-
-    said = workshop.run("--task-cost", "1", agent="echo '{\"cost_usd\": 1.5}'; exit 1")
-
-    assert said.returncode == 9, said.stdout + said.stderr
-    assert "[TASK_EXEC] the limit of one task is reached (cost: $1.50 of $1.00)" in str(workshop.state)
-    assert "pauses" not in said.stdout

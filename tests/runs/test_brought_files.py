@@ -6,13 +6,32 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.conftest import Make
+from harness_lib.attempts import worktree_slots
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
 
-def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(make_workshop: Make) -> None:
-    workshop = make_workshop()
+def brought(project: Workshop) -> set[str]:
+    """Return the files that are in the place of a worker besides those of the commit."""
+    ctx = project.context()
+    place = worktree_slots.directory_of(ctx, "run-1").slot(1)
+    git, _ = worktree_slots.checkout_clean(ctx, place, str(ctx.git.head()))
+    files = {str(each.relative_to(place)) for each in place.rglob("*") if each.is_file()}
+    return files - {".git"} - set(git.lines("ls-files"))
+
+
+def inside(above: Workshop, home: Path, *, ignored: str) -> Workshop:
+    """Return a project with a list in the directory `pa` of the repository `above`."""
+    made = Workshop(above.top / "pa", home)
+    put(above.top / ".gitignore", ignored)
+    put(made.top / "README.md", "inside\n")
+    sh(above.top, "add", "-A")
+    sh(above.top, "commit", "-q", "-m", "A project inside")
+    made.ok("init", ".")
+    return made
+
+
+def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(workshop: Workshop) -> None:
     put(workshop.top / ".gitignore", ".env\nnode_modules/\n/.venv\n")
     put(workshop.top / ".env.local", "tracked\n")
     sh(workshop.top, "add", "-A")
@@ -31,79 +50,41 @@ def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(
     assert (workshop.top / "notes.txt").read_text() == "untracked\n"
 
 
-def test_a_list_of_ones_own_says_what_is_brought(make_workshop: Make) -> None:
-    workshop = make_workshop()
+def test_a_list_of_ones_own_says_what_is_brought(workshop: Workshop) -> None:
     put(workshop.top / ".gitignore", "*.key\ncache/\n.env\n")
     put(workshop.top / ".worktreeinclude", "# for tests\nsecrets/*.key\n\ncache/\nplain.txt\n../outside\n")
     sh(workshop.top, "add", "-A")
     sh(workshop.top, "commit", "-q", "-m", "What is brought")
     for name in ("secrets/one.key", "secrets/two.key", "cache/deep/file", ".env", "plain.txt", "../outside"):
         put(workshop.top / name, "here\n")
-    brought = "test -f secrets/one.key && test -f secrets/two.key && test -f cache/deep/file"
-    workshop.add("Look", f"{brought} && test ! -e plain.txt && test ! -e .env && test -f f", do="write f x")
 
-    said = workshop.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
+    assert brought(workshop) == {"secrets/one.key", "secrets/two.key", "cache/deep/file"}
 
 
-def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(
-    tmp_path: Path, make_workshop: Make
-) -> None:
-    above = make_workshop().top
-    inside = Workshop(above / "pa", tmp_path / "home")
-    put(above / ".gitignore", ".env\nnode_modules/\n")
-    put(inside.top / "README.md", "inside\n")
-    sh(above, "add", "-A")
-    sh(above, "commit", "-q", "-m", "A project inside")
-    for place in (above, inside.top, above / "pb"):
+def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(workshop: Workshop) -> None:
+    project = inside(workshop, workshop.home, ignored=".env\nnode_modules/\n")
+    for place in (workshop.top, project.top, workshop.top / "pb"):
         put(place / ".env", f"of {place.name}\n")
-    put(inside.top / "node_modules" / "pad.js", "pad\n")
-    inside.ok("init", ".")
-    brought = "grep -q 'of project' .env && grep -q 'of pa' pa/.env && test -f pa/node_modules/pad.js"
-    inside.add("Look", f"{brought} && test ! -e pb && test -f f", do="write f x")
+    put(project.top / "node_modules" / "pad.js", "pad\n")
 
-    said = inside.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
+    assert brought(project) == {".env", "pa/.env", "pa/node_modules/pad.js"}
 
 
-def test_a_list_of_what_is_brought_names_nothing_above_itself(tmp_path: Path, make_workshop: Make) -> None:
-    above = make_workshop().top
-    inside = Workshop(above / "pa", tmp_path / "home")
-    put(above / ".gitignore", "*.key\n")
-    put(inside.top / ".worktreeinclude", "../above.key\nsub/../../above.key\ninside.key\n")
-    sh(above, "add", "-A")
-    sh(above, "commit", "-q", "-m", "A project inside")
-    put(above / "above.key", "precious\n")
-    put(inside.top / "inside.key", "here\n")
-    inside.ok("init", ".")
-    inside.add("Look", "test -f pa/inside.key && test ! -e above.key && test -f f", do="write f x")
+def test_a_list_of_what_is_brought_names_nothing_above_itself(workshop: Workshop) -> None:
+    put(workshop.top / "pa/.worktreeinclude", "../above.key\nsub/../../above.key\ninside.key\n")
+    project = inside(workshop, workshop.home, ignored="*.key\n")
+    put(workshop.top / "above.key", "precious\n")
+    put(project.top / "inside.key", "here\n")
 
-    said = inside.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
+    assert brought(project) == {"pa/inside.key"}
 
 
-@pytest.mark.parametrize("place", ["", "pa"], ids=["above", "inside"])
-def test_the_list_of_what_is_brought_may_lie_in_either_place(
-    tmp_path: Path, make_workshop: Make, place: str
-) -> None:
+@pytest.mark.parametrize("place", ["", "pa/"], ids=["above", "inside"])
+def test_the_list_of_what_is_brought_may_lie_in_either_place(workshop: Workshop, place: str) -> None:
     """Its lines are seen from where it lies, and it is instead of what is brought without one."""
-    above = make_workshop().top
-    inside = Workshop(above / "pa", tmp_path / "home")
-    put(above / ".gitignore", ".env\n*.key\n")
-    put(inside.top / "README.md", "inside\n")
-    put(above / place / ".worktreeinclude", "keys/*.key\n")
-    sh(above, "add", "-A")
-    sh(above, "commit", "-q", "-m", "A project inside")
+    put(workshop.top / place / ".worktreeinclude", "keys/*.key\n")
+    project = inside(workshop, workshop.home, ignored=".env\n*.key\n")
     for name in ("keys/one.key", "pa/keys/one.key", ".env", "pa/.env"):
-        put(above / name, "here\n")
-    inside.ok("init", ".")
-    brought, other = ("keys", "pa/keys") if not place else ("pa/keys", "keys")
-    alone = f"test -f {brought}/one.key && test ! -e {other} && test ! -e .env && test ! -e pa/.env"
-    inside.add("Look", f"{alone} && test -f f", do="write f x")
+        put(workshop.top / name, "here\n")
 
-    said = inside.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
+    assert brought(project) == {f"{place}keys/one.key"}

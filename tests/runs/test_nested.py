@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
 
-from tests.runs.workshop import Workshop, descendants
+from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
 COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm s"
@@ -123,11 +121,9 @@ def test_a_chat_that_recovers_an_attempt_of_a_killed_run_merges_none_either(
     name = workshop.add(
         "App", "test -f app/main.txt", do=f"sh {NEST} && {COMMIT}\ntouch {started}\nsleep 600"
     )
-    run = workshop.start()
+    workshop.start()
     workshop.wait_for("the agent has made it", started.exists)
-    for pid in (*descendants(run.pid), run.pid):
-        os.kill(pid, signal.SIGKILL)
-    run.wait()
+    workshop.cut_power()
 
     said = workshop.ok("start")
 

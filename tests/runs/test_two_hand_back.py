@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,8 +36,7 @@ class Crew:
     heard: list[Event] = field(default_factory=list)
 
     def context(self, worker: str = RUN) -> Context:
-        env = {**os.environ, "HARNESS_HOME": str(self.workshop.home), "HARNESS_WORKER_ID": worker}
-        return Context(env=env, cwd=self.workshop.top, target="refs/heads/main")
+        return self.workshop.context(worker)
 
     def take(self, number: int) -> Task:
         """Let worker `number` claim the task in its own work tree, and make something there."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CHECKOUT
-from tests.runs.workshop import Workshop
+from tests.runs.workshop import COMMAND, Workshop
 
 CAUSE = "ModuleNotFoundError: No module named 'a_module_that_is_not_there'"
 
@@ -31,7 +31,7 @@ def crippled(workshop: Workshop, tmp_path: Path) -> dict[str, str]:
 def test_the_first_worker_that_cannot_start_ends_the_run_with_one_sentence(
     workshop: Workshop, crippled: dict[str, str]
 ) -> None:
-    said = workshop.run("-j", "5", **crippled)
+    said = workshop.interpreted("run", "--agent-command", COMMAND, "-j", "5", **crippled)
     assert said.returncode == 7
     assert "Traceback" not in said.stdout + said.stderr
     assert (said.stdout + said.stderr).count(CAUSE) == 1
@@ -41,14 +41,14 @@ def test_the_first_worker_that_cannot_start_ends_the_run_with_one_sentence(
 
 
 def test_doctor_starts_a_worker_as_a_run_does(workshop: Workshop, crippled: dict[str, str]) -> None:
-    said = workshop.harness("doctor", "--json", **crippled)
+    said = workshop.interpreted("doctor", "--json", **crippled)
     assert said.returncode == 1
     bad = [each["what"] for each in json.loads(said.stdout)["found"] if each["level"] == "bad"]
     assert [CAUSE in each for each in bad] == [True], bad
 
 
 def test_doctor_is_content_with_a_worker_that_starts(workshop: Workshop) -> None:
-    findings = json.loads(workshop.harness("doctor", "--json").stdout)["found"]
+    findings = json.loads(workshop.interpreted("doctor", "--json").stdout)["found"]
     assert [each["level"] for each in findings if "worker" in each["what"]] == ["ok"]
 
 

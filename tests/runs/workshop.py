@@ -11,24 +11,30 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness_lib.core.context import Context
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import process
+from tests import fork_server
 from tests.conftest import CHECKOUT
 from tests.system.git.gitrepo import put, sh
-from tests.verbs.project import Agent, Time
+from tests.verbs.project import Agent, Said, Time
 
 AGENT = Path(__file__).with_name("agent.py")
 COMMAND = f"{sys.executable} -I -S {AGENT}"
 PATIENCE = 90.0
+# In the environment of a run: what waits there waits for a tenth of its time.
+HURRIED = {fork_server.HASTE: "10"}
 # In the agent's shell: up to the worker that has started it, which is killed.
 KILL_WORKER = (
-    "p=$PPID; until grep -q runs.worker_main /proc/$p/cmdline; "
+    f"p=$PPID; until grep -q {fork_server.WORKER} /proc/$p/comm; "
     'do p=$(ps -o ppid= -p $p | tr -d " "); done; kill -9 $p'
 )
 
@@ -45,7 +51,7 @@ class Workshop:
 
     top: Path
     home: Path
-    runs: list[subprocess.Popen[str]] = field(default_factory=list)
+    runs: list[fork_server.Forked] = field(default_factory=list)
 
     @classmethod
     def make(
@@ -67,6 +73,16 @@ class Workshop:
         return {**os.environ, "HARNESS_HOME": str(self.home), "PYTHONPATH": str(CHECKOUT)}
 
     def harness(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Type `harness ARGV` in a process of its own."""
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+            process = fork_server.start(argv, cwd=self.top, env={**self.env, **env}, out=out, errors=errors)
+            code = process.wait(PATIENCE)
+            out.seek(0)
+            errors.seek(0)
+            return subprocess.CompletedProcess(argv, code, out.read(), errors.read())
+
+    def interpreted(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Type `harness ARGV` in an interpreter of its own, as a person does; it takes half a second more."""
         return subprocess.run(
             [sys.executable, "-m", "harness_lib", *argv],
             cwd=self.top,
@@ -78,13 +94,23 @@ class Workshop:
             stdin=subprocess.DEVNULL,
         )
 
-    def ok(self, *argv: str, **env: str) -> dict[str, Any]:
+    def __call__(self, *argv: str, **env: str) -> Said:
         """Type one command as a person would; in this process, which is quicker."""
         person = Agent("person", self.top, Time(), {"HARNESS_HOME": str(self.home)})
         try:
-            return person.ok(*argv, **env)
+            return person(*argv, **env)
         finally:
             person.die()
+
+    def ok(self, *argv: str, **env: str) -> dict[str, Any]:
+        """Type it with --json, expect exit 0 and return the reply."""
+        said = self(*argv, "--json", **env)
+        assert said.code == 0, said.text
+        return said.json
+
+    def context(self, worker: str = "run-1") -> Context:
+        """Return what a run, or a worker of that name, sees of the project."""
+        return Context(env={**self.env, "HARNESS_WORKER_ID": worker}, cwd=self.top, target="refs/heads/main")
 
     def add(self, title: str, check: str, *more: str, do: str = "") -> str:
         """Add a task whose agent does the lines `do`; return its id."""
@@ -103,20 +129,23 @@ class Workshop:
     def run(self, *argv: str, agent: str = COMMAND, **env: str) -> subprocess.CompletedProcess[str]:
         return self.harness("run", "--agent-command", agent, *argv, **env)
 
-    def start(self, *argv: str, agent: str = COMMAND, **env: str) -> subprocess.Popen[str]:
+    def start(self, *argv: str, agent: str = COMMAND, **env: str) -> fork_server.Forked:
         """Start a run and return it; what it prints goes to `run.log` beside the project."""
+        argv = ("run", "--agent-command", agent, *argv)
         with (self.top.parent / "run.log").open("a") as log:
-            started = subprocess.Popen(
-                [sys.executable, "-m", "harness_lib", "run", "--agent-command", agent, *argv],
-                cwd=self.top,
-                env={**self.env, **env},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                text=True,
+            self.runs.append(
+                fork_server.start(argv, cwd=self.top, env={**self.env, **env}, out=log, errors=log)
             )
-        self.runs.append(started)
-        return started
+        return self.runs[-1]
+
+    def cut_power(self) -> None:
+        """Let the last run die with all that it has started."""
+        run = self.runs[-1]
+        for pid in (run.pid, *descendants(run.pid)):
+            # What git does for a moment may be over.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        run.wait()
 
     @property
     def printed(self) -> str:
@@ -148,7 +177,7 @@ class Workshop:
     def close(self) -> None:
         for run in self.runs:
             if run.poll() is None:
-                run.send_signal(signal.SIGKILL)
+                run.kill()
                 run.wait()
 
     # -- what must be true at the end ---------------------------------------------------------------------

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,18 +72,6 @@ def environment(model: Model, place: Path) -> dict[str, str]:
     }
 
 
-def start(workshop: Workshop, *argv: str, **env: str) -> subprocess.Popen[str]:
-    """Start a run that finds its agent by itself."""
-    with (workshop.top.parent / "run.log").open("a") as log:
-        run = subprocess.Popen(
-            [sys.executable, "-m", "harness_lib", "run", *argv],
-            cwd=workshop.top, env={**workshop.env, **env}, stdin=subprocess.DEVNULL, stdout=log,
-            stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
-    workshop.runs.append(run)
-    return run
-
-
 def test_a_list_is_worked_off_with_a_failure_and_a_limit_on_the_way(
     model: Model, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -94,7 +81,7 @@ def test_a_list_is_worked_off_with_a_failure_and_a_limit_on_the_way(
     three = workshop.add("Make three", "grep -q done three", "--depends-on", f"{one},{two}")
     model.lazy, model.limited = {"two"}, {"three"}
 
-    run = start(workshop, "-j", "2", **env)
+    run = workshop.start("-j", "2", agent=None, **env)
     workshop.wait_for("the limit", lambda: "usage limit" in workshop.printed)
     run.send_signal(signal.SIGINT)
     workshop.wait_for("the first Ctrl-C", lambda: "Ctrl-C again" in workshop.printed)

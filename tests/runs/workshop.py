@@ -129,9 +129,12 @@ class Workshop:
     def run(self, *argv: str, agent: str = COMMAND, **env: str) -> subprocess.CompletedProcess[str]:
         return self.harness("run", "--agent-command", agent, *argv, **env)
 
-    def start(self, *argv: str, agent: str = COMMAND, **env: str) -> fork_server.Forked:
-        """Start a run and return it; what it prints goes to `run.log` beside the project."""
-        argv = ("run", "--agent-command", agent, *argv)
+    def start(self, *argv: str, agent: str | None = COMMAND, **env: str) -> fork_server.Forked:
+        """Start a run and return it; what it prints goes to `run.log` beside the project.
+
+        None: it finds its agent by itself.
+        """
+        argv = ("run", *(("--agent-command", agent) if agent else ()), *argv)
         with (self.top.parent / "run.log").open("a") as log:
             self.runs.append(
                 fork_server.start(argv, cwd=self.top, env={**self.env, **env}, out=log, errors=log)

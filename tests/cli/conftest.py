@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,6 @@ LONG = {"demo"}
 TYPED = {name: words for name, words in EXAMPLES.items() if name not in LONG}
 
 
-@pytest.fixture
-def filled(tmp_path: Path) -> Iterator[Project]:
-    """Make a project with the three tasks that the examples speak of."""
-    made = filled_project(tmp_path / "repo")
-    yield made
-    made.close()
-
-
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return a directory for what tests share, with the house rules of a single test around it."""
@@ -44,6 +37,24 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path_factory.mktemp("config") / "gitconfig"))
         Path(os.environ["GIT_CONFIG_GLOBAL"]).write_text(GIT_CONFIG, encoding="utf-8")
         yield tmp_path_factory.mktemp("places").resolve()
+
+
+@pytest.fixture(scope="module")
+def kept(places: Path) -> Path:
+    """Return a copy of a project that has stood beside it, as `filled`."""
+    filled_project(places / "filled").close()
+    (places / "filled").rename(places / "kept")
+    return places / "kept"
+
+
+@pytest.fixture
+def filled(kept: Path) -> Iterator[Project]:
+    """Make a project with the three tasks that the examples speak of; where it lies, its list is trusted."""
+    made = Project(kept.with_name("filled"))
+    shutil.copytree(kept, made.top, symlinks=True)
+    yield made
+    made.close()
+    shutil.rmtree(made.top)
 
 
 def filled_project(top: Path) -> Project:

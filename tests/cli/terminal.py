@@ -1,4 +1,4 @@
-"""A terminal for `harness`: what is typed is started on it, and what it prints is read."""
+"""A terminal for `harness`: what is typed runs on it, and what it prints is read."""
 
 from __future__ import annotations
 
@@ -8,17 +8,37 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
+
+from harness_lib.cli import main
+from tests.verbs.project import placed
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# What a terminal of 100 columns tells a program of itself.
+TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"}
+
+
+def shown(cwd: Path, *argv: str, **env: str) -> str:
+    """Return what `harness ARGV` prints on a terminal. It runs in this process, which is much cheaper."""
+    ours, theirs = pty.openpty()
+    stdin, out = os.fdopen(theirs, closefd=False), os.fdopen(theirs, "w", encoding="utf-8")
+    with ThreadPoolExecutor() as pool, placed(cwd, {**TERMINAL, **env}):
+        said = pool.submit(read_to_end, ours)
+        with stdin, out, mock.patch.object(sys, "stdin", stdin), redirect_stdout(out), redirect_stderr(out):
+            main.main(argv)
+        printed = said.result()
+    os.close(ours)
+    return printed
 
 
 @contextmanager
 def typed(cwd: Path, *argv: str, **env: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Start `harness ARGV` with a terminal of 100 columns as standard output; yield it and our end."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40", **env}
+    environment = {**os.environ, **TERMINAL, **env}
     command = [sys.executable, "-m", "harness_lib", *argv]
     process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=theirs, stderr=theirs, stdin=theirs)
     os.close(theirs)

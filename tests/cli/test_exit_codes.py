@@ -17,22 +17,14 @@ from tests.cli.conftest import keeps_the_contract
 from tests.verbs.project import Project, Said
 
 
-def _done(project: Project) -> Said:
+def _config(project: Project) -> Said:
+    project.edit_task(priority="P9")
     return project.agent()("status", "--json")
 
 
 def _check_failed(project: Project) -> Said:
     project.edit(tasks=[{"id": "a", "status": "pending", "depends_on": ["a"]}])
     return project.agent()("check", "--json")
-
-
-def _usage(project: Project) -> Said:
-    return project.agent()("why", "nobody", "--json")
-
-
-def _config(project: Project) -> Said:
-    project.edit_task(priority="P9")
-    return project.agent()("status", "--json")
 
 
 def _unreadable(project: Project) -> Said:
@@ -56,7 +48,7 @@ def _lease_lost(project: Project) -> Said:
     return first("finish", "task-001", "--json")
 
 
-def _env_setup(project: Project) -> Said:
+def _no_root(project: Project) -> Said:
     return project.agent(HARNESS_STATE_ROOT=str(project.top / "nowhere"))("status", "--json")
 
 
@@ -71,14 +63,14 @@ def _stop(project: Project) -> Said:
 
 
 STORIES: dict[Exit, Callable[[Project], Said]] = {
-    Exit.DONE: _done,
+    Exit.DONE: lambda project: project.agent()("status", "--json"),
     Exit.CHECK_FAILED: _check_failed,
-    Exit.USAGE: _usage,
+    Exit.USAGE: lambda project: project.agent()("why", "nobody", "--json"),
     Exit.CONFIG: _config,
     Exit.STATE_UNREADABLE: _unreadable,
     Exit.HELD: _held,
     Exit.LEASE_LOST: _lease_lost,
-    Exit.ENV_SETUP: _env_setup,
+    Exit.ENV_SETUP: _no_root,
     Exit.REFUSED: _refused,
     Exit.STOP: _stop,
 }
@@ -127,10 +119,6 @@ def test_a_bug_is_reported_in_a_file_and_not_as_a_traceback(filled: Project) -> 
     assert str(report) in reply["error"]["hint"]
     assert "ZeroDivisionError" in report.read_text(encoding="utf-8")
     assert "Traceback" not in filled.agent()("status").text
-
-
-def _no_root(project: Project) -> Said:
-    return project.agent(HARNESS_STATE_ROOT=str(project.top / "nowhere"))("status", "--json")
 
 
 def _no_cwd(project: Project) -> Said:

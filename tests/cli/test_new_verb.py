@@ -39,7 +39,7 @@ def run(name):
 
 def test_a_new_verb_is_two_files_and_is_typed_listed_and_meant(tmp_path: Path, harness: Harness) -> None:
     top = tmp_path / "copy"
-    shutil.copytree(ROOT / "harness_lib", top / "harness_lib", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "harness_lib", top / "harness_lib")
     (top / "harness_lib/cli/commands/hello.py").write_text(COMMAND, encoding="utf-8")
     (top / "harness_lib/verbs/hello.py").write_text(VERB, encoding="utf-8")
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,7 @@ from harness_lib.state import schema
 from tests.verbs import project as projects
 from tests.verbs.project import Project
 
-BIG = 5000
+BIG = 2000
 LINES = 60
 # What an agent can read without losing much of its context window.
 CHARACTERS = 16_000
@@ -25,7 +22,7 @@ JSON_CHARACTERS = 120_000
 
 @pytest.fixture(scope="module")
 def big(places: Path) -> Iterator[Project]:
-    """Make a project with 5,000 tasks, none of them modest, and twenty sessions."""
+    """Make a project with 2,000 tasks, none of them modest, and twenty sessions."""
     made = projects.make(places / "big", mode="concurrent")
     made.edit(tasks=[_big_task(number) for number in range(BIG)], sessions=[_session(n) for n in range(20)])
     with (made.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
@@ -66,10 +63,10 @@ LOOKING = [
     ["log"],
     ["graph"],
     ["graph", "--format", "mermaid"],
-    ["why", "task-4999"],
+    ["why", "task-1999"],
     ["check"],
     ["doctor"],
-    ["show", "task-4992"],
+    ["show", "task-1992"],
     ["claim", "--dry-run"],
     ["rescue", "list"],
 ]
@@ -83,15 +80,3 @@ def test_what_is_piped_is_short_however_long_the_list_is(big: Project, argv: lis
     piped = big.agents[0](*argv, "--json")
     assert len(piped.out) <= JSON_CHARACTERS
     assert schema.reply_problems(json.loads(piped.out)) == []
-
-
-def test_a_reader_that_has_seen_enough_is_no_failure(filled: Project) -> None:
-    """`harness status | head -1`: nobody complains about the closed pipe."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, "-m", "harness_lib", "status"]
-    try:
-        done = subprocess.run(command, cwd=filled.top, stdout=writer, stderr=subprocess.PIPE, check=False)
-    finally:
-        os.close(writer)
-    assert (done.returncode, done.stderr) == (0, b"")

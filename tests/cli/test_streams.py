@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import Exit
-from tests.verbs.project import Project
+from tests.verbs.project import Project, begin
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is full")
 
@@ -25,12 +25,24 @@ def typed(project: Project, words: str, program: str = "harness_lib") -> subproc
     )
 
 
-def test_a_closed_stdout_is_no_failure(filled: Project) -> None:
+def read_by_nobody(project: Project, *words: str, also_errors: bool = False) -> tuple[int, bytes]:
+    """Type it into a pipe whose reader has gone; return the exit code and what is said elsewhere."""
+    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as reader:
+        assert reader.stdin is not None
+        reader.wait(60)
+        done = subprocess.run(
+            [sys.executable, "-m", "harness_lib", *words],
+            cwd=project.top,
+            stdout=reader.stdin,
+            stderr=reader.stdin if also_errors else subprocess.PIPE,
+            check=False,
+        )
+    return done.returncode, done.stderr
+
+
+def test_a_closed_stdout_and_a_closed_stderr_are_no_failure(filled: Project) -> None:
     done = typed(filled, "status >&-")
     assert (done.returncode, done.stderr) == (Exit.DONE, "")
-
-
-def test_a_closed_stderr_is_no_failure(filled: Project) -> None:
     done = typed(filled, "nonsense 2>&-")
     assert (done.returncode, done.stdout) == (Exit.USAGE, "")
 
@@ -39,60 +51,33 @@ def test_what_is_written_to_a_closed_stream_lands_in_no_file(filled: Project) ->
     """The first file that is opened would get the number of a closed stream, and what children print."""
     assert typed(filled, "note task-001 'the cache is cold' <&- >&- 2>&-").returncode == Exit.DONE
     assert [task["id"] for task in filled.state["tasks"]] == ["task-001", "task-002", "task-003"]
-    assert "the cache is cold" in typed(filled, "show task-001").stdout
+    assert filled.task()["notes"] == ["the cache is cold"]
 
 
 @FULL
-def test_the_exit_code_tells_of_a_full_stdout(filled: Project) -> None:
+def test_the_exit_code_tells_of_a_full_stdout_and_of_no_full_stderr(filled: Project) -> None:
     done = typed(filled, "status >/dev/full")
     assert done.returncode == Exit.ENV_SETUP
     assert "No space left on device" in done.stderr
     assert "Exception ignored" not in done.stderr
-
-
-@FULL
-def test_the_agent_loop_tells_of_a_full_stdout_as_well(filled: Project) -> None:
-    done = typed(filled, "help >/dev/full", "harness_lib.hs")
-    assert (done.returncode, done.stderr) == (
-        Exit.ENV_SETUP,
-        "hs: The system said: No space left on device.\n",
-    )
-
-
-@FULL
-def test_a_full_stderr_does_not_change_the_exit_code(filled: Project) -> None:
     assert typed(filled, "nonsense 2>/dev/full").returncode == Exit.USAGE
+    done = typed(filled, "help >/dev/full", "harness_lib.hs")
+    said = "hs: The system said: No space left on device.\n"
+    assert (done.returncode, done.stderr) == (Exit.ENV_SETUP, said)
 
 
-def test_a_reader_that_is_gone_does_not_change_the_exit_code(filled: Project) -> None:
-    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as reader:
-        assert reader.stdin is not None
-        reader.wait(60)
-        done = subprocess.run(
-            [sys.executable, "-m", "harness_lib", "nonsense"],
-            cwd=filled.top,
-            stdout=reader.stdin,
-            stderr=reader.stdin,
-            check=False,
-        )
-    assert done.returncode == Exit.USAGE
+def test_a_reader_that_is_gone_changes_no_exit_code(filled: Project) -> None:
+    """`harness status | head -1`: nobody complains; `harness finish | head -1` says what the check said."""
+    assert read_by_nobody(filled, "status") == (Exit.DONE, b"")
+    assert read_by_nobody(filled, "nonsense", also_errors=True)[0] == Exit.USAGE
 
 
 def test_a_reader_that_has_gone_makes_no_failed_check_a_success(
     filled: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under pipefail `harness finish | head -1` says what the check said, and not who has read it."""
-    monkeypatch.setenv("HARNESS_WORKER_ID", "w")
-    typed(filled, "edit task-001 --validate false")
-    assert typed(filled, "claim").returncode == Exit.DONE
-    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as reader:
-        assert reader.stdin is not None
-        reader.wait(60)
-        done = subprocess.run(
-            [sys.executable, "-m", "harness_lib", "finish"],
-            cwd=filled.top,
-            stdout=reader.stdin,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        )
-    assert done.returncode == Exit.CHECK_FAILED
+    agent = filled.agent("w")
+    begin(agent, "false", "--priority", "P0")
+    monkeypatch.setenv("HARNESS_WORKER_ID", agent.name)
+    monkeypatch.setenv("CLAUDE_PID", str(agent.process.pid))
+    assert read_by_nobody(filled, "finish")[0] == Exit.CHECK_FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -13,9 +14,9 @@ import pytest
 
 import harness_lib
 from harness_lib import verbs
-from harness_lib.cli import main, parser, verb
+from harness_lib.cli import commands, main, parser, verb
 from harness_lib.errors import Exit, UsageError
-from tests.cli.conftest import EXAMPLES, LONG, NAMES
+from tests.cli.conftest import EXAMPLES, NAMES, TYPED
 from tests.conftest import Harness
 from tests.verbs.project import Project
 
@@ -66,22 +67,37 @@ def test_no_two_verbs_stand_at_one_place_of_the_help() -> None:
     assert sorted({*places}) == sorted(places)
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - LONG))
-def test_a_verb_loads_no_other_verb(name: str, filled: Project) -> None:
-    code = (
-        "import sys; from harness_lib.cli.main import main; main(sys.argv[1:]); "
-        "print(*[name for name in sys.modules if name.startswith('harness_lib.cli.commands.')])"
-    )
+# Each verb is typed in a fork of a process that has loaded the command line alone.
+FORKS = """
+import json, os, sys
+from harness_lib.cli.main import main
+for name, words in json.loads(sys.argv[1]).items():
+    if not os.fork():
+        try:
+            main(words)
+        finally:
+            sys.stdout.flush()
+            loaded = [each for each in sys.modules if each.startswith("harness_lib.cli.commands.")]
+            os.write(2, f"\\n{name}: {loaded}\\n".encode())
+            os._exit(0)
+    os.wait()
+"""
+
+
+def test_a_verb_loads_no_other_verb(filled: Project) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", code, *EXAMPLES[name]],
+        [sys.executable, "-c", FORKS, json.dumps(TYPED)],
         cwd=filled.top,
         env={**os.environ, "CLAUDECODE": "1"},
         capture_output=True,
         encoding="utf-8",
         stdin=subprocess.DEVNULL,
-        check=False,
+        check=True,
     )
-    assert done.stdout.splitlines()[-1].rstrip("_") == f"harness_lib.cli.commands.{name}", done.stderr
+    lines = done.stderr.splitlines()
+    for name in TYPED:
+        file = next(path.stem for path in Path(commands.__path__[0]).glob(f"{name}*.py"))
+        assert f"{name}: ['harness_lib.cli.commands.{file}']" in lines, done.stderr
 
 
 def test_the_version_is_the_packages(harness: Harness) -> None:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 from harness_lib.cli import lazily
-from tests.cli.conftest import EXAMPLES
+from tests.cli.conftest import EXAMPLES, filled_project
 from tests.verbs.project import Project
 
-PROGRAM = """
-from harness_lib.cli.main import main
-try:
-    code = main(sys.argv[1:])
-finally:
-    print(*sys.modules)
-sys.exit(code)
-"""
 DEAR = {"asyncio", "filelock", "jsonschema", "rich", "tomlkit", "uuid"}
+# They bring along what reads source code, and the whole of OpenSSL, each longer than the verb works.
+LONG = {"dataclasses", "inspect", "_hashlib"}
 # What argparse or a question to git would bring along.
 PACKING = {"shutil", "tempfile"}
 GIT = {"harness_lib.system.git.repository", "subprocess"}
@@ -42,38 +38,12 @@ LOOKING = {
 }
 
 
-def loaded(project: Project, *argv: str) -> set[str]:
-    """Return the modules that a process has loaded which was typed as `argv`."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path += {sys.path!r}\n{PROGRAM}", *argv],
-        cwd=project.top,
-        env={**os.environ, "CLAUDECODE": "1"},
-        capture_output=True,
-        encoding="utf-8",
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.splitlines()[-1].split())
-
-
-@pytest.mark.parametrize("name", LOOKING)
-def test_what_only_looks_waits_for_no_lock_and_draws_nothing(name: str, filled: Project) -> None:
-    modules = loaded(filled, *EXAMPLES[name])
-    assert modules & (DEAR | LOOKING[name]) == set()
-
-
-@pytest.mark.parametrize(("name", "more"), [("add", CHECKS), ("note", GIT | CHECKS), ("edit", set())])
-def test_what_changes_the_list_loads_nothing_that_waits_and_reads_no_schema(
-    name: str, more: set[str], filled: Project
-) -> None:
-    modules = loaded(filled, *EXAMPLES[name])
-    assert "harness_lib.system.locks.flock" in modules
-    assert modules & (DEAR | MERGING | more) == set()
-
-
-def test_the_version_needs_no_package(filled: Project) -> None:
-    assert loaded(filled, "--version") & (DEAR | GIT | PACKING | CHECKS) == set()
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[Project]:
+    """Make a project whose list is just as harness has written it; a copy would be looked through."""
+    made = filled_project(tmp_path / "repo")
+    yield made
+    made.close()
 
 
 def executed(project: Project, *argv: str) -> set[str]:
@@ -100,7 +70,27 @@ def executed(project: Project, *argv: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
+@pytest.mark.parametrize("name", LOOKING)
+def test_what_only_looks_waits_for_no_lock_and_draws_nothing(name: str, filled: Project) -> None:
+    assert executed(filled, *EXAMPLES[name]) & (DEAR | LONG | LOOKING[name]) == set()
+
+
+@pytest.mark.parametrize(("name", "more"), [("add", CHECKS), ("note", GIT | CHECKS), ("edit", set())])
+def test_what_changes_the_list_loads_nothing_that_waits_and_reads_no_schema(
+    name: str, more: set[str], filled: Project
+) -> None:
+    modules = executed(filled, *EXAMPLES[name])
+    assert "harness_lib.system.locks.flock" in modules
+    assert modules & (DEAR | MERGING | more) == set()
+
+
+def test_the_version_needs_no_package(filled: Project) -> None:
+    assert executed(filled, "--version") & (DEAR | GIT | PACKING | CHECKS) == set()
+
+
 def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> None:
+    """Of `start` nothing is loaded that packs or quotes for a shell."""
+    assert executed(filled, "start") & {"bz2", "lzma", "shlex", "shutil"} == set()
     modules = executed(filled, "claim")
     assert "harness_lib.attempts.claim" in modules
     for name in ("requeue", "merge_queue", "merge_batch", "pending_merges"):
@@ -108,14 +98,12 @@ def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> 
         assert f"harness_lib.attempts.{name}" not in modules
 
 
-@pytest.mark.parametrize("name", LOOKING)
-def test_what_only_looks_waits_neither_for_dataclasses_nor_for_openssl(name: str, filled: Project) -> None:
-    """They bring along what reads source code, and the whole of OpenSSL, each longer than the verb works."""
-    assert executed(filled, *EXAMPLES[name]) & {"dataclasses", "inspect", "_hashlib"} == set()
-
-
-def test_start_loads_nothing_that_packs_or_quotes_for_a_shell(filled: Project) -> None:
-    assert executed(filled, "start") & {"bz2", "lzma", "shlex", "shutil"} == set()
+def test_finish_loads_ours_at_once_and_nothing_that_packs(filled: Project) -> None:
+    """Its check may replace our folder, and not the standard library."""
+    assert executed(filled, "claim")
+    modules = executed(filled, "finish")
+    assert {"harness_lib.attempts.merge_queue", "harness_lib.attempts.rollback"} <= modules
+    assert modules & {"bz2", "lzma", "random", "shutil", "tempfile"} == set()
 
 
 def test_what_has_threads_is_loaded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,14 +114,6 @@ def test_what_has_threads_is_loaded_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         assert sys.meta_path == before
     lazily.install(["status"])
     assert sys.meta_path[1:] == before
-
-
-def test_finish_loads_ours_at_once_and_nothing_that_packs(filled: Project) -> None:
-    """Its check may replace our folder, and not the standard library."""
-    assert executed(filled, "claim")
-    modules = executed(filled, "finish")
-    assert {"harness_lib.attempts.merge_queue", "harness_lib.attempts.rollback"} <= modules
-    assert modules & {"bz2", "lzma", "random", "shutil", "tempfile"} == set()
 
 
 @pytest.mark.parametrize(("argv", "collects"), [(["--version"], False), (["--version", "--watch"], True)])

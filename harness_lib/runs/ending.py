@@ -161,7 +161,7 @@ def reply(
     """
     stop = _outcome(ctx, why)
     but = nothing_to_do.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
-    first = [f"{_words(ctx, why, message)} {but}".strip(), left_out and f"final check: {left_out}"]
+    first = [_words(ctx, why, message), but, left_out and f"final check: {left_out}"]
     return Reply(
         "run",
         "\n".join(report.lines(ctx, began, first, spent)),

@@ -254,8 +254,11 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
         return sessions.unless_held(questions, ctx, "harness start")
     if questions.next_ready() is None and not questions.provable():
         return _nothing_to_take(ctx, questions)
-    begin = "harness claim" if sessions.mine(questions, ctx) else "harness start"
-    return sessions.unless_held(questions, ctx, begin)
+    if sessions.mine(questions, ctx):
+        return sessions.unless_held(questions, ctx, "harness claim")
+    if rechecked.red(ctx, questions.search("completed")):
+        return sessions.unless_held(questions, ctx, rechecked.next_command(ctx, questions))
+    return sessions.unless_held(questions, ctx, sessions.START)
 
 
 def _nothing_to_take(ctx: Context, questions: Questions) -> str | None:

@@ -111,9 +111,14 @@ def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: W
     assert said.returncode == 9
     answer = json.loads(said.stdout.splitlines()[-1])
     assert (answer["stop"], answer["next"]) == ({"reason": "recheck_failed"}, "harness retry task-001")
-    assert "A limit of this run is reached (attempts: 2 of 2)" in answer["message"]
+    limit, but, *_ = answer["message"].splitlines()
+    assert limit.startswith("A limit of this run is reached (attempts: 2 of 2).")
+    assert limit.endswith(": harness run --help")
+    assert but == "Checks of completed tasks fail on a clean checkout of what is committed."
     assert len(workshop.state["tasks"]) == 3
     assert workshop.task("task-002")["recheck"]["passed"]
+    next_day = workshop.harness("status").stdout
+    assert next_day.splitlines()[-1] == "next: harness retry task-001", "before what is pending"
 
 
 def test_without_a_final_check_the_end_says_how_to_run_it(workshop: Workshop) -> None:

@@ -254,11 +254,9 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
         return sessions.unless_held(questions, ctx, "harness start")
     if questions.next_ready() is None and not questions.provable():
         return _nothing_to_take(ctx, questions)
-    if sessions.mine(questions, ctx):
-        return sessions.unless_held(questions, ctx, "harness claim")
-    if rechecked.red(ctx, questions.search("completed")):
-        return sessions.unless_held(questions, ctx, rechecked.next_command(ctx, questions))
-    return sessions.unless_held(questions, ctx, sessions.START)
+    is_red = rechecked.red(ctx, questions.search("completed"))
+    begin = rechecked.next_command(ctx, questions) if is_red else sessions.START
+    return sessions.unless_held(questions, ctx, "harness claim" if sessions.mine(questions, ctx) else begin)
 
 
 def _nothing_to_take(ctx: Context, questions: Questions) -> str | None:

@@ -72,7 +72,11 @@ def after_attempt(ctx: Context, stop: StopReason | None) -> Answer:
         return Answer(CHECK_LEFT, rechecked.COMMAND)
     if stop is None:
         return Answer("", "harness claim")
-    return Answer(f"stop: {stop}; {stats.render(questions.counts())}", then(questions, stop))
+    line = f"stop: {stop}; {stats.render(questions.counts())}"
+    if words(questions, stop) == PERSON:
+        halted, show = _halted(questions)
+        return Answer("\n".join([line, PERSON, *halted]), show)
+    return Answer(line, then(questions, stop))
 
 
 def reply(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import tomlkit
@@ -50,6 +51,7 @@ def _room(name: str) -> str:
     )
 
 
+@cache
 def _floors() -> list[list[str]]:
     """Return the layers that import-linter holds, each as the names of its rooms."""
     project = tomlkit.parse((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")).unwrap()

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from harness_lib.loop import conf
 from harness_lib.loop.oauth import client
 from harness_lib.loop.provider_files.variants import Variant
@@ -67,6 +69,7 @@ def test_the_commands_of_readme_work_word_for_word(tmp_path: Path) -> None:
     assert "it broke" in str(requests[1])
 
 
+@pytest.mark.release
 def test_the_commands_of_the_page_work_word_for_word(home: Path, tmp_path: Path) -> None:
     lines = example("Use", "sh").splitlines()[1:]
     session = home / ".harness" / "sessions" / "20260324-143022-12345"

@@ -47,6 +47,7 @@ assert [path for path in sorted((home / "data").iterdir()) if path.name.startswi
 """
 
 
+@pytest.mark.release
 def test_the_launchers_find_the_packages_of_a_benchmark_and_make_none(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SETTLED, str(tmp_path / "home")],

@@ -7,47 +7,24 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from harness_lib.agents import ADAPTERS
-from harness_lib.cli import verb
 from harness_lib.cli.parser import parse
 from tests.conftest import CHECKOUT
-from tests.system.git.gitrepo import sh
+from tests.docs.commands_shown import can_be_typed
+from tests.verbs.conftest import Make, make_project
+
+__all__ = ["make_project"]
 
 PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
-PAGES += sorted((CHECKOUT / "references").glob("*.md"))
-WRONG = "docs/when-something-is-wrong.md"
-INLINE = re.compile(r"`(harness [a-z][^`]*)`")
-# In a table or a sentence: what the reader fills in stands for a word, and a plural for several commands.
-OPEN = re.compile(r"[…\[]|\bVERB\b|'$")
-
-
-FILLED = {"N": "1", "NAME": "codex"}
-
-
-def shown(page: Path) -> list[str]:
-    """Return the commands of harness that `page` shows, in its sentences and in its blocks for a shell."""
-    text = page.read_text(encoding="utf-8")
-    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines()]
-    typed = [
-        command for line in lines for command in re.findall(r"(?:^|\w/|&& |\S=\S+ )(harness [a-z].*)", line)
-    ]
-    return [command for command in (*INLINE.findall(text), *typed) if not OPEN.search(command)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_can_be_typed(page: Path) -> None:
-    names = {*verb.known()}
-    for command in shown(page):
-        words = [FILLED.get(word, word) for word in shlex.split(command, comments=True)[1:]]
-        assert words[0] in names, command
-        if "--help" not in words and len(words) > 1:
-            parse(words)
+    can_be_typed(page)
 
 
 def block(page: str, title: str, language: str = "sh") -> str:
@@ -57,64 +34,32 @@ def block(page: str, title: str, language: str = "sh") -> str:
     return below.split(f"```{language}\n")[1].split("```")[0]
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> dict[str, str]:
-    """Return an environment in which `harness` is this checkout's, as a link on the PATH makes it."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    launcher = programs / "harness"
-    launcher.write_text(f'#!/bin/sh\nexec {sys.executable} -m harness_lib "$@"\n', encoding="utf-8")
-    launcher.chmod(0o755)
-    return {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
-
-
-def typed(script: str, cwd: Path, env: dict[str, str]) -> str:
-    done = subprocess.run(
-        ["sh", "-eu", "-c", script], cwd=cwd, env=env, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done
-    return done.stdout
-
-
-def test_the_commands_of_several_workers_give_each_a_task(repo: Path, shell: dict[str, str]) -> None:
+def test_the_commands_of_several_workers_give_each_a_task(make_project: Make) -> None:
     init, worktree, claim = block("docs/unattended.md", "Several workers").splitlines()
-    typed(init, repo, shell)
+    project = make_project(bare=True)
+    first = project.agent("worker-1")
+    first.ok(*init.split()[1:])
     for title in ("One", "Two"):
-        typed(f"harness add {title} --validate true", repo, shell)
-    typed("HARNESS_WORKER_ID=worker-1 harness claim", repo, shell)
+        first.ok("add", title, "--validate", "true")
+    first.ok("claim")
 
-    said = typed(f"{worktree}\n{claim}", repo, shell)
+    project.git(*worktree.split()[1:])
+    place, named, command = re.fullmatch(r"cd (\S+) && HARNESS_WORKER_ID=(\S+) harness (.*)", claim).groups()  # type: ignore[union-attr]
+    brief = project.agent(named, (project.top / place).resolve()).ok(*command.split())["brief"]
 
-    assert "\ntask-002 [P1] attempt 1 of 3: Two\n" in said
-    state = json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))
-    assert [task["claimed_by"] for task in state["tasks"]] == ["worker-1", "worker-2"]
-    assert state["tasks"][1]["worktree"] == str(repo.parent / "worker-2")
-
-
-def test_the_check_list_of_the_page_on_planning_is_imported(repo: Path, shell: dict[str, str]) -> None:
-    (repo / "plan.md").write_text(block("references/planning.md", "Cut by", "markdown"), encoding="utf-8")
-    typed("harness init", repo, shell)
-
-    assert "would add 2 tasks" in typed("harness import plan.md --dry-run", repo, shell)
-    typed("harness import plan.md", repo, shell)
-
-    tasks = json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
-    assert [task["depends_on"] for task in tasks] == [[], ["task-001"]]
+    assert brief.startswith("task-002 [P1] attempt 1 of 3: Two\n")
+    assert [task["claimed_by"] for task in project.state["tasks"]] == ["worker-1", "worker-2"]
+    assert project.task("task-002")["worktree"] == str(project.top.parent / "worker-2")
 
 
-def test_failed_work_is_got_back_as_shown(repo: Path, shell: dict[str, str]) -> None:
-    text = (CHECKOUT / WRONG).read_text(encoding="utf-8").split("**Get failed work back**")[1]
-    commands = INLINE.findall(text.split("\n\n", maxsplit=1)[0])
-    begin = (
-        "harness init; harness add One --validate false; harness claim; echo x > made; harness finish || :"
-    )
-    typed(f"export HARNESS_WORKER_ID=me; {begin}", repo, shell)
-    assert not (repo / "made").exists()
+def test_the_check_list_of_the_page_on_planning_is_imported(make_project: Make) -> None:
+    project = make_project()
+    project.put("plan.md", block("references/planning.md", "Cut by", "markdown"))
 
-    for command in commands:
-        typed(command, repo, shell)
+    assert "would add 2 tasks" in project.agent()("import", "plan.md", "--dry-run").out
+    project.agent().ok("import", "plan.md")
 
-    assert (repo / "made").read_text(encoding="utf-8") == "x\n"
+    assert [task["depends_on"] for task in project.state["tasks"]] == [[], ["task-001"]]
 
 
 def test_the_words_that_narrow_an_agent_take_the_place_of_ours() -> None:
@@ -139,23 +84,6 @@ def test_a_link_puts_the_launcher_on_the_path(home: Path) -> None:
     subprocess.run(["sh", "-eu", "-c", link], cwd=CHECKOUT, check=True, env=dict(os.environ))
 
     assert (home / ".local/bin/harness").resolve() == CHECKOUT / "bin/harness"
-
-
-def test_the_lines_that_are_left_for_the_reader_to_delete_are_all_that_is_left(
-    repo: Path, shell: dict[str, str]
-) -> None:
-    before = {path for path in (repo / ".git").rglob("*") if path.is_file() and "objects" not in path.parts}
-    exclude = repo / ".git/info/exclude"
-    lines = exclude.read_text(encoding="utf-8").splitlines() if exclude.exists() else []
-    typed("harness init; harness add One --validate true; harness claim; harness finish", repo, shell)
-
-    typed(block(WRONG, "Remove everything"), repo, shell)
-
-    added = [line for line in exclude.read_text(encoding="utf-8").splitlines() if line not in lines]
-    assert all(line.startswith(("/harness-", "/.harness")) for line in added), added
-    after = {path for path in (repo / ".git").rglob("*") if path.is_file() and "objects" not in path.parts}
-    assert not [path for path in after - before if "harness" in path.name], after - before
-    assert sh(repo, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
 
 
 def test_the_clients_that_were_tried_are_those_that_the_tests_drive() -> None:

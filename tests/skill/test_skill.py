@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from harness_lib.cli import verb
-from harness_lib.cli.parser import parse
 from harness_lib.errors import Exit
+from tests.docs.commands_shown import can_be_typed
 
 CHECKOUT = Path(__file__).parents[2]
 SKILL = CHECKOUT / "SKILL.md"
 TEXT = SKILL.read_text(encoding="utf-8")
 PAGES = [SKILL, *sorted((CHECKOUT / "references").glob("*.md"))]
-COMMAND = re.compile(r"`(harness [a-z][^`]*)`")
 
 
 def frontmatter() -> dict[str, Any]:
@@ -61,16 +58,7 @@ def test_the_page_is_short() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_can_be_typed(page: Path) -> None:
-    """Each `harness …` names a verb and flags that there are."""
-    verbs = {*verb.known()}
-    for command in COMMAND.findall(page.read_text(encoding="utf-8")):
-        words = shlex.split(command)
-        if words[1] == "VERB":
-            continue
-        assert words[1] in verbs, command
-        if not {"--help", "…"}.intersection(words) and "[" not in command and len(words) > 2:
-            sample = ["1" if word == "N" else word for word in words[1:]]
-            parse(sample)
+    can_be_typed(page)
 
 
 def test_every_page_is_named_with_its_condition() -> None:

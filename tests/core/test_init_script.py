@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.verbs.project import Agent, Project
 
 SCRIPT = "#!/bin/sh\necho run >> runs.txt\n"
 
 
-def script(project: Project, text: str = SCRIPT) -> None:
-    path = project.put("harness-init.sh", text)
-    path.chmod(0o755)
-
-
-def test_the_init_script_runs_once_at_every_session_start(project: Project, agent: Agent) -> None:
-    script(project)
+@pytest.mark.parametrize("mode", [0o755, 0o644], ids=["executable", "not executable"])
+def test_the_init_script_runs_once_at_every_session_start(project: Project, agent: Agent, mode: int) -> None:
+    project.put("harness-init.sh", SCRIPT).chmod(mode)
     agent.ok("add", "One", "--validate", "true")
 
     agent.ok("start")
@@ -23,17 +21,8 @@ def test_the_init_script_runs_once_at_every_session_start(project: Project, agen
     assert len(project.grep("[SESSION-1] INIT Environment health check: PASS")) == 1
 
 
-def test_a_script_that_is_not_executable_runs_too(project: Project, agent: Agent) -> None:
-    project.put("harness-init.sh", SCRIPT)
-    agent.ok("add", "One", "--validate", "true")
-
-    agent.ok("start")
-
-    assert project.read("runs.txt") == "run\n"
-
-
 def test_a_script_that_fails_once_is_run_again(project: Project, agent: Agent) -> None:
-    script(project, SCRIPT + 'test "$(wc -l < runs.txt)" -gt 1\n')
+    project.put("harness-init.sh", SCRIPT + 'test "$(wc -l < runs.txt)" -gt 1\n')
     agent.ok("add", "One", "--validate", "true")
 
     agent.ok("start")
@@ -44,7 +33,7 @@ def test_a_script_that_fails_once_is_run_again(project: Project, agent: Agent) -
 def test_a_script_that_fails_twice_is_env_setup_and_no_session_is_left(
     project: Project, agent: Agent
 ) -> None:
-    script(project, SCRIPT + "echo no database; exit 1\n")
+    project.put("harness-init.sh", SCRIPT + "echo no database; exit 1\n")
     agent.ok("add", "One", "--validate", "true")
 
     for verb in ("start", "claim"):

@@ -23,20 +23,17 @@ def person(make_project: Make) -> Agent:
     return made
 
 
-@pytest.mark.parametrize("verb", ["status", "start", "claim", "check", "why", "stop", "add"])
-def test_every_verb_says_where_the_list_is(person: Agent, verb: str) -> None:
-    error = person.fails(2, verb, *(["A title"] if verb == "add" else []))["error"]
-
+def test_every_verb_says_where_the_list_is(person: Agent) -> None:
     place = person.cwd / "pkg/the api"
-    assert f"this repository has one in {place}" in error["message"]
-    assert f"cd '{place}'" in error["hint"]
-    assert "init" not in error["hint"]
+    for verb in ("status", "start", "claim", "check", "why", "stop", "add Title"):
+        error = person.fails(2, *verb.split())["error"]
 
-
-def test_a_newcomer_and_the_doctor_are_told_too(person: Agent) -> None:
-    place = str(person.cwd / "pkg/the api")
-    assert place in person().out
-    assert place in person("doctor").out
+        assert f"this repository has one in {place}" in error["message"]
+        assert f"cd '{place}'" in error["hint"]
+        assert "init" not in error["hint"]
+    # A newcomer and the doctor are told too.
+    assert str(place) in person().out
+    assert str(place) in person("doctor").out
 
 
 def test_a_second_list_is_made_only_where_its_place_is_named(person: Agent) -> None:

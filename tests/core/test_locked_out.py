@@ -17,8 +17,9 @@ def _impatient(project: Project) -> None:
     project.clock.hurry_after = project.top
 
 
-@pytest.mark.parametrize("who", ["the same agent", "another one"])
-@pytest.mark.parametrize("verb", ["start", "claim", "recover"])
+@pytest.mark.parametrize(
+    ("who", "verb"), [("agent", "start"), ("other", "start"), ("agent", "claim"), ("other", "recover")]
+)
 def test_a_stop_that_was_killed_before_it_let_go_locks_nobody_out(
     project: Project, agent: Agent, who: str, verb: str
 ) -> None:
@@ -30,7 +31,7 @@ def test_a_stop_that_was_killed_before_it_let_go_locks_nobody_out(
     assert lock is not None
     assert lock.pid == agent.process.pid
 
-    next_one = agent if who == "the same agent" else project.agent("other")
+    next_one = agent if who == "agent" else project.agent("other")
 
     assert next_one(verb).code == 0
 
@@ -77,12 +78,13 @@ def test_an_agent_that_follows_the_prose_and_lives_is_never_taken_over(
         shutil.rmtree(path)
 
 
-# -- git clean takes everything in the root
+# -- git clean takes everything in the root; tests/state says which copy comes back
 
 
-def test_a_list_that_git_clean_took_comes_back_from_the_git_directory(project: Project, agent: Agent) -> None:
+def test_what_git_clean_took_comes_back_from_the_git_directory(project: Project, agent: Agent) -> None:
     begin(agent)
     agent.ok("add", "Two", "--validate", "true")
+    before = project.log
     project.git("clean", "-fdxq")
     assert not project.file.exists()
     below = project.put("sub/dir/x.txt").parent
@@ -94,18 +96,10 @@ def test_a_list_that_git_clean_took_comes_back_from_the_git_directory(project: P
 
     assert [task["id"] for task in project.state["tasks"]] == ["task-001", "task-002"]
     assert reply["task"]["id"] == "task-001"
-    assert "restored" in " ".join(reply["warnings"])
-    assert project.marker
-
-
-def test_the_log_that_git_clean_took_comes_back_with_the_list(project: Project, agent: Agent) -> None:
-    begin(agent)
-    before = project.log
-    project.git("clean", "-fdxq")
-
-    warnings = " ".join(agent.ok("start")["warnings"])
-
+    warnings = " ".join(reply["warnings"])
+    assert "restored" in warnings
     assert "harness-progress.txt was put back, too" in warnings
+    assert project.marker
     assert project.log[: len(before)] == before
     agent.ok("checkpoint", "task-001", "1/2", "after it came back")
     project.git("clean", "-fdxq")
@@ -130,17 +124,6 @@ def test_the_log_that_git_clean_took_comes_back_beside_a_list_that_git_tracks(
     assert len(project.grep("after it was taken")) == 2
 
 
-def test_a_log_that_is_nowhere_any_more_is_said_to_begin_anew(project: Project, agent: Agent) -> None:
-    begin(agent)
-    (project.top / ".git/harness/lists/%.log").unlink()
-    project.git("clean", "-fdxq")
-
-    warnings = " ".join(agent.ok("start")["warnings"])
-
-    assert "harness-progress.txt was lost with it and begins anew" in warnings
-    assert len(project.log) >= 1
-
-
 def test_a_log_that_a_person_has_replaced_is_the_one_that_comes_back(project: Project, agent: Agent) -> None:
     begin(agent)
     (project.top / "harness-progress.txt").unlink()
@@ -154,25 +137,6 @@ def test_a_log_that_a_person_has_replaced_is_the_one_that_comes_back(project: Pr
     assert project.grep("CHECKPOINT", "later")
 
 
-def test_lists_in_one_repository_each_come_back_as_their_own(project: Project, agent: Agent) -> None:
-    agent.ok("add", "At the top", "--validate", "true")
-    part = project.top / "part"
-    part.mkdir()
-    below = Project(part, project.clock)
-    in_part = below.agent("there")
-    in_part.ok("init", ".")
-    in_part.ok("add", "In the part", "--validate", "true")
-    project.put("part/kept.txt")
-    project.git("add", "part/kept.txt")
-    project.commit_only("Keep the directory")
-    project.git("clean", "-fdxq")
-
-    assert "In the part" in in_part("status").out
-    assert "At the top" in agent("status").out
-    assert "In the part" not in agent("status").out
-    below.close()
-
-
 def test_a_list_in_a_linked_work_tree_comes_back_too(project: Project) -> None:
     project.git("worktree", "add", "-q", "-b", "side", "../side")
     side = Project(project.top.parent / "side", project.clock)
@@ -183,12 +147,3 @@ def test_a_list_in_a_linked_work_tree_comes_back_too(project: Project) -> None:
 
     assert "Aside" in worker("status").out
     side.close()
-
-
-def test_where_the_git_directory_is_closed_the_list_still_works(project: Project, agent: Agent) -> None:
-    """The copy is a spare one: a sandbox that keeps an agent from it does not keep it from its list."""
-    spare = project.top / ".git" / "harness" / "lists"
-    shutil.rmtree(spare, ignore_errors=True)
-    spare.write_text("in the way")
-
-    assert agent("add", "One", "--validate", "true").code == 0

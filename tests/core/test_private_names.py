@@ -12,7 +12,7 @@ from harness_lib.system.files import private_names
 from harness_lib.system.locks import flock
 from harness_lib.system.place import find_root, session_notes
 from tests.runs.workshop import Workshop
-from tests.verbs.conftest import Make
+from tests.verbs.project import Project
 
 PLUGINS = (
     "tools/look",
@@ -72,9 +72,8 @@ def test_every_name_in_the_directory_that_the_code_has_is_hidden() -> None:
     [(b"*\n", True), (None, True), (b"", False), (b"*\n!tools\n", False), (b"/mine\n", False)],
 )
 def test_rules_of_ours_are_renewed_and_those_of_others_stay(
-    make_project: Make, before: bytes | None, *, renewed: bool
+    project: Project, before: bytes | None, *, renewed: bool
 ) -> None:
-    project = make_project()
     rules = project.top / ".harness" / ".gitignore"
     rules.unlink(missing_ok=True)
     if before is not None:

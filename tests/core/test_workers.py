@@ -32,8 +32,9 @@ def test_each_gets_another_task_and_a_lease(shared: Project) -> None:
 
     assert taken == ["task-001", "task-002"]
     assert shared.task("task-001")["lease_expires_at"]
-    assert [s["worker"] for s in shared.state["sessions"]] == ["a", "b"]
-    assert [s["number"] for s in shared.state["sessions"]] == [1, 2]
+    assert [(s["number"], s["worker"]) for s in shared.state["sessions"]] == [(1, "a"), (2, "b")]
+    a.ok("stop")
+    assert [s["worker"] for s in shared.state["sessions"]] == ["b"]
 
 
 def test_what_both_commit_is_on_their_own_branches(shared: Project) -> None:
@@ -85,6 +86,7 @@ def test_a_late_worker_changes_nothing(shared: Project) -> None:
     assert (late.cwd / "work.txt").read_text(encoding="utf-8") == "precious\n"
     put(taker, "done")
     taker.ok("finish")
+    late.fails(6, "finish", "task-001")
 
 
 def test_of_a_worker_that_lives_the_files_are_left_and_its_work_is_kept(shared: Project) -> None:
@@ -101,19 +103,6 @@ def test_of_a_worker_that_lives_the_files_are_left_and_its_work_is_kept(shared: 
     assert (late.cwd / "tracked.txt").read_text(encoding="utf-8") == "precious too\n"
     assert shared.git("show", "refs/harness/rescue/task-001/1:work.txt") == "precious"
     assert shared.task()["attempts"] == 1
-
-
-def test_finished_by_another_is_exit_6_for_the_late_one(shared: Project) -> None:
-    late = worker(shared, "late")
-    late.ok("claim", "task-001")
-    shared.clock.pass_(hours=1)
-    taker = worker(shared, "taker")
-    taker.ok("start")
-    taker.ok("claim", "task-001")
-    put(taker, "done")
-    taker.ok("finish")
-
-    late.fails(6, "finish", "task-001")
 
 
 def test_a_checkpoint_in_time_keeps_the_task(shared: Project) -> None:
@@ -141,18 +130,6 @@ def test_a_claim_without_a_lease_time_is_never_stale(shared: Project) -> None:
     assert shared.task()["claimed_by"] == "a"
 
 
-def test_when_others_hold_the_rest_it_waits(shared: Project) -> None:
-    agents = [worker(shared, name) for name in "abc"]
-    for agent in agents:
-        agent.ok("claim")
-    late = worker(shared, "d")
-
-    reply = late.fails(9, "claim")
-
-    assert reply["stop"] == {"reason": "waiting"}
-    assert reply["next"] == "harness claim --wait 600"
-
-
 @pytest.mark.parametrize("words", [("claim",), ("claim", "--wait", "600")])
 def test_who_waits_takes_over_what_a_silent_worker_holds(shared: Project, words: tuple[str, ...]) -> None:
     """Also in a session that is open: it was opened before the lease ran out."""
@@ -163,7 +140,8 @@ def test_who_waits_takes_over_what_a_silent_worker_holds(shared: Project, words:
     for _ in range(2):
         a.ok("claim")
         a.ok("finish")
-    assert a.fails(9, "claim")["stop"] == {"reason": "waiting"}
+    waits = a.fails(9, "claim")
+    assert (waits["stop"], waits["next"]) == ({"reason": "waiting"}, "harness claim --wait 600")
     shared.clock.pass_(hours=1)
 
     reply = a.ok(*words)
@@ -216,19 +194,10 @@ def test_stop_hands_what_it_holds_to_the_others_at_once(shared: Project) -> None
     assert (b.cwd / "work.txt").exists()
 
 
-def test_a_second_session_is_no_offence(shared: Project) -> None:
-    a, b = worker(shared, "a"), worker(shared, "b")
-
-    assert (a.ok("start")["session"], b.ok("start")["session"]) == (1, 2)
-    a.ok("stop")
-    assert [s["worker"] for s in shared.state["sessions"]] == ["b"]
-
-
-@pytest.mark.parametrize("value", ["soon", "-1", "0", "1.5", "9" * 30])
-def test_a_lease_that_is_no_number_is_a_wrong_argument(shared: Project, value: str) -> None:
-    a = worker(shared, "a")
-
-    assert "HARNESS_LEASE_SECONDS" in a.fails(2, "claim", HARNESS_LEASE_SECONDS=value)["error"]["message"]
+def test_a_lease_that_is_no_number_is_a_wrong_argument(shared: Project) -> None:
+    for value in ("soon", "-1", "0", "1.5", "9" * 30):
+        error = shared.agent("a").fails(2, "claim", HARNESS_LEASE_SECONDS=value)["error"]
+        assert "HARNESS_LEASE_SECONDS" in error["message"]
     assert shared.task()["status"] == "pending"
 
 

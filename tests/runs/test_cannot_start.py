@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-import pytest
-
-from tests.runs.workshop import Workshop
+from tests.runs.workshop import HURRIED, Workshop
 
 
 def test_an_agent_that_is_not_installed_is_named_before_anything_begins(workshop: Workshop) -> None:
@@ -19,64 +18,48 @@ def test_an_agent_that_is_not_installed_is_named_before_anything_begins(workshop
     assert workshop.state["session_count"] == 0
 
 
-def test_an_agent_that_cannot_start_ends_the_run_and_costs_nothing(workshop: Workshop) -> None:
+def test_an_agent_that_cannot_start_ends_the_run_and_costs_nothing(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    """With a report as any other run, on which a command is told once."""
     workshop.file_task("f")
+    workshop.file_task("g")
+    news = tmp_path / "news"
 
-    said = workshop.run(agent="no-such-agent --yes")
+    told = ("--notify", f'echo "$HARNESS_EVENT" >> {news}')
+    said = workshop.run(*told, agent="no-such-agent --yes", **HURRIED)
 
     assert said.returncode == 7, said.stdout + said.stderr
+    assert "A person must act first. the agent cannot start" in said.stderr
     assert "no-such-agent" in said.stderr
-    assert (workshop.statuses(), workshop.task("task-001")["attempts"]) == ({"task-001": "pending"}, 0)
+    assert "2 tasks: 0 completed, 2 pending" in said.stderr
+    assert [(task["attempts"], task.get("halt")) for task in workshop.state["tasks"]] == [(0, None)] * 2
+    assert "ERROR [ENV_SETUP] the run ended: the agent cannot start" in workshop("status").out
     workshop.nothing_is_left_over()
+    workshop.wait_for("the news", news.exists)
+    workshop.ok("retry", "task-001")
+
+    said = workshop.run("-j", "2", "--json", agent="no-such-agent --yes", **HURRIED)
+
+    assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["tasks"]) == (7, [])
+    assert [task.get("halt") for task in workshop.state["tasks"]] == [None, None]
+    assert news.read_text() == "stuck\n"
 
 
 def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(workshop: Workshop) -> None:
     workshop.add("Too long", "test -f f")
     workshop.file_task("g")
+    agent = '[ "$HARNESS_TASK_ID" = task-002 ] || { echo too long; exit 1; }; echo done > g'
 
-    said = workshop.run(
-        agent='[ "$HARNESS_TASK_ID" = task-002 ] || { echo too long; exit 1; }; echo done > g'
-    )
+    said = workshop.run(agent=agent, **HURRIED)
 
     assert said.returncode == 9
     assert workshop.statuses() == {"task-001": "pending", "task-002": "completed"}
     assert workshop.task("task-001")["attempts"] == 0
-    status = workshop.harness("status").stdout
+    status = workshop("status").out
     assert "the agent cannot start: the agent ended with 1: too long" in status
     assert "harness retry task-001" in status
     workshop.nothing_is_left_over()
-
-
-@pytest.mark.parametrize(
-    "sign",
-    [
-        """echo '{"cost_usd": 0.10}'""",
-        "echo x >> made; git add made; git commit -qm Made",
-    ],
-)
-def test_an_agent_that_has_done_something_could_start(workshop: Workshop, sign: str) -> None:
-    workshop.add("Dies", "test -f f", "--max-attempts", "1")
-
-    said = workshop.run(agent=f"{sign}; exit 1")
-
-    assert said.returncode == 9, said.stdout + said.stderr
-    assert "cannot start" not in said.stdout + said.stderr
-    assert workshop.statuses() == {"task-001": "failed"}
-
-
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_an_agent_that_starts_for_no_task_ends_the_run_and_halts_none(
-    workshop: Workshop, workers: str
-) -> None:
-    workshop.file_task("f")
-    workshop.file_task("g")
-
-    said = workshop.run("-j", workers, agent="no-such-agent --yes")
-
-    assert said.returncode == 7, said.stdout + said.stderr
-    assert [task.get("halt") for task in workshop.state["tasks"]] == [None, None]
-    assert "ERROR [ENV_SETUP] the run ended: the agent cannot start" in workshop.harness("status").stdout
-    workshop.ok("retry", "task-001")
 
 
 def test_an_agent_that_is_not_logged_in_ends_the_run_and_status_says_what_it_lacked(

@@ -37,11 +37,15 @@ def other(shared: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     made.die()
 
 
-def test_one_that_is_ahead_takes_over_what_is_done_once(
+def test_one_that_is_behind_leaves_alone_what_is_worked_on_and_one_that_is_ahead_takes_it_over(
     shared: Workshop, other: Agent, tmp_path: Path
 ) -> None:
     before = sh(shared.top, "rev-parse", "main")
-    other.clock.pass_(hours=2)
+    other.clock.pass_(hours=-2)
+    assert other.ok("start")["recovered"] == []
+    assert other("claim").code != 0
+    other.ok("stop")
+    other.clock.pass_(hours=4)
 
     (line,) = other.ok("start")["recovered"]
     assert "the lease of run-" in line
@@ -57,17 +61,3 @@ def test_one_that_is_ahead_takes_over_what_is_done_once(
     assert "task-001 was finished elsewhere" in shared.printed
     assert sh(shared.top, "rev-parse", "main") == before, "the one that had lost its lease has merged"
     assert sh(other.cwd, "rev-parse", "elsewhere") == shared.task("task-001")["completed_commit"]
-
-
-def test_one_that_is_behind_leaves_alone_what_is_worked_on(
-    shared: Workshop, other: Agent, tmp_path: Path
-) -> None:
-    other.clock.pass_(hours=-2)
-
-    assert other.ok("start")["recovered"] == []
-    assert other("claim").code != 0
-    (tmp_path / "go").touch()
-
-    assert shared.runs[0].wait(90) == 0, shared.printed
-    assert shared.statuses() == {"task-001": "completed"}
-    shared.done_is_done()

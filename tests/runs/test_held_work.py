@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import sh
+from tests.system.git.gitrepo import put, sh
 
 SECRET = "sh printf 'KEY=1\\n' > .env\nwrite f done"
 
@@ -32,27 +32,54 @@ def test_caches_of_tasks_side_by_side_do_not_meet(workshop: Workshop) -> None:
     assert run.stdout.count(", 1 file)") == len("abc")
 
 
-def test_a_secret_waits_while_the_others_go_on_and_is_accepted_later(workshop: Workshop) -> None:
-    workshop.add("Secret", "grep -q done f", do=SECRET)
-    workshop.file_task("g")
+def test_a_secret_waits_for_its_answer_while_the_others_go_on(workshop: Workshop) -> None:
+    """One is accepted, one is returned, and one that is accepted no longer fits."""
+    for name in ("f", "g", "h"):
+        secret = f"sh printf 'KEY=1\\n' > {name}/.env"
+        workshop.add(
+            f"Secret {name}",
+            f"grep -q done {name}/x",
+            do=f"sh mkdir -p {name}\n{secret}\nwrite {name}/x done",
+        )
+    workshop.file_task("other")
 
     run = workshop.run()
 
     assert run.returncode == 9, run.stdout
-    assert committed(workshop) == [".gitignore", "README.md", "g"]
+    assert committed(workshop) == [".gitignore", "README.md", "other"]
     (halted,) = [line for line in run.stdout.splitlines() if line.startswith("halted: task-001")]
-    assert "harness accept task-001 --path .env; " in halted
+    assert "harness accept task-001 --path f/.env; " in halted
     assert "harness return task-001" in halted
     assert "harness retry" not in halted
     task = workshop.task("task-001")
     assert (task["status"], task["halt_kind"], task["attempts"]) == ("pending", "SECRET", 0)
     workshop.nothing_is_left_over()
 
-    said = workshop.ok("accept", "task-001", "--path", ".env")
-
-    assert "is completed (commit" in said["message"]
-    assert {".env", "f", "g"} <= set(committed(workshop))
+    assert "is completed (commit" in workshop.ok("accept", "task-001", "--path", "f/.env")["message"]
+    assert {"f/.env", "f/x", "other"} <= set(committed(workshop))
     workshop.nothing_is_left_over()
+    _no_longer_fits(workshop)
+
+    workshop.ok("return", "task-002", "no keys in here")
+    agent = 'grep -q "no keys in here" && test -f g/x && rm g/.env || echo done > h/x'
+    run = workshop.run(agent=agent)
+
+    assert run.returncode == 0, run.stdout
+    assert {*committed(workshop)} & {"g/.env", "g/x"} == {"g/x"}
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0] * 4
+
+
+def _no_longer_fits(workshop: Workshop) -> None:
+    """Accept work where a person was faster: it goes to an agent again, with the reason."""
+    put(workshop.top / "h/x", "a person was faster\n")
+    sh(workshop.top, "add", "h/x")
+    sh(workshop.top, "commit", "-q", "-m", "By hand")
+    said = workshop("accept", "task-003", "--path", "h/.env")
+    assert said.code == 1, said.text
+    assert "Conflict marks still stand in 'h/x'" in said.out
+    task = workshop.task("task-003")
+    assert (task["status"], task.get("halt"), task["attempts"]) == ("pending", None, 0)
+    assert task["handback"]["rescue"]
 
 
 def test_what_is_accepted_during_a_run_is_completed_by_that(workshop: Workshop, tmp_path: Path) -> None:
@@ -70,31 +97,3 @@ def test_what_is_accepted_during_a_run_is_completed_by_that(workshop: Workshop, 
     assert "completes it" in said["message"]
     assert {".env", "f", "g"} <= set(committed(workshop))
     assert not (tmp_path / "worked").exists()
-
-
-def test_accepted_work_that_no_longer_fits_goes_to_an_agent_and_says_why(workshop: Workshop) -> None:
-    workshop.add("Secret", "grep -q done f", do=SECRET)
-    assert workshop.run().returncode == 9
-    (workshop.top / "f").write_text("a person was faster\n", encoding="utf-8")
-    sh(workshop.top, "add", "f")
-    sh(workshop.top, "commit", "-q", "-m", "By hand")
-
-    said = workshop.harness("accept", "task-001", "--path", ".env")
-
-    assert said.returncode == 1, said.stdout + said.stderr
-    assert "Conflict marks still stand in 'f'" in said.stdout
-    task = workshop.task("task-001")
-    assert (task["status"], task.get("halt"), task["attempts"]) == ("pending", None, 0)
-    assert task["handback"]["rescue"]
-
-
-def test_returned_work_goes_on_with_what_the_person_said(workshop: Workshop) -> None:
-    workshop.add("Secret", "grep -q done f", do=SECRET)
-    assert workshop.run().returncode == 9
-
-    workshop.ok("return", "task-001", "no keys in here")
-    run = workshop.run(agent="sh -c 'grep -q \"no keys in here\" && test -f f && rm .env'")
-
-    assert run.returncode == 0, run.stdout
-    assert {*committed(workshop)} & {".env", "f"} == {"f"}
-    assert workshop.task("task-001")["attempts"] == 0

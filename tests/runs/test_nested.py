@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
 COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm s"
-NEST = "mkdir app && cd app && git init -q && echo code > main.txt"
-PLAIN = "mkdir -p app && echo code > app/main.txt"
+NEST = "mkdir {0} && cd {0} && git init -q && echo code > main.txt"
+PLAIN = "mkdir -p {0} && echo code > {0}/main.txt"
+MADE = {
+    "bare": NEST,
+    "begun": f"{NEST} && {COMMIT}",
+    "committed": f"({NEST} && {COMMIT}) && {COMMIT}",
+    "staged": f"({NEST} && {COMMIT}) && git add {{0}}",
+}
 
 
 def links(workshop: Workshop, commit: str = "main") -> list[str]:
@@ -20,107 +24,70 @@ def links(workshop: Workshop, commit: str = "main") -> list[str]:
     return [row for row in rows if row.startswith("160000")]
 
 
-def aside(workshop: Workshop) -> list[Path]:
-    return sorted((workshop.home / "set-aside").glob("*/*"))
+def aside(workshop: Workshop, name: str) -> list[Path]:
+    """Return the repositories called `name` that were moved aside."""
+    return sorted((workshop.home / "set-aside").glob(f"*/*/{name}"))
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        NEST,
-        f"{NEST} && {COMMIT}",
-        f"({NEST} && {COMMIT}) && {COMMIT}",
-        f"({NEST} && {COMMIT}) && git add app",
-    ],
-    ids=["without a commit", "with one", "that the agent has committed", "that the agent has staged"],
-)
 def test_a_repository_of_its_own_goes_back_and_lands_as_plain_files(
-    workshop: Workshop, tmp_path: Path, made: str
+    workshop: Workshop, tmp_path: Path
 ) -> None:
-    brief = tmp_path / "brief"
-    workshop.add("App", "test -f app/main.txt", do=f"once sh {made}")
-    script = workshop.top.parent / "second.sh"
-    put(
-        script,
-        f"cat > {brief}.new\nif [ -e {brief} ]; then {PLAIN}; else {made}; fi\nmv {brief}.new {brief}\n",
-    )
+    """Whether the agent has committed in it, or has told the work tree's git of it."""
+    for name, made in MADE.items():
+        brief = f'sh cp "$HARNESS_BRIEF_FILE" {tmp_path}/{name}'
+        again = PLAIN.format(name)
+        workshop.add(name, f"test -f {name}/main.txt", do=f"{brief}\nonce sh {made.format(name)}\nsh {again}")
 
-    said = workshop.run(agent=f"sh {script}")
+    said = workshop.run("-j", "2")
 
     assert said.returncode == 0, said.stdout + said.stderr
-    assert workshop.task("task-001")["attempts"] == 0
-    assert "handed back: The work passed its check, but cannot be merged. A repository of its own: 'app'" in (
-        brief.read_text()
-    )
-    assert "without its .git" in brief.read_text()
-    assert sh(workshop.top, "show", "main:app/main.txt") == "code"
-    (kept,) = aside(workshop)
-    assert str(kept) in brief.read_text()
-    assert (kept / "app" / "main.txt").read_text() == "code\n"
-    assert (kept / "app" / ".git").is_dir()
+    for task in workshop.state["tasks"]:
+        name, brief = task["title"], (tmp_path / task["title"]).read_text()
+        (kept,) = aside(workshop, name)
+        assert task["attempts"] == 0
+        assert f"cannot be merged. A repository of its own: '{name}'" in brief
+        assert "without its .git" in brief
+        assert str(kept.parent) in brief
+        assert (kept / "main.txt").read_text() == "code\n"
+        assert (kept / ".git").is_dir()
+        assert sh(workshop.top, "show", f"main:{name}/main.txt") == "code"
     workshop.done_is_done()
     workshop.nothing_is_left_over()
 
 
-def test_an_agent_that_insists_on_one_has_failed_and_nothing_is_merged(workshop: Workshop) -> None:
-    workshop.add("App", "test -f app/main.txt", "--max-attempts", "1", do=f"sh {NEST} && {COMMIT}")
-
-    said = workshop.run()
-
-    assert said.returncode == 9, said.stdout + said.stderr
-    assert "'app'" in workshop.task("task-001")["error_log"][0]
-    assert links(workshop) == []
-    assert [(kept / "app" / "main.txt").read_text() for kept in aside(workshop)] == ["code\n"] * 3
-    workshop.nothing_is_left_over()
-
-
-def test_work_beside_one_is_there_for_the_next_agent(workshop: Workshop) -> None:
-    workshop.add("Beside", "grep -q done f", do=f"write f done\nonce sh ({NEST} && {COMMIT}) && {COMMIT}")
-
-    said = workshop.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert workshop.task("task-001")["attempts"] == 0
-    assert links(workshop) == []
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
-
-
-def test_one_that_git_ignores_is_nobodys_concern(workshop: Workshop) -> None:
+def test_an_agent_that_insists_on_one_has_failed_and_what_nobody_would_merge_is_no_concern(
+    workshop: Workshop,
+) -> None:
+    """What stands beside one is there for the next agent; git ignores another, the check makes a third."""
     put(workshop.top / ".gitignore", "node_modules/\n")
     sh(workshop.top, "commit", "-qam", "Ignore")
-    workshop.add(
-        "Ignored",
-        "grep -q done f",
-        do="write f done\nsh mkdir -p node_modules/x && git -C node_modules/x init -q",
-    )
-
-    said = workshop.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert (workshop.task("task-001")["attempts"], "handed back" in said.stdout) == (0, False)
-    assert aside(workshop) == []
-    workshop.nothing_is_left_over()
-
-
-def test_one_that_only_the_check_makes_is_nobodys_concern(workshop: Workshop) -> None:
-    workshop.add(
-        "Tested", "grep -q done f && mkdir -p t && git -C t init -q", "--max-attempts", "1", do="write f done"
-    )
+    app, beside = f"{NEST} && {COMMIT}".format("app"), f"({NEST} && {COMMIT}) && {COMMIT}".format("lib")
+    workshop.add("Insists", "test -f app/main.txt", "--max-attempts", "1", do=f"sh {app}")
+    workshop.add("Beside", "grep -q done f", do=f"write f done\nonce sh {beside}")
+    ignored = "sh mkdir -p node_modules/x && git -C node_modules/x init -q"
+    workshop.add("Ignored", "grep -q done g", do=f"write g done\n{ignored}")
+    workshop.add("Tested", "grep -q done h && mkdir -p t && git -C t init -q", do="write h done")
 
     said = workshop.run("--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert workshop.statuses() == {"task-001": "completed"}
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert "'app'" in workshop.task("task-001")["error_log"][0]
+    assert list(workshop.statuses().values()) == ["failed", "completed", "completed", "completed"]
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [1, 0, 0, 0]
+    back = [task["title"] for task in workshop.state["tasks"] if f"{task['id']} goes back" in said.stdout]
+    assert back == ["Insists", "Beside"]
+    assert links(workshop) == []
+    assert [(kept / "main.txt").read_text() for kept in aside(workshop, "app")] == ["code\n"] * 3
+    assert len(aside(workshop, "lib")) == 1
+    assert aside(workshop, "x") == []
+    workshop.nothing_is_left_over()
 
 
 def test_a_chat_that_recovers_an_attempt_of_a_killed_run_merges_none_either(
     workshop: Workshop, tmp_path: Path
 ) -> None:
-    started = tmp_path / "started"
-    name = workshop.add(
-        "App", "test -f app/main.txt", do=f"sh {NEST} && {COMMIT}\ntouch {started}\nsleep 600"
-    )
+    started, made = tmp_path / "started", MADE["begun"].format("app")
+    name = workshop.add("App", "test -f app/main.txt", do=f"sh {made}\ntouch {started}\nsleep 600")
     workshop.start()
     workshop.wait_for("the agent has made it", started.exists)
     workshop.cut_power()
@@ -129,5 +96,5 @@ def test_a_chat_that_recovers_an_attempt_of_a_killed_run_merges_none_either(
 
     assert links(workshop) == []
     assert workshop.task(name)["handback"]["rounds"] == 1, said
-    (kept,) = aside(workshop)
-    assert (kept / "app" / "main.txt").read_text() == "code\n"
+    (kept,) = aside(workshop, "app")
+    assert (kept / "main.txt").read_text() == "code\n"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.runs.workshop import Workshop
+from harness_lib.attempts import target_branch
+from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import put, sh
+from tests.verbs.project import Agent, Time
 
 
-def test_a_checkout_with_changes_is_not_touched_and_the_work_waits(workshop: Workshop) -> None:
+def test_work_waits_beside_a_checkout_with_changes_and_is_joined_with_what_becomes_of_them(
+    workshop: Workshop,
+) -> None:
     workshop.file_task("one")
-    workshop.file_task("two")
     put(workshop.top / "README.md", "a person is writing\n")
     before = sh(workshop.top, "rev-parse", "main")
 
@@ -22,31 +26,16 @@ def test_a_checkout_with_changes_is_not_touched_and_the_work_waits(workshop: Wor
     assert said.returncode == 9, said.stdout + said.stderr
     assert json.loads(said.stdout.splitlines()[-1])["stop"] == {"reason": "waiting"}
     assert "git merge harness/main" in said.stdout
-    assert "git merge harness/main" in workshop.harness("status").stdout
+    assert "git merge harness/main" in workshop("status").out
     assert sh(workshop.top, "rev-parse", "main") == before
     assert (workshop.top / "README.md").read_text() == "a person is writing\n"
     assert not (workshop.top / "one").exists()
 
     sh(workshop.top, "commit", "-qam", "a person's")
-    sh(workshop.top, "merge", "-q", "--no-edit", "harness/main")
-    assert (workshop.top / "one").exists()
-    workshop.file_task("three")
-    assert workshop.run().returncode == 0
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
-
-
-def test_what_waits_is_joined_with_what_a_person_has_committed_meanwhile(workshop: Workshop) -> None:
-    workshop.file_task("one")
-    put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run().returncode == 9
-    sh(workshop.top, "commit", "-qam", "a person's")
     mine = sh(workshop.top, "rev-parse", "main")
-    assert "git merge harness/main" in workshop.harness("status").stdout
-
-    workshop.add(
-        "Both", "grep -q writing README.md && grep -q done one && grep -q done two", do="write two done"
-    )
+    assert "git merge harness/main" in workshop("status").out
+    both = "grep -q writing README.md && grep -q done one && grep -q done two"
+    workshop.add("Both", both, do="write two done")
     assert workshop.run().returncode == 0
 
     assert workshop.task("task-002")["attempts"] == 0
@@ -72,12 +61,23 @@ def test_what_waits_and_conflicts_with_a_persons_commit_is_theirs_to_merge(works
 
 
 def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> None:
+    """Neither a file of a person's nor a lock of git's, for which nobody waits."""
     workshop.file_task("one")
     put(workshop.top / "one", "a person's own, untracked\n")
-    assert workshop.run().returncode == 9
-    assert (workshop.top / "one").read_text() == "a person's own, untracked\n"
-    (workshop.top / "one").rename(workshop.top.parent / "mine")
+    lock = put(workshop.top / ".git" / "index.lock", "")
 
+    said = workshop.run("--no-final-check", **HURRIED)
+
+    assert said.returncode == 9, said.stdout + said.stderr
+    locked = (
+        f"git's lock {lock} stands there: let the command that made it end; if none runs, delete that file"
+    )
+    assert locked in said.stdout
+    assert locked in workshop("status").out
+    assert (workshop.top / "one").read_text() == "a person's own, untracked\n"
+    lock.unlink()
+    assert "your own one stands where it has a file: move that away first" in workshop("status").out
+    (workshop.top / "one").rename(workshop.top.parent / "mine")
     before = sh(workshop.top, "rev-parse", "main")
 
     said = workshop.run()
@@ -90,26 +90,10 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     workshop.nothing_is_left_over()
 
 
-def test_what_waits_is_joined_at_the_end_once_every_check_has_passed_on_both(workshop: Workshop) -> None:
-    workshop.file_task("one")
-    put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run().returncode == 9
-    sh(workshop.top, "commit", "-qam", "a person's")
-
-    said = workshop.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert "git merge" not in said.stdout
-    assert "What waited on the branch harness/main has gone to main" in said.stdout
-    assert (workshop.top / "README.md").read_text() == "a person is writing\n"
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
-
-
-def test_what_waits_beside_a_persons_commits_stays_where_nothing_is_checked_at_the_end(
+def test_what_waits_beside_a_persons_commits_is_joined_once_every_check_has_passed_on_both(
     workshop: Workshop,
 ) -> None:
-    """Nobody has tried the two together: the person merges them, or a run with its final checks does."""
+    """Where nobody tries the two together they stay apart: the person merges them, or another run does."""
     workshop.file_task("one")
     put(workshop.top / "README.md", "a person is writing\n")
     assert workshop.run("--no-final-check").returncode == 9
@@ -122,31 +106,19 @@ def test_what_waits_beside_a_persons_commits_stays_where_nothing_is_checked_at_t
     assert sh(workshop.top, "rev-parse", "main") == mine
     waits = "Finished work waits on the branch harness/main: main has commits of its own."
     assert f"{waits} Take it over with: git merge harness/main" in said.stdout, said.stdout
-    assert workshop.run().returncode == 0
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
 
+    said = workshop.run()
 
-def test_a_checkout_that_git_has_locked_is_not_waited_for(workshop: Workshop) -> None:
-    workshop.file_task("one")
-    lock = put(workshop.top / ".git" / "index.lock", "")
-
-    said = workshop.run("--no-final-check")
-
-    assert said.returncode == 9, said.stdout + said.stderr
-    assert "git merge harness/main" in said.stdout
-    locked = (
-        f"git's lock {lock} stands there: let the command that made it end; if none runs, delete that file"
-    )
-    assert locked in said.stdout
-    assert locked in workshop.harness("status").stdout
-    lock.unlink()
-    assert workshop.run().returncode == 0
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "git merge" not in said.stdout
+    assert "What waited on the branch harness/main has gone to main" in said.stdout
+    assert (workshop.top / "README.md").read_text() == "a person is writing\n"
     workshop.done_is_done()
     workshop.nothing_is_left_over()
 
 
 def test_a_merge_of_a_persons_that_has_not_ended_is_named_as_what_is_in_the_way(workshop: Workshop) -> None:
+    """They end it and take the work over, and the next run forgets the branch where it had waited."""
     workshop.file_task("one")
     sh(workshop.top, "switch", "-q", "-c", "side")
     sh(workshop.top, "commit", "-q", "--allow-empty", "-m", "Side")
@@ -158,8 +130,11 @@ def test_a_merge_of_a_persons_that_has_not_ended_is_named_as_what_is_in_the_way(
     assert said.returncode == 9, said.stdout + said.stderr
     assert "a merge of yours is under way there: end it first. Take it over with" in said.stdout
     sh(workshop.top, "commit", "-q", "--no-edit")
+    sh(workshop.top, "branch", "-q", "-d", "side")
     sh(workshop.top, "merge", "-q", "--no-edit", "harness/main")
-    assert (workshop.top / "one").exists()
+    assert workshop.run().returncode == 0
+    workshop.done_is_done()
+    workshop.nothing_is_left_over()
 
 
 def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and_during_it(
@@ -168,7 +143,7 @@ def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and
     """The attempt starts on a merge of both; by its end that merge is another one."""
     workshop.add("One", "grep -q one f", do="write f one")
     put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run().returncode == 9
+    assert workshop.run("--no-final-check").returncode == 9
     sh(workshop.top, "commit", "-qam", "a person's, before")
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Two", "grep -q two f", do=f"write f two\ntouch {started}\nwait {go}")
@@ -189,15 +164,36 @@ def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and
     workshop.nothing_is_left_over()
 
 
+# -- a checkout that we have left behind its branch
+
+
+@pytest.fixture
+def chat(workshop: Workshop) -> Iterator[Agent]:
+    """Yield an agent that has finished two tasks in the person's checkout."""
+    made = Agent("chat", workshop.top, Time(), {"HARNESS_HOME": str(workshop.home)})
+    for name in ("one", "two"):
+        _finish(workshop, made, name)
+    yield made
+    made.die()
+
+
+def _finish(workshop: Workshop, chat: Agent, name: str) -> None:
+    chat.ok("add", f"Make {name}", "--validate", f"grep -q done {name}")
+    chat.ok("claim")
+    put(workshop.top / name, "done\n")
+    chat.ok("finish")
+
+
+def _status(workshop: Workshop) -> list[str]:
+    return sh(workshop.top, "status", "--porcelain").splitlines()
+
+
 def _left_behind(workshop: Workshop) -> str:
-    """Let two tasks be done, and the checkout stand where the branch was before the second one was merged."""
-    workshop.file_task("one")
-    workshop.file_task("two")
-    assert workshop.run("--no-final-check").returncode == 0
+    """Let the checkout stand where its branch was one task ago; return the branch's tip."""
     tip = sh(workshop.top, "rev-parse", "main")
     sh(workshop.top, "reset", "-q", "--hard", "main~1")
     _moved_elsewhere(workshop, tip)
-    assert sh(workshop.top, "status", "--porcelain") == "D  two"
+    assert _status(workshop) == ["D  two"]
     return tip
 
 
@@ -209,8 +205,10 @@ def _moved_elsewhere(workshop: Workshop, commit: str) -> None:
     sh(workshop.top, "worktree", "remove", "--force", str(beside))
 
 
-def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Workshop) -> None:
+def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Workshop, chat: Agent) -> None:
     tip = _left_behind(workshop)
+    chat.ok("stop")
+    chat.die()
     put(workshop.top / "mine", "a person's own, untracked\n")
     workshop.file_task("three")
 
@@ -224,50 +222,43 @@ def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Wo
 
 
 @pytest.mark.parametrize("edited", ["two", "README.md"])
+@pytest.mark.usefixtures("chat")
 def test_what_a_person_has_written_where_we_have_left_them_behind_is_not_touched(
     workshop: Workshop, edited: str
 ) -> None:
     _left_behind(workshop)
     put(workshop.top / edited, "a person is writing\n")
     sh(workshop.top, "add", edited)
-    before = sh(workshop.top, "status", "--porcelain")
-    workshop.file_task("three")
+    before = _status(workshop)
 
-    said = workshop.run("--no-final-check")
+    target_branch.mend(workshop.context())
 
-    assert said.returncode == 9, said.stdout + said.stderr
-    assert sh(workshop.top, "status", "--porcelain") == before
+    assert _status(workshop) == before
     assert (workshop.top / edited).read_text() == "a person is writing\n"
 
 
+@pytest.mark.usefixtures("chat")
 def test_a_branch_that_somebody_else_has_moved_is_not_followed(workshop: Workshop) -> None:
     _left_behind(workshop)
     tree = sh(workshop.top, "rev-parse", "main^{tree}")
-    theirs = sh(workshop.top, "commit-tree", "-p", "main", "-m", "somebody's", tree)
-    _moved_elsewhere(workshop, theirs)
-    workshop.file_task("three")
+    _moved_elsewhere(workshop, sh(workshop.top, "commit-tree", "-p", "main", "-m", "somebody's", tree))
 
-    assert workshop.run("--no-final-check").returncode == 9
-    assert sh(workshop.top, "status", "--porcelain") == "D  two"
+    target_branch.mend(workshop.context())
+
+    assert _status(workshop) == ["D  two"]
 
 
-def test_work_that_a_person_takes_back_in_the_index_stays_taken_back(workshop: Workshop) -> None:
-    workshop.file_task("one")
-    workshop.file_task("two")
-    assert workshop.run("--no-final-check").returncode == 0
+def test_work_that_a_person_takes_back_in_the_index_stays_taken_back(workshop: Workshop, chat: Agent) -> None:
+    """Also after their checkout has come after."""
     sh(workshop.top, "restore", "--source=main~1", "--staged", "--worktree", ".")
-    workshop.file_task("three")
+    target_branch.mend(workshop.context())
+    assert _status(workshop) == ["D  two"]
 
-    assert workshop.run("--no-final-check").returncode == 9
-    assert sh(workshop.top, "status", "--porcelain") == "D  two"
-
-
-def test_taking_back_is_known_as_a_persons_also_after_a_checkout_has_come_after(workshop: Workshop) -> None:
+    sh(workshop.top, "reset", "-q", "--hard")
     _left_behind(workshop)
-    workshop.file_task("three")
-    assert workshop.run("--no-final-check").returncode == 0
+    target_branch.mend(workshop.context())
+    assert _status(workshop) == []
+    _finish(workshop, chat, "three")
     sh(workshop.top, "restore", "--source=main~2", "--staged", "--worktree", ".")
-    workshop.file_task("four")
-
-    assert workshop.run("--no-final-check").returncode == 9
-    assert sh(workshop.top, "status", "--porcelain").splitlines() == ["D  three", "D  two"]
+    target_branch.mend(workshop.context())
+    assert _status(workshop) == ["D  three", "D  two"]

@@ -20,8 +20,8 @@ from harness_lib.system.processes import process
 from tests.runs.workshop import Workshop, descendants
 from tests.system.git.gitrepo import put, sh
 
-KILLS = int(os.environ.get("CHAOS_KILLS", "6"))
-TASKS = int(os.environ.get("CHAOS_TASKS", "16"))
+KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
+TASKS = int(os.environ.get("CHAOS_TASKS", "9"))
 WORKERS = 4
 SEED = int(os.environ.get("CHAOS_SEED", "7"))
 # One run for each kill, and some that go on to the end.
@@ -89,7 +89,7 @@ def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None
         final = [] if killed >= KILLS else ["--no-final-check"]
         run = workshop.start("-j", str(WORKERS), *final)
         while killed < KILLS and run.poll() is None:
-            time.sleep(0.3 + chance.random() * 1.5)
+            time.sleep(0.2 + chance.random() * 0.6)
             commits += 1
             _person_commits(workshop, commits)
             victim = _victim(chance, run.pid)

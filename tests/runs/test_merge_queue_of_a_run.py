@@ -35,6 +35,10 @@ def _waiting(workshop: Workshop, count: int) -> Callable[[], bool]:
     return all_wait
 
 
+def _leases(workshop: Workshop) -> set[str]:
+    return {f"{task['id']} {task.get('lease_expires_at')}" for task in workshop.state["tasks"]}
+
+
 def _checks_of_the_queue(workshop: Workshop) -> list[Path]:
     return list((workshop.top / ".harness" / "logs").glob("*/*-merged*.log"))
 
@@ -52,6 +56,7 @@ def _fill(workshop: Workshop, names: list[str], check: str) -> None:
     workshop.fill(tasks)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("mode", ["exclusive", "concurrent"])
 def test_a_check_of_the_queue_merges_two_tasks_at_least(make_workshop: Make, mode: str) -> None:
     """The check takes longer than a short lease allows for one place of the queue after the other."""
@@ -67,13 +72,20 @@ def test_a_check_of_the_queue_merges_two_tasks_at_least(make_workshop: Make, mod
     workshop.nothing_is_left_over()
 
 
-def test_what_waits_is_merged_at_once(workshop: Workshop) -> None:
+@pytest.mark.parametrize("mode", ["exclusive", "concurrent"])
+def test_what_waits_is_merged_at_once(make_workshop: Make, mode: str) -> None:
+    """Who waits renews its claim."""
+    workshop = make_workshop(mode=mode)
     _fill(workshop, ["a", "b", "c"], "test -f README.md")
     with _queue_held(workshop):
-        run = workshop.start("-j", "3", "--no-final-check")
+        run = workshop.start("-j", "3", "--no-final-check", HARNESS_LEASE_SECONDS="3")
         workshop.wait_for("all three wait", _waiting(workshop, 3))
+        before = _leases(workshop)
+        if mode == "concurrent":
+            workshop.wait_for("each renews its lease", lambda: not before & _leases(workshop))
 
     assert run.wait(60) == 0, workshop.printed
+    assert [task["fence"] for task in workshop.state["tasks"]] == [1, 1, 1]
     assert len(_checks_of_the_queue(workshop)) == 1
     moves = sh(workshop.top, "reflog", "show", "--format=%gs", "main").splitlines()
     assert len([move for move in moves if "merge" in move]) == 1
@@ -107,6 +119,7 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
         workshop.wait_for("all three wait", _waiting(workshop, 3))
 
     assert run.wait(90) == 0, workshop.printed
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
     assert sorted((workshop.top / "f").read_text().split()) == ["one", "two"]
     assert "conflicts with what was merged meanwhile" in workshop.printed
     workshop.done_is_done()

@@ -12,10 +12,11 @@ from harness_lib import timestamps
 from harness_lib.core.context import Context
 from harness_lib.rules.budget import Spent
 from harness_lib.runs import report
-from harness_lib.system.clock import Clock
+from harness_lib.system.clock import SYSTEM, Clock
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
+from tests.verbs.project import Agent, Project, begin
 
 SAY = "say " + json.dumps({"cost_usd": 0.5, "tokens": 1200})
 
@@ -30,10 +31,12 @@ def ending(printed: str) -> list[str]:
 def test_it_ends_with_what_is_done_what_failed_what_is_halted_and_what_it_cost(
     workshop: Workshop, tmp_path: Path
 ) -> None:
-    workshop.add("Dear", "grep -q done f", do=f"{SAY}\nwrite f done")
+    """And with what agents have proposed, of which nothing has run."""
+    ran, news = tmp_path / "ran", tmp_path / "news"
+    propose = f"PYTHONPATH={CHECKOUT} {sys.executable} -m harness_lib add More --validate 'touch {ran}'"
+    workshop.add("Dear", "grep -q done f", do=f"{SAY}\nsh {propose}\nwrite f done")
     workshop.add("Never", "echo no luck; false", "--max-attempts", "1", do="write g x")
     workshop.ok("add", "No check")
-    news = tmp_path / "news"
     base = str(workshop.git.head())
 
     said = workshop.run("--notify", f'echo "$HARNESS_MESSAGE" > {news}')
@@ -52,83 +55,71 @@ def test_it_ends_with_what_is_done_what_failed_what_is_halted_and_what_it_cost(
     assert "task-003 attempt" not in said.stdout
     assert "dearest: task-001 ($0.50, 1,200 tokens, " in text
     assert "spent: $0.50, 1,200 tokens, " in text
+    proposed = "1 proposed by agents, nothing of it runs yet: 1. More (harness add --proposed)"
+    assert proposed in report_lines
+    assert not ran.exists()
     assert f"the work is on main: git log --oneline {base[:12]}..main" in report_lines
     workshop.wait_for("the news", lambda: news.exists() and "the work is on main" in news.read_text())
     assert news.read_text().splitlines() == report_lines[:-1]
-    assert len([line for line in workshop.harness("log").stdout.splitlines() if " STATS " in line]) == 1
-    assert "1: completed, from 20" in workshop.harness("show", "task-001").stdout
-    assert ", $0.50, 1,200 tokens" in workshop.harness("show", "task-001").stdout
+    assert len([line for line in workshop("log").out.splitlines() if " STATS " in line]) == 1
+    shown = workshop("show", "task-001").out
+    assert "1: completed, from 20" in shown
+    assert ", $0.50, 1,200 tokens" in shown
 
 
-def test_what_was_over_in_the_second_in_which_a_run_begins_is_not_of_it(workshop: Workshop) -> None:
-    workshop.add("One", "grep -q done f", do=f"{SAY}\nwrite f done")
-    assert "1 tasks: 1 completed (1 in this run)" in workshop.run().stdout
-    ended = timestamps.parse(workshop.task("task-001")["attempt_log"][-1]["ended_at"])
+def reported(project: Project, began: report.Beginning | None = None, clock: Clock = SYSTEM) -> list[str]:
+    """Return the report of a run that set out at `began`, by default now, and has spent nothing."""
+    ctx = Context(env={}, cwd=project.top, clock=clock, target="refs/heads/main")
+    return report.lines(ctx, began or report.beginning(ctx), [], Spent())
+
+
+def test_what_was_over_in_the_second_in_which_a_run_begins_is_not_of_it(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "true")
+    agent.ok("finish")
+    ended = timestamps.parse(project.task()["attempt_log"][-1]["ended_at"])
 
     class Then(Clock):
         def now(self) -> datetime:
             return ended + timedelta(milliseconds=900)
 
-    ctx = Context(env=workshop.env, cwd=workshop.top, clock=Then(), target="refs/heads/main")
-    report_lines = report.lines(ctx, report.beginning(ctx), [], Spent())
-    assert report_lines == ["1 tasks: 1 completed"]
+    assert "1 tasks: 1 completed" in reported(project, clock=Then())
     earlier = report.Beginning(ended, None, frozenset())
-    assert "1 tasks: 1 completed (1 in this run)" in report.lines(ctx, earlier, [], Spent())
+    assert "1 tasks: 1 completed (1 in this run)" in reported(project, earlier)
 
 
-def test_what_agents_have_proposed_stands_in_it_and_nothing_of_it_has_run(
-    workshop: Workshop, tmp_path: Path
-) -> None:
-    ran = tmp_path / "ran"
-    propose = f"PYTHONPATH={CHECKOUT} {sys.executable} -m harness_lib add More --validate 'touch {ran}'"
-    workshop.add("One", "grep -q done f", do=f"sh {propose}\nwrite f done")
+def test_many_failures_are_bounded(project: Project, agent: Agent) -> None:
+    agent.ok("add", "Never " * 30, "--validate", "false")
+    failed = {**project.task(), "status": "failed", "attempts": 3, "error_log": ["[TEST_FAIL] It " * 99]}
+    project.edit(tasks=[{**failed, "id": f"task-{number:03d}"} for number in range(1, 26)])
 
-    said = workshop.run()
+    lines = reported(project)
 
-    assert said.returncode == 0, said.stdout + said.stderr
-    sentence = "1 proposed by agents, nothing of it runs yet: 1. More (harness add --proposed)"
-    assert sentence in ending(said.stdout)
-    assert workshop.statuses() == {"task-001": "completed"}
-    assert not ran.exists()
+    assert "failed: 19 more, see: harness status" in lines
+    assert len(lines) <= 21
+    assert max(map(len, lines)) <= 400
 
 
-def test_many_failures_are_bounded(workshop: Workshop) -> None:
-    workshop.fill(
-        [{"title": "Never " * 30, "validation": {"command": "false"}, "max_attempts": 1} for _ in range(25)]
-    )
-
-    said = workshop.run("-j", "2", agent="true")
-
-    report_lines = ending(said.stdout)
-    assert "failed: 19 more, see: harness status" in report_lines
-    assert len(report_lines) <= 21
-    assert max(map(len, report_lines)) <= 400
-
-
-def test_what_to_type_is_never_cut_off_at_its_end(workshop: Workshop) -> None:
-    workshop.add("Large", "test -f big", do="sh truncate -s 3M big")
+def test_what_to_type_is_never_cut_off_at_its_end(project: Project, agent: Agent) -> None:
+    """A task is halted with many words, and work waits for files with long names."""
+    agent.ok("add", "Large", "--validate", "true")
+    project.edit_task(halt="CONFIG: " + "a large file " * 20, halt_kind="CONFIG")
+    project.git("switch", "-q", "-c", "harness/main")
     long = [f"{letter * 180}/{letter * 180}" for letter in "abc"]
     for name in long:
-        workshop.add(name[:9], f"grep -q done {name}", do=f"sh mkdir -p {name[:180]}\nwrite {name} done")
-        put(workshop.top / name, "a person's own\n")
+        project.put(name)
+    project.commit()
+    project.git("switch", "-q", "main")
+    for name in long:
+        project.put(name, "a person's own\n")
 
-    report_lines = ending(workshop.run("--max-file", "2", "-j", "2", "--no-final-check").stdout)
+    lines = reported(project)
 
-    (halted,) = [line for line in report_lines if line.startswith("halted: task-001 Large")]
-    assert halted.endswith("; all of it: harness why task-001"), halted
-    (waits,) = [line for line in report_lines if line.startswith("Finished work waits")]
+    (halted,) = [line for line in lines if line.startswith("halted: task-001 Large")]
+    assert halted.endswith("; then: harness retry task-001"), halted
+    (waits,) = [line for line in lines if line.startswith("Finished work waits")]
     assert waits.endswith(". Take it over with: git merge harness/main"), waits
-
-
-def test_a_run_that_cannot_go_on_reports_too(workshop: Workshop) -> None:
-    workshop.file_task("one")
-
-    said = workshop.run(agent="exit 1")
-
-    assert said.returncode == 7
-    assert "A person must act first. the agent cannot start" in said.stderr
-    assert "1 tasks: 0 completed, 1 pending" in said.stderr
-    assert json.loads(workshop.run("--json", agent="exit 1").stdout.splitlines()[-1])["tasks"] == []
 
 
 def test_what_to_look_at_in_completed_work_is_said_at_the_end_by_status_and_by_show(
@@ -157,30 +148,13 @@ def test_what_to_look_at_in_completed_work_is_said_at_the_end_by_status_and_by_s
     assert third["warnings"] == workshop.task("task-003")["look_at"]
     assert {"cost_usd", "tokens", "seconds"} < set(first)
     assert "check.sh" in sh(workshop.top, *sentence.rpartition("(git ")[2].rstrip(")").split())
-    shown = workshop.harness("status").stdout
+    shown = workshop("status").out
     assert "look at: 2 more, see: harness status --all" in shown
     assert f"look at: {sentence}" not in shown
-    assert f"look at: {sentence}" in workshop.harness("status", "--all").stdout
-    assert f"look at: {sentence}" in workshop.harness("show", changed).stdout
+    assert f"look at: {sentence}" in workshop("status", "--all").out
+    assert f"look at: {sentence}" in workshop("show", changed).out
     workshop.ok("retry", changed)
-    assert sentence not in workshop.harness("status", "--all").stdout
-
-
-def test_a_run_takes_old_logs_away_at_its_end_and_never_rescued_work(workshop: Workshop) -> None:
-    workshop.add("Wrong", "false", "--max-attempts", "1", do="write g x")
-    assert workshop.run().returncode == 9
-    logs = workshop.top / ".harness/logs/task-001"
-    old = sorted(logs.iterdir())
-    for log in old:
-        os.utime(log, (0, 0))
-    workshop.file_task("f")
-
-    said = workshop.run()
-
-    assert f"{len(old)} logs of 0.0 MB were taken away: older than 30 days" in said.stdout, said.stdout
-    assert not [log for log in old if log.exists()]
-    assert list((workshop.top / ".harness/logs/task-002").iterdir())
-    workshop.failures_are_kept()
+    assert sentence not in workshop("status", "--all").out
 
 
 COPILOT = """#!/bin/sh

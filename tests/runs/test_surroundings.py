@@ -17,22 +17,33 @@ from tests.system.git.gitrepo import put, sh
 HOOKS = ("pre-commit", "commit-msg", "post-commit", "post-checkout", "reference-transaction", "post-merge")
 
 
-def test_commits_of_a_run_are_made_without_hooks_and_without_signatures(
+def test_a_run_commits_without_hooks_and_signatures_and_no_plugins_that_an_agent_writes(
     workshop: Workshop, tmp_path: Path
 ) -> None:
+    """What it writes of those is kept for the person."""
+    mine = put(workshop.top / ".harness" / "tools" / "mine", "old\n")
+    sh(workshop.top, "add", str(mine))
+    sh(workshop.top, "commit", "-q", "-m", "A plugin of ours")
     trace = tmp_path / "trace"
-    workshop.file_task("one")
     for hook in HOOKS:
         file = workshop.top / ".git" / "hooks" / hook
         put(file, f"#!/bin/sh\necho {hook} >> {trace}\nexit 1\n", executable=True)
     sh(workshop.top, "config", "commit.gpgSign", "true")
     sh(workshop.top, "config", "gpg.program", "false")
+    plugins = "write .harness/tools/mine done\nwrite .harness/tools/theirs done"
+    workshop.add("Make one", "grep -q done one", do=f"write one done\n{plugins}")
 
     said = workshop.run()
 
     assert said.returncode == 0, said.stdout + said.stderr
     assert not trace.exists()
     assert "gpgsig" not in sh(workshop.top, "cat-file", "commit", "main")
+    assert sh(workshop.top, "show", "--format=", "--name-only", "main").split() == ["one"]
+    assert mine.read_text() == "old\n"
+    assert not mine.with_name("theirs").exists()
+    (kept,) = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
+    assert f"harness rescue show {kept.removeprefix('refs/harness/rescue/')}" in said.stdout + said.stderr
+    assert sh(workshop.top, "show", f"{kept}:.harness/tools/theirs") == "done"
     workshop.done_is_done()
 
 
@@ -134,22 +145,3 @@ def test_everything_runs_at_the_top_of_the_repository_unless_a_check_says_otherw
 
     assert said.returncode == 0, said.stdout + said.stderr
     assert set(trace.read_text().split()) == {"init"}
-
-
-def test_plugins_that_an_agent_writes_are_committed_by_nobody_and_kept_for_you(workshop: Workshop) -> None:
-    mine = workshop.top / ".harness" / "tools" / "mine"
-    put(mine, "old\n")
-    sh(workshop.top, "add", str(mine))
-    sh(workshop.top, "commit", "-q", "-m", "A plugin of ours")
-    plugins = "write .harness/tools/mine done\nwrite .harness/tools/theirs done"
-    workshop.add("Make one", "grep -q done one", do=f"write one done\n{plugins}")
-
-    said = workshop.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert sh(workshop.top, "show", "--format=", "--name-only", "main").split() == ["one"]
-    assert mine.read_text() == "old\n"
-    assert not mine.with_name("theirs").exists()
-    (kept,) = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
-    assert f"harness rescue show {kept.removeprefix('refs/harness/rescue/')}" in said.stdout + said.stderr
-    assert sh(workshop.top, "show", f"{kept}:.harness/tools/theirs") == "done"

@@ -5,14 +5,11 @@ Its process is played by a script here, as who is faster cannot be told to real 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from harness_lib.attempts import worktree_slots
-from harness_lib.core.context import Context
 from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, News, Ready
 from harness_lib.runs.options import Options
@@ -77,8 +74,7 @@ class Script(WorkerPool):
 def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(workshop: Workshop) -> None:
     for name in ("a", "b", "c"):
         workshop.file_task(name)
-    env = {**os.environ, "HARNESS_HOME": str(workshop.home)}
-    ctx = Context(env=env, cwd=Path(workshop.top), target="refs/heads/main")
+    ctx = workshop.context()
     options = Options(workers=2, budget=Budget(max_tasks=2), final_check="none")
     run, pool = Scheduler(ctx, options, lambda _event, _state: None), Script()
 
@@ -88,3 +84,11 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
     assert len(pool.admitted) == 3
     assert run.why == "limit"
     assert run.state.before.attempts == 2
+
+
+def test_workers_that_were_too_late_for_a_task_do_not_count_against_its_limit(workshop: Workshop) -> None:
+    """Here with real ones, as they come."""
+    for name in ("a", "b", "c", "d"):
+        workshop.file_task(name)
+    said = workshop.run("-j", "4", "--max-tasks", "4", "--no-final-check")
+    assert set(workshop.statuses().values()) == {"completed"}, said.stdout + said.stderr

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.runs.arrived import merged
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
@@ -102,33 +100,31 @@ def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop
     assert workshop.run().returncode == 0
 
 
-@pytest.mark.parametrize("name", ["typo", "refs/heads/typo", "main~0", ""])
-def test_a_target_that_is_no_branch_is_a_mistake_of_who_typed_it(workshop: Workshop, name: str) -> None:
+def test_a_target_that_is_no_branch_is_a_mistake_of_who_typed_it(workshop: Workshop) -> None:
     workshop.file_task("one")
-    for number in range(6):
-        sh(workshop.top, "branch", f"b{number}")
-    sh(workshop.top, "branch", "typos")
-    sh(workshop.top, "branch", "harness/b0")
+    for name in ("typos", "harness/b0", *(f"b{number}" for number in range(6))):
+        sh(workshop.top, "branch", name)
 
-    said = workshop.run("--target", name)
+    for name in ("typo", "refs/heads/typo", "main~0", ""):
+        said = workshop.run("--target", name)
 
-    assert said.returncode == 2
-    assert f"There is no branch {name.removeprefix('refs/heads/')}." in said.stderr
-    assert "and 3 more" in said.stderr
-    assert "harness/b0" not in said.stderr
-    assert ("There are: typos, b0" in said.stderr) == name.endswith("typo")
+        assert said.returncode == 2
+        assert f"There is no branch {name.removeprefix('refs/heads/')}." in said.stderr
+        assert "and 3 more" in said.stderr
+        assert "harness/b0" not in said.stderr
+        assert ("There are: typos, b0" in said.stderr) == name.endswith("typo")
     assert workshop.state["session_count"] == 0
 
 
-@pytest.mark.parametrize("name", ["harness", "harness/main/mine"])
-def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop: Workshop, name: str) -> None:
+def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop: Workshop) -> None:
     workshop.file_task("one")
-    sh(workshop.top, "branch", name)
+    for name in ("harness", "harness/main/mine"):
+        sh(workshop.top, "branch", name)
 
-    said = workshop.run()
+        said = workshop.run()
 
-    assert said.returncode == 7
-    assert f"beside {name}." in said.stderr
-    assert workshop.state["session_count"] == 0
-    sh(workshop.top, "branch", "-m", name, "mine")
+        assert said.returncode == 7
+        assert f"beside {name}." in said.stderr
+        assert workshop.state["session_count"] == 0
+        sh(workshop.top, "branch", "-M", name, "mine")
     assert workshop.run().returncode == 0

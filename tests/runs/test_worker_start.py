@@ -15,7 +15,7 @@ CAUSE = "ModuleNotFoundError: No module named 'a_module_that_is_not_there'"
 
 
 @pytest.fixture
-def crippled(workshop: Workshop, tmp_path: Path) -> dict[str, str]:
+def crippled(tmp_path: Path) -> dict[str, str]:
     """Return the environment of a harness whose commands work, and whose workers lack a module."""
     copy = tmp_path / "crippled"
     ignored = shutil.ignore_patterns("__pycache__")
@@ -23,15 +23,17 @@ def crippled(workshop: Workshop, tmp_path: Path) -> dict[str, str]:
         shutil.copytree(CHECKOUT / name, copy / name, ignore=ignored)
     worker = copy / "harness_lib" / "runs" / "worker.py"
     worker.write_text("import a_module_that_is_not_there\n", encoding="utf-8")
-    for name in ("a", "b", "c", "d", "e"):
-        workshop.file_task(name)
     return {"PYTHONPATH": str(copy)}
 
 
-def test_the_first_worker_that_cannot_start_ends_the_run_with_one_sentence(
+def test_the_first_worker_that_cannot_start_ends_the_run_with_one_sentence_and_doctor_says_it_too(
     workshop: Workshop, crippled: dict[str, str]
 ) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        workshop.file_task(name)
+
     said = workshop.interpreted("run", "--agent-command", COMMAND, "-j", "5", **crippled)
+
     assert said.returncode == 7
     assert "Traceback" not in said.stdout + said.stderr
     assert (said.stdout + said.stderr).count(CAUSE) == 1
@@ -39,8 +41,6 @@ def test_the_first_worker_that_cannot_start_ends_the_run_with_one_sentence(
     assert set(workshop.statuses().values()) == {"pending"}
     workshop.nothing_is_left_over()
 
-
-def test_doctor_starts_a_worker_as_a_run_does(workshop: Workshop, crippled: dict[str, str]) -> None:
     said = workshop.interpreted("doctor", "--json", **crippled)
     assert said.returncode == 1
     bad = [each["what"] for each in json.loads(said.stdout)["found"] if each["level"] == "bad"]
@@ -48,12 +48,5 @@ def test_doctor_starts_a_worker_as_a_run_does(workshop: Workshop, crippled: dict
 
 
 def test_doctor_is_content_with_a_worker_that_starts(workshop: Workshop) -> None:
-    findings = json.loads(workshop.interpreted("doctor", "--json").stdout)["found"]
+    findings = workshop("doctor", "--json").json["found"]
     assert [each["level"] for each in findings if "worker" in each["what"]] == ["ok"]
-
-
-def test_workers_that_were_too_late_for_a_task_do_not_count_against_its_limit(workshop: Workshop) -> None:
-    for name in ("a", "b", "c", "d"):
-        workshop.file_task(name)
-    said = workshop.run("-j", "4", "--max-tasks", "4", "--no-final-check")
-    assert set(workshop.statuses().values()) == {"completed"}, said.stdout + said.stderr

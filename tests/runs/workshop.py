@@ -152,7 +152,8 @@ class Workshop:
 
     @property
     def printed(self) -> str:
-        return (self.top.parent / "run.log").read_text()
+        log = self.top.parent / "run.log"
+        return log.read_text() if log.exists() else ""
 
     @property
     def state(self) -> dict[str, Any]:

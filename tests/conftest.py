@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from tests import forked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ class Answer:
 
 
 class Harness(Protocol):
-    """Run `python -m harness_lib ARGS` in the test's repository; a non-zero exit is an answer too."""
+    """Run `harness ARGS` in the test's repository (see `forked`); a non-zero exit is an answer too."""
 
     def __call__(
         self,
@@ -220,16 +221,8 @@ def harness(repo: Path) -> Harness:
         stdin: str | None = None,
     ) -> Answer:
         variables = {**os.environ, **(env or {})}
-        done = subprocess.run(
-            [sys.executable, "-m", "harness_lib", *args],
-            cwd=cwd or repo,
-            env={name: value for name, value in variables.items() if value is not None},
-            input=stdin if stdin is not None else "",
-            capture_output=True,
-            encoding="utf-8",
-            timeout=90,
-            check=False,
-        )
+        set_ones = {name: value for name, value in variables.items() if value is not None}
+        done = forked.run("harness_lib", args, cwd or repo, set_ones, stdin or "")
         return Answer(done.returncode, done.stdout, done.stderr)
 
     return run

@@ -12,6 +12,7 @@ from typing import Protocol
 import pytest
 import stamina
 
+from tests import forked
 from tests.conftest import Answer
 from tests.loop import in_process as runs_in_process
 from tests.loop.environment import environment
@@ -79,10 +80,14 @@ def hs(project: Path) -> Hs:
         stdin: str = "",
         through: Sequence[str] = (),
     ) -> Answer:
+        where, variables = cwd or project, environment(env or {})
+        if not through:
+            done = forked.run("harness_lib.hs", args, where, variables, stdin)
+            return Answer(done.returncode, done.stdout, done.stderr)
         done = subprocess.run(
             [*through, sys.executable, "-m", "harness_lib.hs", *args],
-            cwd=cwd or project,
-            env=environment(env or {}),
+            cwd=where,
+            env=variables,
             input=stdin,
             capture_output=True,
             encoding="utf-8",

@@ -125,7 +125,9 @@ def test_no_key_of_any_provider_reaches_a_command_that_looks_for_it(hs: Hs, serv
     server = serve(CHAT, look, use("agent", prompt="look"), look, say("Seen."), say("Done."))
     given = {**dict.fromkeys(KEYS, SECRET), "PROGRAM_URL": "shown", "MY_OWN": "shown, too"}
 
-    answer = hs("go", env=CHAT.environment(server) | given | {"HARNESS_PROVIDER": "openai"})
+    # A fork has the first environment of the process that it was.
+    given["HARNESS_PROVIDER"] = "openai"
+    answer = hs("go", env=CHAT.environment(server) | given, through=("env",))
 
     assert answer.out == "Done.\n", answer.err
     shown = str(server.requests[1]["messages"][-1])

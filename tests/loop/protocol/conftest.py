@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from harness_lib.loop.piped import Json, as_object, as_text, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages import tool_calls
+from tests import forked
 from tests.loop.environment import environment
 
 
@@ -116,16 +115,7 @@ class Programs:
         return self._run("provider", name, *([flag] if flag else []), stdin=dumps(payload or {}))
 
     def _run(self, *args: str, stdin: str) -> Ran:
-        done = subprocess.run(
-            [sys.executable, "-m", "harness_lib.hs", *args],
-            cwd=self.cwd,
-            env=self.env,
-            input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=90,
-            check=False,
-        )
+        done = forked.run("harness_lib.hs", args, self.cwd, self.env, stdin)
         return Ran(done.returncode, (done.stdout or done.stderr).removesuffix("\n"))
 
 

@@ -21,17 +21,26 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"}
 
 
-def shown(cwd: Path, *argv: str, **env: str) -> str:
-    """Return what `harness ARGV` prints on a terminal. It runs in this process, which is much cheaper."""
+def answered(cwd: Path, keys: str, *argv: str, **env: str) -> tuple[int, str]:
+    """Type `harness ARGV` on a terminal, and `keys`; return the exit code and what it printed.
+
+    It runs in this process, which is much cheaper than another one.
+    """
     ours, theirs = pty.openpty()
+    os.write(ours, keys.encode())
     stdin, out = os.fdopen(theirs, closefd=False), os.fdopen(theirs, "w", encoding="utf-8")
     with ThreadPoolExecutor() as pool, placed(cwd, {**TERMINAL, **env}):
         said = pool.submit(read_to_end, ours)
         with stdin, out, mock.patch.object(sys, "stdin", stdin), redirect_stdout(out), redirect_stderr(out):
-            main.main(argv)
+            code = main.main(argv)
         printed = said.result()
     os.close(ours)
-    return printed
+    return code, printed
+
+
+def shown(cwd: Path, *argv: str, **env: str) -> str:
+    """Return what `harness ARGV` prints on a terminal."""
+    return answered(cwd, "", *argv, **env)[1]
 
 
 @contextmanager

@@ -13,26 +13,24 @@ from tests.verbs.project import Agent
 __all__ = ["agent"]  # a fixture
 
 
-@pytest.mark.parametrize(
-    ("data", "line"),
-    [
-        ('{\n  "a": 1\n  "b": 2\n}', 3),
-        ('{\n  "hooks": []\n}', 2),
-        ('{"a": 1}\n}', 2),
-        ("[]", 1),
-        (b'{\n"a": "\xff"}', 2),
-    ],
-)
+BROKEN: list[tuple[str | bytes, int]] = [
+    ('{\n  "a": 1\n  "b": 2\n}', 3),
+    ('{\n  "hooks": []\n}', 2),
+    ('{"a": 1}\n}', 2),
+    ("[]", 1),
+    (b'{\n"a": "\xff"}', 2),
+]
+
+
 @pytest.mark.parametrize("name", ["claude", "codex", "cursor"])
-def test_a_broken_file_is_left_alone_and_its_line_named(
-    agent: Agent, home: Path, name: str, data: str | bytes, line: int
-) -> None:
-    file = put(place(home, name), data)
-    before = everything(home)
-    said = agent.fails(3, "hooks", "install", "--agent", name)
-    assert f"{file}, line {line}" in said["message"]
-    assert everything(home) == before
-    assert f"line {line}" in agent.ok("hooks", "status", "--agent", name)["message"]
+def test_a_broken_file_is_left_alone_and_its_line_named(agent: Agent, home: Path, name: str) -> None:
+    for data, line in BROKEN:
+        file = put(place(home, name), data)
+        before = everything(home)
+        said = agent.fails(3, "hooks", "install", "--agent", name)
+        assert f"{file}, line {line}" in said["message"]
+        assert everything(home) == before
+        assert f"line {line}" in agent.ok("hooks", "status", "--agent", name)["message"]
 
 
 def test_a_read_only_file_is_refused(agent: Agent, home: Path) -> None:

@@ -1,4 +1,7 @@
-"""Hooks are rung as hosts ring them: the executable, a bare interpreter, a payload on standard input."""
+"""Hooks are rung as hosts ring them: the executable, a bare interpreter, a payload on standard input.
+
+What they say is the same in this process (`hook`), which costs a tenth; `ring` starts the executable.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,15 @@ import importlib.util
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -21,7 +25,6 @@ import pytest
 from harness_lib.hookio import entry
 from harness_lib.system.install import private_env
 from harness_lib.system.place.roots import Root
-from tests.hookio import visits
 from tests.verbs import project as projects
 from tests.verbs.project import Agent, Project
 
@@ -29,6 +32,16 @@ CHECKOUT = Path(__file__).parents[2]
 HOOKS = CHECKOUT / "hooks"
 ME = "5e551011-0000-4000-8000-000000000001"
 OTHER = "5e551011-0000-4000-8000-000000000002"
+EVENTS = {
+    "stop": "Stop",
+    "sessionstart": "SessionStart",
+    "teammateidle": "TeammateIdle",
+    "subagentstart": "SubagentStart",
+    "subagentstop": "SubagentStop",
+    "sessionend": "SessionEnd",
+    "pretooluse": "PreToolUse",
+    "posttooluse": "PostToolUse",
+}
 
 
 @dataclass(frozen=True)
@@ -63,36 +76,52 @@ class Heard:
         return str(self.json["hookSpecificOutput"]["additionalContext"])
 
 
-class Ring(Protocol):
-    """Ring the hook `name`; `payload` are fields beside the usual ones, or all of the bytes."""
-
-    def __call__(
-        self,
-        name: str,
-        payload: Mapping[str, object] | bytes = ...,
-        *,
-        cwd: Path | None = None,
-        args: tuple[str, ...] = (),
-        env: Mapping[str, str] | None = None,
-    ) -> Heard: ...
+# Ring the hook of a name; what follows are fields beside the usual ones, or all of the bytes.
+# By name: cwd, the words of its command line (args), and variables (env).
+Ring = Callable[..., Heard]
 
 
-EVENTS = {
-    "stop": "Stop",
-    "sessionstart": "SessionStart",
-    "teammateidle": "TeammateIdle",
-    "subagentstart": "SubagentStart",
-    "subagentstop": "SubagentStop",
-    "sessionend": "SessionEnd",
-    "pretooluse": "PreToolUse",
-    "posttooluse": "PostToolUse",
-}
+def executed(
+    bell: Path, data: bytes, cwd: Path, args: tuple[str, ...] = (), env: Mapping[str, str] | None = None
+) -> Heard:
+    """Run the executable as hosts do, on a bare interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", bell, *args],
+        input=data,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return Heard(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-@pytest.fixture
-def ring(tmp_path: Path) -> Ring:
-    """Return a callable that rings hooks in the project `repo` of the test."""
+def rung_here(
+    bell: Path, data: bytes, cwd: Path, args: tuple[str, ...] = (), env: Mapping[str, str] | None = None
+) -> Heard:
+    """Answer as the executable does, but in this process."""
+    stdin, out, err = io.TextIOWrapper(io.BytesIO(data)), io.StringIO(), io.StringIO()
+    event = EVENTS[bell.stem.partition("-")[2]]
+    with ExitStack() as stack:
+        stack.enter_context(projects.placed(cwd, env or {}))
+        stack.enter_context(redirect_stdout(out))
+        stack.enter_context(redirect_stderr(err))
+        for name, value in {
+            "stdin": stdin,
+            "argv": [str(bell), *args],
+            "path": [*sys.path],
+            "dont_write_bytecode": True,
+            "pycache_prefix": sys.pycache_prefix,
+        }.items():
+            stack.enter_context(mock.patch.object(sys, name, value))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore", ResourceWarning)  # a beat that is started outlives us
+        code = entry.answer(event, args)
+    return Heard(code, out.getvalue(), err.getvalue())
 
+
+def _ringing(tmp_path: Path, *, process: bool) -> Ring:
     def call(
         name: str,
         payload: Mapping[str, object] | bytes = b"",
@@ -105,44 +134,31 @@ def ring(tmp_path: Path) -> Ring:
         if not isinstance(payload, bytes):
             usual = {"session_id": ME, "cwd": str(here), "hook_event_name": EVENTS[name]}
             payload = json.dumps({**usual, **payload}).encode()
-        bell = str(HOOKS / f"harness-{name}.py")
-        if projects.MUTATED:
-            return _rung_here(bell, EVENTS[name], payload, here, args, env or {})
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", bell, *args],
-            input=payload,
-            cwd=here,
-            env={**os.environ, **(env or {})},
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        return Heard(done.returncode, done.stdout.decode(), done.stderr.decode())
+        answer = executed if process and not projects.MUTATED else rung_here
+        return answer(HOOKS / f"harness-{name}.py", payload, here, args, env)
 
     return call
 
 
-def _rung_here(
-    bell: str, event: str, payload: bytes, cwd: Path, args: tuple[str, ...], env: Mapping[str, str]
-) -> Heard:
-    """Answer as the doorbell does, but in this process: a mutant is only known here."""
-    stdin, out, err = io.TextIOWrapper(io.BytesIO(payload)), io.StringIO(), io.StringIO()
-    with ExitStack() as stack:
-        stack.enter_context(projects.placed(cwd, env))
-        stack.enter_context(redirect_stdout(out))
-        stack.enter_context(redirect_stderr(err))
-        for name, value in {
-            "stdin": stdin,
-            "argv": [bell, *args],
-            "path": [*sys.path],
-            "dont_write_bytecode": True,
-            "pycache_prefix": sys.pycache_prefix,
-        }.items():
-            stack.enter_context(mock.patch.object(sys, name, value))
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore", ResourceWarning)  # a beat that is started outlives us
-        code = entry.answer(event, args)
-    return Heard(code, out.getvalue(), err.getvalue())
+@pytest.fixture
+def ring(tmp_path: Path) -> Ring:
+    """Return a callable that rings hooks in the project `repo` of the test."""
+    return _ringing(tmp_path, process=True)
+
+
+@pytest.fixture
+def hook(tmp_path: Path) -> Ring:
+    """Return what `ring` does, without a process for each."""
+    return _ringing(tmp_path, process=False)
+
+
+@pytest.fixture(scope="module")
+def skill(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the skill, which each test leaves as it was."""
+    place = tmp_path_factory.mktemp("skill")
+    for name in ("hooks", "harness_lib", "schemas"):
+        shutil.copytree(CHECKOUT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return place
 
 
 @pytest.fixture
@@ -181,6 +197,14 @@ def add(project: Project, *titles: str, check: str = "true") -> None:
         person.ok("add", title, "--validate", check)
 
 
+def started(project: Project, *titles: str) -> Agent:
+    """Add a task for each title, or for "One", and return the agent that has started on the list."""
+    add(project, *titles or ("One",))
+    me = agent(project)
+    me.ok("start")
+    return me
+
+
 def site_packages() -> Path:
     spec = importlib.util.find_spec("jsonschema")
     assert spec is not None
@@ -202,10 +226,5 @@ def prepared(home: Path) -> Path:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
-    """Return where the list is that is visited in this process, without a repository."""
+    """Return where a list is that needs no repository."""
     return Root(tmp_path.resolve())
-
-
-@pytest.fixture
-def visit(root: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> visits.Visit:
-    return visits.visitor(root, monkeypatch, capsys)

@@ -12,7 +12,6 @@ from harness_lib.hookio import dialect
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer
 
-SAID = ("allow", "block", "context", "deny", "keep")
 SAME: dict[str, tuple[Any, str, int]] = {
     "allow": (None, "", 0),
     "block": ({"decision": "block", "reason": "T"}, "", 0),
@@ -62,41 +61,23 @@ def test_every_host_has_its_spellings() -> None:
         (["nonesuch"], {"HARNESS_HOST": "nonesuch"}, {}, "claude"),
         ([], {}, {"sessionId": "x"}, "copilot"),
         ([], {}, {"conversation_id": "x"}, "cursor"),
-        ([], {"COPILOT_PROJECT_DIR": "/p", "CLAUDE_PROJECT_DIR": "/p"}, {"session_id": "x"}, "copilot"),
-        ([], {"GEMINI_PROJECT_DIR": "/p", "CLAUDE_PROJECT_DIR": "/p"}, {"session_id": "x"}, "gemini"),
+        # Only the first word of the command line does, and an empty sign is none.
+        (["x", "gemini"], {"COPILOT_PROJECT_DIR": ""}, {}, "claude"),
+        *(
+            ([], {f"{host.upper()}_{sign}": "/p", "CLAUDE_PROJECT_DIR": "/p"}, {"session_id": "x"}, host)
+            for host, signs in {
+                "copilot": ("PROJECT_DIR", "HOOK_DIR", "PLUGIN_ROOT"),
+                "gemini": ("PROJECT_DIR", "SESSION_ID"),
+                "cursor": ("PROJECT_DIR", "VERSION"),
+            }.items()
+            for sign in signs
+        ),
     ],
 )
 def test_the_host_is_named_or_betrays_itself(
     argv: list[str], env: dict[str, str], fields: dict[str, object], host: str
 ) -> None:
     assert dialect.host(argv, env, Payload("Stop", fields)) == host
-
-
-def test_long_texts_are_cut() -> None:
-    document, _, _ = dialect.speak(Answer("block", "x" * 100_000), "Stop", "claude")
-
-    assert document is not None
-    assert len(document["reason"]) == dialect.LONGEST
-
-
-@pytest.mark.parametrize(
-    ("env", "host"),
-    [
-        *(
-            ({name: "/p"}, "copilot")
-            for name in ("COPILOT_PROJECT_DIR", "COPILOT_HOOK_DIR", "COPILOT_PLUGIN_ROOT")
-        ),
-        *(({name: "/p"}, "gemini") for name in ("GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID")),
-        *(({name: "/p"}, "cursor") for name in ("CURSOR_PROJECT_DIR", "CURSOR_VERSION")),
-        ({"COPILOT_PROJECT_DIR": ""}, "claude"),
-    ],
-)
-def test_every_sign_of_a_host_counts_unless_it_is_empty(env: dict[str, str], host: str) -> None:
-    assert dialect.host([], env, Payload("Stop", {})) == host
-
-
-def test_only_the_first_word_of_the_command_line_names_the_host() -> None:
-    assert dialect.host(["x", "gemini"], {}, Payload("Stop", {})) == "claude"
 
 
 def test_a_text_is_cut_with_a_sign_of_it_and_only_where_it_is_too_long() -> None:

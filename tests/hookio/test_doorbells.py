@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +12,14 @@ from pathlib import Path
 import pytest
 
 import harness_lib
-from tests.hookio.conftest import CHECKOUT, EVENTS, HOOKS, ME, Ring, add, agent
+from harness_lib.hookio import policy
+from harness_lib.system.place.roots import Root
+from harness_lib.task import Task
+from tests.hookio.conftest import CHECKOUT, EVENTS, HOOKS, executed
 from tests.hookio.hooks_json import CONFIG, commands
-from tests.verbs.project import Project
+from tests.hookio.lists import ME, keep, make
 
+LEFT = Task("a")
 DOORBELLS = sorted(HOOKS.glob("*.py"))
 
 
@@ -49,15 +53,17 @@ def test_an_old_python_gets_one_clear_line_and_holds_nobody(tmp_path: Path) -> N
 
 
 def test_they_parse_on_the_oldest_python_one_may_meet() -> None:
-    import ast  # noqa: PLC0415 (for this test only)
-
     for path in DOORBELLS:
         source = path.read_text(encoding="utf-8")
         ast.parse(source, feature_version=(3, 4))
         assert not any(word in source for word in (":=", "f'", 'f"', "async ", "->"))
 
 
-def test_nothing_but_the_standard_library_is_loaded(project: Project) -> None:
+def sent(root: Root, event: str) -> bytes:
+    return json.dumps({"session_id": ME, "cwd": str(root.path), "hook_event_name": event}).encode()
+
+
+def test_nothing_but_the_standard_library_is_loaded(root: Root) -> None:
     """A bare interpreter is enough for every event, the list decoded and not."""
     program = (
         "import runpy, sys\n"
@@ -66,20 +72,18 @@ def test_nothing_but_the_standard_library_is_loaded(project: Project) -> None:
         "tops = {name.partition('.')[0] for name in sys.modules}\n"
         "print(*(tops - sys.stdlib_module_names), file=sys.stderr)\n"
     )
-    add(project, "One")
-    agent(project).ok("start")
-    for name, event in EVENTS.items():
-        data = json.dumps({"session_id": ME, "cwd": str(project.top), "hook_event_name": event}).encode()
-        for _ in range(2):
+    make(root, LEFT)
+    for _ in range(2):
+        for name, event in EVENTS.items():
             done = subprocess.run(
                 [sys.executable, "-I", "-S", "-c", program, HOOKS / f"harness-{name}.py"],
-                input=data,
-                cwd=project.top,
+                input=sent(root, event),
+                cwd=root.path,
                 capture_output=True,
                 check=True,
             )
-            (project.top / ".harness" / "summary.json").unlink(missing_ok=True)
             assert set(done.stderr.decode().split()) <= {"__main__", "harness_lib"}, name
+        root.summary.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -94,85 +98,51 @@ def test_nothing_but_the_standard_library_is_loaded(project: Project) -> None:
         "state/summary.py",
     ],
 )
-@pytest.mark.parametrize("state", ["missing", "torn", "of another version"])
 def test_a_folder_that_is_not_whole_holds_nobody_and_says_so_in_one_line(
-    project: Project, tmp_path: Path, name: str, state: str
+    root: Root, skill: Path, name: str
 ) -> None:
-    """As an update leaves it that was cut off."""
-    skill = copied(tmp_path / "skill")
-    broken = skill / "harness_lib" / name
-    broken.unlink()
-    if state != "missing":
-        broken.write_text("def answer(" if state == "torn" else "", encoding="utf-8")
-    if name == "hookio/bug.py":
-        (skill / "harness_lib" / "hookio" / "handler.py").unlink()
-    add(project, "One")
-    agent(project).ok("start")
-    data = json.dumps({"session_id": ME, "cwd": str(project.top), "hook_event_name": "Stop"}).encode()
+    """As an update leaves it that was cut off: a file is missing, torn, or of another version."""
+    make(root, LEFT)
+    library = skill / "harness_lib"
+    broken = [library / name] if name != "hookio/bug.py" else [library / name, library / "hookio/handler.py"]
+    whole = [file.read_bytes() for file in broken]
+    for content in (None, b"def answer(", b""):
+        for file in broken:
+            file.unlink()
+        if content is not None:
+            broken[0].write_bytes(content)
+        heard = executed(skill / "hooks" / "harness-stop.py", sent(root, "Stop"), root.path)
+        for file, text in zip(broken, whole, strict=True):
+            file.write_bytes(text)
 
-    command: list[str | Path] = [sys.executable, "-I", "-S", skill / "hooks" / "harness-stop.py"]
-    done = subprocess.run(command, input=data, cwd=project.top, capture_output=True, check=False)
-
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert done.stderr.count(b"\n") == 1
-    assert done.stderr.startswith(b"harness: ")
+        assert (heard.code, heard.out, heard.err.count("\n")) == (0, "", 1), content
+        assert heard.err.startswith("harness: "), content
 
 
-def test_two_installations_have_the_patience_of_one(project: Project, tmp_path: Path) -> None:
+def test_two_installations_have_the_patience_of_one(root: Root, skill: Path) -> None:
     """Skill and plugin are rung both at each stop, and a stop is one, however often it is told."""
-    bells = [CHECKOUT / "hooks", copied(tmp_path / "plugin") / "hooks"]
-    add(project, "One")
-    agent(project).ok("start")
-    data = json.dumps({"session_id": ME, "cwd": str(project.top), "hook_event_name": "Stop"}).encode()
+    bells = [HOOKS, skill / "hooks"]
+    make(root, LEFT)
+    for bell in bells:
+        keep(root, f"{ME} {bell}", blocks=policy.PATIENCE - 1, progress="3:0 ")
 
-    def stop(place: Path) -> bool:
-        command: list[str | Path] = [sys.executable, "-I", "-S", place / "harness-stop.py"]
-        done = subprocess.run(command, input=data, cwd=project.top, capture_output=True, check=True)
-        return bool(done.stdout)
+    def stop(bell: Path) -> bool:
+        return bool(executed(bell / "harness-stop.py", sent(root, "Stop"), root.path).out)
 
-    assert [[stop(place) for place in bells] for _ in range(9)] == [[True, True]] * 8 + [[False, False]]
+    assert [[stop(bell) for bell in bells] for _ in range(2)] == [[True, True], [False, False]]
 
 
-def copied(place: Path) -> Path:
-    """Return a copy of the skill."""
-    for name in ("hooks", "harness_lib", "schemas"):
-        shutil.copytree(CHECKOUT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return place
-
-
-def test_nothing_is_written_into_the_skill_folder(project: Project, tmp_path: Path, home: Path) -> None:
+def test_nothing_is_written_into_the_skill_folder(root: Root, skill: Path, home: Path) -> None:
     """Byte code goes to a place of ours, that nobody else can write, from the first visit on."""
-    skill = copied(tmp_path / "skill")
     before = sorted(skill.rglob("*"))
-    add(project, "One")
-    agent(project).ok("start")
+    make(root, LEFT)
     for name, event in EVENTS.items():
-        data = json.dumps({"session_id": ME, "cwd": str(project.top), "hook_event_name": event}).encode()
-        command: list[str | Path] = [sys.executable, "-I", "-S", skill / "hooks" / f"harness-{name}.py"]
-        subprocess.run(command, input=data, cwd=project.top, capture_output=True, check=False)
+        executed(skill / "hooks" / f"harness-{name}.py", sent(root, event), root.path)
 
     assert sorted(skill.rglob("*")) == before
     data_home = home / "data" / "harness"
     assert data_home.stat().st_mode & 0o777 == 0o700
     assert list((data_home / "pycache").rglob("policy.*.pyc"))
-
-
-def test_no_code_is_taken_from_a_place_that_others_can_write(
-    ring: Ring, project: Project, home: Path
-) -> None:
-    add(project, "One")
-    agent(project).ok("start")
-    place = home / "data" / "harness"
-    place.mkdir(parents=True)
-    place.chmod(0o777)
-
-    assert ring("stop", {}).reason
-    assert not list(place.iterdir())
-
-
-def test_a_visit_to_nowhere_makes_no_directory(ring: Ring, home: Path) -> None:
-    assert ring("stop", {}).silent
-    assert not (home / "data").exists()
 
 
 def run(command: str, root: Path, data: bytes, cwd: Path) -> subprocess.CompletedProcess[bytes]:
@@ -183,16 +153,18 @@ def run(command: str, root: Path, data: bytes, cwd: Path) -> subprocess.Complete
     )
 
 
-def test_hooks_json_rings_every_doorbell(project: Project) -> None:
+def test_hooks_json_rings_every_doorbell_also_in_a_folder_with_odd_characters(root: Root, home: Path) -> None:
     assert sorted(commands()) == sorted(EVENTS.values())
-    add(project, "One")
-    agent(project).ok("start")
+    make(root, LEFT)
     for event, command in commands().items():
         assert f"/hooks/harness-{event.lower()}.py" in command
         assert "python3 -I -S" in command
-    data = json.dumps({"session_id": ME, "cwd": str(project.top), "hook_event_name": "Stop"}).encode()
+    odd = home / 'it\'s $HOME & "more"'
+    odd.symlink_to(CHECKOUT)
 
-    assert json.loads(run(commands()["Stop"], CHECKOUT, data, project.top).stdout)["decision"] == "block"
+    for place in (CHECKOUT, odd):
+        done = run(commands()["Stop"], place, sent(root, "Stop"), root.path)
+        assert json.loads(done.stdout)["decision"] == "block"
 
 
 @pytest.mark.parametrize("event", EVENTS.values())
@@ -213,16 +185,6 @@ def test_only_the_guard_refuses_by_failing_and_not_for_want_of_a_python(tmp_path
 
     assert refusing == ["PreToolUse"]
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
-def test_a_skill_folder_with_odd_characters_works(project: Project, tmp_path: Path) -> None:
-    odd = tmp_path / 'it\'s $HOME & "more"'
-    odd.symlink_to(CHECKOUT)
-    add(project, "One")
-    agent(project).ok("start")
-    data = json.dumps({"session_id": ME, "cwd": str(project.top)}).encode()
-
-    assert json.loads(run(commands()["Stop"], odd, data, project.top).stdout)["decision"] == "block"
 
 
 def test_the_sign_of_life_does_not_make_the_agent_wait() -> None:

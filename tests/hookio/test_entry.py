@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.hookio import entry, handler
+from harness_lib.hookio import bug, entry, handler
 
 
 @pytest.fixture
@@ -33,48 +33,31 @@ def cwd(root: object) -> bytes:
     return json.dumps({"cwd": str(root)}).encode()
 
 
-def test_whoever_works_is_held(
-    home_list: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    says(cwd(home_list), monkeypatch)
-
-    assert entry.answer("Stop", []) == 0
-    assert json.loads(capsys.readouterr().out)["decision"] == "block"
-
-
-def test_nobody_is_home_without_the_marker_but_for_the_end_of_an_agent(home_list: Path) -> None:
-    (home_list / ".harness-active").unlink()
-
-    assert entry._switched_on({}, cwd(home_list), "Stop") is None
-    assert entry._switched_on({}, cwd(home_list), "SessionEnd") == str(home_list)
-
-
 @pytest.mark.parametrize("event", ["Stop", "SessionEnd"])
 def test_nobody_is_home_where_there_is_no_list_or_it_is_switched_off(
     home_list: Path, tmp_path: Path, event: str
 ) -> None:
     assert entry._switched_on({}, cwd(tmp_path), event) is None
-    assert entry._switched_on({"HARNESS_DISABLED": "1"}, cwd(home_list), event) is None
-    assert entry._switched_on({}, cwd(home_list), event) == str(home_list)
+    for value, root in {"1": None, "yes": None, "0": str(home_list), "": str(home_list)}.items():
+        assert entry._switched_on({"HARNESS_DISABLED": value}, cwd(home_list), event) == root
 
 
 def test_the_end_of_an_agent_is_answered_without_the_marker_and_nothing_else_is(
     home_list: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    visits: list[str] = []
+    visits: list[object] = []
 
-    def listens(event: str, *_args: object) -> int:
-        visits.append(event)
+    def listens(*args: object) -> int:
+        visits.append(args)
         return 7
 
     monkeypatch.setattr(handler, "run", listens)
     (home_list / ".harness-active").unlink()
-    monkeypatch.setenv("HARNESS_CWD", str(home_list))
 
     for event, code in (("Stop", 0), ("SessionEnd", 7)):
-        says(b"{}", monkeypatch)
-        assert entry.answer(event, []) == code
-    assert visits == ["SessionEnd"]
+        says(cwd(home_list), monkeypatch)
+        assert entry.answer(event, ["gemini"]) == code
+    assert visits == [("SessionEnd", ["gemini"], cwd(home_list), str(home_list), os.environ)]
 
 
 def test_a_root_that_was_named_comes_first_and_one_behind_a_link_is_none(
@@ -183,20 +166,6 @@ def test_a_bug_holds_nobody_and_is_kept_at_the_list(
     assert list((home_list / ".harness").glob("bug-*.txt"))
 
 
-def test_the_visit_is_told_all_that_the_door_knows(home_list: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    visits: list[object] = []
-    says(cwd(home_list), monkeypatch)
-
-    def listens(*args: object) -> int:
-        visits.append(args)
-        return 7
-
-    monkeypatch.setattr(handler, "run", listens)
-
-    assert entry.answer("Stop", ["gemini"]) == 7
-    assert visits == [("Stop", ["gemini"], cwd(home_list), str(home_list), os.environ)]
-
-
 def test_byte_code_is_kept_from_the_first_visit_on(
     home_list: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,3 +188,31 @@ def test_no_byte_code_is_taken_from_where_others_can_write(
     entry.answer("Stop", [])
 
     assert sys.dont_write_bytecode is True
+
+
+def report(root: str | None, text: str) -> str:
+    """Return what is said when `text` is no key of an empty table."""
+    try:
+        {}[text]  # type: ignore[index]
+    except KeyError:
+        return bug.report("Stop", root)
+    raise AssertionError
+
+
+def test_a_bug_is_told_on_one_line_and_kept_in_full(tmp_path: Path) -> None:
+    line = report(str(tmp_path), "boom")
+
+    (file,) = (tmp_path / ".harness").glob("bug-*.txt")
+    assert line == (
+        f"harness: a bug in its Stop hook, which holds nobody: KeyError: 'boom' (details in {file})\n"
+    )
+    kept = file.read_text(encoding="utf-8")
+    assert kept.startswith("Traceback (most recent call last):\n")
+    assert kept.endswith("KeyError: 'boom'\n")
+
+
+def test_without_a_place_a_bug_is_told_all_the_same() -> None:
+    assert report(None, "x" * 400) == (
+        f"harness: a bug in its Stop hook, which holds nobody: KeyError: '{'x' * 289} "
+        "(no file for the details could be written)\n"
+    )

@@ -15,7 +15,7 @@ from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Situation
 from harness_lib.system.place import session_notes
 from harness_lib.system.processes import owner
-from tests.hookio.situations import PENDING, make_situation
+from tests.hookio.lists import PENDING, ours
 
 MINE: Any = {"number": 1, "worker": "a", "agent_session_id": "id-a"}
 OTHER: Any = {"number": 2, "worker": "b", "agent_session_id": "id-b"}
@@ -110,7 +110,7 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
         # Of one without an id no hook could leave a sign.
         {**alive, "number": 9, "worker": "i", "pid": 0, "started_at": timestamps.render(an_hour_ago)},
     ]
-    situation = make_situation(PENDING)
+    situation = ours(PENDING)
     assert situation.digest is not None
     situation.digest["sessions"] = sessions
     situation.mine = sessions[:1]
@@ -127,7 +127,7 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
 
 def test_without_a_list_there_are_no_others(tmp_path: Path) -> None:
     assert identity.living(Situation(None, program="HARNESS"), str(tmp_path), "id-a") == []
-    assert identity.living(make_situation(PENDING, sessions=None), str(tmp_path), "id-a") == []
+    assert identity.living(ours(PENDING, sessions=None), str(tmp_path), "id-a") == []
 
 
 def test_a_caller_may_have_claimed_under_its_sessions_its_name_and_its_id() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,18 +18,19 @@ from harness_lib.state.filestore.store import Store
 from harness_lib.system.install import private_env
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
+from tests.hookio.conftest import EVENTS, Heard, executed
+from tests.hookio.lists import DONE, ME, make, marker
 
 NO_SCHEMA: dict[str, str] = {}
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
+def root(root: Root, monkeypatch: pytest.MonkeyPatch) -> Root:
     """Return the root of a list that we wrote, with two tasks; we are elsewhere."""
     monkeypatch.chdir("/")
-    made = Root(tmp_path.resolve())
     tasks = (Task("task-001", "One"), Task("task-002", "Two", status="completed"))
-    assert Store(made, timeout=10).create(State(tasks=tasks, sessions=())) == ()
-    return made
+    assert Store(root, timeout=10).create(State(tasks=tasks, sessions=())) == ()
+    return root
 
 
 def look(root: Root, *, thorough: bool = False) -> tuple[Any, str]:
@@ -40,6 +42,18 @@ def touch(root: Root, text: str | None = None) -> None:
     root.state.write_text(text or root.state.read_text(encoding="utf-8") + "\n", encoding="utf-8")
 
 
+def unreadable(root: Root, name: str) -> None:
+    """Make the list no list at all, and let what was found out about it bear the new stamp."""
+    before = root.state.stat()
+    with root.state.open("r+b") as stream:
+        stream.write(b"?" * before.st_size)
+    os.utime(root.state, ns=(before.st_atime_ns, before.st_mtime_ns))
+    place = root.path / ".harness" / name
+    kept = json.loads(place.read_bytes())
+    kept["stamp"][3] = root.state.stat().st_ctime_ns
+    place.write_text(json.dumps(kept), encoding="utf-8")
+
+
 def foreign(root: Root) -> dict[str, Any]:
     note = json.loads((root.path / ".harness" / "foreign.json").read_bytes())
     assert isinstance(note, dict)
@@ -47,7 +61,12 @@ def foreign(root: Root) -> dict[str, Any]:
 
 
 def test_of_a_list_of_ours_the_summary_is_enough(root: Root) -> None:
-    assert look(root, thorough=True) == (summary.read(root), "")
+    unreadable(root, "summary.json")
+
+    digest, trouble = look(root, thorough=True)
+
+    assert (digest, trouble) == (summary.read(root), "")
+    assert digest["counts"]["total"] == 2
     assert not (root.path / ".harness" / "foreign.json").exists()
 
 
@@ -95,19 +114,17 @@ def test_a_list_that_cannot_be_used_is_told_with_the_last_one_that_we_wrote(root
     assert look(root) == (None, trouble)
 
 
-def test_a_lost_list_is_told_from_what_stands_in_for_it_and_nothing_is_kept(root: Root) -> None:
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_lost_list_is_told_from_what_stands_in_for_it_and_nothing_is_kept(
+    root: Root, *, torn: bool
+) -> None:
     root.state.unlink()
+    if torn:
+        touch(root, "{")
 
     digest, trouble = look(root)
 
     assert (digest["counts"]["total"], trouble) == (2, "")
-    assert not (root.path / ".harness" / "foreign.json").exists()
-
-
-def test_a_torn_list_is_told_from_what_stands_in_for_it_and_nothing_is_kept(root: Root) -> None:
-    touch(root, "{")
-
-    assert look(root)[0]["counts"]["total"] == 2
     assert not (root.path / ".harness" / "foreign.json").exists()
 
 
@@ -188,3 +205,36 @@ def test_a_note_that_cannot_be_written_is_as_good_as_lost(tmp_path: Path) -> Non
     verdict.write(str(tmp_path), [1, 2, 3, 4], None, "", thorough=False)
 
     assert verdict.read(str(tmp_path), thorough=False) is None
+
+
+def test_with_jsonschema_a_hook_checks_a_list_before_it_lets_anybody_go(
+    root: Root, skill: Path, request: pytest.FixtureRequest
+) -> None:
+    """Without it the codec decides; a hook that only looks does not stand for one that asks the schema."""
+    file = skill / "schemas" / "harness-tasks.schema.json"
+    whole = file.read_text("utf-8")
+    # It refuses what the codec lets pass.
+    strict = json.loads(whole)
+    strict["properties"]["session_count"] = {"type": "integer", "maximum": 0}
+    request.addfinalizer(lambda: file.write_text(whole, "utf-8"))
+    file.write_text(json.dumps(strict), "utf-8")
+    make(root, DONE, session_count=1)
+
+    def ring(name: str) -> Heard:
+        data = json.dumps({"session_id": ME, "cwd": str(root.path), "hook_event_name": EVENTS[name]}).encode()
+        return executed(skill / "hooks" / f"harness-{name}.py", data, root.path)
+
+    touch(root)
+    assert ring("stop").silent
+    assert not marker(root).exists()
+
+    request.getfixturevalue("prepared")
+    marker(root).touch()
+    touch(root)
+    assert ring("subagentstart").silent
+    assert "session_count" in ring("stop").reason
+    assert marker(root).exists()
+    unreadable(root, "foreign.json")
+    # It is held once by a list that cannot be used.
+    shutil.rmtree(root.path / ".harness" / "stops")
+    assert "session_count" in ring("stop").reason

@@ -42,41 +42,6 @@ def test_of_a_torn_payload_the_whole_fields_count(length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"[" * 100_000, b'{"a":' * 100_000, b'{"session_id": {"a": ' + b"[" * 100_000]
-)
-def test_deep_nesting_is_survived(data: bytes) -> None:
-    assert payload.read("Stop", data).session_id == ""
-
-
-def test_names_are_taken_as_the_list_has_them() -> None:
-    fields = {"session_id": " a\x00b\n" + "c" * 500, "agent_id": 7}
-
-    parsed = payload.Payload("Stop", fields)
-
-    assert parsed.session_id == ("ab" + "c" * 500)[: payload.LONGEST_NAME]
-    assert parsed.agent_id == ""
-
-
-@pytest.mark.parametrize(
-    ("tool", "paths"),
-    [
-        ({"file_path": "/p/a"}, ["/p/a"]),
-        ({"notebook_path": "a.ipynb"}, ["a.ipynb"]),
-        ('{"path": "a"}', ["a"]),
-        (
-            {"command": "*** Begin Patch\n*** Update File: a b.txt\n@@\n*** Add File: c\n*** End Patch"},
-            ["a b.txt", "c"],
-        ),
-        ({"command": "echo '*** Update File: a'"}, []),
-        (["a"], []),
-        (None, []),
-    ],
-)
-def test_the_files_that_a_tool_changes(tool: object, paths: list[str]) -> None:
-    assert payload.Payload("PreToolUse", {"tool_input": tool}).edited_paths() == paths
-
-
-@pytest.mark.parametrize(
     ("said", "event"),
     [
         ({}, "SessionEnd"),
@@ -116,6 +81,8 @@ def test_a_name_is_bounded_before_and_after_it_is_cleaned() -> None:
 
     assert payload.Payload("Stop", {"reason": "\0" * 9 * longest + "x" * longest}).reason == "x" * longest
     assert payload.Payload("Stop", {"reason": "\0" * 10 * longest + "x"}).reason == ""
+    assert payload.Payload("Stop", {"reason": " a\0b\n" + "c" * 500}).reason == ("ab" + "c" * 500)[:longest]
+    assert payload.Payload("Stop", {"agent_id": 7}).agent_id == ""
     assert payload.Payload("Stop", {"cwd": " a\n" * longest}).cwd == " a\n" * longest
 
 
@@ -186,7 +153,10 @@ PATCH = "*** Begin Patch\n *** Delete File: a: b\n*** Move to: c\n+*** Add File:
         ({"tool_input": {"path": 7, "file_path": None}}, []),
         *(({"tool_input": {key: PATCH}}, ["a: b", "c"]) for key in ("command", "input", "patch")),
         ({"tool_input": {"path": "x", "patch": PATCH}}, ["x", "a: b", "c"]),
+        ({"tool_input": {"command": "echo '*** Update File: a'"}}, []),
         ({"tool_input": "nonsense"}, []),
+        ({"tool_input": ["a"]}, []),
+        ({"tool_input": None}, []),
         ({"tool_input": '{"path": "\ud800"}'}, ["?"]),
         ({}, []),
     ],
@@ -211,6 +181,7 @@ def test_every_host_says_in_its_own_way_what_a_tool_changes(
         (b"talk", {}),
         (b'"a": 1, ', {}),
         (b"{", {}),
+        *((deep, {}) for deep in (b"[" * 100_000, b'{"a":' * 100_000, b'{"a": {"b": ' + b"[" * 100_000)),
     ],
 )
 def test_of_a_torn_payload_the_fields_before_the_break_are_read(

@@ -1,4 +1,7 @@
-"""The table of docs/design.md, "The Stop hook", row by row: pure, without a list on disk."""
+"""What hooks decide: pure, and the whole answer to each situation.
+
+The table of Stop is that of docs/design.md, "The Stop hook", row by row.
+"""
 
 from __future__ import annotations
 
@@ -9,143 +12,159 @@ import pytest
 from harness_lib.hookio import messages, policy
 from harness_lib.hookio.situation import Situation, Tally
 from harness_lib.task import Task
-from tests.hookio.situations import (
+from tests.hookio.lists import (
     BUSY,
+    CHECKS,
     DONE,
     HALTED,
     MINE,
+    NOBODYS,
     PENDING,
+    RED,
     SESSION,
     THEIRS,
     TORN,
+    UNPROVEN,
     allowed,
-    by_the_prose,
-    make_situation,
+    ours,
+    own_tasks,
     payload,
+    prose,
     said,
     stop,
 )
 
-STOP: dict[str, tuple[Situation, dict[str, object], str]] = {
-    "no session is open": (make_situation(PENDING, sessions=()), {}, "allow"),
-    "another agent's session is open": (make_situation(PENDING, mine=False), {}, "allow"),
-    "my session is open": (make_situation(PENDING), {}, "block"),
-    "the prose made the list": (make_situation(PENDING, sessions=None), {}, "block"),
-    "the prose works on a task": (make_situation(THEIRS, sessions=None), {}, "block"),
-    "a subagent runs": (
-        make_situation(PENDING),
-        {"background_tasks": [{"status": "completed"}, {"type": "subagent", "status": "running"}]},
-        "allow",
-    ),
-    "a monitor runs": (
-        make_situation(PENDING),
-        {"background_tasks": [{"type": "monitor", "status": "running"}]},
-        "allow",
-    ),
-    "a server runs": (
-        make_situation(PENDING),
-        {"background_tasks": [{"type": "shell", "status": "running"}]},
-        "block",
-    ),
-    "what nobody knows runs": (
-        make_situation(PENDING),
-        {"background_tasks": [{"type": "dream", "status": "running"}]},
-        "allow",
-    ),
-    "what nobody knows runs still": (
-        make_situation(PENDING, tally=Tally(waited=True)),
-        {"background_tasks": [{"type": "dream", "status": "running"}]},
-        "block",
-    ),
-    "background work has ended": (
-        make_situation(PENDING),
-        {"background_tasks": [{"status": "completed"}]},
-        "block",
-    ),
-    "a subagent of Copilot stops": (make_situation(PENDING), {"parent_agent_id": "p"}, "allow"),
-    "my session is halted": (make_situation(PENDING, sessions=(HALTED,)), {}, "allow"),
-    "my task is halted": (
-        make_situation(Task("a", status="in_progress", claimed_by="me", halt="CONFIG"), PENDING),
+SILENT: Any = allowed()
+FINISHED = allowed(finished=True)
+UNREADABLE: Any = ("block", messages.repair(TORN), "", policy.UNREADABLE, False, False)
+LET_GO = allowed(messages.unreadable(TORN))
+HALT = Task("a", status="in_progress", claimed_by="me", halt="CONFIG")
+CIRCLE = Task("a", depends_on=("a",))
+BEHIND = (BUSY, PENDING, Task("f", status="failed", attempts=1), DONE)
+
+
+def halted(reason: str) -> Any:
+    return allowed(messages.halted(reason, "HARNESS"))
+
+
+def running(*kinds: str) -> dict[str, object]:
+    return {"background_tasks": [{"type": kind, "status": "running"} for kind in kinds]}
+
+
+def tallied(*tasks: Task, progress: str, blocks: int) -> Situation:
+    return ours(*tasks, tally=Tally(progress, blocks))
+
+
+# What is answered: all of it, or the progress that a held agent is measured by.
+STOP: dict[str, tuple[Situation, dict[str, object], Any]] = {
+    # Whose list it is.
+    "no session is open": (ours(PENDING, sessions=()), {}, SILENT),
+    "another agent's session is open": (ours(PENDING, mine=False), {}, SILENT),
+    "my session is open": (ours(PENDING), {}, "3:0 "),
+    "a subagent of Copilot stops": (ours(PENDING), {"parent_agent_id": "p"}, SILENT),
+    "unreadable, and another's": (ours(PENDING, mine=False, trouble="torn"), {}, SILENT),
+    # What runs behind an agent.
+    "a subagent runs": (ours(PENDING), running("subagent"), SILENT),
+    "a server runs": (ours(PENDING), running("shell"), "3:0 "),
+    "what nobody knows runs": (ours(PENDING), running("dream"), allowed(waits=True)),
+    "what nobody knows runs still": (ours(PENDING, tally=Tally(waited=True)), running("dream"), "3:0 "),
+    "a subagent and what nobody knows run": (ours(PENDING), running("subagent", "dream"), SILENT),
+    "something runs in another's session": (ours(PENDING, mine=False), running("dream"), SILENT),
+    # What stands still.
+    "my session is halted": (ours(PENDING, sessions=(HALTED,)), {}, halted("CONFIG: no check")),
+    "my task is halted": (ours(HALT, PENDING), {}, halted("CONFIG")),
+    "both are": (ours(HALT, sessions=(SESSION, HALTED)), {}, halted("CONFIG: no check")),
+    "what is left is halted": (ours(Task("a", halt="CONFIG: x")), {}, SILENT),
+    "another task is halted": (ours(Task("c", halt="CONFIG: x"), PENDING), {}, "3:0 "),
+    # What remains.
+    "I hold a task": (ours(MINE), {}, "3:0 a/0/0"),
+    "others hold the rest": (ours(THEIRS, mode="concurrent"), {}, SILENT),
+    "others hold one, another waits": (ours(THEIRS, PENDING, mode="concurrent"), {}, "3:0 "),
+    "a failed task has attempts left": (ours(Task("a", status="failed", attempts=1)), {}, "3:0 "),
+    "a task can never run": (ours(CIRCLE), {}, "3:0 "),
+    "nothing proves what is said": (ours(UNPROVEN), {}, "3:0 "),
+    "all are completed": (ours(DONE), {}, FINISHED),
+    "failed for good": (ours(Task("a", status="failed", attempts=3)), {}, FINISHED),
+    "a completed task is red": (ours(DONE, RED), {}, "3:0 "),
+    "a task is red, and the final check is left": (ours(RED, sessions=(CHECKS,)), {}, "3:0 1 T1 "),
+    "the final check is left": (ours(DONE, sessions=(SESSION, CHECKS)), {}, "3:0 3:0 0 "),
+    "it is left to another": (ours(DONE, sessions=(CHECKS,), mine=False), {}, SILENT),
+    # Patience.
+    "seven blocks": (tallied(PENDING, progress="3:0 ", blocks=7), {"stop_hook_active": True}, "3:0 "),
+    "eight blocks": (
+        tallied(PENDING, progress="3:0 ", blocks=8),
         {},
-        "allow",
+        allowed(messages.released(8, "HARNESS"), "3:0 "),
     ),
-    "what is left is halted": (make_situation(Task("a", halt="CONFIG: x")), {}, "allow"),
-    "another task is halted": (make_situation(Task("c", halt="CONFIG: x"), PENDING), {}, "block"),
-    "I hold a task": (make_situation(MINE), {}, "block"),
-    "others hold the rest": (make_situation(THEIRS, mode="concurrent"), {}, "allow"),
-    "others hold one, another waits": (make_situation(THEIRS, PENDING, mode="concurrent"), {}, "block"),
-    "a failed task has attempts left": (make_situation(Task("a", status="failed", attempts=1)), {}, "block"),
-    "a task can never run": (make_situation(Task("a", depends_on=("a",))), {}, "block"),
-    "seven blocks already": (
-        make_situation(PENDING, tally=Tally("3:0 ", 7)),
-        {"stop_hook_active": True},
-        "block",
-    ),
-    "eight blocks already": (make_situation(PENDING, tally=Tally("3:0 ", 8)), {}, "allow"),
-    "eight blocks before an attempt ended": (make_situation(PENDING, tally=Tally("3:1 ", 8)), {}, "block"),
-    "eight blocks before I took a task": (make_situation(MINE, tally=Tally("3:0 ", 8)), {}, "block"),
-    "the prose works on another's task": (by_the_prose(THEIRS, mode="concurrent"), {}, "allow"),
-    "the prose works on my task": (by_the_prose(MINE, mode="concurrent"), {}, "block"),
-    "the prose works on nobody's task": (
-        by_the_prose(Task("a", status="in_progress"), mode="concurrent"),
+    "eight blocks before an attempt ended": (tallied(PENDING, progress="3:1 ", blocks=8), {}, "3:0 "),
+    "eight blocks before I took a task": (tallied(MINE, progress="3:0 ", blocks=8), {}, "3:0 a/0/0"),
+    "two sessions, two tasks": (
+        ours(
+            BUSY,
+            Task("b", status="in_progress", claimed_by="me"),
+            sessions=(SESSION._replace(finished_attempts=4), SESSION._replace(number=5)),
+        ),
         {},
-        "block",
+        "3:4 5:0 a/2/1 b/0/0",
     ),
+    # A list of the prose.
+    "the prose made the list": (ours(PENDING, sessions=None), {}, "0 0 1 0 0 0"),
+    "the prose works on a task": (ours(THEIRS, sessions=None), {}, "0 0 0 1 0 0"),
+    "the prose is in the middle": (prose(*BEHIND), {}, "1 1 1 1 3 1"),
+    "the prose works on another's task": (prose(THEIRS, mode="concurrent"), {}, SILENT),
+    "the prose works on my task": (prose(MINE, mode="concurrent"), {}, "0 0 0 1 0 0"),
+    "the prose works on nobody's task": (prose(NOBODYS, mode="concurrent"), {}, "0 0 0 1 0 0"),
     "the prose works, nobody knows who I am": (
-        by_the_prose(THEIRS, mode="concurrent", workers=[]),
+        prose(THEIRS, mode="concurrent", workers=[]),
         {},
-        "block",
+        "0 0 0 1 0 0",
     ),
-    "the prose has had its sessions": (by_the_prose(PENDING, session_count=2, most_sessions=2), {}, "allow"),
-    "the prose has a session left": (by_the_prose(PENDING, session_count=1, most_sessions=2), {}, "block"),
-    "the prose has had its tasks": (by_the_prose(PENDING, most_tasks=2, attempted=2), {}, "allow"),
-    "the prose has a task left": (by_the_prose(PENDING, most_tasks=2, attempted=1), {}, "block"),
-    "the prose has done all": (by_the_prose(DONE, session_count=2, most_sessions=2), {}, "allow"),
-    "unreadable": (TORN, {}, "block"),
-    "unreadable, and told so": (TORN, {"stop_hook_active": True}, "allow"),
+    "the prose has had its sessions": (
+        prose(PENDING, session_count=2, most_sessions=2),
+        {},
+        halted("max_sessions"),
+    ),
+    "the prose has a session left": (prose(PENDING, most_sessions=2), {}, "0 0 1 0 0 0"),
+    "the prose has had its tasks": (
+        prose(PENDING, most_tasks=2, attempted=2),
+        {},
+        halted("max_tasks_per_session"),
+    ),
+    "the prose has a task left": (prose(PENDING, most_tasks=2, attempted=1), {}, "0 0 1 0 0 0"),
+    "the prose may do any number": (prose(PENDING, attempted=5), {}, "0 0 1 0 0 0"),
+    "workers of the prose cannot be counted": (
+        prose(PENDING, most_tasks=2, attempted=5, mode="concurrent"),
+        {},
+        "0 0 1 0 0 0",
+    ),
+    "the prose has done all": (prose(DONE, session_count=2, most_sessions=2), {}, FINISHED),
+    "the prose knows no red": (prose(RED), {}, FINISHED),
+    # What cannot be read.
+    "unreadable": (TORN, {}, UNREADABLE),
+    "unreadable, with a list from before": (ours(PENDING, trouble="torn"), {}, UNREADABLE),
+    "unreadable, and told so": (TORN, {"stop_hook_active": True}, LET_GO),
     "unreadable, and counted": (
         Situation(None, trouble="torn", program="HARNESS", tally=Tally(policy.UNREADABLE, 1)),
         {},
-        "allow",
+        LET_GO,
     ),
-    "unreadable, and another's": (make_situation(PENDING, mine=False, trouble="torn"), {}, "allow"),
-    "all are completed": (make_situation(DONE), {}, "allow"),
-    "failed for good": (make_situation(Task("a", status="failed", attempts=3)), {}, "allow"),
 }
 
 
 @pytest.mark.parametrize("row", STOP, ids=lambda row: row.replace(" ", "-"))
-def test_stop(row: str) -> None:
-    situation, fields, kind = STOP[row]
+def test_whoever_stops_is_held_or_let_go(row: str) -> None:
+    situation, fields, answer = STOP[row]
+    if situation.trouble:
+        situation.root = TORN.root
+    if isinstance(answer, str):
+        answer = ("block", messages.stop(situation, policy.held(situation)), "", answer, False, False)
 
-    assert stop(situation, **fields).kind == kind
-
-
-@pytest.mark.parametrize(
-    ("row", "warned", "finished"),
-    [
-        ("no session is open", False, False),
-        ("my session is halted", True, False),
-        ("my task is halted", True, False),
-        ("eight blocks already", True, False),
-        ("unreadable, and told so", True, False),
-        ("the prose works on another's task", False, False),
-        ("the prose has had its sessions", True, False),
-        ("the prose has had its tasks", True, False),
-        ("the prose has done all", False, True),
-        ("all are completed", False, True),
-        ("failed for good", False, True),
-    ],
-)
-def test_what_letting_go_brings_with_it(row: str, *, warned: bool, finished: bool) -> None:
-    answer = stop(STOP[row][0], **STOP[row][1])
-
-    assert (bool(answer.warning), answer.finished) == (warned, finished)
+    assert said(stop(situation, **fields)) == answer
 
 
 def test_progress_is_what_this_agent_does_and_nothing_else() -> None:
     def progress(*tasks: Task) -> str:
-        return stop(make_situation(*tasks, mode="concurrent")).progress
+        return stop(ours(*tasks, mode="concurrent")).progress
 
     before = progress(MINE, THEIRS, PENDING)
 
@@ -158,83 +177,18 @@ def test_progress_is_what_this_agent_does_and_nothing_else() -> None:
 def test_texts_are_bounded_however_long_the_list_is() -> None:
     tasks = [Task(f"t{n}", "x" * 1000, status="in_progress", claimed_by="w") for n in range(500)]
     doomed = [Task(f"d{n}", depends_on=(f"d{n}",)) for n in range(500)]
-    for situation in (
-        make_situation(*tasks, *doomed, sessions=None),
-        make_situation(*doomed),
-        make_situation(*tasks, sessions=()),
-    ):
+    for situation in (ours(*tasks, *doomed, sessions=None), ours(*doomed), ours(*tasks, sessions=())):
         assert len(stop(situation).text) < 3000
         assert len(policy.session_start(situation, payload()).text) < 3000
-
-
-def held_back(situation: Situation, progress: str, kind: str = "block") -> Any:
-    return kind, messages.stop(situation, policy.held(situation)), "", progress, False, False
-
-
-BEHIND = by_the_prose(BUSY, PENDING, Task("f", status="failed", attempts=1), DONE)
-
-
-@pytest.mark.parametrize(
-    ("row", "answer"),
-    [
-        ("my session is open", held_back(make_situation(PENDING), "3:0 ")),
-        ("I hold a task", held_back(make_situation(MINE), "3:0 a/0/0")),
-        ("no session is open", allowed()),
-        ("a subagent runs", allowed()),
-        ("what nobody knows runs", allowed(waits=True)),
-        ("a subagent of Copilot stops", allowed()),
-        ("my session is halted", allowed(messages.halted("CONFIG: no check", "HARNESS"))),
-        ("my task is halted", allowed(messages.halted("CONFIG", "HARNESS"))),
-        ("what is left is halted", allowed()),
-        ("others hold the rest", allowed()),
-        ("eight blocks already", allowed(messages.released(8, "HARNESS"), "3:0 ")),
-        ("the prose has had its sessions", allowed(messages.halted("max_sessions", "HARNESS"))),
-        ("the prose has had its tasks", allowed(messages.halted("max_tasks_per_session", "HARNESS"))),
-        ("the prose has done all", allowed(finished=True)),
-        ("unreadable, and told so", allowed(messages.unreadable(TORN))),
-        ("unreadable, and counted", allowed(messages.unreadable(TORN))),
-        ("all are completed", allowed(finished=True)),
-    ],
-)
-def test_the_whole_answer(row: str, answer: object) -> None:
-    assert said(stop(STOP[row][0], **STOP[row][1])) == answer
-
-
-def test_an_unreadable_list_is_measured_by_itself() -> None:
-    assert said(stop(TORN)) == ("block", messages.repair(TORN), "", policy.UNREADABLE, False, False)
-
-
-def test_a_list_that_cannot_be_read_is_not_judged_by_the_last_one_that_was() -> None:
-    situation = make_situation(PENDING, trouble="torn")
-
-    assert stop(situation).text == messages.repair(situation)
-
-
-def test_progress_in_a_list_of_the_prose_is_any_change_of_its_numbers() -> None:
-    assert said(stop(BEHIND)) == held_back(BEHIND, "1 1 1 1 3 1")
-
-
-def test_progress_tells_of_each_session_and_each_task() -> None:
-    sessions = (SESSION._replace(finished_attempts=4), SESSION._replace(number=5))
-
-    situation = make_situation(BUSY, BUSY._replace(id="b", attempts=0, checkpoints=()), sessions=sessions)
-
-    assert stop(situation).progress == "3:4 5:0 a/2/1 b/0/0"
-
-
-def test_of_two_halts_the_sessions_own_is_told() -> None:
-    situation = make_situation(BUSY._replace(halt="TASK"), sessions=(SESSION, HALTED))
-
-    assert stop(situation).warning == messages.halted("CONFIG: no check", "HARNESS")
 
 
 @pytest.mark.parametrize(
     ("situation", "count"),
     [
-        (by_the_prose(PENDING, most_tasks=2), 2),
-        (by_the_prose(PENDING, most_tasks=2, session_count=0), 0),
-        (by_the_prose(PENDING, most_tasks=2, mode="concurrent"), 0),
-        (make_situation(PENDING), 0),
+        (prose(PENDING, most_tasks=2), 2),
+        (prose(PENDING, most_tasks=2, session_count=0), 0),
+        (prose(PENDING, most_tasks=2, mode="concurrent"), 0),
+        (ours(PENDING), 0),
     ],
 )
 def test_only_the_tasks_of_one_session_of_the_prose_can_be_counted(situation: Situation, count: int) -> None:
@@ -242,23 +196,204 @@ def test_only_the_tasks_of_one_session_of_the_prose_can_be_counted(situation: Si
     assert policy.counted_tasks(situation.digest) == count
 
 
-def test_a_limit_of_the_prose_that_cannot_be_counted_ends_nothing() -> None:
-    assert stop(by_the_prose(PENDING, most_tasks=2, attempted=5, mode="concurrent")).kind == "block"
-    assert stop(by_the_prose(PENDING, attempted=5)).kind == "block"
-
-
 @pytest.mark.parametrize(
     ("situation", "names"),
     [
-        (make_situation(MINE, THEIRS), ["a", "b"]),
-        (make_situation(MINE, THEIRS, mode="concurrent"), ["a"]),
-        (make_situation(MINE, THEIRS, mode="concurrent", workers=[]), []),
-        (make_situation(Task("n", status="in_progress"), mode="concurrent", workers=["", "me"]), []),
-        (by_the_prose(MINE, THEIRS, Task("n", status="in_progress"), mode="concurrent"), ["a", "n"]),
-        (by_the_prose(MINE, THEIRS, mode="concurrent", workers=[]), ["a", "b"]),
-        (by_the_prose(THEIRS, THEIRS._replace(id="c", claimed_by=""), mode="concurrent"), ["c"]),
+        (ours(MINE, THEIRS), ["a", "b"]),
+        (ours(MINE, THEIRS, mode="concurrent"), ["a"]),
+        (ours(MINE, THEIRS, mode="concurrent", workers=[]), []),
+        (ours(NOBODYS, mode="concurrent", workers=["", "me"]), []),
+        (prose(MINE, THEIRS, NOBODYS, mode="concurrent"), ["a", "n"]),
+        (prose(MINE, THEIRS, mode="concurrent", workers=[]), ["a", "b"]),
+        (prose(THEIRS, THEIRS._replace(id="c", claimed_by=""), mode="concurrent"), ["c"]),
         (TORN, []),
     ],
 )
 def test_which_tasks_a_session_works_on(situation: Situation, names: list[str]) -> None:
     assert [task["id"] for task in policy.held(situation)] == names
+
+
+# -- beside Stop
+
+SUB = Task("a", "T", status="in_progress", claimed_by="sub-1", attempts=1)
+SHARED: dict[str, Any] = {"mode": "concurrent", "mine": False}
+
+
+# -- subagents
+
+STOPS: dict[str, tuple[Situation, dict[str, object], str | None]] = {
+    "it owns a task": (ours(SUB, PENDING, mine=False), {"agent_id": "sub-1"}, "sub-1 a/1/0"),
+    "a name of a teammate owns one": (ours(SUB, mine=False), {"teammate_name": "sub-1"}, "subagent a/1/0"),
+    "its worker id owns one": (ours(SUB, workers=["sub-1"]), {"agent_id": "x"}, "x a/1/0"),
+    "another owns one": (ours(SUB, mine=False), {"agent_id": "sub-2"}, None),
+    "another does, by its worker id": (ours(SUB, workers=["sub-2"]), {}, None),
+    "nobody knows who it is": (ours(SUB, mine=False), {}, "subagent a/1/0"),
+    "nobody owns the task": (ours(NOBODYS, mine=False), {"agent_id": "sub-1"}, None),
+    "its task is halted": (ours(BUSY._replace(halt="CONFIG"), workers=["me"]), {}, None),
+    "the prose works": (prose(BUSY), {}, "subagent a/2/1"),
+    "the prose works, and it was held": (prose(BUSY), {"stop_hook_active": True}, None),
+    "it was held": (ours(BUSY, workers=["me"]), {"stop_hook_active": True}, "subagent a/2/1"),
+    "unreadable": (ours(BUSY, workers=["me"], trouble="torn"), {}, None),
+    "unreadable from the first": (TORN, {}, None),
+}
+
+
+@pytest.mark.parametrize("row", STOPS, ids=lambda row: row.replace(" ", "-"))
+def test_a_subagent_is_held_while_it_owns_a_task(row: str) -> None:
+    situation, fields, progress = STOPS[row]
+
+    answer = policy.subagent_stop(situation, payload("SubagentStop", **fields))
+
+    if progress is None:
+        assert said(answer) == SILENT
+    else:
+        reason = messages.stop(situation, own_tasks(situation, 1))
+        assert said(answer) == ("block", reason, "", progress, False, False)
+
+
+def test_a_subagent_has_the_same_patience() -> None:
+    situation = ours(SUB, mine=False, tally=Tally("sub-1 a/1/0", 8))
+
+    answer = policy.subagent_stop(situation, payload("SubagentStop", agent_id="sub-1"))
+
+    assert said(answer) == allowed(messages.released(8, "HARNESS"), "sub-1 a/1/0")
+
+
+@pytest.mark.parametrize(
+    ("situation", "name", "told"),
+    [
+        (ours(PENDING, **SHARED), "sub-1", True),
+        (ours(MINE, mode="concurrent"), "sub-1", True),
+        # A list for one session at a time knows its parent.
+        (ours(PENDING), "sub-1", False),
+        (ours(DONE, mode="concurrent"), "sub-1", False),
+        (ours(PENDING, mode="concurrent", trouble="torn"), "sub-1", False),
+        (TORN, "sub-1", False),
+        *((ours(PENDING, **SHARED), name, True) for name in ("a-b_c.d@e:f", "sub1", "X")),
+        # What is no word in a shell.
+        *(
+            (ours(PENDING, **SHARED), name, False)
+            for name in ("", "\u00e9", "a b", "-_", "a/b", "a$b", "$(id) x")
+        ),
+    ],
+)
+def test_a_subagent_is_told_its_name_where_many_share_a_list(
+    situation: Situation, name: str, *, told: bool
+) -> None:
+    answer = policy.subagent_start(situation, payload("SubagentStart", agent_id=name))
+
+    spoken = ("context", messages.subagent(situation, name), "", "", False, False) if told else SILENT
+    assert said(answer) == spoken
+
+
+# -- teammates
+
+MATE = BUSY._replace(claimed_by="mate")
+MATES_HALT = halted("CONFIG: no check")
+# What is answered: all of it, or the progress, and of how many tasks the teammate is told.
+IDLE: dict[str, tuple[Situation, Any, int]] = {
+    "it owns a task": (ours(MATE, PENDING, mode="concurrent"), "teammate a/2/1", 1),
+    "it owns one in a list for one": (ours(MATE, mine=False), "teammate a/2/1", 1),
+    "its worker id owns one": (ours(BUSY, PENDING, mode="concurrent", workers=["me"]), "teammate a/2/1", 1),
+    "its task is halted": (
+        ours(MATE._replace(halt="CONFIG: no check"), PENDING, mode="concurrent"),
+        MATES_HALT,
+        0,
+    ),
+    "its session is halted": (ours(PENDING, sessions=(HALTED,), mode="concurrent"), MATES_HALT, 0),
+    "nobody owns the task": (ours(NOBODYS), SILENT, 0),
+    "work waits for all": (ours(PENDING, **SHARED), "waiting a", 0),
+    "something is to be proven": (ours(UNPROVEN, PENDING, **SHARED), "waiting u", 0),
+    "work waits in a list of the prose": (ours(PENDING, sessions=None), "waiting a", 0),
+    "work waits for the one session": (ours(PENDING, mine=False), SILENT, 0),
+    "nothing waits": (ours(THEIRS, **SHARED), SILENT, 0),
+    "it was told eight times": (
+        ours(PENDING, tally=Tally("waiting a", 8), **SHARED),
+        allowed(messages.released(8, "HARNESS"), "waiting a"),
+        0,
+    ),
+    "unreadable": (ours(PENDING, mode="concurrent", trouble="torn"), SILENT, 0),
+    "unreadable from the first": (TORN, SILENT, 0),
+}
+
+
+@pytest.mark.parametrize("row", IDLE, ids=lambda row: row.replace(" ", "-"))
+def test_an_idle_teammate_is_kept_while_it_owns_a_task_or_one_waits(row: str) -> None:
+    situation, answer, count = IDLE[row]
+    if isinstance(answer, str):
+        answer = ("keep", messages.stop(situation, own_tasks(situation, count)), "", answer, False, False)
+
+    assert said(policy.teammate_idle(situation, payload("TeammateIdle", teammate_name="mate"))) == answer
+
+
+# -- whoever begins
+
+
+@pytest.mark.parametrize(
+    ("situation", "held"),
+    [
+        (ours(MINE), 1),
+        (ours(MINE, sessions=()), 0),
+        # Of a list that the prose made, what is at work is told once, as interrupted.
+        (prose(MINE, PENDING._replace(id="p")), 0),
+    ],
+)
+def test_whoever_begins_is_told_how_the_list_stands(situation: Situation, held: int) -> None:
+    text = messages.start(situation, own_tasks(situation, held))
+
+    assert said(policy.session_start(situation, payload())) == ("context", text, "", "", False, False)
+
+
+@pytest.mark.parametrize("situation", [TORN, ours(PENDING, trouble="torn")])
+def test_whoever_begins_is_told_what_is_wrong_with_the_list(situation: Situation) -> None:
+    answer = policy.session_start(situation, payload())
+
+    assert said(answer) == ("context", messages.repair(situation), "", "", False, False)
+
+
+# -- tools
+
+
+@pytest.mark.parametrize(
+    ("situation", "paths", "named"),
+    [
+        (ours(PENDING), ["README.md", "harness-tasks.json"], "harness-tasks.json"),
+        (ours(PENDING), ["harness-tasks.json.bak"], "harness-tasks.json.bak"),
+        (ours(PENDING), ["harness-progress.txt"], "harness-progress.txt"),
+        (ours(PENDING), ["a", ".harness-active", "harness-tasks.json"], ".harness-active"),
+        (ours(PENDING), ["src/harness-tasks.json"], None),
+        # These are edited by hand: there is no other way.
+        (ours(PENDING, sessions=None), ["harness-tasks.json"], None),
+        (ours(PENDING, trouble="torn"), ["harness-tasks.json"], None),
+        (TORN, ["harness-tasks.json"], None),
+    ],
+)
+def test_only_a_whole_list_of_ours_is_closed_to_editors(
+    situation: Situation, paths: list[str], named: str | None
+) -> None:
+    denied = ("deny", messages.deny(str(named), "HARNESS"), "", "", False, False)
+
+    assert said(policy.pre_tool_use(situation, paths)) == (SILENT if named is None else denied)
+
+
+LEASED = MINE._replace(claimed_by="sub-1")
+
+
+@pytest.mark.parametrize(
+    ("situation", "fields", "worker"),
+    [
+        (ours(MINE, mode="concurrent"), {}, "me"),
+        (ours(MINE), {}, None),
+        (ours(THEIRS, mode="concurrent"), {}, None),
+        (ours(MINE._replace(lease_expires_at=None), mode="concurrent"), {}, None),
+        (ours(MINE, mode="concurrent", trouble="torn"), {}, None),
+        (TORN, {}, None),
+        # It is no subagent's, unless that is named.
+        (ours(THEIRS, LEASED, mode="concurrent"), {"agent_id": "sub-1"}, "sub-1"),
+        (ours(THEIRS, LEASED, mode="concurrent"), {}, None),
+    ],
+)
+def test_a_beat_is_for_the_holder_of_a_lease(
+    situation: Situation, fields: dict[str, object], worker: str | None
+) -> None:
+    assert policy.beating(situation, payload("PostToolUse", **fields)) == worker

@@ -1,4 +1,4 @@
-"""What real clients have sent, replayed through the executables.
+"""What real clients have sent, replayed through the executables, or in this process as they would.
 
 tests/hosts/payloads/HOST-EVENT.json are recordings of Claude Code 2.1.330, Codex 0.169.0, Gemini CLI 0.61.0
 and Copilot CLI 1.0.102; only their paths were shortened.
@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
-from tests.hookio.conftest import CHECKOUT, EVENTS, Heard, Ring, add, agent
-from tests.verbs.project import Project
+from harness_lib.system.place.roots import Root
+from harness_lib.task import Task
+from tests.hookio.conftest import CHECKOUT, EVENTS, Heard, Ring
+from tests.hookio.lists import SESSION, make, note
 
 RECORDINGS = Path(__file__).parents[1] / "hosts" / "payloads"
 NAMES = sorted(path.stem for path in RECORDINGS.glob("*.json"))
-UNKNOWN = [name for name in NAMES if name.endswith("userpromptsubmit")]
+LEFT = Task("task-001", "One")
 
 
 def load(name: str) -> dict[str, Any]:
@@ -26,9 +28,13 @@ def load(name: str) -> dict[str, Any]:
     return recording
 
 
-def replay(ring: Ring, project: Project, name: str, hook: str) -> Heard:
-    """Ring `hook` with the recording, which then happened in `project`."""
-    return ring(hook, json.dumps({**load(name), "cwd": str(project.top)}).encode())
+def called(*words: str) -> list[str]:
+    return [name for name in NAMES if any(word in name for word in words)]
+
+
+def replay(ring: Ring, root: Root, name: str, hook: str, *args: str, **fields: object) -> Heard:
+    """Ring `hook` with the recording, which then happened in the project at `root`."""
+    return ring(hook, json.dumps({**load(name), "cwd": str(root.path), **fields}).encode(), args=args)
 
 
 def session_of(name: str) -> str:
@@ -36,11 +42,24 @@ def session_of(name: str) -> str:
     return str(recording.get("session_id", recording.get("sessionId")))
 
 
+def works(root: Root, name: str, *tasks: Task, **fields: Any) -> None:
+    """Let the session of the recording work on a list of `tasks`."""
+    make(root, *tasks or (LEFT,), sessions=(SESSION._replace(agent_session_id=session_of(name)),), **fields)
+
+
+def held_by(worker: str) -> Task:
+    return LEFT._replace(status="in_progress", claimed_by=worker)
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_no_recording_is_answered_where_there_is_no_list(ring: Ring, tmp_path: Path, name: str) -> None:
+def test_no_recording_is_answered_where_there_is_no_list(
+    hook: Ring, tmp_path: Path, home: Path, name: str
+) -> None:
     data = json.dumps({**load(name), "cwd": str(tmp_path)}).encode()
 
-    assert all(ring(hook, data).silent for hook in EVENTS)
+    assert all(hook(event, data).silent for event in EVENTS)
+    assert not list(tmp_path.iterdir())
+    assert not (home / "data").exists()
 
 
 @pytest.mark.parametrize(
@@ -54,85 +73,73 @@ def test_no_recording_is_answered_where_there_is_no_list(ring: Ring, tmp_path: P
         ("copilot-stop", True),
     ],
 )
-def test_the_session_that_works_is_held(ring: Ring, project: Project, name: str, *, held: bool) -> None:
-    add(project, "One")
-    agent(project, session_of(name)).ok("start")
-
-    heard = replay(ring, project, name, "stop")
-
+def test_the_session_that_works_is_held_and_another_is_not(
+    ring: Ring, hook: Ring, root: Root, name: str, *, held: bool
+) -> None:
+    works(root, name)
+    heard = replay(ring, root, name, "stop")
     assert heard.silent is not held
     assert not held or heard.reason
 
-
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if name.endswith(("stop", "afteragent", "-teammate"))]
-)
-def test_another_session_is_not_held(ring: Ring, project: Project, name: str) -> None:
-    add(project, "One")
-    agent(project).ok("claim")
-
-    hook = "subagentstop" if "subagentstop" in name else "stop"
-    assert replay(ring, project, name, hook).silent
+    make(root, LEFT)
+    assert replay(hook, root, name, "stop").silent
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "subagentstop" in name])
-def test_a_subagent_is_held_while_it_owns_a_task(ring: Ring, project: Project, name: str) -> None:
-    add(project, "One")
-    project.agent(load(name)["agent_id"]).ok("claim")
+@pytest.mark.parametrize("name", called("subagentstop"))
+def test_a_subagent_is_held_while_it_owns_a_task(ring: Ring, hook: Ring, root: Root, name: str) -> None:
+    make(root, held_by(load(name)["agent_id"]))
+    assert "You hold task-001" in replay(ring, root, name, "subagentstop").reason
 
-    assert "You hold task-001" in replay(ring, project, name, "subagentstop").reason
+    make(root, held_by("another"))
+    assert replay(hook, root, name, "subagentstop").silent
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "subagentstart" in name])
-def test_a_subagent_is_told_the_name_by_which_it_is_held(ring: Ring, shared: Project, name: str) -> None:
-    add(shared, "One")
-    output = replay(ring, shared, name, "subagentstart").json["hookSpecificOutput"]
+def test_a_subagent_is_not_held_for_its_parent(hook: Ring, root: Root) -> None:
+    name = "claude-subagentstop"
+    works(root, name, held_by("me"))
+
+    assert replay(hook, root, name, "subagentstop").silent
+    # Claude Code turns a Stop hook of a skill into SubagentStop inside of a subagent: the event counts.
+    assert replay(hook, root, name, "stop").silent
+
+
+@pytest.mark.parametrize("name", called("subagentstart"))
+def test_a_subagent_is_told_the_name_by_which_it_is_held(hook: Ring, root: Root, name: str) -> None:
+    works(root, name, mode="concurrent")
+    output = replay(hook, root, name, "subagentstart").json["hookSpecificOutput"]
 
     assert output["hookEventName"] == "SubagentStart"
     assert "\n" not in output["additionalContext"]
     assert len(output["additionalContext"]) < 500
     worker, command = output["additionalContext"].split()[-3:-1]
     assert command == f"{CHECKOUT}/bin/harness"
-    shared.agent(worker.removeprefix("HARNESS_WORKER_ID=")).ok("claim")
-    stop = {**load(name), "cwd": str(shared.top), "hook_event_name": "SubagentStop"}
-    assert "You hold task-001" in ring("subagentstop", json.dumps(stop).encode()).reason
+    make(root, held_by(worker.removeprefix("HARNESS_WORKER_ID=")), mode="concurrent")
+    stopped = replay(hook, root, name, "subagentstop", hook_event_name="SubagentStop")
+    assert "You hold task-001" in stopped.reason
+
+    works(root, name)
+    assert replay(hook, root, name, "subagentstart").silent, "a list for one knows its parent"
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "subagentstart" in name])
-def test_a_subagent_in_a_list_for_one_is_told_nothing(ring: Ring, project: Project, name: str) -> None:
-    add(project, "One")
-    agent(project, session_of(name)).ok("start")
+def test_an_idle_teammate_is_held_while_it_owns_a_task(ring: Ring, hook: Ring, root: Root) -> None:
+    make(root, LEFT)
+    assert replay(hook, root, "claude-teammateidle", "teammateidle").silent
+    make(root, held_by("worker1"))
 
-    assert replay(ring, project, name, "subagentstart").silent
-
-
-def test_a_subagent_is_not_held_for_its_parent(ring: Ring, project: Project) -> None:
-    add(project, "One")
-    agent(project, session_of("claude-subagentstop")).ok("claim")
-
-    assert replay(ring, project, "claude-subagentstop", "subagentstop").silent
-
-
-def test_an_idle_teammate_is_held_while_it_owns_a_task(ring: Ring, project: Project) -> None:
-    add(project, "One")
-    assert replay(ring, project, "claude-teammateidle", "teammateidle").silent
-    project.agent("worker1").ok("claim")
-
-    heard = replay(ring, project, "claude-teammateidle", "teammateidle")
+    heard = replay(ring, root, "claude-teammateidle", "teammateidle")
 
     assert (heard.code, heard.out) == (2, "")
     assert "You hold task-001" in heard.err
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "sessionstart" in name])
-def test_a_new_session_is_told_in_the_words_of_its_host(ring: Ring, project: Project, name: str) -> None:
-    add(project, "One")
-    args = (name.partition("-")[0],)
-    data = json.dumps({**load(name), "cwd": str(project.top)}).encode()
+@pytest.mark.parametrize("name", called("sessionstart"))
+def test_a_new_session_is_told_in_the_words_of_its_host(ring: Ring, root: Root, name: str) -> None:
+    make(root, LEFT, sessions=())
+    host = name.partition("-")[0]
 
-    output = ring("sessionstart", data, args=args).json
+    output = replay(ring, root, name, "sessionstart", host).json
 
-    if args == ("copilot",):
+    if host == "copilot":
         assert list(output) == ["additionalContext"]
     else:
         assert output["hookSpecificOutput"]["hookEventName"] == "SessionStart"
@@ -140,28 +147,18 @@ def test_a_new_session_is_told_in_the_words_of_its_host(ring: Ring, project: Pro
     assert 'Next: task-001 "One".' in output["additionalContext"]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "sessionend" in name])
-def test_the_end_of_the_session_that_works_is_noted(ring: Ring, project: Project, name: str) -> None:
-    add(project, "One")
-    agent(project, session_of(name)).ok("start")
-    before = project.file.read_bytes()
+@pytest.mark.parametrize("name", called("sessionend"))
+def test_the_end_of_the_session_that_works_is_noted(hook: Ring, root: Root, name: str) -> None:
+    works(root, name)
+    before = root.state.read_bytes()
 
-    assert replay(ring, project, name, "sessionend").silent
-    assert len(list((project.top / ".harness" / "ended").iterdir())) == 1
-    assert project.file.read_bytes() == before
-
-
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_events_that_are_none_of_ours_are_not_answered(ring: Ring, project: Project, name: str) -> None:
-    add(project, "One")
-    agent(project, session_of(name)).ok("start")
-
-    assert all(replay(ring, project, name, hook).silent for hook in EVENTS)
+    assert replay(hook, root, name, "sessionend").silent
+    assert note(root, "ended", session_of(name)).exists()
+    assert root.state.read_bytes() == before
 
 
-def test_the_event_counts_and_not_the_doorbell(ring: Ring, project: Project) -> None:
-    """Claude Code turns a Stop hook of a skill into SubagentStop inside of a subagent."""
-    add(project, "One")
-    agent(project, session_of("claude-subagentstop")).ok("start")
+@pytest.mark.parametrize("name", called("userpromptsubmit"))
+def test_events_that_are_none_of_ours_are_not_answered(hook: Ring, root: Root, name: str) -> None:
+    works(root, name)
 
-    assert replay(ring, project, "claude-subagentstop", "stop").silent
+    assert all(replay(hook, root, name, event).silent for event in EVENTS)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 # Each room by its own tests. Of the hooks those that ring in this process, as what they start knows no
 # mutant, and without a repository, which would take a second for each mutant.
-_HERE = ["bug", "dialect", "entry", "handler", "identity", "looking", "payload"]
-_HERE += ["messages", "messages_start"]
-_HERE += ["policy", "policy_session_start", "policy_subagents", "policy_teammates", "policy_tool_use"]
-_HERE += ["prose_log", "stop_counter", "visit_session", "visit_stop", "visit_subagent", "visit_tool_use"]
+_HERE = ["dialect", "entry", "hosts", "identity", "looking", "messages", "payload", "policy", "prose_log"]
+_HERE += ["stop_counter", "visits"]
 # And of the list without those that let other processes change it.
 _ELSEWHERE = [
     "test_standard_library.py",

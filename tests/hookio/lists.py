@@ -1,0 +1,150 @@
+"""Lists as hooks see them: in memory, where their decisions and words begin, and on disk for whole visits."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest  # noqa: TC002 (as in every other file of tests)
+
+from harness_lib.hookio import handler, policy, stop_counter
+from harness_lib.hookio.payload import Payload
+from harness_lib.hookio.situation import Answer, Situation, Tally
+from harness_lib.state import summary
+from harness_lib.state.filestore.store import Store
+from harness_lib.system.place import session_notes
+from harness_lib.system.place.roots import Root
+from harness_lib.task import Checkpoint, Recheck, Session, SessionConfig, State, Task
+from tests.hookio.conftest import Heard
+
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+LEASE = "2999-01-01T00:30:00Z"
+ME, OTHER, BELL = "id-me", "id-other", "hooks"
+
+SESSION = Session(3, "me", "host", agent_session_id=ME)
+HALTED = SESSION._replace(halt="CONFIG: no check")
+CHECKS = SESSION._replace(final_check=True)
+PENDING = Task("a", "Title")
+MINE = Task("a", "Title", status="in_progress", claimed_by="me", lease_expires_at=LEASE)
+THEIRS = Task("b", status="in_progress", claimed_by="other", lease_expires_at=LEASE)
+NOBODYS = Task("n", status="in_progress")
+DONE = Task("d", status="completed")
+RED = Task("r", "Red", status="completed", recheck=Recheck("abc", passed=False, at="T1"))
+BUSY = Task("a", status="in_progress", claimed_by="me", attempts=2, checkpoints=(Checkpoint(1, 2),))
+FAILED = Task("f", "Fix", status="failed", attempts=1, error_log=("[TEST_FAIL] 1 != 2",))
+UNPROVEN = Task("u", "U", status="completed", unproven=True)
+TORN = Situation(None, trouble="torn", program="HARNESS")
+
+
+# -- in memory
+
+
+def ours(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
+    """Return how `tasks` look to the worker `me`, whose session is open unless said otherwise."""
+    seen: dict[str, Any] = {
+        name: fields.pop(name) for name in ("tally", "trouble", "workers") if name in fields
+    }
+    config = SessionConfig(fields.pop("mode", "exclusive"), max_sessions=fields.pop("most_sessions", 0))
+    fields.setdefault("sessions", (SESSION,))
+    state = State(tasks=tasks, session_config=config, **fields)
+    digest = summary.build(state, NOW, [])
+    own = [each for each in digest["sessions"] or () if mine and each["worker"] == "me"]
+    seen.setdefault("workers", ["me"] if own else [])
+    return Situation(digest, mine=own, program="HARNESS", root="/p", **seen)
+
+
+def prose(
+    *tasks: Task, most_sessions: int = 0, most_tasks: int = 0, attempted: int = 0, **fields: Any
+) -> Situation:
+    """Return how a list that no command of ours has touched looks to the worker `me`."""
+    mode = fields.pop("mode", "exclusive")
+    config = SessionConfig(mode, max_tasks_per_session=most_tasks, max_sessions=most_sessions)
+    state = State(tasks=tasks, session_config=config, session_count=fields.pop("session_count", 1))
+    fields.setdefault("workers", ["me"])
+    situation = Situation(summary.build(state, NOW, []), program="HARNESS", root="/p", **fields)
+    situation.attempted = attempted
+    return situation
+
+
+def payload(event: str = "Stop", /, **fields: object) -> Payload:
+    return Payload(event, fields)
+
+
+def stop(situation: Situation, **fields: object) -> Answer:
+    return policy.stop(situation, payload("Stop", **fields))
+
+
+def said(answer: Answer) -> tuple[str, str, str, str, bool, bool]:
+    """Return all that an answer says, in the order of `allowed`."""
+    return answer.kind, answer.text, answer.warning, answer.progress, answer.finished, answer.waits
+
+
+def allowed(warning: str = "", progress: str = "", *, finished: bool = False, waits: bool = False) -> Any:
+    return "allow", "", warning, progress, finished, waits
+
+
+def own_tasks(situation: Situation, count: int) -> Any:
+    """Return the first `count` tasks in progress, as the policy names them to whoever holds them."""
+    assert situation.digest is not None
+    return situation.digest["in_progress"][:count]
+
+
+# -- on disk, and visited in this process
+
+Visit = Callable[..., Heard]
+
+
+def visitor(root: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Visit:
+    """Return a callable that visits the list at `root` with fields of a payload."""
+    monkeypatch.setattr(sys, "argv", [f"{BELL}/harness-x.py"])
+    monkeypatch.chdir("/")
+
+    def call(event: str, /, *argv: str, env: dict[str, str] | None = None, **fields: object) -> Heard:
+        data = json.dumps({"session_id": ME, "hook_event_name": event, **fields}).encode()
+        code = handler.run(event, argv, data, str(root.path), env or {})
+        printed = capsys.readouterr()
+        return Heard(code, printed.out, printed.err)
+
+    return call
+
+
+def make(root: Root, *tasks: Task, mode: str = "exclusive", **fields: Any) -> None:
+    """Make a list of ours, switched on, in which `me` works in session 3; no process stands for that."""
+    root.state.unlink(missing_ok=True)
+    fields.setdefault("sessions", (SESSION,))
+    config = SessionConfig(mode)  # type: ignore[arg-type]
+    assert Store(root, timeout=10).create(State(tasks=tasks, session_config=config, **fields)) == ()
+    marker(root).touch()
+
+
+def by_hand(root: Root, *tasks: dict[str, object], **fields: object) -> None:
+    """Make a list as the prose does."""
+    root.state.write_text(json.dumps({"tasks": tasks, **fields}), encoding="utf-8")
+    marker(root).touch()
+
+
+def marker(root: Root) -> Path:
+    return root.path / ".harness-active"
+
+
+def log(root: Root) -> list[str]:
+    if not root.log.exists():
+        return []
+    return [line.partition("] ")[2] for line in root.log.read_text(encoding="utf-8").splitlines()]
+
+
+def kept(root: Root, who: str = f"{ME} {BELL}") -> Tally:
+    return stop_counter.read(str(root.path), who)
+
+
+def keep(root: Root, who: str = f"{ME} {BELL}", blocks: int = 1, progress: str = "p") -> None:
+    """Let `who` have been held so often in a row at `progress`."""
+    stop_counter.keep(str(root.path), who, Tally(progress, blocks - 1), Answer("block", progress=progress))
+
+
+def note(root: Root, kind: Any, session_id: str = ME) -> Path:
+    return Path(session_notes.path(str(root.path), kind, session_id))

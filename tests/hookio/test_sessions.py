@@ -1,0 +1,347 @@
+"""Hooks beside the verbs that agents type: whom `start`, `claim` and `finish` let be held, and until when."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from harness_lib.attempts import committed
+from harness_lib.hookio import policy
+from tests.hookio.conftest import CHECKOUT, ME, OTHER, Ring, add, agent, started, worktree
+from tests.verbs.project import Agent, Project
+
+FINAL = "validate --all --committed"
+NEW = {"source": "startup", "session_id": OTHER}
+
+
+# -- who is held, and until when
+
+
+def test_the_session_that_started_is_held_until_the_list_is_finished(hook: Ring, project: Project) -> None:
+    add(project, "One", "Two")
+    assert project.marker
+    assert hook("stop", {}).silent, "nobody is held while no session is open"
+    me = agent(project)
+    me.ok("start")
+    assert "0 of 2 tasks are completed" in hook("stop", {}).reason
+    assert hook("stop", {"session_id": OTHER}).silent
+
+    for _ in range(2):
+        task = me.ok("claim")["task"]["id"]
+        assert f"You hold {task}" in hook("stop", {}).reason
+        again = hook("sessionstart", {"source": "compact"}).context
+        assert "This agent works on it in session 1." in again
+        assert f"You hold {task}" in again
+        project.put(task)
+        me("finish")
+
+    assert FINAL in hook("stop", {}).reason
+    me.final_check()
+    assert hook("stop", {}).silent
+    assert not project.marker
+
+
+def test_without_the_marker_it_is_silent(hook: Ring, project: Project) -> None:
+    started(project)
+    project.agent("person").ok("pause")
+
+    assert hook("stop", {}).silent
+
+
+def test_the_same_session_is_held_wherever_it_works(hook: Ring, project: Project, tmp_path: Path) -> None:
+    started(project)
+    (project.top / "a" / "b").mkdir(parents=True)
+
+    assert hook("stop", {}, cwd=project.top / "a" / "b").reason
+    assert hook("stop", {}, cwd=worktree(project)).reason
+    # Where the agent was started comes first, wherever it has gone since.
+    assert hook("stop", {}, cwd=tmp_path, env={"CLAUDE_PROJECT_DIR": str(project.top)}).reason
+
+
+def test_a_session_is_known_by_its_id_its_worker_and_its_process(hook: Ring, project: Project) -> None:
+    me = started(project)
+    assert hook("stop", b"{}", env={"CLAUDE_CODE_SESSION_ID": OTHER}).silent
+    assert hook("stop", b"{}", env={"CLAUDE_CODE_SESSION_ID": ME}).reason
+    assert hook("stop", {"session_id": None}).reason, "without an identity everybody is held"
+    me.ok("stop")
+
+    nameless = project.agent("nameless", HARNESS_WORKER_ID=None)
+    nameless.ok("start")
+    assert hook("stop", {}, env={"CLAUDE_PID": str(nameless.process.pid)}).reason
+    assert hook("stop", {}, env={"CLAUDE_PID": str(project.agents[0].process.pid)}).silent
+    nameless.ok("stop")
+
+    project.agent("worker-1").ok("start")
+    assert hook("stop", {}, env={"HARNESS_WORKER_ID": "worker-1"}).reason
+    assert hook("stop", {}, env={"HARNESS_WORKER_ID": "worker-2"}).silent
+
+
+def test_a_halted_session_is_let_go_and_warned_of_once(hook: Ring, project: Project) -> None:
+    project.agent("person").ok("add", "No check")
+    me = agent(project)
+    me.ok("claim")
+    me.fails(3, "finish")
+
+    first, second = hook("stop", {}), hook("stop", {})
+
+    assert (first.code, first.out) == (0, "")
+    assert first.err.startswith("WARN harness: halted until a person has acted")
+    assert second.silent
+    assert len(project.grep("WARN", "halted")) == 1
+
+
+def test_where_no_further_session_may_start_nobody_is_told_to_start_one(hook: Ring, project: Project) -> None:
+    """Stop and `start` must not send an agent back and forth."""
+    add(project, "One", "Two")
+    project.configure(max_tasks_per_session=1, max_sessions=1)
+    me = agent(project)
+    me.ok("claim")
+    me.ok("finish")
+
+    heard = hook("stop")
+
+    assert (heard.code, heard.out) == (0, "")
+    assert "harness edit --max-sessions N" in heard.err
+    assert "harness start" not in heard.err
+    me.ok("stop")
+    assert me.fails(9, "start")["stop"] == {"reason": "max_sessions"}
+
+
+def test_a_subagent_and_a_teammate_are_held_under_the_name_that_they_claimed_under(
+    hook: Ring, shared: Project
+) -> None:
+    add(shared, "One", "Two")
+    agent(shared).ok("claim")
+    sub = shared.agent("sub", worktree(shared))
+    assert hook("teammateidle", {"teammate_name": "sub"}).code == 2, "a task waits"
+    sub.ok("claim")
+
+    assert "task-002" in hook("subagentstop", {"agent_id": "sub"}).reason
+    mate = {"teammate_name": "sub", "session_id": OTHER}
+    assert "You hold task-002" in hook("teammateidle", mate).err
+    sub.ok("finish")
+    assert hook("subagentstop", {"agent_id": "sub"}).silent
+    assert not [each for each in (shared.top / ".harness" / "stops").iterdir() if "sub" in each.read_text()]
+
+
+def test_the_summary_and_the_list_itself_give_the_same_answers(hook: Ring, project: Project) -> None:
+    started(project, "One", "Two").ok("claim")
+    quick = [hook("stop", {}).reason, hook("sessionstart", {}).context]
+    (project.top / ".harness" / "summary.json").unlink()
+
+    assert [hook("stop", {}).reason, hook("sessionstart", {}).context] == quick
+
+
+# -- what nothing proves
+
+
+def forge(project: Project, **also: object) -> None:
+    for task in project.state["tasks"]:
+        project.edit_task(task["id"], status="completed", **also)
+
+
+def test_an_agent_that_writes_completed_into_the_list_is_held_until_the_checks_have_passed(
+    hook: Ring, project: Project
+) -> None:
+    me = started(project, "One", "Two")
+    forge(project, validation={"command": "true"}, completed_at="2025-07-01T10:00:00Z")
+
+    for reason in (hook("stop", {}).reason, hook("sessionstart", {"source": "startup"}).context):
+        assert "0 of 2 tasks are completed" in reason
+        assert 'nothing proves: task-001 "One", task-002 "Two"' in reason
+    assert f"{CHECKOUT}/bin/harness claim" in hook("stop", {}).reason
+    assert project.marker
+    assert not project.grep("STATS", "completed=2")
+
+    me.fails(9, "claim")
+    me.final_check()
+    assert hook("stop", {}).silent
+
+
+# -- the final check
+
+
+def finished(project: Project, *titles: str) -> Agent:
+    """Return the agent that has just finished the last task of the list."""
+    add(project, *titles)
+    me = agent(project)
+    for _ in project.state["tasks"]:
+        me.ok("claim")
+        me.ok("finish")
+    return me
+
+
+def test_each_recheck_is_progress_for_an_agent_that_is_held(
+    hook: Ring, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(project, "Two", check="true && true")
+    me = finished(project, "One")
+    for _ in range(policy.PATIENCE):
+        assert FINAL in hook("stop", {}).reason
+    # Time for one check and no more.
+    monkeypatch.setattr(committed, "SLICE_SECONDS", 1.5)
+    me.clock.hurry_after = project.top / "tracked.txt"
+
+    assert me.ok("validate", "--all", "--committed")["left"] == 1
+
+    assert FINAL in hook("sessionstart", {"source": "compact"}).out
+    for _ in range(policy.PATIENCE):
+        assert FINAL in hook("stop", {}).reason
+    assert "is let go" in hook("stop", {}).err, "it never runs the rest"
+    me.final_check()
+    assert hook("stop", {}).silent
+    assert not project.marker
+
+
+def test_a_red_task_holds_the_agent_with_the_command_that_begins_it_anew(
+    hook: Ring, project: Project
+) -> None:
+    add(project, "Stands", check="test -f tracked.txt")
+    me = finished(project, "Breaks")
+    project.git("rm", "-q", "tracked.txt")
+    project.commit()
+
+    me.fails(1, "validate", "--all", "--committed")
+
+    assert "retry task-001" in hook("stop", {}).reason
+    assert project.marker
+
+
+@pytest.mark.parametrize("when", ["at the beginning", "afterwards"])
+def test_nobody_is_held_for_a_final_check_that_is_not_wanted(hook: Ring, project: Project, when: str) -> None:
+    if when == "at the beginning":
+        project.agent("person").ok("init", "--no-final-check")
+    me = finished(project, "One")
+    if when == "afterwards":
+        project.agent("person").ok("init", "--no-final-check")
+
+    assert project.state["session_config"]["final_check"] is False
+    assert hook("stop", {}).silent
+    assert "harness validate --all --committed" in me("status").out
+
+
+def test_tasks_of_an_earlier_version_hold_nobody(hook: Ring, project: Project) -> None:
+    me = finished(project, "One")
+    me.ok("stop")
+    assert "recheck" not in project.task()
+
+    me.fails(9, "start")
+
+    assert hook("stop", {}).silent
+    assert "not re-checked: 1 completed task" in me("status").out
+
+
+def test_a_list_of_the_prose_is_let_go_when_all_is_completed(hook: Ring, project: Project) -> None:
+    """Also where its checks were run on a clean checkout by hand, and one failed there."""
+    finished(project, "One").ok("stop")
+    check = {"command": "test -f nothing", "timeout_seconds": 300}
+    task = {"id": "task-001", "title": "One", "status": "completed", "validation": check}
+    project.file.write_text(json.dumps({"version": 2, "tasks": [task]}))
+    (project.top / ".harness-active").touch()
+    person = project.agent("person")
+    person.ok("trust", "--yes", HARNESS_TRUST="1")
+
+    person.fails(1, "validate", "--all", "--committed")
+
+    assert project.task()["recheck"]["passed"] is False
+    assert "sessions" not in project.state
+    assert hook("stop", {}).silent
+
+
+# -- the agent before
+
+
+@pytest.mark.parametrize("end", ["kill -9", "other", "clear"])
+def test_of_a_dead_predecessor_an_agent_hears_what_was_interrupted_and_what_to_type(
+    hook: Ring, project: Project, end: str
+) -> None:
+    before = started(project, "One", "Two")
+    before.ok("claim")
+    beside = hook("sessionstart", NEW).context
+    assert f'Another agent works on it ("{ME}"); leave its tasks alone.' in beside
+    assert "You hold" not in beside
+    if end == "kill -9":
+        before.die()
+    else:
+        assert hook("sessionend", {"reason": end, "session_id": ME}).silent
+
+    context = hook("sessionstart", NEW).context
+
+    assert "Another agent" not in context
+    assert "Session 1 was cut off" in context
+    assert 'Interrupted: task-001 "One".' in context
+    assert f"{CHECKOUT}/bin/harness start" in context
+
+
+def test_the_end_of_an_agent_is_noted_while_the_hooks_are_switched_off(hook: Ring, project: Project) -> None:
+    """`harness pause`, `/clear` and `/harness run` in one terminal: the list is not held by its own past."""
+    before = started(project)
+    before.ok("claim")
+    before.ok("pause")
+
+    assert hook("sessionend", {"reason": "clear", "session_id": ME}).silent
+
+    assert agent(project, OTHER).ok("start")["session"] == 2
+
+
+def test_a_cleared_conversation_holds_nothing_against_the_next_one_of_its_process(project: Project) -> None:
+    """Also where no hook is installed: Claude Code has one conversation at a time."""
+    before = started(project)
+    before.ok("claim", CLAUDECODE="1")
+    after = agent(project, OTHER)
+    after.die()
+    after.process = before.process
+
+    assert after.ok("start", CLAUDECODE="1")["session"] == 2
+
+
+def test_a_session_that_has_ended_keeps_nobody_waiting(hook: Ring, project: Project) -> None:
+    """Its process lives on: `/clear` ends a session of Claude Code, and not the program."""
+    started(project).ok("claim")
+    second = agent(project, OTHER)
+    second.fails(5, "start")
+
+    assert hook("sessionend", {"reason": "clear"}).silent
+    second.ok("start")
+
+    assert [each["worker"] for each in project.state["sessions"]] == [OTHER]
+    assert project.grep("WARN", "its agent has ended")
+
+
+def test_a_session_that_was_resumed_has_not_ended(hook: Ring, project: Project) -> None:
+    first = started(project)
+    hook("sessionend", {"reason": "other"})
+    hook("sessionstart", {"source": "resume"})
+
+    agent(project, OTHER).fails(5, "start")
+    assert hook("stop", {}).reason
+    assert first.ok("claim")["session"] == 1
+
+
+def test_an_end_from_before_the_session_is_not_its_own(hook: Ring, project: Project) -> None:
+    me = started(project)
+    hook("sessionend", {"reason": "other"})
+    me.ok("stop")
+    note = next((project.top / ".harness" / "ended").iterdir())
+    old = time.time() - 100
+    me.ok("start")
+    os.utime(note, (old, old))
+
+    agent(project, OTHER).fails(5, "start")
+
+
+@pytest.mark.usefixtures("prepared")
+def test_a_command_of_the_holder_renews_its_lease(hook: Ring, shared: Project) -> None:
+    add(shared, "One")
+    agent(shared).ok("claim")
+    shared.edit_task("task-001", lease_expires_at="2020-01-01T00:00:00Z")
+
+    assert hook("posttooluse", {"tool_name": "Bash"}).silent
+
+    # The beat is a process that nobody waits for; pytest's own deadline ends a wait in vain.
+    while shared.task()["lease_expires_at"].startswith("2020"):
+        time.sleep(0.05)

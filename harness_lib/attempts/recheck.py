@@ -1,7 +1,8 @@
 """Run the checks of completed tasks on a clean checkout of a commit, and record what they say.
 
 A check that fails there and passes in place, at the same commit, is not reproducible: it needs something that
-git does not keep. That is recorded with the files in question and makes no task red.
+git does not keep. That is recorded with the files in question and makes no task red. Where git keeps other
+content than stands in place, as a filter has converted it, the task is red all the same.
 Tasks with the same check share one run. What is recorded of one commit is not run again for another one with
 the same content.
 """
@@ -28,6 +29,7 @@ from harness_lib.task import Recheck, Task
 TAIL_LENGTH = 1500
 TICK = 1.0
 SHOWN = 400
+NAMED = 3
 
 GoesOn = Callable[[], bool]
 
@@ -139,26 +141,33 @@ def _judge(
     failed = Recheck(commit, passed=False, tail=_tail(checked), at=at)
     # Before it runs again, elsewhere: the shell of an agent may end us in the middle of that.
     _keep(clean, task, _excused(clean.git, task, failed))
-    needed = _needed(clean, commit, task, in_place, during)
-    if not during():
-        return None
-    return failed if needed is None else failed._replace(excuse="not_reproducible", missing=needed)
+    explained = _explained(clean, task, failed, in_place, during)
+    return explained if during() else None
 
 
-def _needed(
-    clean: Context, commit: str, task: Task, in_place: Sequence[Git], during: GoesOn
-) -> tuple[str, ...] | None:
-    """Return which files the check of `task` needs that git does not keep; None if that is not why it fails.
+def _explained(
+    clean: Context, task: Task, failed: Recheck, in_place: Sequence[Git], during: GoesOn
+) -> Recheck:
+    """Return `failed`, excused where the check needs what git does not keep.
 
-    It passes with them, or has never passed without: not in the commit either that `task` was completed with.
+    It passes with that in place, or has never passed without: not in the commit either that `task` was
+    completed with.
     """
     for git in in_place:
-        if _stands_at(clean, git, commit) and _checked(clean.at(git), task, during).passed:
+        if _stands_at(clean, git, failed.commit) and _checked(clean.at(git), task, during).passed:
+            if converted := unkept.kept_otherwise(git, clean.git):
+                names = quoting.named(converted, NAMED, SHOWN)
+                words = f"Git has committed other content than the check passes on in place: {names}."
+                return failed._replace(tail=f"{words} {failed.tail}")
             files = unkept.differing(git, clean.git, clean.keep_out)
-            return tuple(quoting.one_line(path, SHOWN) for path in files)
-    if not during() or _passed_when_done(clean, commit, task, during):
-        return None
-    return task.recheck.missing if task.recheck else ()
+            return _not_reproducible(failed, tuple(quoting.one_line(path, SHOWN) for path in files))
+    if not during() or rechecks.is_red(task) or _passed_when_done(clean, failed.commit, task, during):
+        return failed
+    return _not_reproducible(failed, task.recheck.missing if task.recheck else ())
+
+
+def _not_reproducible(failed: Recheck, missing: tuple[str, ...]) -> Recheck:
+    return failed._replace(excuse="not_reproducible", missing=missing)
 
 
 def _passed_when_done(clean: Context, commit: str, task: Task, during: GoesOn) -> bool:

@@ -160,6 +160,8 @@ def reply(
     `left_out` says which checks the final check did not run.
     """
     stop = _outcome(ctx, why)
+    if why == "done":
+        why = stop
     but = nothing_to_do.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
     first = [_words(ctx, why, message), but, left_out and f"final check: {left_out}"]
     return Reply(

@@ -11,7 +11,7 @@ from harness_lib.attempts import recheck
 from harness_lib.core.context import Context
 from tests.attempts.rechecking import context, done, found
 from tests.system.git.gitrepo import put
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, begin
 
 
 @pytest.fixture
@@ -85,6 +85,27 @@ def test_what_passes_only_in_place_is_not_reproducible(project: Project, agent: 
     again = next(each for each in found(ctx, in_place=False) if each.task.id == "task-001")
     assert (again.recheck.commit, again.recheck.missing) == (project.head, ("build/",))
     assert again.recheck.excuse == "not_reproducible"
+
+
+def test_what_git_keeps_otherwise_than_it_stands_in_place_is_red(
+    project: Project, agent: Agent, ctx: Context
+) -> None:
+    project.git("config", "filter.odd.clean", "sed s/good/evil/")
+    begin(agent, "grep good a && test -f build/lib.a")
+    for name, text in ((".gitignore", "build/\n"), (".gitattributes", "a filter=odd\n"), ("a", "good\n")):
+        put(project.top / name, text)
+    put(project.top / "build/lib.a", "x\n")
+    agent.ok("finish")
+    assert project.git("show", "HEAD:a") == "evil"
+
+    (first,) = found(ctx)
+    (project.top / "a").unlink()
+    project.git("checkout", "a")
+    (later,) = found(ctx)
+
+    words = "Git has committed other content than the check passes on in place: a. The check failed with exit"
+    assert (first.recheck.excuse, first.gist[: len(words)]) == (None, words)
+    assert later.recheck.excuse is None, "whatever has become of what stood in place"
 
 
 def test_what_fails_is_recorded_before_it_runs_again_in_place(

@@ -106,6 +106,21 @@ def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: W
     assert next_day.splitlines()[-1] == "next: harness retry task-001", "before what is pending"
 
 
+def test_where_git_commits_other_content_than_was_checked_nothing_says_that_all_is_done(
+    workshop: Workshop,
+) -> None:
+    sh(workshop.top, "config", "filter.odd.clean", "sed s/good/evil/")
+    workshop.add("One", "grep -q good a", do="write .gitattributes a filter=odd\nwrite a good")
+
+    said = workshop.run()
+
+    assert said.returncode == 9
+    first, *_ = [line for line in said.stdout.splitlines() if not line.startswith("20")]
+    assert first == "Checks of completed tasks fail on a clean checkout of what is committed."
+    assert "red: task-001 One: its check fails at" in said.stdout
+    assert "Every task is completed" not in said.stdout
+
+
 def test_of_changed_files_only_the_checks_run_and_the_rest_is_counted(
     workshop: Workshop, tmp_path: Path
 ) -> None:

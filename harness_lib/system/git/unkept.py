@@ -1,4 +1,4 @@
-"""Which files that git does not keep differ between two work trees of one commit."""
+"""Which files differ between two work trees of a commit: git does not keep them, or keeps them otherwise."""
 
 from __future__ import annotations
 
@@ -32,6 +32,22 @@ def differing(there: Git, clean: Git, keep_out: Sequence[str]) -> tuple[str, ...
     return ()
 
 
+def kept_otherwise(there: Git, clean: Git) -> tuple[str, ...]:
+    """Return at most `MOST` files that git keeps, and that have other bytes in `there` than in `clean`.
+
+    What is not in both (a sparse checkout), or is a directory (a submodule), says nothing.
+    """
+    paths = (
+        (path, there.top / path, clean.top / path) for path in decode(there.run("ls-files", "-z").stdout)
+    )
+    both = (
+        (path, one, other) for path, one, other in paths if os.path.lexists(one) and os.path.lexists(other)
+    )
+    return tuple(
+        islice((path for path, one, other in both if not one.is_dir() and not _is_same(one, other)), MOST)
+    )
+
+
 def _others(git: Git, *which: str) -> list[str]:
     """Return untracked files; a directory of only such files once, with a slash."""
     return sorted(decode(git.run("ls-files", "--others", "--directory", *which, "-z").stdout))
@@ -57,6 +73,6 @@ def _is_same(one: Path, other: Path) -> bool:
     try:
         if one.is_symlink() or other.is_symlink():
             return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
-        return filecmp.cmp(one, other)
+        return filecmp.cmp(one, other, shallow=False)
     except OSError:
         return False

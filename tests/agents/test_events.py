@@ -1,28 +1,19 @@
-"""Single events that no recording has: what is documented, and what older clients said."""
+"""Single events that no recording has: documented ones, those of older clients, and the words of scripts."""
 
 from __future__ import annotations
 
-import json
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from harness_lib.agents import named
-from harness_lib.agents.adapter import Report
+from harness_lib.agents.adapter import Adapter, Report
+from harness_lib.agents.command import adapter
+from tests.agents.heard import LATER, NOW, heard, told
 
-NOW = datetime(2026, 11, 22, 10, 0, tzinfo=timezone.utc)
-LATER = NOW + timedelta(hours=2)
 EPOCH = int(LATER.timestamp())
-
-
-def heard(name: str, *events: dict[str, Any] | str) -> Report:
-    """Return what the adapter `name` makes of `events`."""
-    report = Report()
-    for event in events:
-        line = event if isinstance(event, str) else json.dumps(event)
-        report = named(name).read(report, line, NOW)
-    return report
+SCRIPT = adapter("agent")
 
 
 def rejected(**more: object) -> dict[str, Any]:
@@ -37,155 +28,195 @@ def answered(text: str, message: str = "m1", parent: str | None = None) -> dict[
     return {"type": "assistant", "message": body, "parent_tool_use_id": parent}
 
 
-def failed(text: str, **more: object) -> dict[str, Any]:
-    return {"type": "result", "subtype": "success", "is_error": True, "result": text, **more}
+def failed(text: str) -> dict[str, Any]:
+    return {"type": "result", "subtype": "success", "is_error": True, "result": text}
 
 
-class TestClaude:
-    def test_an_old_client_says_the_limit_as_text(self) -> None:
-        trouble = heard("claude", failed(f"Claude AI usage limit reached|{EPOCH}")).trouble
-
-        assert trouble is not None
-        assert (trouble.kind, trouble.resets_at) == ("limit", LATER)
-
-    def test_the_event_is_more_exact_than_the_text_after_it(self) -> None:
-        trouble = heard(
-            "claude", rejected(resetsAt=EPOCH + 42), failed("limit reached · resets 12pm (UTC)")
-        ).trouble
-
-        assert trouble is not None
-        assert trouble.resets_at == LATER + timedelta(seconds=42)
-
-    def test_the_minute_of_the_text_is_no_reason_to_wait_longer(self) -> None:
-        """The limit ends in seconds, and the minute it is said to end in has begun."""
-        trouble = heard(
-            "claude", rejected(resetsAt=int(NOW.timestamp()) + 7), failed("limit reached · resets 10am (UTC)")
-        ).trouble
-
-        assert trouble is not None
-        assert trouble.resets_at == NOW + timedelta(seconds=7)
-
-    def test_paid_overage_is_no_limit(self) -> None:
-        assert heard("claude", rejected(isUsingOverage=True)).trouble is None
-
-    def test_another_model_that_answers_ends_it(self) -> None:
-        assert heard("claude", rejected(), answered("Going on.")).trouble is None
-
-    def test_what_a_model_says_about_limits_is_only_talk(self) -> None:
-        text = "You've hit your usage limit · resets 3pm: this is what the test expects."
-
-        assert heard("claude", answered(text)).trouble is None
-
-    def test_a_subagent_has_not_the_last_word(self) -> None:
-        report = heard("claude", answered("Mine."), answered("Its own.", "m2", parent="toolu_1"))
-
-        assert (report.said, report.last) == ("Mine.", "Its own.")
-
-    def test_a_message_in_several_lines_is_counted_once(self) -> None:
-        assert heard("claude", answered("a"), answered("b"), answered("c", "m2")).tokens == 66
-
-    @pytest.mark.parametrize(("attempt", "kind"), [(1, "transient"), (3, "login")])
-    def test_a_refused_login_may_be_renewed_first(self, attempt: int, kind: str) -> None:
-        retry = {"type": "system", "subtype": "api_retry", "attempt": attempt, "error_status": 401}
-
-        trouble = heard("claude", {**retry, "error": "authentication_failed"}).trouble
-
-        assert trouble is not None
-        assert trouble.kind == kind
+def retry(attempt: int) -> dict[str, Any]:
+    more = {"attempt": attempt, "error_status": 401, "error": "authentication_failed"}
+    return {"type": "system", "subtype": "api_retry", **more}
 
 
-class TestCodex:
-    @pytest.mark.parametrize(
-        ("item", "action"),
-        [
-            (
-                {"type": "mcp_tool_call", "server": "s", "tool": "t", "arguments": {"a": 1}},
-                '"arguments": {"a": 1}',
-            ),
-            ({"type": "file_change", "changes": [{"path": "src/x.py", "kind": "update"}]}, "src/x.py"),
-            ({"type": "web_search", "query": "how"}, "how"),
-        ],
-    )
-    def test_each_kind_of_tool_is_an_action(self, item: dict[str, Any], action: str) -> None:
-        report = heard(
-            "codex", {"type": "item.started", "item": item}, {"type": "item.completed", "item": item}
+def piece(text: str, **more: object) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": text, "delta": True, **more}
+
+
+def error(message: str, **more: object) -> dict[str, Any]:
+    return {"type": "error", "error": {"name": "APIError", "data": {"message": message, **more}}}
+
+
+PIECES = (piece("One "), piece("two"))
+STEP = {
+    "type": "step_finish",
+    "part": {
+        "tokens": {"input": 10, "output": 5, "reasoning": 1, "cache": {"read": 100, "write": 2}},
+        "cost": 0.25,
+    },
+}
+HOURS = "Sorry, you've hit a rate limit that restricts requests. Please try again in 2 hours."
+COPILOT_USED = {
+    "type": "assistant.usage",
+    "data": {"inputTokens": 100, "outputTokens": 7, "cacheReadTokens": 90},
+}
+
+# Who says what, and what is told of it: the fields of a report, or of its trouble.
+TOLD: dict[str, tuple[str, list[dict[str, Any] | str], dict[str, object]]] = {
+    "an old client says the limit as text": (
+        "claude",
+        [failed(f"Claude AI usage limit reached|{EPOCH}")],
+        {"kind": "limit", "resets_at": LATER},
+    ),
+    "the event is more exact than the text after it": (
+        "claude",
+        [rejected(resetsAt=EPOCH + 42), failed("limit reached · resets 12pm (UTC)")],
+        {"resets_at": LATER + timedelta(seconds=42)},
+    ),
+    # The limit ends in seconds, and the minute it is said to end in has begun.
+    "the minute of the text is no reason to wait longer": (
+        "claude",
+        [rejected(resetsAt=int(NOW.timestamp()) + 7), failed("limit reached · resets 10am (UTC)")],
+        {"resets_at": NOW + timedelta(seconds=7)},
+    ),
+    "paid overage is no limit": ("claude", [rejected(isUsingOverage=True)], {"trouble": None}),
+    "another model that answers ends it": ("claude", [rejected(), answered("Going on.")], {"trouble": None}),
+    "what a model says about limits is only talk": (
+        "claude",
+        [answered("You've hit your usage limit · resets 3pm: this is what the test expects.")],
+        {"trouble": None},
+    ),
+    "a subagent has not the last word": (
+        "claude",
+        [answered("Mine."), answered("Its own.", "m2", parent="toolu_1")],
+        {"said": "Mine.", "last": "Its own."},
+    ),
+    "a message in several lines is counted once": (
+        "claude",
+        [answered("a"), answered("b"), answered("c", "m2")],
+        {"tokens": 66},
+    ),
+    "a refused login may be renewed first": ("claude", [retry(1)], {"kind": "transient"}),
+    "and is none in the end": ("claude", [retry(3)], {"kind": "login"}),
+    "a message comes in pieces": ("gemini", [*PIECES], {"said": "One two"}),
+    "a tool ends a message": (
+        "gemini",
+        [*PIECES, {"type": "tool_use", "tool_name": "t", "parameters": {}}, piece("two")],
+        {"said": "two"},
+    ),
+    "what the user said is not its own": ("gemini", [piece("the brief", role="user")], {"said": ""}),
+    "a short pause is no limit": (
+        "gemini",
+        ["Attempt 1 failed: You have exhausted your capacity. Your quota will reset after 5s.."],
+        {"kind": "transient"},
+    ),
+    "copilot counts tokens where it tells them": ("copilot", [COPILOT_USED, COPILOT_USED], {"tokens": 214}),
+    "copilots rate limit of hours is waited out": (
+        "copilot",
+        [{"type": "session.error", "data": {"message": HOURS, "statusCode": 429}}],
+        {"kind": "limit", "resets_at": LATER},
+    ),
+    "opencode adds its steps up": ("opencode", [STEP, STEP], {"tokens": 236, "cost_usd": 0.5}),
+    "opencodes headers say how long to wait": (
+        "opencode",
+        [error("Too many", statusCode=429, responseHeaders={"retry-after": "7200"})],
+        {"kind": "limit", "message": "Too many", "resets_at": LATER},
+    ),
+    **{
+        f"why {name} did not start is the last thing seen": (name, [line], {"last": line})
+        for name in ("claude", "codex", "gemini", "copilot", "opencode")
+        for line in ["error: unknown option '--nonsense'"]
+    },
+    # The few words with which any script can report.
+    "any line is activity": (
+        "script",
+        ["one\n", "\x1b[1mtwo\x1b[0m of them\r\n", "\n"],
+        {"last": "two of them"},
+    ),
+    "what is used up is a total that only grows": (
+        "script",
+        ['{"tokens": 10, "cost_usd": 0.5}', '{"tokens": 30}', '{"tokens": 20, "cost_usd": 0.7}'],
+        {"tokens": 30, "cost_usd": 0.7},
+    ),
+    "a step is an action": (
+        "script",
+        ['{"action": "make test"}', '{"action": "make test"}', '{"action": {"edit": "x"}}'],
+        {"actions": 3, "action": 'action {"edit": "x"}'},
+    ),
+    "the last message is kept": (
+        "script",
+        ['{"said": "First."}', '{"said": "Added\\nit."}', "noise"],
+        {"said": "Added\nit."},
+    ),
+    **{
+        f"a limit until {value}": (
+            "script",
+            [f'{{"limit_resets_at": {value}}}'],
+            {"kind": "limit", "resets_at": until},
         )
-
-        assert report.actions == 1
-        assert action in report.action
-
-    def test_a_started_command_is_seen_at_once(self) -> None:
-        item = {"type": "command_execution", "command": "make"}
-
-        assert heard("codex", {"type": "item.started", "item": item}).last == "command_execution: make"
-
-    def test_a_plan_is_no_action(self) -> None:
-        item = {"type": "todo_list", "items": [{"text": "x", "completed": False}]}
-
-        assert heard("codex", {"type": "item.completed", "item": item}).actions == 0
-
-
-class TestGemini:
-    def test_a_message_comes_in_pieces(self) -> None:
-        pieces = [
-            {"type": "message", "role": "assistant", "content": text, "delta": True}
-            for text in ("One ", "two")
-        ]
-        tool = {"type": "tool_use", "tool_name": "t", "parameters": {}}
-
-        assert heard("gemini", *pieces).said == "One two"
-        assert heard("gemini", *pieces, tool, pieces[1]).said == "two"
-
-    def test_what_the_user_said_is_not_its_own(self) -> None:
-        assert heard("gemini", {"type": "message", "role": "user", "content": "the brief"}).said == ""
-
-    def test_a_short_pause_is_no_limit(self) -> None:
-        line = "Attempt 1 failed: You have exhausted your capacity. Your quota will reset after 5s.."
-
-        trouble = heard("gemini", line).trouble
-
-        assert trouble is not None
-        assert trouble.kind == "transient"
+        for value, until in {
+            '"2026-11-22T15:00:00Z"': NOW + timedelta(hours=5),
+            '"in 3 hours"': NOW + timedelta(hours=3),
+            "1795348800": LATER,
+            "null": None,
+            '"soon"': None,
+            "[]": None,
+        }.items()
+    },
+    # A line of plain text may be the script's last word on it.
+    **{
+        f"trouble of the kind {kind} stays": (
+            "script",
+            [f'{{"{kind}": "503 from the API"}}', "giving up"],
+            {"kind": kind, "message": "503 from the API"},
+        )
+        for kind in ("transient", "login")
+    },
+    "until the agent works again": (
+        "script",
+        ['{"transient": "503"}', '{"action": "again"}'],
+        {"trouble": None},
+    ),
+}
 
 
-def test_copilot_counts_tokens_where_it_tells_them() -> None:
-    usage = {
-        "type": "assistant.usage",
-        "data": {"inputTokens": 100, "outputTokens": 7, "cacheReadTokens": 90},
-    }
-
-    assert heard("copilot", usage, usage).tokens == 214
+def called(name: str) -> Adapter:
+    return SCRIPT if name == "script" else named(name)
 
 
-def test_copilots_rate_limit_of_hours_is_waited_out() -> None:
-    message = "Sorry, you've hit a rate limit that restricts requests. Please try again in 2 hours."
+@pytest.mark.parametrize("row", TOLD, ids=lambda row: row.replace(" ", "-"))
+def test_what_an_event_tells(row: str) -> None:
+    name, events, fields = TOLD[row]
 
-    trouble = heard(
-        "copilot", {"type": "session.error", "data": {"message": message, "statusCode": 429}}
-    ).trouble
-
-    assert trouble is not None
-    assert (trouble.kind, trouble.resets_at) == ("limit", LATER)
+    assert told(heard(called(name), *events), *fields) == tuple(fields.values())
 
 
-def test_opencode_adds_its_steps_up() -> None:
-    tokens = {"input": 10, "output": 5, "reasoning": 1, "cache": {"read": 100, "write": 2}}
-    step = {"type": "step_finish", "part": {"tokens": tokens, "cost": 0.25}}
-
-    report = heard("opencode", step, step)
-
-    assert (report.tokens, report.cost_usd) == (236, 0.5)
+def test_other_objects_of_a_script_are_plain_lines() -> None:
+    assert heard(SCRIPT, '{"level": "info"}') == Report(last='{"level": "info"}')
 
 
-def test_opencodes_headers_say_how_long_to_wait() -> None:
-    data = {"message": "Too many", "statusCode": 429, "responseHeaders": {"retry-after": "7200"}}
+@pytest.mark.parametrize(
+    ("item", "action"),
+    [
+        (
+            {"type": "mcp_tool_call", "server": "s", "tool": "t", "arguments": {"a": 1}},
+            '"arguments": {"a": 1}',
+        ),
+        ({"type": "file_change", "changes": [{"path": "src/x.py", "kind": "update"}]}, "src/x.py"),
+        ({"type": "web_search", "query": "how"}, "how"),
+        # A plan is none.
+        ({"type": "todo_list", "items": [{"text": "x", "completed": False}]}, ""),
+    ],
+)
+def test_each_kind_of_codexs_tools_is_an_action(item: dict[str, Any], action: str) -> None:
+    events = ({"type": f"item.{step}", "item": item} for step in ("started", "completed"))
 
-    trouble = heard("opencode", {"type": "error", "error": {"name": "APIError", "data": data}}).trouble
+    report = heard(named("codex"), *events)
 
-    assert trouble is not None
-    assert (trouble.kind, trouble.message, trouble.resets_at) == ("limit", "Too many", LATER)
+    assert report.actions == bool(action)
+    assert action in report.action
 
 
-@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "copilot", "opencode"])
-def test_why_it_did_not_start_is_the_last_thing_seen(name: str) -> None:
-    assert heard(name, "error: unknown option '--nonsense'").last == "error: unknown option '--nonsense'"
+def test_a_command_that_codex_has_started_is_seen_at_once() -> None:
+    item = {"type": "command_execution", "command": "make"}
+    report = heard(named("codex"), {"type": "item.started", "item": item})
+
+    assert report.last == "command_execution: make"

@@ -4,73 +4,51 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
-from pathlib import Path
 
 import pytest
 
 from harness_lib.agents import ADAPTERS, named
 from harness_lib.agents.adapter import Report
+from tests.agents.heard import STREAMS
 
-STREAMS = Path(__file__).parent / "streams"
 NOW = datetime(2026, 11, 22, 0, 53, tzinfo=timezone.utc)
 NAMES = sorted(path.stem for path in STREAMS.glob("*.jsonl"))
 
-# Recording -> the kind of trouble it ends with, and when it is over if the client said so.
-TROUBLES = {
-    "claude-error-500": ("transient", None),
-    "claude-no-credit": ("login", None),
-    "claude-no-login": ("login", None),
-    "claude-no-model": ("login", None),
-    "claude-no-server": ("transient", None),
-    "claude-overloaded-to-the-end": ("transient", None),
-    "claude-rate-limited": ("transient", None),
-    "claude-usage-limit": ("limit", "03:52:42"),
-    "codex-bad-key": ("login", None),
-    "codex-error-500": ("transient", None),
-    "codex-no-key": ("login", None),
-    "codex-no-quota": ("login", None),
-    "codex-no-server": ("transient", None),
-    "codex-not-included": ("login", None),
-    "codex-overloaded": ("transient", None),
-    "codex-rate-limited": ("transient", None),
-    "codex-usage-limit": ("limit", "03:55:00"),
-    "codex-usage-limit-days": ("limit", "03:55:00"),
-    "codex-usage-limit-open": ("limit", None),
-    "copilot-bad-key": ("login", None),
-    "copilot-error-500": ("transient", None),
-    "copilot-no-login": ("login", None),
-    "copilot-quota": ("limit", None),
-    "copilot-rate-limited": ("transient", None),
-    "gemini-bad-key": ("login", None),
-    "gemini-capacity": ("limit", "09:37:07"),
-    "gemini-no-login": ("login", None),
-    "gemini-no-trust": ("login", None),
-    "gemini-quota": ("limit", None),
-    "hs-bad-key": ("login", None),
-    "hs-no-credit": ("login", None),
-    "hs-no-provider": ("login", None),
-    "hs-no-login": ("login", None),
-    "hs-login-ended": ("login", None),
-    "hs-no-claude": ("login", None),
-    "hs-usage-limit": ("limit", "02:53:00"),
-    "opencode-bad-key": ("login", None),
-    "opencode-quota": ("login", None),
-    "opencode-quota-429": ("transient", None),
+# What recordings end with: what a person must do, what has only to be tried again, and limits, with when they
+# are over if the client says so.
+FOR_A_PERSON = {
+    "claude": "no-credit no-login no-model",
+    "codex": "bad-key no-key no-quota not-included",
+    "copilot": "bad-key no-login",
+    "gemini": "bad-key no-login no-trust",
+    "hs": "bad-key no-credit no-provider no-login login-ended no-claude",
+    "opencode": "bad-key quota",
+}
+PAUSES = {
+    "claude": "error-500 no-server overloaded-to-the-end rate-limited",
+    "codex": "error-500 no-server overloaded rate-limited",
+    "copilot": "error-500 rate-limited",
+    "opencode": "quota-429",
+}
+LIMITS = {
+    "claude-usage-limit": "03:52:42",
+    "codex-usage-limit": "03:55:00",
+    "codex-usage-limit-days": "03:55:00",
+    "codex-usage-limit-open": None,
+    "copilot-quota": None,
+    "gemini-capacity": "09:37:07",
+    "gemini-quota": None,
+    "hs-usage-limit": "02:53:00",
+}
+TROUBLES: dict[str, tuple[str, str | None]] = {
+    **{f"{host}-{case}": ("login", None) for host, cases in FOR_A_PERSON.items() for case in cases.split()},
+    **{f"{host}-{case}": ("transient", None) for host, cases in PAUSES.items() for case in cases.split()},
+    **{name: ("limit", until) for name, until in LIMITS.items()},
 }
 # One tool call and one message, with or without an error on the way that the client got over.
 WORKED = (
-    "claude-overloaded",
-    "claude-plain",
-    "claude-warning",
-    "codex-plain",
-    "codex-retry",
-    "copilot-plain",
-    "gemini-minute",
-    "gemini-overloaded",
-    "gemini-plain",
-    "hs-overloaded",
-    "hs-plain",
-    "opencode-plain",
+    *("claude-overloaded", "claude-plain", "claude-warning", "codex-plain", "codex-retry", "copilot-plain"),
+    *("gemini-minute", "gemini-overloaded", "gemini-plain", "hs-overloaded", "hs-plain", "opencode-plain"),
 )
 # Ended by a limit that the person had set: the attempt's own failure.
 ENDED = ("claude-budget", "claude-turns", "hs-turns")

@@ -19,7 +19,10 @@ from harness_lib.cli import verb
 from harness_lib.state import schema
 from tests.conftest import FOREIGN_PREFIXES, GIT_CONFIG
 from tests.verbs import project as projects
+from tests.verbs.conftest import asked_once
 from tests.verbs.project import Project, Said
+
+__all__ = ["asked_once"]
 
 NAMES = verb.known()
 EXAMPLES = {name: shlex.split(verb.load(name).EXAMPLE)[1:] for name in NAMES}

@@ -11,6 +11,8 @@ from harness_lib.errors import Exit
 from tests.cli.conftest import TYPED, filled_project, keeps_the_contract
 from tests.verbs.project import Agent, Project
 
+pytestmark = pytest.mark.usefixtures("asked_once")
+
 
 @pytest.fixture(scope="module")
 def spoiled(places: Path) -> Iterator[Project]:

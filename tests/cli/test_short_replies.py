@@ -13,6 +13,8 @@ from harness_lib.state import schema
 from tests.verbs import project as projects
 from tests.verbs.project import Project
 
+pytestmark = pytest.mark.usefixtures("asked_once")
+
 BIG = 2000
 LINES = 60
 # What an agent can read without losing much of its context window.

@@ -15,6 +15,8 @@ from tests.conftest import CHECKOUT
 from tests.verbs.findings import finding, troubles
 from tests.verbs.project import Agent, Project
 
+pytestmark = pytest.mark.usefixtures("asked_once")
+
 INSIDE_CODEX = {"CODEX_SESSION_ID": "s"}
 INSIDE_CLAUDE = {"CLAUDECODE": "1"}
 

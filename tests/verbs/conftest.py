@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
+from harness_lib.system.processes import child
 from tests.verbs import project as projects
 from tests.verbs.project import Agent, Project
 
@@ -54,6 +55,22 @@ def with_git(tmp_path: Path) -> Callable[[str], str]:
         return f"{fake.parent}:{os.environ['PATH']}"
 
     return path
+
+
+@pytest.fixture
+def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `harness doctor` ask hs and a worker how they are in one test, and remember what they said."""
+    monkeypatch.setattr(child, "ask", _asked_once)
+
+
+_ANSWERS: dict[tuple[str, ...], child.Answer] = {}
+_ask = child.ask
+
+
+def _asked_once(command: Sequence[str], **how: Any) -> child.Answer:
+    if (*command,) not in _ANSWERS:
+        _ANSWERS[(*command,)] = _ask(command, **how)
+    return _ANSWERS[(*command,)]
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from tests.verbs.conftest import Make
 from tests.verbs.findings import finding, troubles
 from tests.verbs.project import Agent, Project
 
+pytestmark = pytest.mark.usefixtures("asked_once")
+
 
 @pytest.fixture
 def one(agent: Agent) -> Agent:

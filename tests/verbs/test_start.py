@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.system.locks import mkdir_lock
 from harness_lib.system.place import session_notes
 from tests.verbs.project import Agent, Project, begin
 
@@ -109,18 +108,6 @@ def test_without_any_name_the_owner_process_is_the_worker(project: Project, one:
     assert other.ok("start")["session"] == 2
 
 
-def test_for_an_exclusive_session_the_lock_of_the_prose_stands_too(project: Project, one: Agent) -> None:
-    one.ok("start")
-    path = mkdir_lock.path_for(project.top)
-
-    held = mkdir_lock.holder_of(path)
-
-    assert held is not None
-    assert held.pid == one.process.pid
-    one.ok("stop")
-    assert mkdir_lock.holder_of(path) is None
-
-
 def test_it_reads_as_much_of_git_and_of_the_log_as_the_protocol_says(project: Project, one: Agent) -> None:
     """Two hundred lines of the log and twenty commits, the newest, however many there are."""
     tree, commit = project.git("rev-parse", "HEAD^{tree}"), project.head
@@ -158,23 +145,6 @@ def test_stop_without_a_session_is_fine_at_any_moment(project: Project, one: Age
         project.edit_task(status=status)
         assert "No session" in one.ok("stop")["message"]
         one.fails(2, "stop", "--session", "7")
-
-
-def test_stop_leaves_the_work_in_place_and_the_next_session_recovers_it(
-    project: Project, agent: Agent
-) -> None:
-    begin(agent)
-    project.put("half", "half\n")
-
-    reply = agent.ok("stop")
-
-    assert "task-001 stays in progress" in reply["message"]
-    assert project.marker
-    assert project.read("half") == "half\n"
-    project.put("done")
-    assert "mark completed" in agent.fails(9, "start")["recovered"][0]
-    assert project.task()["status"] == "completed"
-    assert "half" in project.in_commit()
 
 
 def test_the_run_of_another_machine_is_ended_there_or_by_number(project: Project, one: Agent) -> None:

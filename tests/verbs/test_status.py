@@ -100,6 +100,7 @@ def test_whether_the_hooks_hold_anybody_is_said(project: Project, one: Agent) ->
     assert one.ok("status")["active"] is False
 
 
+@pytest.mark.usefixtures("asked_once")
 def test_the_switch_is_told_as_the_hooks_take_it(one: Agent) -> None:
     for value, off in (("1", True), ("yes", True), ("0", False), ("", False)):
         for verb in ("status", "doctor"):
@@ -144,6 +145,7 @@ def test_a_broken_list_is_shown_from_the_last_good_one_with_a_warning(project: P
     assert project.file.read_text(encoding="utf-8") == '{"tasks": ['
 
 
+@pytest.mark.usefixtures("asked_once")
 def test_it_takes_no_lock_and_writes_nothing(project: Project, one: Agent) -> None:
     """Also with `.harness/` deleted: looking makes nothing."""
     for path in sorted((project.top / ".harness").rglob("*"), reverse=True):

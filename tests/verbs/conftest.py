@@ -68,9 +68,10 @@ _ask = child.ask
 
 
 def _asked_once(command: Sequence[str], **how: Any) -> child.Answer:
-    if (*command,) not in _ANSWERS:
-        _ANSWERS[(*command,)] = _ask(command, **how)
-    return _ANSWERS[(*command,)]
+    asked = tuple(command)
+    if asked not in _ANSWERS:
+        _ANSWERS[asked] = _ask(command, **how)
+    return _ANSWERS[asked]
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ _NAMES = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# A variable of the environment (`${NPM_TOKEN}`) is none.
-_NPM_TOKEN = re.compile(rb"(?:_authToken|_auth|_password)\s*=\s*(?!\s|\$\{)", re.IGNORECASE)
+# A variable of the environment (`${NPM_TOKEN}`) is none, and neither is an empty value.
+_NPM_TOKEN = re.compile(rb"(?:_authToken|_auth|_password)\s*=[ \t]*(?!\$\{)\S", re.IGNORECASE)
 NPM = ".npmrc"
 
 _KEYS = {

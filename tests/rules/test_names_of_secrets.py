@@ -6,64 +6,49 @@ import pytest
 
 from harness_lib.rules import names_of_secrets
 
+SECRET = """
+    .env web/.env .ENV .env.local .env.production
+    server.pem keys/Server.PEM
+    id_rsa .ssh/id_ed25519 id_ed25519.bak id_deploy
+    credentials.json credentials-prod.json .netrc
+"""
+HARMLESS = """
+    .env.example .env.sample .env.template .env.dist .env.local.example env .envrc environment.py
+    id_rsa.pub id_deploy.pub id_map.py src/id_token.go identity valid_rsa
+    credentials.py credentials.example.json credentials.schema.json pem.py .npmrc
+"""
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".env",
-        "web/.env",
-        ".ENV",
-        ".env.local",
-        ".env.production",
-        "server.pem",
-        "keys/Server.PEM",
-        "id_rsa",
-        ".ssh/id_ed25519",
-        "id_ed25519.bak",
-        "id_deploy",
-        "credentials.json",
-        "credentials-prod.json",
-        ".netrc",
-    ],
-)
+
+@pytest.mark.parametrize("path", SECRET.split())
 def test_secret(path: str) -> None:
     assert names_of_secrets.secret(path) == path
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".env.example",
-        ".env.sample",
-        ".env.template",
-        ".env.dist",
-        ".env.local.example",
-        "env",
-        ".envrc",
-        "environment.py",
-        "id_rsa.pub",
-        "id_deploy.pub",
-        "id_map.py",
-        "src/id_token.go",
-        "identity",
-        "valid_rsa",
-        "credentials.py",
-        "credentials.example.json",
-        "credentials.schema.json",
-        "pem.py",
-        ".npmrc",
-    ],
-)
+@pytest.mark.parametrize("path", HARMLESS.split())
 def test_no_secret(path: str) -> None:
     assert names_of_secrets.secret(path) is None
 
 
 def test_a_program_may_be_called_like_a_key() -> None:
     assert names_of_secrets.secret("bin/id_list", executable=True) is None
+    assert names_of_secrets.secret("bin/.netrc", executable=True) == "bin/.netrc"
 
 
 def test_an_environment_called_env_is_one_thing_to_decide() -> None:
     assert names_of_secrets.secret("api/.env/lib/python3/site.py") == "api/.env"
+
+
+@pytest.mark.parametrize(
+    ("content", "has_it"),
+    [
+        (b"//registry/:_authToken=abc", True),
+        (b"_PASSWORD = abc", True),
+        (b"//registry/:_authToken=${NPM_TOKEN}", False),
+        (b"_auth=\nsave-exact=true", False),
+    ],
+)
+def test_a_token_of_npm(content: bytes, *, has_it: bool) -> None:
+    assert names_of_secrets.has_npm_token(content) is has_it
 
 
 @pytest.mark.parametrize(

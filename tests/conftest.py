@@ -50,7 +50,10 @@ GIT_CONFIG = """\
 """
 
 # A slow shared machine is not a bug; pytest-timeout ends what really hangs.
-settings.register_profile("house", deadline=None)
+# The same examples each time: what fails fails again, and a change that did not cause it is not blamed.
+settings.register_profile("house", deadline=None, derandomize=True)
+# With --release: other examples each time, and more of them.
+settings.register_profile("release", deadline=None, max_examples=500)
 # For tests/mutation/run.py: few examples, always the same, and no search for smaller ones.
 settings.register_profile(
     "mutation",
@@ -114,6 +117,12 @@ class MakeRepo(Protocol):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that bin/test --release passes on."""
     parser.addoption("--release", action="store_true", help="run the tests that are marked release, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let properties try more where everything is tried."""
+    if config.getoption("release"):
+        settings.load_profile("release")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -14,12 +14,14 @@ from harness_lib.rules.graph import cycle_members
 from harness_lib.task import CATEGORIES, Category, State, Task
 from tests.rules.lists import BLOCKED, NOW, STAMP, state, states, waiting
 
+GONE = Task("a", status="failed", attempts=3)
+
 
 @pytest.mark.parametrize(
     ("task", "permanent"),
     [
         pytest.param(Task("a", status="failed", attempts=2), False, id="attempts left"),
-        pytest.param(Task("a", status="failed", attempts=3), True, id="attempts used up"),
+        pytest.param(GONE, True, id="attempts used up"),
         pytest.param(Task("a", status="failed", attempts=9), True, id="more than there were"),
         pytest.param(Task("a", status="failed", error_log=(BLOCKED,)), True, id="dependency"),
         pytest.param(
@@ -52,7 +54,6 @@ def test_every_category_has_a_strategy_for_who_stops_and_what_an_attempt_costs()
 @pytest.mark.parametrize(
     ("message", "text"),
     [
-        pytest.param("no", "[TEST_FAIL] no", id="plain"),
         pytest.param("", "[TEST_FAIL]", id="empty"),
         pytest.param("one\n\n two\r\nthree\u2028four", "[TEST_FAIL] one | two | three | four", id="lines"),
         pytest.param("\x1b[31mred\x1b[0m\tblue\x00", "[TEST_FAIL] [31mred [0m blue", id="unprintable"),
@@ -62,23 +63,15 @@ def test_entry(message: str, text: str) -> None:
     assert entry("TEST_FAIL", message) == text
 
 
-def test_a_long_message_keeps_its_beginning_and_its_end() -> None:
-    text = entry("TIMEOUT", "begin " + "x" * 10_000_000 + " end")
-
-    assert len(text) == errorlog.LIMIT
-    assert text.startswith("[TIMEOUT] begin xx")
-    assert text.endswith("xx end")
-
-
 def test_a_text_is_cut_only_where_it_is_too_long_a_third_of_it_before_the_cut() -> None:
     fits = "a" * errorlog.LIMIT
-
     assert errorlog.line(fits) == fits
     assert errorlog.line("a" * 300 + "b" * 300, 303) == "a" * 100 + " \u2026 " + "b" * 200
 
-
-def test_what_names_no_category_has_none() -> None:
-    assert category_of("it broke [SOMEHOW]") is None
+    long = entry("TIMEOUT", "begin " + "x" * 10_000_000 + " end")
+    assert len(long) == errorlog.LIMIT
+    assert long.startswith("[TIMEOUT] begin xx")
+    assert long.endswith("xx end")
 
 
 @given(st.sampled_from(CATEGORIES), st.text())
@@ -88,6 +81,7 @@ def test_an_entry_is_one_bounded_line_and_tells_its_category(category: Category,
     assert len(text) <= errorlog.LIMIT
     assert len(text.splitlines()) == 1
     assert category_of(text) == category
+    assert category_of("it broke [SOMEHOW]") is None
 
 
 def test_cycles_are_marked_before_those_that_wait_for_them() -> None:
@@ -101,8 +95,7 @@ def test_cycles_are_marked_before_those_that_wait_for_them() -> None:
         Finding("c", "Blocked by failed a"),
         Finding("d", "Blocked by failed c"),
     )
-    task = after.find("d")
-    assert task == Task(
+    assert after.find("d") == Task(
         "d",
         status="failed",
         depends_on=("c",),
@@ -112,56 +105,37 @@ def test_cycles_are_marked_before_those_that_wait_for_them() -> None:
     assert after.tasks[4] is before.tasks[4]
 
 
-def test_a_task_is_blocked_once_by_the_first_that_blocks_it() -> None:
-    before = state(Task("a", status="failed", attempts=3), *waiting(b="a", c="a", d="b c"))
-
-    _after, findings = validate_dependencies(before, NOW)
-
-    assert [(each.task_id, each.message) for each in findings] == [
-        ("b", "Blocked by failed a"),
-        ("c", "Blocked by failed a"),
-        ("d", "Blocked by failed b"),
-    ]
-
-
-def test_a_failure_with_attempts_left_blocks_nobody() -> None:
-    before = state(Task("a", status="failed", attempts=1), *waiting(b="a"))
-
-    assert validate_dependencies(before, NOW) == (before, ())
-
-
-def test_a_task_that_somebody_works_on_is_left_alone_and_passes_nothing_on() -> None:
-    before = state(
-        Task("a", status="failed", attempts=3),
-        Task("b", status="in_progress", depends_on=("a",)),
-        *waiting(c="b"),
-    )
+@pytest.mark.parametrize(
+    ("tasks", "found"),
+    [
+        pytest.param((GONE, *waiting(b="a", c="a", d="b c")), {"b": "a", "c": "a", "d": "b"}, id="a diamond"),
+        pytest.param((GONE._replace(attempts=1), *waiting(b="a")), {}, id="attempts left"),
+        pytest.param(
+            (GONE, Task("b", status="in_progress", depends_on=("a",)), *waiting(c="b")), {}, id="worked on"
+        ),
+        pytest.param(
+            (GONE, Task("b", status="failed", attempts=1, depends_on=("a",))), {"b": "a"}, id="a retry"
+        ),
+    ],
+)
+def test_a_task_is_blocked_once_by_the_first_that_blocks_it(
+    tasks: tuple[Task, ...], found: dict[str, str]
+) -> None:
+    before = state(*tasks)
 
     after, findings = validate_dependencies(before, NOW)
 
-    assert after is before
-    assert findings == ()
+    assert findings == tuple(Finding(task, f"Blocked by failed {by}") for task, by in found.items())
+    assert (after is before) == (not found)
+    assert [task.attempts for task in after.tasks] == [task.attempts for task in tasks]
 
 
-def test_a_failed_task_with_attempts_left_is_given_up_when_its_dependency_is() -> None:
-    before = state(
-        Task("a", status="failed", attempts=3), Task("b", status="failed", attempts=1, depends_on=("a",))
-    )
+def test_a_chain_of_thousands_is_blocked_to_its_end() -> None:
+    links = (Task(f"t{n}", depends_on=(f"t{n - 1}",)) for n in range(2999, 0, -1))
 
-    after, findings = validate_dependencies(before, NOW)
+    after, findings = validate_dependencies(state(*links, GONE._replace(id="t0")), NOW)
 
-    assert findings == (Finding("b", "Blocked by failed a"),)
-    assert is_permanent(after.tasks[1])
-    assert after.tasks[1].attempts == 1
-
-
-def test_a_chain_of_five_thousand_is_blocked_to_its_end() -> None:
-    links = (Task(f"t{n}", depends_on=(f"t{n - 1}",)) for n in range(4999, 0, -1))
-    chain = state(*links, Task("t0", status="failed", attempts=3))
-
-    after, findings = validate_dependencies(chain, NOW)
-
-    assert len(findings) == 4999
+    assert len(findings) == 2999
     assert all(is_permanent(task) for task in after.tasks)
 
 
@@ -170,6 +144,7 @@ def test_validation_reaches_the_fixed_point_and_touches_nothing_else(before: Sta
     after, findings = validate_dependencies(before, NOW)
 
     assert validate_dependencies(after, NOW) == (after, ())
+    members = cycle_members(before.tasks)
     by_id = {task.id: task for task in after.tasks}
     marked = {finding.task_id for finding in findings}
     for old, new in zip(before.tasks, after.tasks, strict=True):
@@ -180,46 +155,34 @@ def test_validation_reaches_the_fixed_point_and_touches_nothing_else(before: Sta
             assert new.failed_at == STAMP
         elif new.status in ("pending", "failed") and not is_permanent(new):
             assert not any(is_permanent(by_id[other]) for other in new.depends_on)
+            # Every member of a ring ends failed for good unless somebody works on it.
+            assert new.id not in members
 
 
-@given(states())
-def test_every_member_of_a_ring_ends_failed_for_good_unless_somebody_works_on_it(before: State) -> None:
-    after, _found = validate_dependencies(before, NOW)
+@pytest.mark.parametrize(
+    ("tasks", "blocked"),
+    [
+        pytest.param((GONE, *waiting(b="a", c="b", d="")), ("b", "c"), id="along the chain"),
+        pytest.param(
+            (GONE, *waiting(b="a", c="a", d="b c", e="d")), ("b", "c", "d", "e"), id="a diamond, once each"
+        ),
+        # Members of a ring wait for one another: the walk ends, and nobody is blocked through themselves.
+        pytest.param(waiting(a="c", b="a", c="b", d="b"), ("b", "c", "d"), id="a ring"),
+        pytest.param(
+            (GONE, Task("b", status="failed", attempts=3, depends_on=("a",), error_log=("[TEST_FAIL] no",))),
+            (),
+            id="failed for reasons of its own",
+        ),
+    ],
+)
+def test_who_was_blocked_through_a_task_is_found(tasks: tuple[Task, ...], blocked: tuple[str, ...]) -> None:
+    after, _found = validate_dependencies(state(*tasks), NOW)
 
-    members = cycle_members(before.tasks)
-    assert all(
-        is_permanent(task) for task in after.tasks if task.id in members and task.status != "in_progress"
-    )
-
-
-def test_who_was_blocked_through_a_task_is_found_along_the_chain() -> None:
-    before = state(Task("a", status="failed", attempts=3), *waiting(b="a", c="b", d=""))
-    after, _found = validate_dependencies(before, NOW)
-
-    assert failures.blocked_through(after, "a") == ("b", "c")
-    assert failures.blocked_through(after, "d") == ()
-
-
-def test_who_was_blocked_through_a_diamond_is_found_once_each() -> None:
-    before = state(Task("a", status="failed", attempts=3), *waiting(b="a", c="a", d="b c", e="d"))
-    after, _found = validate_dependencies(before, NOW)
-
-    assert failures.blocked_through(after, "a") == ("b", "c", "d", "e")
+    assert failures.blocked_through(after, "a") == blocked
+    assert failures.blocked_through(after, "nobody") == ()
 
 
-def test_who_was_blocked_through_a_ring_is_found_and_the_ring_is_left() -> None:
-    """Members of a ring wait for one another: the walk ends, and nobody is blocked through themselves."""
-    before = state(*waiting(a="c", b="a", c="b", d="b"))
-    after, _found = validate_dependencies(before, NOW)
-
-    assert failures.blocked_through(after, "a") == ("b", "c", "d")
-
-
-def test_who_failed_for_reasons_of_its_own_is_not_blocked_through_what_it_waits_for() -> None:
-    before = state(
-        Task("a", status="failed", attempts=3),
-        Task("b", status="failed", attempts=3, depends_on=("a",), error_log=("[TEST_FAIL] no",)),
-        Task("c", depends_on=("a",), error_log=(BLOCKED,)),
-    )
+def test_who_is_pending_again_is_not_blocked_whatever_its_log_says() -> None:
+    before = state(GONE, Task("c", depends_on=("a",), error_log=(BLOCKED,)))
 
     assert failures.blocked_through(before, "a") == ()

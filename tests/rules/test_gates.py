@@ -6,64 +6,42 @@ import hashlib
 
 import pytest
 
-from harness_lib.checks import check_of
 from harness_lib.rules import gates
-from harness_lib.task import Gate, Task, Validation
+from harness_lib.rules.gates import command_hash
+from harness_lib.task import Gate
 
-
-def fingerprint(validation: Validation) -> str:
-    return check_of(Task("task-001", "one", validation=validation)).fingerprint()
-
-
-CHECK = Validation("make test", cwd="app", protect=("tests/**",))
 TREE = "a" * 40
-GATE = Gate(fingerprint(CHECK), CHECK.cwd, TREE)
+GATE = Gate(command_hash("make test", "app"), "app", TREE)
 
 
 @pytest.mark.parametrize(
-    ("check", "tree", "names"),
+    ("command", "cwd", "tree", "names"),
     [
-        pytest.param(CHECK, TREE, (), id="nothing"),
-        pytest.param(CHECK._replace(timeout_seconds=9), TREE, (), id="more patience is no weaker check"),
-        pytest.param(CHECK._replace(command="true"), TREE, ("validation.command",), id="command"),
-        pytest.param(CHECK._replace(command=None), TREE, ("validation.command",), id="command gone"),
-        pytest.param(CHECK._replace(cwd=None), TREE, ("validation.cwd",), id="directory"),
-        pytest.param(CHECK, "b" * 40, ("protected",), id="protected files"),
-        pytest.param(CHECK._replace(protect=()), None, ("protected",), id="protection gone"),
+        pytest.param("make test", "app", TREE, (), id="nothing"),
+        pytest.param("true", "app", TREE, ("validation.command",), id="command"),
+        pytest.param(None, "app", TREE, ("validation.command",), id="command gone"),
+        pytest.param("make test", None, TREE, ("validation.cwd",), id="directory"),
+        pytest.param("make test", "app", "b" * 40, ("protected",), id="protected files"),
+        pytest.param("make test", "app", None, ("protected",), id="protection gone"),
         pytest.param(
-            Validation("true"), None, ("validation.command", "validation.cwd", "protected"), id="everything"
+            "true", None, None, ("validation.command", "validation.cwd", "protected"), id="everything"
         ),
     ],
 )
-def test_changed(check: Validation, tree: str | None, names: tuple[str, ...]) -> None:
-    at_claim = fingerprint(check._replace(cwd=GATE.cwd))
-    assert gates.changed(GATE, at_claim, check.cwd, tree) == names
+def test_changed(command: str | None, cwd: str | None, tree: str | None, names: tuple[str, ...]) -> None:
+    assert gates.changed(GATE, command_hash(command, GATE.cwd), cwd, tree) == names
 
 
 def test_a_claim_made_by_the_prose_recorded_nothing_that_could_differ() -> None:
-    assert gates.changed(None, fingerprint(CHECK), CHECK.cwd, TREE) == ()
-    assert gates.changed(Gate(), fingerprint(CHECK), CHECK.cwd, TREE) == ()
+    for gate in (None, Gate()):
+        assert gates.changed(gate, command_hash("make test", "app"), "app", TREE) == ()
 
 
-def test_command_and_directory_cannot_be_shifted_into_one_another() -> None:
-    assert fingerprint(Validation("a", cwd="b")) != fingerprint(Validation("ab"))
-    assert fingerprint(Validation("a", cwd="b")) != fingerprint(Validation("b", cwd="a"))
+def test_a_hash_is_of_every_part_of_a_check_and_understood_by_every_later_version() -> None:
+    """Command and directory cannot be shifted into one another; any text will do that JSON can carry."""
+    parts = {(command, cwd) for command in ("a", "b", "ab", None, "\udc80 é") for cwd in ("a", "b", None)}
 
-
-def test_every_part_of_a_check_is_in_its_hash() -> None:
-    checks = [Validation(command, cwd=cwd) for command in ("a", "b", None) for cwd in ("c", "d", None)]
-
-    assert len({fingerprint(check) for check in checks}) == len(checks)
-
-
-def test_a_hash_in_a_list_is_understood_by_every_later_version() -> None:
-    def recorded(data: bytes) -> str:
-        return "sha256:" + hashlib.sha256(data).hexdigest()
-
-    assert fingerprint(Validation("make test", cwd="app")) == recorded(b"make test\0app")
-    assert fingerprint(Validation("make test")) == recorded(b"make test\0")
-    assert fingerprint(Validation(None, cwd="app")) == recorded(b"\0app")
-
-
-def test_the_hash_names_its_algorithm_and_takes_any_text_that_json_can_carry() -> None:
-    assert fingerprint(Validation("\udc80 é")).startswith("sha256:")
+    assert len({command_hash(*each) for each in parts}) == len(parts)
+    for command, cwd in parts:
+        data = f"{command or ''}\0{cwd or ''}".encode("utf-8", "surrogatepass")
+        assert command_hash(command, cwd) == "sha256:" + hashlib.sha256(data).hexdigest()

@@ -12,59 +12,40 @@ from harness_lib.rules import judge_parts, judges
     [
         ("pytest -q tests/test_a.py::test_b", "tests/test_a.py"),
         ("./scripts/smoke.sh", "scripts/smoke.sh"),
-        ("cd x && A=1 bash 'a b.sh' --conf=conf/c.ini", "a b.sh"),
-        ("bash check.sh --conf=conf/c.ini", "conf/c.ini"),
-        ("timeout 60 python check.py | tee out", None),
-        ("sh check.sh || sh other.sh", "other.sh"),
-        ("uv run pytest tests/unit", "tests/unit"),
-    ],
-)
-def test_what_a_check_names_judges(command: str, named: str | None) -> None:
-    judging = judges.of(command).named
-    assert named in judging if named else "check.py" not in judging
-
-
-@pytest.mark.parametrize(
-    ("command", "named"),
-    [
-        ("bash check.sh --conf=conf/c.ini", ("check.sh", "conf/c.ini")),
-        ("sh check.sh || sh other.sh", ("check.sh", "other.sh")),
-        ("true&&sh check.sh;sh b.sh", ("check.sh", "b.sh")),
-        ("A=1 b=2 bash 'a b.sh'", ("a b.sh",)),
-        ("sh scripts/a+b.sh", ("scripts/a+b.sh",)),
-        ("python -X dev check.py", ("dev", "check.py")),
-        ("python check.py --sep=- --set=a=b.ini", ("check.py", "a=b.ini")),
-        ("bash /etc/profile check.sh", ("check.sh",)),
-        ("bash toolsX/ X.sh", ("toolsX", "X.sh")),
+        ("uv run pytest tests/unit", "run pytest tests/unit"),
+        ("bash check.sh --conf=conf/c.ini", "check.sh conf/c.ini"),
+        ("sh check.sh || sh other.sh", "check.sh other.sh"),
+        ("true&&sh check.sh;sh b.sh", "check.sh b.sh"),
+        ("sh scripts/a+b.sh", "scripts/a+b.sh"),
+        ("python -X dev check.py", "dev check.py"),
+        ("python check.py --sep=- --set=a=b.ini", "check.py a=b.ini"),
+        ("bash /etc/profile check.sh", "check.sh"),
+        ("bash toolsX/ X.sh", "toolsX X.sh"),
         # What a program is told to do is no program.
-        ("python check.py --only test", ("check.py", "test")),
+        ("python check.py --only test", "check.py test"),
         # Only what goes into a program that looks is looked at.
-        ("python check.py && grep -q x out", ("check.py",)),
-        ("cat a | python check.py | bash report.sh", ("check.py", "report.sh")),
-        ("python check.py |", ("check.py",)),
+        ("python check.py && grep -q x out", "check.py"),
+        ("cat a | python check.py | bash report.sh", "check.py report.sh"),
+        ("timeout 60 python check.py | tee out", ""),
+        ("python check.py |", "check.py"),
+        # What is only looked at, or lies elsewhere, does not judge.
+        ("grep -q Usage README.md", ""),
+        ("test -f made.txt", ""),
+        ("python app.py | grep -q hello", ""),
+        ("ruff check src/app.py", ""),
+        ("cat /etc/passwd", ""),
+        ("python ../outside.py", ""),
+        ("unclosed 'quote", ""),
+        ("", ""),
+        ("true", ""),
     ],
 )
-def test_nothing_else_of_it_does(command: str, named: tuple[str, ...]) -> None:
-    assert judges.of(command).named == named
+def test_what_a_check_names_judges_and_nothing_else_of_it_does(command: str, named: str) -> None:
+    assert judges.of(command).named == tuple(named.split())
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "grep -q Usage README.md",
-        "test -f made.txt",
-        "python app.py | grep -q hello",
-        "ruff check src/app.py",
-        "cat /etc/passwd",
-        "python ../outside.py",
-        "unclosed 'quote",
-        "",
-        "true",
-    ],
-)
-def test_what_is_only_looked_at_does_not(command: str) -> None:
-    named = judges.of(command).named
-    assert not {"README.md", "made.txt", "app.py", "src/app.py", "/etc/passwd", "../outside.py"} & set(named)
+def test_settings_and_quotes_of_the_shell_are_understood() -> None:
+    assert judges.of("cd x && A=1 b=2 bash 'a b.sh'").named == ("a b.sh",)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from harness_lib.rules import recovery
 from harness_lib.rules.endings import Ending
 from harness_lib.rules.recovery import Facts
-from harness_lib.task import Checkpoint, Interruption, Status, Task
+from harness_lib.task import STATUSES, Checkpoint, Interruption, Task
 from tests.rules.lists import NOW, ago
 
 ANY = (False, True)
@@ -38,34 +38,22 @@ def _facts(letters: str, *, base_exists: bool = True) -> Facts:
     ],
 )
 def test_the_five_rows_of_the_seed(letters: str, action: str, reason: str) -> None:
+    """Without its base a failed attempt is the last; it keeps none from going on."""
     plan = recovery.plan(_facts(letters))
+    without = recovery.plan(_facts(letters, base_exists=False))
 
-    assert (plan.action, plan.reason) == (action, reason)
+    assert (plan.action, plan.reason, plan.ending) == (action, reason, Ending.FAILED)
     assert plan.category == ("SESSION_TIMEOUT" if action == "fail" else None)
-    assert plan.ending is Ending.FAILED
+    lost = plan._replace(reason=f"{reason}; base commit is gone", ending=Ending.FAILED_FOR_GOOD)
+    assert without == (lost if action == "fail" else plan)
 
 
-@pytest.mark.parametrize("facts", EVERY, ids=str)
-def test_every_combination_of_facts_has_exactly_one_row(facts: Facts) -> None:
-    assert sum(recovery._fits(row, facts) for row in recovery.TABLE) == 1
-    assert recovery.plan(facts).words
-
-
-@pytest.mark.parametrize("facts", EVERY, ids=str)
-def test_work_that_stands_is_never_failed_without_its_check(facts: Facts) -> None:
-    if facts.uncommitted or facts.task_commits:
-        assert recovery.plan(facts).action == "validate"
-
-
-def test_without_its_base_a_failed_attempt_is_the_last() -> None:
-    plan = recovery.plan(_facts("", base_exists=False))
-
-    assert plan.ending is Ending.FAILED_FOR_GOOD
-    assert plan.reason == "No progress detected; base commit is gone"
-
-
-def test_a_missing_base_does_not_keep_an_attempt_from_going_on() -> None:
-    assert recovery.plan(_facts("cr", base_exists=False)).action == "resume"
+def test_every_combination_of_facts_has_exactly_one_row_and_work_that_stands_is_validated() -> None:
+    for facts in EVERY:
+        assert sum(recovery._fits(row, facts) for row in recovery.TABLE) == 1
+        plan = recovery.plan(facts)
+        assert plan.words
+        assert (plan.action == "validate") == (facts.uncommitted or facts.task_commits)
 
 
 TREE, OTHER = "7" * 40, "8" * 40
@@ -97,14 +85,6 @@ def test_only_interruptions_without_any_progress_are_counted_in_a_row(before: Ta
 MINE = "w1"
 
 
-@pytest.mark.parametrize("concurrent", ANY)
-@pytest.mark.parametrize("status", ["pending", "completed", "failed"])
-def test_only_what_is_in_progress_is_recovered(concurrent: bool, status: Status) -> None:
-    task = Task("a", status=status, claimed_by=MINE, lease_expires_at=ago(9))
-
-    assert not recovery.recoverable(task, concurrent=concurrent, worker=MINE, now=NOW, live_owner_holds=False)
-
-
 @pytest.mark.parametrize(
     ("concurrent", "claimed_by", "lease", "live", "recovers"),
     [
@@ -124,8 +104,10 @@ def test_only_what_is_in_progress_is_recovered(concurrent: bool, status: Status)
 def test_recoverable(
     concurrent: bool, claimed_by: str | None, lease: str | None, live: bool, recovers: bool
 ) -> None:
-    task = Task("a", status="in_progress", claimed_by=claimed_by, lease_expires_at=lease)
-
-    assert recovers is recovery.recoverable(
-        task, concurrent=concurrent, worker=MINE, now=NOW, live_owner_holds=live
-    )
+    """Only what is in progress is recovered."""
+    for status in STATUSES:
+        task = Task("a", status=status, claimed_by=claimed_by, lease_expires_at=lease)
+        recoverable = recovery.recoverable(
+            task, concurrent=concurrent, worker=MINE, now=NOW, live_owner_holds=live
+        )
+        assert recoverable is (recovers and status == "in_progress")

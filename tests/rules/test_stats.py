@@ -5,13 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 
 from harness_lib.rules import stats
-from harness_lib.task import Checkpoint, State, Task
+from harness_lib.task import Checkpoint, Recheck, State, Task
 from tests.rules.lists import BLOCKED, state, states, waiting
 
-POINT = Checkpoint(1, 2)
 EXAMPLE = (
     Task("a", status="completed", attempts=1),
-    Task("b", status="failed", attempts=1, checkpoints=(POINT,)),
+    Task("b", status="failed", attempts=1, checkpoints=(Checkpoint(1, 2),)),
     *waiting(c="", d="b", e="c"),
 )
 
@@ -24,12 +23,9 @@ def test_the_line_of_the_seeds_example() -> None:
 
 
 def test_tasks_in_progress_stand_behind_the_seeds_fields() -> None:
-    assert stats.line(state(Task("a", status="in_progress"))).endswith("checkpoints=0 in_progress=1")
-
-
-def test_an_empty_list_is_all_zeros() -> None:
-    assert stats.line(state()) == (
-        "tasks_total=0 completed=0 failed=0 pending=0 blocked=0 attempts_total=0 checkpoints=0"
+    """And attempts of tasks that were retried or removed stay counted."""
+    assert stats.line(State(attempts_reset=3, tasks=(Task("a", status="in_progress"),))) == (
+        "tasks_total=1 completed=0 failed=0 pending=0 blocked=0 attempts_total=3 checkpoints=0 in_progress=1"
     )
 
 
@@ -48,23 +44,25 @@ def test_blocked_are_pending_tasks_that_depend_directly_on_one_failed_for_good()
     assert (counts.pending, counts.permanent, counts.retryable) == (4, 2, 1)
 
 
-@given(states())
-def test_the_numbers_add_up(any_state: State) -> None:
-    n = stats.count(any_state)
-
-    assert n.total == len(any_state.tasks) == n.completed + n.failed + n.pending + n.in_progress
-    assert n.failed == n.retryable + n.permanent
-    assert n.blocked <= n.pending
-
-
 def test_what_only_somebody_elses_write_calls_completed_is_pending() -> None:
     counts = stats.count(
         state(
             Task("gone", status="failed", attempts=3),
             Task("a", status="completed", unproven=True, depends_on=("gone",)),
-            Task("b", status="completed"),
+            Task("b", status="completed", recheck=Recheck("a" * 40, passed=False)),
             Task("c", status="in_progress", unproven=True),
         )
     )
 
     assert (counts.pending, counts.completed, counts.blocked, counts.in_progress) == (1, 1, 1, 1)
+    assert counts.red == 1
+
+
+@given(states())
+def test_the_numbers_add_up(before: State) -> None:
+    counts = stats.count(before)
+
+    assert counts.total == len(before.tasks)
+    assert counts.total == counts.completed + counts.failed + counts.pending + counts.in_progress
+    assert counts.failed == counts.retryable + counts.permanent
+    assert counts.blocked <= counts.pending

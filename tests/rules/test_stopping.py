@@ -1,13 +1,24 @@
-"""When a session has nothing left to do, or may do no more."""
+"""When a session has nothing left to do, or may do no more, and what only a person can free."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 
-from harness_lib.rules import selection, stopping
+from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
+from harness_lib.rules import halting, selection, stopping
 from harness_lib.rules.failures import is_permanent, validate_dependencies
-from harness_lib.task import Recheck, Session, SessionConfig, State, StopReason, Task
+from harness_lib.task import (
+    CATEGORIES,
+    HALT_KINDS,
+    HaltKind,
+    Recheck,
+    Session,
+    SessionConfig,
+    State,
+    StopReason,
+    Task,
+)
 from tests.rules.lists import NOW, state, states, waiting
 
 DONE = Task("done", status="completed")
@@ -36,75 +47,48 @@ HALTED = Task("halted", halt="CONFIG")
         pytest.param((DONE, HALTED), "waiting", True, id="halted"),
         pytest.param((HALTED, *waiting(a="halted")), "waiting", True, id="waits for a halted one"),
         pytest.param(
-            (Task("a", status="failed", attempts=3, halt="x"),),
-            "blocked",
-            False,
-            id="halted, failed for good",
-        ),
-        pytest.param(
-            (GONE, Task("b", status="completed", halt="x")), "blocked", False, id="halted, and completed"
+            (GONE._replace(halt="x"), DONE._replace(halt="x")), "blocked", False, id="halted, and over"
         ),
     ],
 )
 def test_no_work_and_work_remains(tasks: tuple[Task, ...], stop: StopReason | None, remains: bool) -> None:
     assert stopping.no_work(state(*tasks)) == stop
     assert stopping.work_remains(state(*tasks)) is remains
+    assert stopping.holds_agents(state(*tasks)) is remains
 
 
 @given(states())
-def test_a_session_stops_exactly_when_nothing_can_be_claimed(any_state: State) -> None:
-    assert (stopping.no_work(any_state) is None) == (selection.pick(any_state) is not None)
+def test_a_session_stops_exactly_when_nothing_can_be_claimed_or_proven(before: State) -> None:
+    """Once dependencies are validated, `blocked` means that all the rest has failed for good."""
+    goes_on = selection.pick(before) is not None or bool(selection.unproven(before))
+    assert (stopping.no_work(before) is None) == goes_on
 
-
-@given(states())
-def test_once_dependencies_are_validated_blocked_means_that_all_the_rest_failed_for_good(
-    any_state: State,
-) -> None:
-    validated, _found = validate_dependencies(any_state, NOW)
-
+    validated, _found = validate_dependencies(before, NOW)
     if stopping.no_work(validated) in ("blocked", "done"):
         assert not stopping.work_remains(validated)
-        assert all(task.status == "completed" or is_permanent(task) for task in validated.tasks)
+        assert all(task.is_done or is_permanent(task) for task in validated.tasks)
 
 
 @pytest.mark.parametrize(
-    ("limit", "finished", "spent"),
-    [
-        (20, 19, False),
-        (20, 20, True),
-        (20, 21, True),
-        (1, 0, False),
-        (1, 1, True),
-        (0, 1000, False),
-        (-1, 5, False),
-    ],
+    ("limit", "used", "spent"),
+    [(20, 19, False), (20, 20, True), (20, 21, True), (1, 0, False), (1, 1, True), (0, 1000, False)],
 )
-def test_max_tasks_per_session_counts_finished_attempts_and_0_is_no_limit(
-    limit: int, finished: int, spent: bool
+def test_a_limit_is_reached_when_all_of_it_is_used_and_0_is_no_limit(
+    limit: int, used: int, spent: bool
 ) -> None:
-    limited = State(session_config=SessionConfig(max_tasks_per_session=limit))
-    session = Session(1, "w1", "host", finished_attempts=finished)
+    config = SessionConfig(max_tasks_per_session=limit, max_sessions=limit)
+    limited = State(session_config=config, session_count=used)
+    session = Session(1, "w1", "host", finished_attempts=used)
 
     assert stopping.session_spent(limited, session) == ("max_tasks_per_session" if spent else None)
-
-
-@pytest.mark.parametrize(
-    ("limit", "count", "spent"),
-    [(50, 49, False), (50, 50, True), (50, 51, True), (1, 0, False), (1, 1, True), (0, 999, False)],
-)
-def test_max_sessions_may_run_the_last_one_too(limit: int, count: int, spent: bool) -> None:
-    limited = State(session_config=SessionConfig(max_sessions=limit), session_count=count)
-
     assert stopping.sessions_spent(limited) == ("max_sessions" if spent else None)
 
 
 @pytest.mark.parametrize(
     ("tasks", "alone"),
     [
-        pytest.param((HALTED,), True, id="only halted"),
         pytest.param((HALTED, DONE, GONE), True, id="halted, and what is over"),
         pytest.param((HALTED, WORKED), False, id="another works"),
-        pytest.param((WORKED,), False, id="only another's"),
         pytest.param((HALTED, Task("a")), False, id="something to take"),
         pytest.param((DONE,), False, id="done"),
     ],
@@ -112,17 +96,39 @@ def test_max_sessions_may_run_the_last_one_too(limit: int, count: int, spent: bo
 def test_waiting_is_in_vain_where_only_a_person_can_free_what_is_left(
     tasks: tuple[Task, ...], alone: bool
 ) -> None:
-    assert stopping.awaits_person(State(tasks=tasks)) is alone
+    assert stopping.awaits_person(state(*tasks)) is alone
 
 
-@pytest.mark.parametrize("rest", [(), (GONE,)], ids=["all are completed", "the rest has failed for good"])
-def test_a_red_task_is_why_nothing_goes_on_and_hooks_hold(rest: tuple[Task, ...]) -> None:
+@pytest.mark.parametrize(("rest", "stop"), [((), "done"), ((GONE,), "blocked")])
+def test_a_red_task_is_why_nothing_goes_on_and_hooks_hold(rest: tuple[Task, ...], stop: StopReason) -> None:
     found = Recheck("a" * 40, passed=False)
-    red = state(Task("a", status="completed", recheck=found), *rest)
-    excused = state(Task("a", status="completed", recheck=found._replace(excuse="not_reproducible")), *rest)
+    red = state(DONE._replace(recheck=found), *rest)
+    excused = state(DONE._replace(recheck=found._replace(excuse="not_reproducible")), *rest)
 
     assert (stopping.no_work(red), stopping.holds_agents(red)) == ("recheck_failed", True)
-    assert (stopping.no_work(excused), stopping.holds_agents(excused)) == (
-        "blocked" if rest else "done",
-        False,
-    )
+    assert (stopping.no_work(excused), stopping.holds_agents(excused)) == (stop, False)
+
+
+def test_hooks_hold_until_the_final_check_was_made() -> None:
+    left = state(DONE)._replace(sessions=(Session(1, "w1", "host", final_check=True),))
+
+    assert stopping.holds_agents(left)
+
+
+@pytest.mark.parametrize("kind", [*HALT_KINDS, None])
+def test_what_follows_from_a_halt_is_decided_by_its_kind_whatever_its_words_are(
+    kind: HaltKind | None,
+) -> None:
+    task = Task("a", halt="a person must say what the check is", halt_kind=kind)
+    assert halting.is_for_a_person(task) is (kind in {"CHECK_CHANGED", "SECRET", None})
+    assert not halting.is_for_a_person(task._replace(halt=None))
+    assert halting.is_lifted_by_an_edit(kind) is (kind in {"CONFIG", "CHECK_CHANGED"})
+    # Only where work was kept is there an answer to give.
+    assert halting.takes_an_answer(kind) is (kind == "SECRET")
+
+
+def test_an_error_and_a_failure_say_what_must_be_seen_to() -> None:
+    errors = (ConfigError("x"), EnvSetupError("x"), RefusedError("x"))
+    assert [halting.of_error(error) for error in errors] == ["CONFIG", "ENV_SETUP", "REFUSED"]
+    for category in CATEGORIES:
+        assert halting.of_category(category) == ("CONFIG" if category == "CONFIG" else "ENV_SETUP")

@@ -86,14 +86,12 @@ def test_each_exit_code_is_reached_and_says_what_to_do(filled: Project, code: Ex
         assert reply["error"]["hint"]
 
 
-def test_the_schema_knows_every_reason_to_stop() -> None:
+def test_the_schema_knows_every_reason_to_stop_and_exactly_these_exit_codes() -> None:
     """`stuck` is no reason of a reply: it is an error that says what a person must do."""
-    reasons = schema.load(schema.REPLY)["properties"]["stop"]["properties"]["reason"]["enum"]
+    fields = schema.load(schema.REPLY)["properties"]
+    reasons = fields["stop"]["properties"]["reason"]["enum"]
     assert set(reasons) == {*get_args(StopReason), *get_args(RunStop)} - {"stuck"}
-
-
-def test_the_schema_knows_exactly_these_exit_codes() -> None:
-    assert schema.load(schema.REPLY)["properties"]["exit"]["enum"] == [int(code) for code in Exit]
+    assert fields["exit"]["enum"] == [int(code) for code in Exit]
     assert set(STORIES) == set(Exit) - {Exit.BUG}
 
 

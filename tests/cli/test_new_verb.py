@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
-
-from tests.conftest import Answer, Harness
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,20 +37,21 @@ def run(name):
 """
 
 
-def test_a_new_verb_is_two_files_and_is_typed_listed_and_meant(tmp_path: Path, harness: Harness) -> None:
+def test_a_new_verb_is_two_files_and_is_typed_listed_and_meant(tmp_path: Path) -> None:
     top = tmp_path / "copy"
     shutil.copytree(ROOT / "harness_lib", top / "harness_lib")
     (top / "harness_lib/cli/commands/hello.py").write_text(COMMAND, encoding="utf-8")
     (top / "harness_lib/verbs/hello.py").write_text(VERB, encoding="utf-8")
 
-    def typed(*words: str) -> Answer:
-        return harness(*words, env={"PYTHONPATH": str(top)})
+    def typed(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "harness_lib", *words]
+        return subprocess.run(command, cwd=top, capture_output=True, encoding="utf-8", check=False)
 
-    assert typed("hello", "Ann").out.splitlines()[0] == "Hello, Ann."
-    listed = typed("--help").out
+    assert typed("hello", "Ann").stdout.splitlines()[0] == "Hello, Ann."
+    listed = typed("--help").stdout
     assert listed.index("    init ") < listed.index("    hello     greet somebody") < listed.index("    add ")
-    assert "example: harness hello Ann" in typed("hello", "--help").out
-    assert "Did you mean: harness hello" in typed("hallo").err
+    assert "example: harness hello Ann" in typed("hello", "--help").stdout
+    assert "Did you mean: harness hello" in typed("hallo").stderr
 
 
 def test_the_page_for_contributors_names_these_files() -> None:
